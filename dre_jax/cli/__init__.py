@@ -1,0 +1,59 @@
+"""The command line, ``dre-jax``: one file a command."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from dre_jax.cli.demo import demo
+from dre_jax.cli.evaluate import evaluate
+from dre_jax.cli.info import info
+from dre_jax.cli.meta_train import meta_train
+from dre_jax.cli.methods import methods
+from dre_jax.errors import DataWarning, DreError
+
+app = typer.Typer(
+    name="dre-jax",
+    help="Deep Ranking Ensembles: hyperparameter optimisation that learns to rank from past tasks.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(demo)
+app.command("meta-train")(meta_train)
+app.command()(evaluate)
+app.command()(methods)
+app.command()(info)
+
+
+def _warn_in_one_line(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+    print(f"dre-jax: warning: {message}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line; errors of the user's are one line on standard error and exit status 2."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    warnings.simplefilter("always", DataWarning)
+    warnings.showwarning = _warn_in_one_line
+    try:
+        status = app(args=given or ["--help"], prog_name="dre-jax", standalone_mode=False)
+    except DreError as error:
+        _end(str(error), 2)
+    except (typer.Abort, KeyboardInterrupt):
+        _end("interrupted; the same command goes on from what was saved", 130)
+    except Exception as error:
+        # Typer's errors of usage: their common class has moved between its versions, their method has not.
+        if not hasattr(error, "format_message"):
+            raise
+        _end(error.format_message(), 2)
+    else:
+        raise SystemExit(status if isinstance(status, int) else 0)
+
+
+def _end(message: str, status: int) -> NoReturn:
+    print(f"dre-jax: {' '.join(message.split())}", file=sys.stderr)
+    raise SystemExit(status)

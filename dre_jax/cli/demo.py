@@ -1,0 +1,96 @@
+"""``dre-jax demo``: the main job on the bundled data."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dre_jax.cli import options
+
+if TYPE_CHECKING:
+    from dre_jax.benchmark import Comparison
+
+STEPS = 3000
+TRIALS = 25
+EPOCHS = {"dre": 100, "dre-no-finetune": None, "dre-ri": 100, "random": None}
+AT = (5, 10, 25)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Checkpoints, results and figures go here.")] = Path("demo-out"),
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Meta-train on the bundled data, optimise every test task, and compare."""
+    from dre_jax.cli.runtime import prepare
+
+    prepare()
+    from dre_jax.benchmark import compare
+    from dre_jax.data import bundled, read_results
+
+    begun = time.monotonic()
+    for space in bundled.spaces():
+        _train(space, out, seed, quiet)
+    files = {method: _evaluate(method, out, seed, quiet) for method in EPOCHS}
+    comparison = compare({method: read_results(path) for method, path in files.items()})
+    _report(comparison, out)
+    print(f"{time.monotonic() - begun:.0f} s in all; results and figures in {out}")
+
+
+def _train(space: str, out: Path, seed: int, quiet: bool) -> None:
+    import jax
+
+    from dre_jax.cli.meta_train import train_space
+    from dre_jax.data import bundled
+    from dre_jax.model import ModelConfig
+    from dre_jax.training import MetaTrainConfig
+
+    config = MetaTrainConfig(steps=STEPS, evaluate_every=STEPS // 2)
+    train_space(
+        bundled.load(space), ModelConfig(), config, jax.random.key(seed), out / "checkpoints" / space, quiet=quiet
+    )
+
+
+def _evaluate(method: str, out: Path, seed: int, quiet: bool) -> Path:
+    from dre_jax.benchmark import Plan
+    from dre_jax.cli.evaluate import run_plan
+    from dre_jax.data import bundled
+
+    path = out / f"{method}.json"
+    plan = Plan(
+        data=bundled.path(),
+        spaces=tuple(bundled.spaces()),
+        method=method,
+        checkpoints=out / "checkpoints",
+        trials=TRIALS,
+        epochs=EPOCHS[method],
+        seed=seed,
+    )
+    run_plan(plan, path, quiet=quiet)
+    return path
+
+
+def _report(comparison: Comparison, out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dre_jax.benchmark.compare import table
+    from dre_jax.benchmark.figures import draw_rank, draw_regret
+
+    runs = comparison.regret.shape[1]
+    title = f"{runs} runs: {len(set(comparison.tasks))} test tasks, 5 initial designs each"
+    shown = Table(title=f"Mean regret ± standard error over tasks, and average rank; {title}", title_justify="left")
+    shown.add_column("method")
+    for trial in AT:
+        shown.add_column(f"regret at {trial}", justify="right")
+    for trial in AT:
+        shown.add_column(f"rank at {trial}", justify="right")
+    for row in table(comparison, AT):
+        regret = [f"{value:.4f} ± {error:.4f}" for value, error in zip(row.regret, row.error, strict=True)]
+        shown.add_row(row.method, *regret, *(f"{value:.2f}" for value in row.rank))
+    Console(width=None if Console().is_terminal else 120).print(shown)
+    draw_regret(comparison, out / "regret.png", f"Regret on the bundled data\n{title}")
+    draw_rank(comparison, out / "rank.png", f"Rank on the bundled data\n{title}")

@@ -1,0 +1,66 @@
+"""``dre-jax evaluate``: HPO-B's protocol on one method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dre_jax.cli import options
+
+if TYPE_CHECKING:
+    from dre_jax.benchmark import Plan
+
+
+def evaluate(
+    data: options.Data,
+    method: Annotated[str, typer.Option(help="A name that `dre-jax methods` lists.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Results file, HPO-B's format.", show_default=False)],
+    space: options.Spaces = None,
+    checkpoints: Annotated[
+        Path | None, typer.Option(help="Root of the checkpoints that meta-train wrote.", show_default=False)
+    ] = None,
+    split: Annotated[str, typer.Option(help="test or validation.")] = "test",
+    trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 100,
+    seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. All by default.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Fine-tuning epochs before a trial.", min=0)] = None,
+    mode: Annotated[str, typer.Option(help="HPO-B's: v3, v3-test or v3-train-augmented.")] = "v3",
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run a method on every task and initial design; an interrupted evaluation goes on where it was."""
+    from dre_jax.cli.runtime import prepare
+    from dre_jax.errors import ConfigError
+
+    prepare()
+    from dre_jax.benchmark import Plan
+    from dre_jax.data import list_spaces
+
+    if split not in ("test", "validation"):
+        raise ConfigError(f"--split must be test or validation, but got {split!r}")
+    plan = Plan(
+        data=data,
+        mode=mode,
+        spaces=tuple(space or list_spaces(data, mode)),
+        method=method,
+        checkpoints=checkpoints,
+        split=split,
+        trials=trials,
+        seeds=None if seeds is None else tuple(options.names(seeds, "--seeds")),
+        epochs=epochs,
+        seed=seed,
+    )
+    run_plan(plan, out, quiet=quiet)
+
+
+def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:
+    """Runs a plan with progress on standard error and a closing line on standard output."""
+    from dre_jax.benchmark import Evaluation
+    from dre_jax.cli.progress import Bar
+
+    evaluation = Evaluation(plan, out)
+    with Bar(f"evaluate {plan.method}", evaluation.total, quiet=quiet, start=evaluation.done, unit="runs") as bar:
+        for run in evaluation:
+            bar.advance_to(evaluation.done, f"{run.space} {run.dataset}")
+    print(evaluation.summary())

@@ -1,0 +1,66 @@
+"""``dre-jax meta-train``: a checkpoint per search space."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dre_jax.cli import options
+
+
+def meta_train(
+    data: options.Data,
+    out: Annotated[Path, typer.Option(help="Checkpoints go to OUT/SPACE.", show_default=False)],
+    space: options.Spaces = None,
+    steps: Annotated[int, typer.Option(help="Training steps.", min=1)] = 20_000,
+    lists_per_step: Annotated[int, typer.Option(help="Lists that each member draws for a step.", min=1)] = 1,
+    evaluate_every: Annotated[int, typer.Option(help="Steps between two checkpoints.", min=1)] = 1000,
+    patience: Annotated[
+        int | None, typer.Option(help="Evaluations without a better validation loss before stopping.", min=1)
+    ] = None,
+    preset: Annotated[str, typer.Option(help="default, or paper: the published set-up.")] = "default",
+    mode: Annotated[str, typer.Option(help="HPO-B's: v3, or v3-train-augmented.")] = "v3",
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Meta-train on past tasks; the same command after an interruption goes on from the last checkpoint."""
+    from dre_jax.cli.runtime import prepare
+
+    prepare()
+    import jax
+
+    from dre_jax.data import list_spaces, load_space
+    from dre_jax.model import preset as model_preset
+    from dre_jax.training import MetaTrainConfig
+
+    config = MetaTrainConfig(
+        steps=steps, lists_per_step=lists_per_step, evaluate_every=min(evaluate_every, steps), patience=patience
+    )
+    model = model_preset(preset)
+    for name in space or list_spaces(data, mode):
+        train_space(load_space(data, name, mode), model, config, jax.random.key(seed), out / name, quiet=quiet)
+
+
+def train_space(found, model, config, key, folder: Path, *, quiet: bool) -> None:
+    """Meta-trains one search space with progress on standard error and a closing line on standard output."""
+    from dre_jax.cli.progress import Bar
+    from dre_jax.training import trainer
+
+    begun = trainer.last_step(folder)
+    if begun is not None:
+        print(f"{found.name}: going on from step {begun} of {config.steps}", file=sys.stderr)
+    with Bar(f"meta-train {found.name}", config.steps, quiet=quiet, start=begun or 0, unit="steps") as bar:
+        trained = trainer.meta_train(
+            found,
+            model,
+            config,
+            key=key,
+            folder=folder,
+            report=lambda at: bar.advance_to(at.step, f"loss {at.loss:.3f}"),
+        )
+    last = trained.history[-1]
+    validation = "" if last.validation is None else f", validation loss {last.validation:.3f}"
+    print(f"{found.name}: {trained.step} steps, training loss {last.train:.3f}{validation}, saved in {folder}")

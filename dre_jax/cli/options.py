@@ -1,0 +1,31 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[Path, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.", show_default=False)]
+Spaces = Annotated[list[str] | None, typer.Option("--space", help="Search space; may be given again. All by default.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same results.", min=0, max=2**32 - 1)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress; results and errors only.")]
+
+
+def names(text: str, option: str) -> list[str]:
+    """A comma-separated list.
+
+    Raises:
+      ConfigError: where it names nothing, or the same twice.
+
+    Example:
+      >>> names("test0, test1", "--seeds")
+      ['test0', 'test1']
+    """
+    from dre_jax.errors import ConfigError
+
+    found = [part.strip() for part in text.split(",") if part.strip()]
+    if not found or len(set(found)) < len(found):
+        raise ConfigError(f"{option} must name different things separated by commas, but got {text!r}")
+    return found

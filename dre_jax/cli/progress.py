@@ -1,0 +1,80 @@
+"""Progress: a bar with rate and time left on a terminal, a line now and then elsewhere, nothing when quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Bar:
+    """Counts towards a total, on standard error.
+
+    Example:
+      >>> with Bar("runs", total=10, quiet=True) as bar:
+      ...     bar.advance_to(3)
+    """
+
+    def __init__(self, what: str, total: int, *, quiet: bool = False, start: int = 0, unit: str = "") -> None:
+        self._what = what
+        self._total = total
+        self._unit = unit
+        self._first = self._done = start
+        self._began = self._told = time.monotonic()
+        self._quiet = quiet
+        self._rich: Progress | None = None
+        if not quiet and sys.stderr.isatty():
+            self._rich = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}{task.fields[note]}"),
+                TimeElapsedColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )
+            self._task = self._rich.add_task(what, total=total, completed=start, rate="", note="")
+
+    def __enter__(self) -> Self:
+        if self._rich:
+            self._rich.start()
+        elif not self._quiet:
+            print(f"{self._what}: {self._done}/{self._total} {self._unit}".rstrip(), file=sys.stderr, flush=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._rich:
+            self._rich.stop()
+        elif not self._quiet and kind is None:
+            print(self._line(""), file=sys.stderr, flush=True)
+
+    def advance_to(self, done: int, note: str = "") -> None:
+        """Shows that so much is done; the note stands behind it."""
+        self._done = done
+        if self._rich:
+            note = f"  {note}" if note else ""
+            self._rich.update(self._task, completed=done, rate=self._rate(), note=note)
+        elif not self._quiet and time.monotonic() - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = time.monotonic()
+            print(self._line(note), file=sys.stderr, flush=True)
+
+    def _rate(self) -> str:
+        seconds = time.monotonic() - self._began
+        rate = (self._done - self._first) / seconds if seconds > 0 else 0.0
+        return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2f}/s"
+
+    def _line(self, note: str) -> str:
+        seconds = time.monotonic() - self._began
+        done = f"{self._what}: {self._done}/{self._total} {self._unit}".rstrip()
+        left = ""
+        if self._first < self._done < self._total:
+            left = f", about {seconds * (self._total - self._done) / (self._done - self._first):.0f} s left"
+        return f"{done}, {self._rate()}, {seconds:.0f} s{left}{f', {note}' if note else ''}"

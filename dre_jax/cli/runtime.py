@@ -1,0 +1,36 @@
+"""What every command that computes sets up first."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jax
+
+CACHE_VARIABLE = "DRE_JAX_CACHE"
+
+
+def prepare() -> None:
+    """One CPU device a core, so that runs are shared among the cores, and a cache of compiled programs.
+
+    The cache lies in ``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; an empty value turns it off. JAX's own
+    settings, where given, are left alone.
+    """
+    if "JAX_NUM_CPU_DEVICES" not in os.environ and jax.config.jax_num_cpu_devices < 1:
+        jax.config.update("jax_num_cpu_devices", _cores())
+    folder = os.environ.get(CACHE_VARIABLE, str(Path.home() / ".cache" / "dre_jax"))
+    if folder and not jax.config.jax_compilation_cache_dir and _writable(Path(folder)):
+        jax.config.update("jax_compilation_cache_dir", folder)
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)

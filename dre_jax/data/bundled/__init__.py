@@ -1,0 +1,42 @@
+"""The small real meta-dataset that ships: scikit-learn models on data sets that scikit-learn carries.
+
+Four search spaces in HPO-B v3's files; `PROVENANCE.md` beside them says how they were made, and
+`meta-dataset-descriptors.json` what each column means.
+
+>>> from dre_jax.data import bundled
+>>> bundled.spaces()
+['svm', 'random-forest', 'gradient-boosting', 'nearest-neighbours']
+>>> bundled.load("svm").n_columns
+14
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from dre_jax.data.hpob import SearchSpace, list_spaces, load_space
+from dre_jax.errors import DataError
+
+__all__ = ["load", "path", "spaces"]
+
+
+def path() -> Path:
+    """The folder of the files, for everything that takes HPO-B's folder.
+
+    Raises `DataError` when the package is imported from a zip archive, which has no folders.
+    """
+    folder = resources.files(__name__)
+    if not isinstance(folder, Path):
+        raise DataError(f"the bundled data need dre_jax to be installed as a folder, but it was imported from {folder}")
+    return folder
+
+
+def spaces() -> list[str]:
+    """The names of the search spaces."""
+    return list_spaces(path())
+
+
+def load(space: str) -> SearchSpace:
+    """One search space with its three splits and initial designs. Raises `DataError` for an unknown name."""
+    return load_space(path(), space)

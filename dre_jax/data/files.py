@@ -1,0 +1,167 @@
+"""Files in and out: plain or gzip, and written so that a crash never leaves half a file.
+
+A writer fills a temporary file beside the target and renames it over the target at the end. Whoever reads sees the old
+file or the new one, nothing between. Every failure of the file system becomes a one-line `DataError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from dre_jax.errors import DataError
+
+__all__ = ["atomic_writer", "find_json", "open_binary", "parse_json", "place", "read_json", "write_json", "write_text"]
+
+
+def place(path: Path, space: str | None = None, dataset: str | None = None) -> str:
+    """The start of a message about a part of a file.
+
+    >>> place(Path("d.json"), "svm", "wine")
+    "d.json: space 'svm', dataset 'wine'"
+    """
+    parts = [f"{word} {name!r}" for word, name in (("space", space), ("dataset", dataset)) if name is not None]
+    return f"{path}: {', '.join(parts)}" if parts else str(path)
+
+
+def find_json(folder: str | os.PathLike[str], name: str) -> Path:
+    """The path of `name`.json in `folder`, or of `name`.json.gz when only that exists.
+
+    Raises `DataError` when the folder or both files are missing.
+    """
+    folder = Path(folder)
+    # os.path answers false where pathlib would raise: inside a folder that must not be entered.
+    if not os.path.isdir(folder):
+        given = "is a file" if os.path.exists(folder) else "does not exist"
+        raise DataError(f"the data must be a folder, but {folder} {given}")
+    for path in (folder / f"{name}.json", folder / f"{name}.json.gz"):
+        if os.path.isfile(path):
+            return path
+    raise DataError(f"{folder} must hold {name}.json or {name}.json.gz, but has neither")
+
+
+@contextlib.contextmanager
+def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file's bytes, decompressed when its name ends in `.gz`.
+
+    Raises `DataError` when it cannot be opened, and for what breaks while the caller reads inside the `with`.
+    """
+    path = Path(path)
+    try:
+        with _open(path) as stream:
+            yield stream
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: not a whole gzip file: {error}") from error
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {_reason(error)}") from error
+
+
+def _open(path: Path) -> BinaryIO:
+    # GzipFile has every method of BinaryIO but does not declare it.
+    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def parse_json(text: bytes, where: str, offset: int = 0) -> Any:
+    """A JSON text as Python objects; NaN and Infinity are read, so that a later check can name the row.
+
+    `where` starts the message and `offset` is the position of `text` in its file. Raises `DataError` for text that is
+    not UTF-8 or not JSON, and for a key that an object holds twice.
+
+    >>> parse_json(b'{"X": [[0.5]], "y": [NaN]}', "d.json")
+    {'X': [[0.5]], 'y': [nan]}
+    """
+    try:
+        return json.loads(text.decode("utf-8-sig"), object_pairs_hook=lambda pairs: _unique(pairs, where))
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where}: not UTF-8 text at byte {offset + error.start}") from error
+    except json.JSONDecodeError as error:
+        raise DataError(f"{where}: not valid JSON at position {offset + error.pos}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: not readable as JSON: {error}") from error
+
+
+def _unique(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{where}: a key must occur once, but {twice!r} occurs {names.count(twice)} times")
+    return table
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """A whole JSON file, plain or gzip. Raises `DataError`; see `open_binary` and `parse_json`."""
+    path = Path(path)
+    with open_binary(path) as stream:
+        text = stream.read()
+    if not text.strip():
+        raise DataError(f"{path}: the file is empty")
+    return parse_json(text, str(path))
+
+
+@contextlib.contextmanager
+def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A binary stream that becomes `path` when the `with` block ends well, and nothing at all otherwise.
+
+    A name that ends in `.gz` is compressed, with no time stamp: the same content gives the same bytes. Raises
+    `DataError` when the folder is missing, not writable or full; the old file is then as it was.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as raw:
+            with _compressor(path, raw) as stream:
+                yield stream
+            raw.flush()
+            os.fsync(raw.fileno())  # else a power cut may keep the rename and lose the content
+        os.replace(temporary, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError):
+            raise DataError(f"{path} cannot be written: {_reason(error)}") from error
+        raise
+
+
+@contextlib.contextmanager
+def _compressor(path: Path, raw: BinaryIO) -> Iterator[BinaryIO]:
+    if path.suffix != ".gz":
+        yield raw
+        return
+    with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as packed:
+        yield cast(BinaryIO, packed)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Writes UTF-8 text at once or not at all; see `atomic_writer`."""
+    with atomic_writer(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
+def write_json(path: str | os.PathLike[str], obj: Any, *, indent: int | None = None) -> None:
+    """Writes an object as JSON at once or not at all; NumPy and JAX arrays and scalars become lists and numbers.
+
+    Raises `DataError` for what JSON cannot hold (NaN, infinity, other objects) and as `atomic_writer` does.
+    """
+    try:
+        text = json.dumps(obj, indent=indent, allow_nan=False, default=_plain)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{path} cannot be written: {error}") from error
+    write_text(path, text + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"JSON holds no {type(value).__name__}")
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,194 @@
+"""HPO-B's files: one search space in, whole folders out.
+
+A folder holds `meta-train-dataset`, `meta-validation-dataset` and `meta-test-dataset`, each
+`{space: {dataset: {"X": [[..]], "y": [[..]]}}}` with the response to be maximised, and `bo-initializations`,
+`{space: {dataset: {seed: [row numbers]}}}`; `.json` or `.json.gz` (Pineda Arango et al., HPO-B, NeurIPS 2021 Datasets
+and Benchmarks, https://github.com/machinelearningnuremberg/HPO-B).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from dre_jax.data import checks
+from dre_jax.data.files import atomic_writer, find_json, place
+from dre_jax.data.json_stream import iter_datasets
+from dre_jax.data.json_stream import list_spaces as list_spaces_of_file
+from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task, fingerprint
+from dre_jax.errors import ConfigError, DataError, DataWarning
+
+__all__ = ["MODES", "SPLITS", "SearchSpace", "Task", "fingerprint", "list_spaces", "load_space", "write_dataset"]
+
+DESIGNS = "bo-initializations"
+_TRAIN, _VALIDATION, _TEST = (f"meta-{split}-dataset" for split in SPLITS)
+_V3 = {"train": _TRAIN, "validation": _VALIDATION, "test": _TEST}
+_AUGMENTED = _V3 | {"train": f"{_TRAIN}-augmented"}
+# Which file feeds which split. v1 and v2 then put everything into the test split, as HPO-B's handler does.
+_FILES = {"v1": _AUGMENTED, "v2": _V3, "v3": _V3, "v3-test": {"test": _TEST}, "v3-train-augmented": _AUGMENTED}
+MODES = tuple(_FILES)
+_MERGED = ("v1", "v2")
+# A min-max scaling done in another precision may leave the unit cube by a rounding error.
+_UNIT_TOLERANCE = 1e-6
+_NAMES_SHOWN = 20
+
+
+def list_spaces(folder: str | os.PathLike[str], mode: str = "v3") -> list[str]:
+    """The search spaces that `load_space` can load in this mode, in the files' order.
+
+    v1 and v2 know the spaces of the training file only, as in HPO-B; the others those of any of their files.
+    Raises `ConfigError` for an unknown mode, and `DataError` for a folder or a file that cannot be read.
+    """
+    stems = _stems(mode)
+    asked = [stems["train"]] if mode in _MERGED else stems.values()
+    paths = [find_json(folder, stem) for stem in asked]
+    return list(dict.fromkeys(space for path in paths for space in list_spaces_of_file(path)))
+
+
+def load_space(folder: str | os.PathLike[str], space: str, mode: str = "v3") -> SearchSpace:
+    """One search space; the others in the files are passed over.
+
+    Modes are HPO-B's: `v3` (three splits), `v3-test` (the test split only), `v3-train-augmented` (the larger training
+    file), `v2` (all of v3 merged into the test split) and `v1` (the same with the larger training file). A space that
+    a file lacks has an empty split. `v3-test` leaves out the designs of the other splits' datasets.
+
+    Raises `ConfigError` for an unknown mode, and `DataError` for files that are missing or malformed, an unknown space,
+    a column count that differs inside the space, tables with other than finite numbers, and designs that do not fit
+    their table; the message names file, space, dataset and row. Warns with `DataWarning` of constant responses and of
+    values outside [0, 1].
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> task = Task("wine", X=np.array([[0.0], [1.0]], np.float32), y=np.array([0.1, 0.9]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_dataset(folder, [SearchSpace("svm", train={"wine": task})])
+    ...     load_space(folder, "svm").train["wine"].n_rows
+    2
+    """
+    paths = {split: find_json(folder, stem) for split, stem in _stems(mode).items()}
+    designs_path = find_json(folder, DESIGNS)
+    splits = {split: _read_tasks(path, space) for split, path in paths.items()}
+    _check_known(folder, space, mode, splits)
+    _check_columns(space, paths, splits)
+    if mode in _MERGED:
+        # In the order of HPO-B's handler, in case a dataset occurs in two files.
+        splits = {"test": splits["train"] | splits["test"] | splits["validation"]}
+    tables = {name: task for tasks in splits.values() for name, task in tasks.items()}
+    designs = _read_designs(designs_path, space, tables, complete=len(paths) == len(SPLITS))
+    result = SearchSpace(space, **splits, designs=designs)
+    _warn(result)
+    return result
+
+
+def write_dataset(folder: str | os.PathLike[str], spaces: Iterable[SearchSpace], *, compress: bool = False) -> None:
+    """Writes the four v3 files, each at once or not at all, into `folder`, which is created if need be.
+
+    `compress` writes `.json.gz`. Reading gives back equal arrays. Raises `DataError` when two spaces share a name, when
+    a file cannot be written, and when `compress` meets a plain file, which readers would prefer to the new one.
+    """
+    spaces = list(spaces)
+    if len({space.name for space in spaces}) < len(spaces):
+        raise DataError(f"every space must have its own name, but got {_shown([space.name for space in spaces])}")
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder} cannot be made a folder: {error.strerror}") from error
+    parts: dict[str, list[Mapping[str, Any]]] = {stem: [s.split(split) for s in spaces] for split, stem in _V3.items()}
+    parts[DESIGNS] = [space.designs for space in spaces]
+    for plain in [folder / f"{stem}.json" for stem in parts if compress]:
+        if plain.exists():
+            raise DataError(f"compressed files must not lie beside plain ones, but {plain} exists")
+    for stem, values in parts.items():
+        _write(folder / f"{stem}.json{'.gz' if compress else ''}", [space.name for space in spaces], values)
+
+
+def _stems(mode: str) -> dict[str, str]:
+    if mode not in _FILES:
+        raise ConfigError(f"the mode must be one of {', '.join(MODES)}, but got {mode!r}")
+    return _FILES[mode]
+
+
+def _read_tasks(path: Path, space: str) -> dict[str, Task]:
+    tables = iter_datasets(path, space)
+    return {name: Task(name, *checks.table(value, place(path, space, name))) for name, value in tables}
+
+
+def _check_known(folder: str | os.PathLike[str], space: str, mode: str, splits: dict[str, dict[str, Task]]) -> None:
+    if any(splits.values()) and (mode not in _MERGED or splits["train"]):
+        return
+    known = list_spaces(folder, mode)
+    if space not in known:
+        raise DataError(f"{folder}: unknown space {space!r}; mode {mode} knows {_shown(known)}")
+    if not any(splits.values()):
+        raise DataError(f"{folder}: space {space!r} must hold at least one task, but it has none")
+
+
+def _check_columns(space: str, paths: dict[str, Path], splits: dict[str, dict[str, Task]]) -> None:
+    everything = [(split, task) for split, tasks in splits.items() for task in tasks.values()]
+    first_split, first = everything[0]
+    for split, task in everything:
+        if task.n_columns != first.n_columns:
+            where = place(paths[split], space, task.name)
+            like = f"{first.n_columns} like dataset {first.name!r} of the {first_split} split"
+            raise DataError(
+                f"{where}: X must have as many columns in the whole space, {like}, but has {task.n_columns}"
+            )
+
+
+def _read_designs(path: Path, space: str, tables: dict[str, Task], *, complete: bool) -> Designs:
+    designs: Designs = {}
+    for name, seeds in iter_datasets(path, space):
+        where = place(path, space, name)
+        if name in tables:
+            n_rows = tables[name].n_rows
+            designs[name] = {s: checks.design_rows(rows, n_rows, f"{where}, seed {s!r}") for s, rows in seeds.items()}
+        elif complete:
+            raise DataError(f"{where}: an initial design must belong to a dataset of a split, but none has this name")
+    return designs
+
+
+def _warn(space: SearchSpace) -> None:
+    constant = [f"{split}/{task.name}" for split, task in space.tasks() if task.y.min() == task.y.max()]
+    if constant:
+        message = f"space {space.name!r}: the response is constant in {_shown(constant)}; nothing can be ranked there"
+        warnings.warn(message, DataWarning, stacklevel=3)
+    for split, task in space.tasks():
+        low, high = float(task.X.min()), float(task.X.max())
+        if low < -_UNIT_TOLERANCE or high > 1 + _UNIT_TOLERANCE:
+            given = f"dataset {task.name!r} of the {split} split spans [{low:g}, {high:g}]"
+            warnings.warn(f"space {space.name!r}: X should lie in [0, 1], but {given}", DataWarning, stacklevel=3)
+            return
+
+
+def _shown(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more if names else "none"
+
+
+def _write(path: Path, names: list[str], values: list[Mapping[str, Any]]) -> None:
+    with atomic_writer(path) as stream:
+        stream.write(b"{")
+        for index, (name, datasets) in enumerate(zip(names, values, strict=True)):
+            stream.write(f"{',' if index else ''}{json.dumps(name)}:{{".encode())
+            _write_datasets(stream, datasets, place(path, name))
+            stream.write(b"}")
+        stream.write(b"}\n")
+
+
+def _write_datasets(stream: BinaryIO, datasets: Mapping[str, Any], where: str) -> None:
+    # One dataset's text at a time: a whole training file would not fit beside its arrays.
+    for index, (name, value) in enumerate(datasets.items()):
+        if isinstance(value, Task):
+            plain = {"X": value.X.tolist(), "y": value.y[:, None].tolist()}
+        else:
+            plain = {seed: rows.tolist() for seed, rows in value.items()}
+        try:
+            text = json.dumps(plain, separators=(",", ":"), allow_nan=False)
+        except ValueError as error:
+            raise DataError(f"{where}, dataset {name!r}: X and y must be finite, but hold NaN or infinity") from error
+        stream.write(f"{',' if index else ''}{json.dumps(name)}:{text}".encode())

@@ -1,0 +1,159 @@
+"""Double sampling on the device: a task, then support and query rows without replacement.
+
+Tables are sorted by response, so a list's row numbers in increasing order are its order of relevance: no response is
+sorted here or later. The cost depends on the length of the list, not on the rows of the task.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from dre_jax.data.tasks import TaskTable
+
+
+class ListRows(NamedTuple):
+    """Row numbers of one list in a `TaskTable`: K support rows, Q query rows."""
+
+    support: Array
+    """i32[K], increasing; empty slots hold the task's first row."""
+    support_where: Array
+    """bool[K]"""
+    query: Array
+    """i32[Q], best response first; empty slots, at the end, hold the task's first row."""
+    query_where: Array
+    """bool[Q]"""
+
+
+def support_size(n: Array, at_most: int) -> Array:
+    """Rows of n that feed the deep set: a fifth, at least one, at most as given (the paper, section 4.3)."""
+    return jnp.clip(n // 5, 1, at_most)
+
+
+def below(bits: Array, bound: Array) -> Array:
+    """Random integers in [0, bound): the high half of the product with 32 random bits (Lemire 2019, without rejection).
+
+    The chance of a value is off by at most bound / 2**32. One draw of bits, however large the bound:
+    `jax.random.randint` draws twice, and random bits are what sampling spends its time on, compiling and running.
+
+    Args:
+      bits: u32[...].
+      bound: i32[...], from 1; values below count as 1.
+
+    Returns:
+      i32[...].
+    """
+    range_ = jnp.maximum(bound, 1).astype(jnp.uint32)
+    half = jnp.uint32(16)
+    low_bits, high_bits = bits & jnp.uint32(0xFFFF), bits >> half
+    low_range, high_range = range_ & jnp.uint32(0xFFFF), range_ >> half
+    low = low_bits * low_range
+    first = high_bits * low_range + (low >> half)
+    second = low_bits * high_range + (first & jnp.uint32(0xFFFF))
+    return (high_bits * high_range + (first >> half) + (second >> half)).astype(jnp.int32)
+
+
+def draw_without_replacement(bits: Array, n: Array, k: Array) -> Array:
+    """k distinct numbers out of range(n), every subset equally likely (Floyd's algorithm).
+
+    Args:
+      bits: u32[length], random.
+      n: i32 scalar.
+      k: i32 scalar, at most n and at most length.
+
+    Returns:
+      i32[length] in increasing order; slots from k on hold 2**31 - 1.
+    """
+    length = bits.shape[0]
+    nothing = jnp.iinfo(jnp.int32).max
+    slot = jnp.arange(length, dtype=jnp.int32)
+    newest = n - k + slot  # the number that becomes available at each step
+    draws = below(bits, newest + 1)
+
+    def step(j: Array, chosen: Array) -> Array:
+        taken = jnp.any(chosen == draws[j])
+        value = jnp.where(taken, newest[j], draws[j])
+        return jnp.where((slot == j) & (j < k), value, chosen)
+
+    return jnp.sort(lax.fori_loop(0, length, step, jnp.full(length, nothing, jnp.int32)))
+
+
+def skip(index: Array, skipped: Array) -> Array:
+    """Positions among the numbers not skipped, as numbers; skipped is sorted, i32[Q] and i32[K] -> i32[Q]."""
+    before = skipped - jnp.arange(skipped.shape[-1], dtype=jnp.int32)  # how many kept numbers stand before each
+    return index + jnp.sum(before[None, :] <= index[:, None], axis=-1, dtype=jnp.int32)
+
+
+def sample_rows(table: TaskTable, bits: Array, *, n_support: int = 20, n_query: int = 100) -> ListRows:
+    """A task uniformly, then support and query rows, distinct and disjoint.
+
+    A task with fewer than ``n_support + n_query`` rows gives shorter, masked lists: a fifth of it feeds the deep set.
+
+    Args:
+      table: the tasks.
+      bits: u32[1 + K + Q], random.
+      n_support: K.
+      n_query: Q.
+    """
+    task = below(bits[0], jnp.int32(table.n_tasks))
+    start, size = table.start[task], table.size[task]
+    k = jnp.minimum(support_size(size, n_support), size)
+    q = jnp.minimum(size - k, n_query)
+    support = draw_without_replacement(bits[1 : 1 + n_support], size, k)
+    query = draw_without_replacement(bits[1 + n_support :], size - k, q)
+    support_where = jnp.arange(n_support) < k
+    query_where = jnp.arange(n_query) < q
+    query = skip(jnp.where(query_where, query, 0), support)
+    return ListRows(
+        start + jnp.where(support_where, support, 0),
+        support_where,
+        start + jnp.where(query_where, query, 0),
+        query_where,
+    )
+
+
+def sample_lists(
+    table: TaskTable, key: Array, shape: tuple[int, ...], *, n_support: int = 20, n_query: int = 100
+) -> ListRows:
+    """Independent lists, see `sample_rows`.
+
+    Args:
+      table: the tasks.
+      key: PRNG key.
+      shape: leading dimensions of the result.
+      n_support: K.
+      n_query: Q.
+
+    Example:
+      >>> from dre_jax.data import Task, build_table
+      >>> import numpy as np
+      >>> task = Task("wine", np.zeros((12, 3), np.float32), np.arange(12.0))
+      >>> lists = sample_lists(build_table({"wine": task}), jax.random.key(0), (4,), n_support=2, n_query=5)
+      >>> lists.query.shape
+      (4, 5)
+    """
+    one = partial(sample_rows, table, n_support=n_support, n_query=n_query)
+    for _ in shape:
+        one = jax.vmap(one)
+    return one(jax.random.bits(key, (*shape, 1 + n_support + n_query), jnp.uint32))
+
+
+def shuffle_ties(key: Array, rows: Array, level: Array, where: Array) -> Array:
+    """Puts rows of equal level in random order, empty slots last.
+
+    Args:
+      key: PRNG key.
+      rows: i32[..., Q].
+      level: i32[..., Q].
+      where: bool[..., Q].
+
+    Returns:
+      i32[..., Q]: the rows by level.
+    """
+    behind = jnp.where(where, level, jnp.iinfo(jnp.int32).max)
+    coin = jax.random.bits(key, rows.shape, jnp.uint32)
+    return lax.sort((behind, coin, rows), dimension=rows.ndim - 1, num_keys=2)[2]

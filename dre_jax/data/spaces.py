@@ -1,0 +1,87 @@
+"""A search space in memory: tasks as plain arrays, by split and dataset name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from dre_jax.errors import ConfigError, DataError
+
+__all__ = ["SPLITS", "Designs", "SearchSpace", "Task", "fingerprint"]
+
+Designs = dict[str, dict[str, npt.NDArray[np.int64]]]
+"""Dataset -> seed name -> int64 (k,) row numbers of the first evaluations."""
+
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One model family on one dataset: every configuration that was evaluated, and its response."""
+
+    name: str
+    X: npt.NDArray[np.float32]  # (n, D), encoded in [0, 1]
+    y: npt.NDArray[np.float64]  # (n,), maximised
+
+    @property
+    def n_rows(self) -> int:
+        """Number of evaluated configurations n."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        """Number of encoded hyperparameters D."""
+        return int(self.X.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSpace:
+    """A search space's tasks by split and dataset name, and its initial designs."""
+
+    name: str
+    train: dict[str, Task] = field(default_factory=dict)
+    validation: dict[str, Task] = field(default_factory=dict)
+    test: dict[str, Task] = field(default_factory=dict)
+    designs: Designs = field(default_factory=dict)
+
+    def split(self, name: str) -> dict[str, Task]:
+        """The tasks of "train", "validation" or "test". Raises `ConfigError` for any other name."""
+        if name not in SPLITS:
+            raise ConfigError(f"the split must be one of {', '.join(SPLITS)}, but got {name!r}")
+        tasks: dict[str, Task] = getattr(self, name)
+        return tasks
+
+    def tasks(self) -> Iterator[tuple[str, Task]]:
+        """Every task with the name of its split: training, validation, test."""
+        return ((split, task) for split in SPLITS for task in self.split(split).values())
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns D, the same in every task. Raises `DataError` when there is no task."""
+        for _, task in self.tasks():
+            return task.n_columns
+        raise DataError(f"space {self.name!r}: a search space must hold at least one task, but it has none")
+
+
+def fingerprint(tasks: SearchSpace | Mapping[str, Task]) -> str:
+    """A digest of what a model is trained on: names, X and y of a space's training split, or of the given tasks.
+
+    It does not depend on the order of the datasets, but does on the order of the rows. 64 hexadecimal digits (SHA-256).
+
+    >>> task = Task("wine", np.array([[0.5]], np.float32), np.array([0.9]))
+    >>> fingerprint({"wine": task}) == fingerprint(SearchSpace("svm", train={"wine": task}))
+    True
+    """
+    table = tasks.train if isinstance(tasks, SearchSpace) else tasks
+    digest = hashlib.sha256()
+    for name in sorted(table):
+        # The header tells where one part ends, so that no two lists of tasks give the same bytes.
+        digest.update(json.dumps([name, *table[name].X.shape]).encode())
+        digest.update(table[name].X.astype("<f4").tobytes())
+        digest.update(table[name].y.astype("<f8").tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,118 @@
+"""TaskTable: the rows of many tasks, flat on the device, each task sorted by response once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dre_jax.data.spaces import Task
+from dre_jax.errors import DataError
+
+
+class SortedTask(NamedTuple):
+    """One task on the host, best response first."""
+
+    x: np.ndarray
+    """f32[n, D]"""
+    response: np.ndarray
+    """f32[n], scaled to [0, 1] with the task's own minimum and maximum, 0.5 throughout if constant."""
+    level: np.ndarray
+    """i32[n]: 0 for the best response, equal exactly where the responses are equal in float64."""
+    order: np.ndarray
+    """i64[n]: the row of the task's file that each row came from."""
+
+
+class TaskTable(NamedTuple):
+    """A search space's tasks as flat arrays, T tasks of R rows in all: uneven tasks cost the rows they have."""
+
+    x: jax.Array
+    """f32[R, D]"""
+    response: jax.Array
+    """f32[R], see `SortedTask`; best first within a task."""
+    level: jax.Array
+    """i32[R]: tie groups, counted from 0 within a task."""
+    start: jax.Array
+    """i32[T]: first row of each task."""
+    size: jax.Array
+    """i32[T]: rows of each task."""
+
+    @property
+    def n_tasks(self) -> int:
+        """T."""
+        return self.start.shape[-1]
+
+    @property
+    def n_columns(self) -> int:
+        """D."""
+        return self.x.shape[-1]
+
+
+def unit_scale(y: np.ndarray) -> np.ndarray:
+    """Min-max of responses in float64, as HPO-B's handler does it; 0.5 throughout if constant.
+
+    Args:
+      y: f64[n].
+
+    Returns:
+      f64[n] in [0, 1].
+
+    Example:
+      >>> unit_scale(np.array([3.0, 1.0, 2.0])).tolist()
+      [1.0, 0.0, 0.5]
+    """
+    low, high = float(y.min()), float(y.max())
+    # Halving first keeps the spread finite when the responses span the whole range of a float.
+    spread = high / 2.0 - low / 2.0
+    return (y / 2.0 - low / 2.0) / spread if spread > 0 else np.full(y.shape, 0.5)
+
+
+def tie_levels(y: np.ndarray) -> np.ndarray:
+    """Dense rank of responses, 0 the best, ties equal; f64[n] -> i32[n].
+
+    Example:
+      >>> tie_levels(np.array([0.2, 0.9, 0.2, 0.5])).tolist()
+      [2, 0, 2, 1]
+    """
+    return np.unique(-y, return_inverse=True)[1].reshape(y.shape).astype(np.int32)
+
+
+def sort_task(task: Task) -> SortedTask:
+    """Sorts a task by response, best first, ties in the order of the file."""
+    order = np.argsort(-task.y, kind="stable")
+    return SortedTask(
+        x=np.asarray(task.X, np.float32)[order],
+        response=unit_scale(task.y)[order].astype(np.float32),
+        level=tie_levels(task.y)[order],
+        order=order,
+    )
+
+
+def build_table(tasks: Mapping[str, Task]) -> TaskTable:
+    """Lays tasks out flat, in the order of the mapping.
+
+    Args:
+      tasks: tasks of one search space, by name.
+
+    Raises:
+      DataError: without tasks, with different numbers of columns, or with more rows than an int32 can count.
+    """
+    if not tasks:
+        raise DataError("a task table needs at least one task, but got none")
+    columns = {task.n_columns for task in tasks.values()}
+    if len(columns) > 1:
+        raise DataError(f"the tasks of a search space must have one column count, but got {sorted(columns)}")
+    parts = [sort_task(task) for task in tasks.values()]
+    sizes = np.array([len(part.level) for part in parts], np.int64)
+    if sizes.sum() >= 2**31:
+        raise DataError(f"a task table holds fewer than 2**31 rows, but got {sizes.sum()}")
+    return TaskTable(
+        x=jnp.asarray(np.concatenate([part.x for part in parts])),
+        response=jnp.asarray(np.concatenate([part.response for part in parts])),
+        level=jnp.asarray(np.concatenate([part.level for part in parts])),
+        start=jnp.asarray((np.cumsum(sizes) - sizes).astype(np.int32)),
+        size=jnp.asarray(sizes.astype(np.int32)),
+    )

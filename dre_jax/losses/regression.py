@@ -1,0 +1,75 @@
+"""Regression losses: mean squared error and the Gaussian likelihood of deep ensembles."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.losses.listwise import rank
+from dre_jax.losses.order import RankedList
+from dre_jax.losses.weights import PositionWeights
+
+
+def mean_squared_error(
+    scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none"
+) -> Array:
+    """Mean squared error between scores and responses.
+
+    Args:
+      scores: f32[..., n].
+      response: f32[..., n].
+      where: bool[..., n], which slots hold an item; all by default.
+      weights: name of the position weights.
+
+    Returns:
+      f32[...]: the weighted mean over each list; 0 for an empty one.
+
+    Example:
+      >>> float(mean_squared_error(jnp.array([1.0, 0.0]), jnp.array([0.0, 0.0])))
+      0.5
+    """
+    return mean_squared_error_ranked(*rank(scores, response, where=where, weights=weights))
+
+
+def mean_squared_error_ranked(scores: Array, lists: RankedList) -> Array:
+    """Mean squared error of scores in the order of relevance; f32[..., n] and a `RankedList` -> f32[...]."""
+    error = jnp.where(lists.where, scores - lists.response, 0.0)
+    return _weighted_mean(error**2, lists)
+
+
+def gaussian_nll(
+    mean: Array,
+    response: Array,
+    *,
+    variance: Array,
+    where: Array | None = None,
+    weights: PositionWeights = "none",
+) -> Array:
+    """Negative log-likelihood of a Gaussian with its own variance per item (Lakshminarayanan et al. 2017, equation 1).
+
+    Args:
+      mean: f32[..., n].
+      response: f32[..., n].
+      variance: f32[..., n], positive.
+      where: bool[..., n], which slots hold an item; all by default.
+      weights: name of the position weights.
+
+    Returns:
+      f32[...]: the weighted mean over each list of ln(variance)/2 + (response - mean)^2 / (2 variance), without the
+      constant; 0 for an empty one.
+
+    Example:
+      >>> float(gaussian_nll(jnp.array([1.0]), jnp.array([0.0]), variance=jnp.array([1.0])))
+      0.5
+    """
+    mean, lists = rank(mean, response, where=where, weights=weights)
+    # The second sort sees the same responses, so it gives the same order.
+    variance, _ = rank(variance, response, where=where, weights=weights)
+    safe = jnp.where(lists.where, variance, 1.0)
+    error = jnp.where(lists.where, lists.response - mean, 0.0)
+    return _weighted_mean(jnp.log(safe) / 2.0 + error**2 / (2.0 * safe), lists)
+
+
+def _weighted_mean(terms: Array, lists: RankedList) -> Array:
+    count = jnp.sum(lists.where, axis=-1, dtype=terms.dtype)
+    return jnp.sum(lists.weight * jnp.where(lists.where, terms, 0.0), axis=-1) / jnp.maximum(count, 1.0)

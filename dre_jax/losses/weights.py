@@ -1,0 +1,44 @@
+"""Weights of the positions of a ranked list: the paper, appendix C; position 1 is the best."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.errors import ConfigError
+
+PositionWeights = Literal["inverse_log", "inverse_linear", "attention", "none"]
+
+
+def position_weights(kind: PositionWeights, position: Array, length: Array) -> Array:
+    """Weight of each position of a list.
+
+    Args:
+      kind: "inverse_log" 1/ln(j+1), "inverse_linear" 1/j, "attention" (k-j+1) / (1+...+k), "none" 1.
+      position: f32[..., n], j from 1; smaller values (empty slots ahead of the first item) are read as 1.
+      length: f32[..., 1] or scalar, k, the number of items of the list.
+
+    Returns:
+      f32[..., n].
+
+    Raises:
+      ConfigError: for an unknown kind.
+
+    Example:
+      >>> position_weights("inverse_linear", jnp.arange(1.0, 5.0), jnp.array(4.0)).tolist()
+      [1.0, 0.5, 0.3333333432674408, 0.25]
+    """
+    j = jnp.maximum(position, 1.0)
+    if kind == "inverse_log":
+        return 1.0 / jnp.log(j + 1.0)
+    if kind == "inverse_linear":
+        return 1.0 / j
+    if kind == "attention":
+        k = jnp.maximum(length, 1.0)
+        return (k - j + 1.0) / (k * (k + 1.0) / 2.0)
+    if kind == "none":
+        return jnp.ones_like(j)
+    known = ", ".join(get_args(PositionWeights))
+    raise ConfigError(f"position weights must be one of {known}, but got {kind!r}")

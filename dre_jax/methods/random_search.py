@@ -1,0 +1,23 @@
+"""Random search (Bergstra and Bengio 2012): every candidate is as good as any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.search.history import Candidates, History
+
+
+@dataclass(frozen=True)
+class RandomSearch:
+    """Equal values for all: the loop draws among equal values by key, so the choice is uniform."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> None:
+        """Nothing to learn."""
+
+    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Zero for every candidate."""
+        return jnp.zeros(candidates.where.shape, jnp.float32)

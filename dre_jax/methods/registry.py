@@ -1,0 +1,118 @@
+"""Methods by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dre_jax.errors import ConfigError
+from dre_jax.methods.dre import DRE
+from dre_jax.methods.random_search import RandomSearch
+from dre_jax.model import ModelConfig
+from dre_jax.search.method import Method
+from dre_jax.training.config import FineTuneConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a user can set of a method; None leaves the method's own value."""
+
+    model: ModelConfig | None = None
+    """Sizes: the checkpoint's, where there is one."""
+    epochs: int | None = None
+    """Fine-tuning epochs before every trial."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A method that can be asked for by name."""
+
+    name: str
+    summary: str
+    paper: str
+    transfer: bool
+    """Learns from past tasks: needs a checkpoint, or to be fitted first."""
+    build: Callable[[Options], Method]
+    extra: str | None = None
+    """The extra to install, if the core packages are not enough."""
+
+
+def _epochs(options: Options, default: FineTuneConfig) -> FineTuneConfig:
+    if options.epochs is None:
+        return default
+    return FineTuneConfig(
+        epochs=options.epochs, learning_rate=default.learning_rate, schedule=default.schedule, loss=default.loss
+    )
+
+
+def _dre(options: Options) -> DRE:
+    return DRE(model=options.model or ModelConfig(), fine_tuning=_epochs(options, FineTuneConfig()))
+
+
+def _dre_no_finetune(options: Options) -> DRE:
+    return DRE(model=options.model or ModelConfig(), fine_tuning=FineTuneConfig(epochs=0))
+
+
+def _dre_ri(options: Options) -> DRE:
+    default = FineTuneConfig(epochs=1000, learning_rate=0.02)
+    return DRE(model=options.model or ModelConfig(), fine_tuning=_epochs(options, default), transfer=False)
+
+
+def _random(options: Options) -> RandomSearch:
+    return RandomSearch()
+
+
+_DRE_PAPER = "Khazi, Pineda Arango and Grabocka 2023"
+
+METHODS: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            name="dre",
+            summary="deep ranking ensemble, meta-trained and fine-tuned before every trial",
+            paper=_DRE_PAPER,
+            transfer=True,
+            build=_dre,
+        ),
+        Entry(
+            name="dre-no-finetune",
+            summary="deep ranking ensemble, meta-trained, not fine-tuned",
+            paper=_DRE_PAPER,
+            transfer=True,
+            build=_dre_no_finetune,
+        ),
+        Entry(
+            name="dre-ri",
+            summary="deep ranking ensemble from random weights at every trial",
+            paper=_DRE_PAPER,
+            transfer=False,
+            build=_dre_ri,
+        ),
+        Entry(
+            name="random",
+            summary="random search",
+            paper="Bergstra and Bengio 2012",
+            transfer=False,
+            build=_random,
+        ),
+    )
+}
+"""All methods, by name."""
+
+
+def find(name: str) -> Entry:
+    """The method of a name.
+
+    Raises:
+      ConfigError: for an unknown name; the message lists those that there are.
+
+    Example:
+      >>> find("random").transfer
+      False
+    """
+    if name in METHODS:
+        return METHODS[name]
+    near = difflib.get_close_matches(name, METHODS, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ConfigError(f"the method must be one of {', '.join(METHODS)}, but got {name!r}{hint}")

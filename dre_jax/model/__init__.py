@@ -1,0 +1,18 @@
+"""The model: networks, the ensemble over them, and the ranks of their scores."""
+
+from dre_jax.model.config import PAPER, PRESETS, ModelConfig, preset
+from dre_jax.model.ensemble import EnsembleParams, Support, init, scores
+from dre_jax.model.ranks import mean_and_deviation, mean_tie_ranks
+
+__all__ = [
+    "PAPER",
+    "PRESETS",
+    "EnsembleParams",
+    "ModelConfig",
+    "Support",
+    "init",
+    "mean_and_deviation",
+    "mean_tie_ranks",
+    "preset",
+    "scores",
+]

@@ -1,0 +1,83 @@
+"""Sizes and switches of the model: one frozen, hashable configuration (static under jit)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from dre_jax.errors import ConfigError
+
+Context = Literal["own", "shared", "none"]
+ResponseScale = Literal["support", "table"]
+Initialiser = Literal["lecun_normal", "torch_uniform"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Sizes of an ensemble of scorers and of the deep set in front of them.
+
+    Raises:
+      ConfigError: where a size is not positive or a name is unknown.
+
+    Example:
+      >>> ModelConfig(members=5, context="none").scorer_inputs(n_columns=6)
+      6
+    """
+
+    members: int = 10
+    """Scorers in the ensemble."""
+    hidden: tuple[int, ...] = (32, 32, 32, 32)
+    """Hidden layers of a scorer."""
+    context: Context = "own"
+    """Deep set: each member its own, one shared by all, or none."""
+    phi: tuple[int, ...] = (32, 32, 32)
+    """Layers of the deep set before the mean."""
+    rho: tuple[int, ...] = (32, 32, 16)
+    """Layers of the deep set after the mean; the last is the size of the context."""
+    response_scale: ResponseScale = "support"
+    """What the deep set sees of the response: min-max over the support, or as given (the table's own scale)."""
+    range_limit: float | None = None
+    """k of the range controller k * tanh(a * s) of the thesis; None leaves the scores free."""
+    range_slope: float = 0.01
+    """a of the range controller."""
+    initialiser: Initialiser = "lecun_normal"
+    """Weights at random: LeCun normal with zero biases (Flax), or PyTorch's uniform +-1/sqrt(inputs) for both."""
+
+    def __post_init__(self) -> None:
+        if self.members < 1:
+            raise ConfigError(f"members >= 1 must hold, but got members={self.members}")
+        for name in ("hidden", "phi", "rho"):
+            sizes = getattr(self, name)
+            if not sizes or min(sizes) < 1:
+                raise ConfigError(f"{name} must list positive layer sizes, but got {name}={sizes}")
+        for name, known in (("context", Context), ("response_scale", ResponseScale), ("initialiser", Initialiser)):
+            if getattr(self, name) not in get_args(known):
+                raise ConfigError(f"{name} must be one of {get_args(known)}, but got {getattr(self, name)!r}")
+        if self.range_limit is not None and self.range_limit <= 0:
+            raise ConfigError(f"range_limit > 0 must hold, but got range_limit={self.range_limit}")
+
+    def scorer_inputs(self, n_columns: int) -> int:
+        """Width of a scorer's input: the columns of the space and the context."""
+        return n_columns + (0 if self.context == "none" else self.rho[-1])
+
+
+PAPER = ModelConfig(context="shared", initialiser="torch_uniform")
+"""The paper's set-up (section 4.3, appendix B): ten 4 x 32 scorers behind one deep set, PyTorch's initialisation."""
+
+PRESETS = {"default": ModelConfig(), "paper": PAPER}
+"""Configurations by name."""
+
+
+def preset(name: str) -> ModelConfig:
+    """A configuration by name.
+
+    Raises:
+      ConfigError: for an unknown name.
+
+    Example:
+      >>> preset("paper").context
+      'shared'
+    """
+    if name not in PRESETS:
+        raise ConfigError(f"the preset must be one of {', '.join(PRESETS)}, but got {name!r}")
+    return PRESETS[name]

@@ -1,0 +1,108 @@
+"""The ensemble: a deep set and a scorer, vmapped over members (the paper, section 3.2)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.model import networks
+from dre_jax.model.config import ModelConfig
+from dre_jax.model.initial import draw
+
+
+class Support(NamedTuple):
+    """The evaluations that a deep set sums up; batch dimensions may stand in front."""
+
+    x: Array
+    """f32[..., k, D]"""
+    response: Array
+    """f32[..., k]"""
+    where: Array
+    """bool[..., k]"""
+
+
+class EnsembleParams(NamedTuple):
+    """Parameters of an ensemble."""
+
+    scorers: networks.Params
+    """A scorer's tree, every leaf with the members in front."""
+    deep_set: networks.Params
+    """A deep set's tree: members in front if each has its own, none if one is shared, None without a deep set."""
+
+
+def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
+    """Members at random, each from a key of its own.
+
+    Args:
+      config: sizes.
+      n_columns: D, columns of the search space.
+      key: PRNG key.
+    """
+    scorer_key, deep_set_key = jax.random.split(key)
+    scorer = partial(draw, networks.scorer_shapes(config, n_columns), config.initialiser)
+    deep_set = partial(draw, networks.deep_set_shapes(config, n_columns), config.initialiser)
+    scorers = jax.vmap(scorer)(jax.random.split(scorer_key, config.members))
+    if config.context == "none":
+        return EnsembleParams(scorers, None)
+    if config.context == "shared":
+        return EnsembleParams(scorers, deep_set(deep_set_key))
+    return EnsembleParams(scorers, jax.vmap(deep_set)(jax.random.split(deep_set_key, config.members)))
+
+
+def member_axes(config: ModelConfig) -> EnsembleParams:
+    """Where the members stand in each part of the parameters, for `jax.vmap`."""
+    return EnsembleParams(0, 0 if config.context == "own" else None)
+
+
+def scale_response(response: Array, where: Array) -> Array:
+    """Min-max over the slots that are filled, 0.5 where all are equal: what a tuner can know of the response.
+
+    Args:
+      response: f32[..., k].
+      where: bool[..., k].
+
+    Returns:
+      f32[..., k] in [0, 1].
+
+    Example:
+      >>> scale_response(jnp.array([4.0, 2.0, 9.0]), jnp.array([True, True, False])).tolist()
+      [1.0, 0.0, 0.5]
+    """
+    low = jnp.min(jnp.where(where, response, jnp.inf), axis=-1, keepdims=True)
+    high = jnp.max(jnp.where(where, response, -jnp.inf), axis=-1, keepdims=True)
+    spread = high - low
+    varied = where & (spread > 0)
+    return jnp.where(varied, (response - low) / jnp.where(spread > 0, spread, 1.0), 0.5)
+
+
+def member_scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
+    """Scores of one member; x f32[n, D] -> f32[n], higher is better."""
+    if config.context == "none":
+        return networks.apply_scorer(config, params.scorers, x, None)
+    response = support.response
+    if config.response_scale == "support":
+        response = scale_response(response, support.where)
+    context = networks.apply_deep_set(config, params.deep_set, support.x, response, support.where)
+    return networks.apply_scorer(config, params.scorers, x, context)
+
+
+def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
+    """Scores of all members for the same rows.
+
+    Args:
+      config: sizes.
+      params: the ensemble's.
+      support: evaluations for the deep set, [k] in front of the columns.
+      x: f32[n, D].
+
+    Returns:
+      f32[M, n].
+    """
+    chex.assert_rank([x, support.x, support.response, support.where], [2, 2, 1, 1])
+    over_members = jax.vmap(partial(member_scores, config), in_axes=(member_axes(config), None, None))
+    return over_members(params, support, x)

@@ -1,0 +1,46 @@
+"""Weights at random: one draw for a whole network, then scaled layer by layer.
+
+A draw for each layer gives the same distribution, but every draw is a program of its own to compile, and a method that
+starts from random weights at every trial pays for it in each.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.model.config import Initialiser
+
+_TRUNCATED_DEVIATION = 0.87962566103423978  # of a normal variable cut at +-2
+
+
+def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[str, Array]:
+    """Random parameters for a flat tree of layers.
+
+    Args:
+      shapes: ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs] for each layer.
+      initialiser: "lecun_normal" (truncated normal of variance 1/inputs, zero biases: Flax's default) or
+        "torch_uniform" (uniform in +-1/sqrt(inputs) for kernels and biases: PyTorch's default for a linear layer).
+      key: PRNG key.
+
+    Returns:
+      f32 arrays under the same names.
+    """
+    names = sorted(shapes)
+    sizes = [math.prod(shapes[name].shape) for name in names]
+    if initialiser == "lecun_normal":
+        noise = jax.random.truncated_normal(key, -2.0, 2.0, (sum(sizes),)) / _TRUNCATED_DEVIATION
+    else:
+        noise = jax.random.uniform(key, (sum(sizes),), minval=-1.0, maxval=1.0)
+    params, start = {}, 0
+    for name, size in zip(names, sizes, strict=True):
+        inputs = shapes[f"{name.rsplit('_', 1)[0]}_kernel"].shape[0]
+        is_zero = initialiser == "lecun_normal" and name.endswith("_bias")
+        values = jnp.zeros(size) if is_zero else noise[start : start + size] / math.sqrt(inputs)
+        params[name] = values.reshape(shapes[name].shape)
+        start += size
+    return params

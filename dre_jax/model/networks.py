@@ -1,0 +1,94 @@
+"""The networks: a scorer and a deep set, each for one list. The only file that imports flax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax import Array
+
+from dre_jax.model.config import ModelConfig
+
+Params = Any
+"""A tree of arrays."""
+
+_ZEROS = nn.initializers.zeros_init()  # stands in: `dre_jax.model.initial` draws all weights at once
+
+
+def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str) -> Array:
+    """One dense layer over inputs that stand side by side: [n, d] blocks, or [d] blocks that all rows share.
+
+    A shared block is multiplied once, not once a row, and the sum is what a dense layer over the concatenation gives.
+    """
+    width = sum(block.shape[-1] for block in inputs)
+    kernel = module.param(f"{name}_kernel", _ZEROS, (width, features))
+    bias = module.param(f"{name}_bias", _ZEROS, (features,))
+    start, shared, rows = 0, bias, None
+    for block in inputs:
+        part = kernel[start : start + block.shape[-1]]
+        start += block.shape[-1]
+        if block.ndim == 1:
+            shared = shared + block @ part
+        else:
+            rows = block @ part if rows is None else rows + block @ part
+    return shared if rows is None else rows + shared[None, :]
+
+
+class _Scorer(nn.Module):
+    config: ModelConfig
+
+    @nn.compact
+    def __call__(self, x: Array, context: Array | None) -> Array:
+        config = self.config
+        inputs = [x] if context is None else [x, context]
+        for i, features in enumerate(config.hidden):
+            hidden = nn.relu(_affine(self, inputs, features, f"hidden_{i}"))
+            inputs = [hidden]
+        scores = _affine(self, inputs, 1, "out")[:, 0]
+        if config.range_limit is None:
+            return scores
+        return config.range_limit * jnp.tanh(config.range_slope * scores)
+
+
+class _DeepSet(nn.Module):
+    config: ModelConfig
+
+    @nn.compact
+    def __call__(self, x: Array, response: Array, where: Array) -> Array:
+        config = self.config
+        h = self._layers([x, response[:, None]], config.phi, "phi")
+        mask = where.astype(h.dtype)
+        share = mask / jnp.maximum(jnp.sum(mask), 1.0)
+        return self._layers([share @ h], config.rho, "rho")
+
+    def _layers(self, inputs: list[Array], sizes: tuple[int, ...], name: str) -> Array:
+        """Dense layers with ReLU between them; the last is linear."""
+        for i, features in enumerate(sizes):
+            h = _affine(self, inputs, features, f"{name}_{i}")
+            inputs = [nn.relu(h)]
+        return h
+
+
+def scorer_shapes(config: ModelConfig, n_columns: int) -> Params:
+    """Shapes of one scorer's parameters: ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs]."""
+    context = None if config.context == "none" else jnp.zeros(config.rho[-1])
+    return jax.eval_shape(_Scorer(config).init, jax.random.key(0), jnp.zeros((1, n_columns)), context)["params"]
+
+
+def apply_scorer(config: ModelConfig, params: Params, x: Array, context: Array | None) -> Array:
+    """Scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
+    return _Scorer(config).apply({"params": params}, x, context)  # type: ignore[return-value]
+
+
+def deep_set_shapes(config: ModelConfig, n_columns: int) -> Params:
+    """Shapes of one deep set's parameters, named like a scorer's."""
+    inputs = jnp.zeros((1, n_columns)), jnp.zeros(1), jnp.ones(1, bool)
+    return jax.eval_shape(_DeepSet(config).init, jax.random.key(0), *inputs)["params"]
+
+
+def apply_deep_set(config: ModelConfig, params: Params, x: Array, response: Array, where: Array) -> Array:
+    """Context of a support set; x f32[k, D], response f32[k], where bool[k] -> f32[C]. The order does not matter."""
+    return _DeepSet(config).apply({"params": params}, x, response, where)  # type: ignore[return-value]

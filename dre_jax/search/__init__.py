@@ -1,0 +1,26 @@
+"""Optimisation: histories, acquisition functions, the loop over trials, and batches of runs."""
+
+from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank, log_expected_improvement, pick
+from dre_jax.search.batch import BatchConfig, run_tasks
+from dre_jax.search.handler import Suggester
+from dre_jax.search.history import Candidates, History, make_history, sort_history
+from dre_jax.search.loop import SearchTask, run, run_in_python
+from dre_jax.search.method import Method
+
+__all__ = [
+    "AcquisitionConfig",
+    "BatchConfig",
+    "Candidates",
+    "History",
+    "Method",
+    "SearchTask",
+    "Suggester",
+    "acquire_by_rank",
+    "log_expected_improvement",
+    "make_history",
+    "pick",
+    "run",
+    "run_in_python",
+    "run_tasks",
+    "sort_history",
+]

@@ -1,0 +1,122 @@
+"""Acquisition functions in the space of ranks: higher = evaluate first (the paper, appendix A)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.errors import ConfigError
+from dre_jax.model import mean_and_deviation, mean_tie_ranks
+
+Kind = Literal["ei", "pi", "lcb", "mean_rank"]
+
+_LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
+_SMALLEST_DEVIATION = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcquisitionConfig:
+    """Which acquisition function.
+
+    Raises:
+      ConfigError: for an unknown kind.
+    """
+
+    kind: Kind = "ei"
+    """Expected improvement, probability of improvement, lower confidence bound, or the mean rank alone."""
+    beta: float = 1.0
+    """Deviations that the confidence bound takes off the mean rank."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ConfigError(f"acquisition must be one of {', '.join(get_args(Kind))}, but got {self.kind!r}")
+
+
+def log_expected_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:
+    """Logarithm of the expected improvement of a rank on the incumbent's: E[max(0, incumbent - r)], r Gaussian.
+
+    In logarithms, because in float32 the improvement itself is zero as soon as the members agree on the incumbent
+    (Ament et al. 2023).
+
+    Args:
+      mean: f32[...], mean rank, lower is better.
+      deviation: f32[...], standard deviation; 1e-9 at least.
+      incumbent: f32[...], mean rank of the incumbent.
+
+    Returns:
+      f32[...].
+    """
+    deviation = jnp.maximum(deviation, _SMALLEST_DEVIATION)
+    z = (incumbent - mean) / deviation
+    return jnp.log(deviation) + _log_h(z)
+
+
+def _log_h(z: Array) -> Array:
+    """log(pdf(z) + z cdf(z)): directly, by the ratio of cdf and pdf, and by its series, from right to left."""
+    right = jnp.maximum(z, -1.0)
+    pdf = jnp.exp(-0.5 * right**2 - _LOG_SQRT_2PI)
+    direct = jnp.log(pdf + right * jax.scipy.special.ndtr(right))
+    middle = jnp.clip(z, -8.0, -1.0)
+    log_pdf = -0.5 * middle**2 - _LOG_SQRT_2PI
+    by_ratio = log_pdf + jnp.log1p(middle * jnp.exp(jax.scipy.special.log_ndtr(middle) - log_pdf))
+    left = jnp.minimum(z, -8.0)
+    u = 1.0 / left**2
+    series = u * (1.0 - u * (3.0 - u * (15.0 - u * (105.0 - 945.0 * u))))
+    by_series = -0.5 * left**2 - _LOG_SQRT_2PI + jnp.log(u) + jnp.log(series / u)
+    return jnp.where(z > -1.0, direct, jnp.where(z > -8.0, by_ratio, by_series))
+
+
+def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:
+    """Logarithm of the probability that a Gaussian rank is better than the incumbent's; arguments as above."""
+    z = (incumbent - mean) / jnp.maximum(deviation, _SMALLEST_DEVIATION)
+    return jax.scipy.special.log_ndtr(z)
+
+
+def acquire_by_rank(
+    config: AcquisitionConfig, scores: Array, where: Array, incumbent_scores: Array, has_incumbent: Array
+) -> Array:
+    """Acquisition values from the members' scores: the incumbent is ranked among the candidates.
+
+    Args:
+      config: which function.
+      scores: f32[M, N], the candidates'.
+      where: bool[N], which candidates count.
+      incumbent_scores: f32[M], the best observed configuration's.
+      has_incumbent: bool scalar; without one, the mean rank decides.
+
+    Returns:
+      f32[N], higher = evaluate first; meaningless where a candidate does not count.
+    """
+    everyone = jnp.concatenate([scores, incumbent_scores[:, None]], axis=1)
+    counts = jnp.broadcast_to(jnp.append(where, has_incumbent), everyone.shape)
+    mean, deviation = mean_and_deviation(mean_tie_ranks(everyone, counts))
+    incumbent, mean, deviation = mean[-1], mean[:-1], deviation[:-1]
+    if config.kind == "mean_rank":
+        return -mean
+    if config.kind == "lcb":
+        return -(mean - config.beta * deviation)
+    rule = log_expected_improvement if config.kind == "ei" else log_probability_of_improvement
+    return jnp.where(has_incumbent, rule(mean, deviation, incumbent), -mean)
+
+
+def pick(values: Array, where: Array, key: Array) -> Array:
+    """Index of the highest value among those that count; equal values are drawn by key, never by position.
+
+    Args:
+      values: f32[N]; NaN counts as lowest.
+      where: bool[N].
+      key: PRNG key.
+
+    Returns:
+      i32 scalar; -1 where nothing counts.
+    """
+    values = jnp.where(jnp.isnan(values), -jnp.inf, values)
+    top = jnp.max(jnp.where(where, values, -jnp.inf))
+    best = where & (values == top)
+    coin = jax.random.uniform(key, values.shape)
+    return jnp.where(jnp.any(where), jnp.argmax(jnp.where(best, coin, -1.0)), -1).astype(jnp.int32)

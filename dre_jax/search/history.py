@@ -1,0 +1,77 @@
+"""What a method is shown: the trials so far, and the configurations that can be tried next."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dre_jax.data.tasks import tie_levels, unit_scale
+from dre_jax.errors import DataError
+
+
+class History(NamedTuple):
+    """The trials so far, C slots of which some are filled."""
+
+    x: Array
+    """f32[C, D]"""
+    response: Array
+    """f32[C], higher is better."""
+    level: Array
+    """i32[C]: smaller is better, equal exactly where responses are tied (float32 may have merged them)."""
+    where: Array
+    """bool[C]: which slots are filled."""
+
+
+class Candidates(NamedTuple):
+    """The configurations to choose from, N slots."""
+
+    x: Array
+    """f32[N, D]"""
+    where: Array
+    """bool[N]: which may be evaluated next."""
+
+
+def sort_history(history: History) -> History:
+    """Best trial first, empty slots last; trials that are tied stay in the order given."""
+    last = jnp.iinfo(jnp.int32).max
+    order = jnp.argsort(jnp.where(history.where, history.level, last), stable=True)
+    return History(*(field[order] for field in history))
+
+
+def make_history(x: np.ndarray, y: np.ndarray, capacity: int | None = None) -> History:
+    """A history from plain arrays, padded to a capacity.
+
+    Args:
+      x: [n, D] in [0, 1].
+      y: [n] or [n, 1], higher is better.
+      capacity: C, at least n; n by default.
+
+    Raises:
+      DataError: for other shapes, values that are not finite, or a capacity below n.
+
+    Example:
+      >>> make_history(np.array([[0.1], [0.7]]), np.array([0.5, 0.9]), capacity=3).where.tolist()
+      [True, True, False]
+    """
+    x = np.asarray(x, np.float32)
+    y = np.asarray(y, np.float64)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        raise DataError(f"a history needs x of shape (n, D) and y of shape (n,), but got {x.shape} and {y.shape}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise DataError("a history must hold finite numbers, but got NaN or infinity")
+    n = len(y)
+    capacity = n if capacity is None else capacity
+    if capacity < n:
+        raise DataError(f"capacity >= n must hold, but got capacity={capacity} for n={n} trials")
+    empty = capacity - n
+    return History(
+        x=jnp.asarray(np.pad(x, ((0, empty), (0, 0)))),
+        response=jnp.asarray(np.pad(unit_scale(y) if n else y, (0, empty)), jnp.float32),
+        level=jnp.asarray(np.pad(tie_levels(y), (0, empty))),
+        where=jnp.arange(capacity) < n,
+    )

@@ -1,0 +1,159 @@
+"""One run: from an initial design through T trials, as one program of fixed shapes; and the same as a Python loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from dre_jax.search.acquisition import pick
+from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Method
+
+FIRST_BUCKET = 16
+
+
+class SearchTask(NamedTuple):
+    """A task to optimise on: the whole table, of which a method sees only what it has evaluated."""
+
+    x: Array
+    """f32[N, D]"""
+    response: Array
+    """f32[N], higher is better."""
+    level: Array
+    """i32[N]: 0 for the best response, equal where tied."""
+    where: Array
+    """bool[N]: which slots hold a configuration."""
+
+
+def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterator[tuple[int, int]]:
+    """Capacities of the history that grow with it, and how many trials each serves.
+
+    Example:
+      >>> list(segments(5, 25))
+      [(16, 12), (29, 13)]
+    """
+    most = max(n_design + n_trials - 1, 1)
+    filled, capacity = n_design, first
+    while filled <= most and n_trials > 0:
+        capacity = min(capacity, most)
+        if filled <= capacity:
+            yield capacity, capacity - filled + 1
+            filled = capacity + 1
+        capacity *= 2
+
+
+def trial_keys(key: Array, trial: Array) -> tuple[Array, Array]:
+    """Keys of a trial: for the method, and for the choice among equal values."""
+    method_key, choice_key = jax.random.split(jax.random.fold_in(key, trial))
+    return method_key, choice_key
+
+
+def look_up(task: SearchTask, rows: Array, n_filled: Array) -> tuple[History, Candidates]:
+    """The history that the rows evaluated so far make, and the candidates that they leave.
+
+    Args:
+      task: the table.
+      rows: i32[C], rows in the order of evaluation, of which the first ``n_filled`` count.
+      n_filled: i32 scalar.
+    """
+    filled = jnp.arange(rows.shape[0]) < n_filled
+    safe = jnp.where(filled, rows, 0)
+    history = History(task.x[safe], task.response[safe], task.level[safe], filled)
+    # A slot that is empty points behind the table, where nothing is written.
+    evaluated = (
+        jnp.zeros(task.where.shape, bool).at[jnp.where(filled, rows, task.where.shape[0])].set(True, mode="drop")
+    )
+    return history, Candidates(task.x, task.where & ~evaluated)
+
+
+def suggest(method: Method, params: Any, history: History, candidates: Candidates, key: Array, trial: Array) -> Array:
+    """The candidate that a method evaluates next; -1 if none is left."""
+    method_key, choice_key = trial_keys(key, trial)
+    values = method.acquire(params, history, candidates, method_key)
+    return pick(values, candidates.where, choice_key)
+
+
+def run(
+    method: Method,
+    params: Any,
+    task: SearchTask,
+    design: Array,
+    key: Array,
+    n_trials: int,
+    stop_at_optimum: bool = True,
+) -> Array:
+    """One run.
+
+    Args:
+      method: static.
+      params: what the method's `fit` returned.
+      task: the table.
+      design: i32[n0], rows evaluated at the start.
+      key: the run's PRNG key.
+      n_trials: T, static.
+      stop_at_optimum: evaluate nothing more once the table's best response is found, as HPO-B's handler does.
+
+    Returns:
+      i32[T], the rows in the order of evaluation; -1 where nothing was evaluated.
+    """
+    n_design = design.shape[0]
+    rows = jnp.concatenate([design.astype(jnp.int32), jnp.full(n_trials, -1, jnp.int32)])
+
+    def trial(capacity: int, rows: Array, t: Array) -> tuple[Array, None]:
+        history, candidates = look_up(task, rows[:capacity], n_design + t)
+
+        def evaluate(_: None) -> Array:
+            return suggest(method, params, history, candidates, key, t)
+
+        finished = ~jnp.any(candidates.where)
+        if stop_at_optimum:
+            finished |= jnp.any(history.where & (history.level == 0))
+        row = lax.cond(finished, lambda _: jnp.int32(-1), evaluate, None)
+        return rows.at[n_design + t].set(row), None
+
+    start = 0
+    for capacity, count in segments(n_design, n_trials):
+        # After the end of a run the rows hold -1; nothing more is looked up, so they are never read.
+        steps = start + jnp.arange(count, dtype=jnp.int32)
+        rows, _ = lax.scan(partial(trial, capacity), rows, steps)
+        start += count
+    return rows[n_design:]
+
+
+jitted_suggest = jax.jit(suggest, static_argnames="method")
+"""`suggest`, compiled."""
+
+
+def run_in_python(
+    method: Method,
+    params: Any,
+    task: SearchTask,
+    design: np.ndarray,
+    key: Array,
+    n_trials: int,
+    stop_at_optimum: bool = True,
+) -> np.ndarray:
+    """The same run as a plain loop, for methods under development and as a check of the scan; arguments as in `run`."""
+    x, response, level = (np.asarray(a) for a in (task.x, task.response, task.level))
+    pending = np.asarray(task.where).copy()
+    pending[design] = False
+    rows = [int(row) for row in design]
+    for capacity, count in segments(len(design), n_trials):
+        for _ in range(count):
+            if not pending.any() or (stop_at_optimum and (level[rows] == 0).any()):
+                break
+            slots = rows + [0] * (capacity - len(rows))
+            filled = np.arange(capacity) < len(rows)
+            history = History(*(jnp.asarray(a) for a in (x[slots], response[slots], level[slots], filled)))
+            trial = jnp.int32(len(rows) - len(design))
+            row = int(jitted_suggest(method, params, history, Candidates(task.x, jnp.asarray(pending)), key, trial))
+            rows.append(row)
+            pending[row] = False
+    picked = rows[len(design) :]
+    return np.array(picked + [-1] * (n_trials - len(picked)), np.int32)

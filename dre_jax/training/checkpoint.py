@@ -1,0 +1,236 @@
+"""Checkpoints of meta-training, one folder a search space: arrays and JSON only. The only file that imports orbax.
+
+``FOLDER/steps/`` is Orbax's; what is complete there is all that counts. ``FOLDER/metadata.json`` and
+``FOLDER/losses.csv`` are copies for people, rewritten with every step that is saved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import orbax.checkpoint as ocp
+from jax import Array
+
+from dre_jax.data.files import write_json, write_text
+from dre_jax.errors import CheckpointError, ConfigError
+from dre_jax.model import EnsembleParams, ModelConfig
+from dre_jax.training.config import LossConfig, MetaTrainConfig
+from dre_jax.training.meta_train import TrainState, start
+
+FORMAT = 1
+
+
+class Saved(NamedTuple):
+    """What a checkpoint holds of one step."""
+
+    state: TrainState
+    """Parameters, moments, step."""
+    best: EnsembleParams | None
+    """Parameters of the best validation loss, where the training keeps them."""
+    metadata: dict[str, Any]
+    """See `describe`."""
+
+
+def describe(
+    *, space: str, n_columns: int, model: ModelConfig, config: MetaTrainConfig, key: Array, fingerprint: str
+) -> dict[str, Any]:
+    """What tells one training from another.
+
+    Args:
+      space: the search space's name.
+      n_columns: D.
+      model: sizes.
+      config: what training does.
+      key: the training's PRNG key.
+      fingerprint: digest of the training data.
+    """
+    return {
+        "format": FORMAT,
+        "space": space,
+        "columns": n_columns,
+        "model": dataclasses.asdict(model),
+        "training": dataclasses.asdict(config),
+        "key": [int(word) for word in jax.random.key_data(key).ravel()],
+        "fingerprint": fingerprint,
+    }
+
+
+def model_config(metadata: dict[str, Any]) -> ModelConfig:
+    """The model configuration that a checkpoint was written with."""
+    return ModelConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in metadata["model"].items()})
+
+
+def training_config(metadata: dict[str, Any]) -> MetaTrainConfig:
+    """The training configuration that a checkpoint was written with."""
+    fields = dict(metadata["training"])
+    return MetaTrainConfig(**{**fields, "loss": LossConfig(**fields["loss"])})
+
+
+def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
+    """What differs between two descriptions, a phrase each: ``name (ours, theirs)``."""
+    found = []
+    for name in ours:
+        mine, other = _plain(ours[name]), _plain(theirs.get(name))
+        if isinstance(mine, dict) and isinstance(other, dict):
+            found += differences(mine, other, f"{prefix}{name}.")
+        elif mine != other:
+            found.append(f"{prefix}{name} ({_short(mine)} here, {_short(other)} in the checkpoint)")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 24 else f"{text[:12]}..."
+
+
+class Checkpoint:
+    """The folder of one search space's checkpoints.
+
+    Example:
+      >>> Checkpoint("nowhere").latest_step() is None
+      True
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).absolute()
+        self._steps = self.folder / "steps"
+
+    def _manager(self, create: bool) -> ocp.CheckpointManager:
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        # Saving in the foreground: a step that was announced as saved is on the disk.
+        options = ocp.CheckpointManagerOptions(
+            max_to_keep=2, create=create, enable_async_checkpointing=False, cleanup_tmp_directories=create
+        )
+        return ocp.CheckpointManager(self._steps, options=options)
+
+    def latest_step(self) -> int | None:
+        """The last step that is complete, or None."""
+        if not self._steps.is_dir():
+            return None
+        with self._manager(create=False) as manager:
+            return manager.latest_step()
+
+    def save(self, state: TrainState, best: EnsembleParams | None, metadata: dict[str, Any]) -> None:
+        """Writes a step.
+
+        Args:
+          state: where training stands.
+          best: parameters of the best validation loss, if they are kept.
+          metadata: see `describe`; may carry more, a "history" of (step, training loss, validation loss) among it.
+
+        Raises:
+          CheckpointError: where the folder cannot be written.
+        """
+        arrays = {"state": _as_dict(state), "best": _as_dict(best)}
+        try:
+            with self._manager(create=True) as manager:
+                step = int(state.step)
+                items = ocp.args.Composite(
+                    arrays=ocp.args.StandardSave(_drop_none(arrays)), metadata=ocp.args.JsonSave(metadata)
+                )
+                manager.save(step, args=items, force=True)
+                manager.wait_until_finished()
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"cannot write a checkpoint to {self.folder}: {error}") from error
+        write_json(self.folder / "metadata.json", {**metadata, "step": int(state.step)}, indent=1)
+        rows = "".join(
+            f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}\n" for s, train, val in metadata["history"]
+        )
+        write_text(self.folder / "losses.csv", "step,train_loss,validation_loss\n" + rows)
+
+    def metadata(self) -> dict[str, Any]:
+        """The description that the last complete step was saved with.
+
+        Raises:
+          CheckpointError: without a complete step.
+        """
+        step = self.latest_step()
+        if step is None:
+            raise CheckpointError(f"{self.folder} must hold a checkpoint, but holds none")
+        try:
+            with self._manager(create=False) as manager:
+                found = manager.restore(step, args=ocp.args.Composite(metadata=ocp.args.JsonRestore())).metadata
+        except (OSError, ValueError, KeyError) as error:
+            raise CheckpointError(f"cannot read the checkpoint of step {step} in {self.folder}: {error}") from error
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise CheckpointError(f"{self.folder} must hold a dre_jax checkpoint of format {FORMAT}, but does not")
+        return {**found, "step": step}
+
+    def load(self) -> Saved:
+        """The last complete step.
+
+        Raises:
+          CheckpointError: where none is there or it cannot be read.
+        """
+        metadata = self.metadata()
+        try:
+            model, config = model_config(metadata), training_config(metadata)
+        except (TypeError, KeyError, ConfigError) as error:
+            raise CheckpointError(f"the configuration in {self.folder} is not this version's: {error}") from error
+        empty = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
+        best = empty.params if metadata.get("best_step") is not None else None
+        wanted = _drop_none({"state": _as_dict(empty), "best": _as_dict(best)})
+        place = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+        wanted = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=place), wanted)
+        try:
+            with self._manager(create=False) as manager:
+                items = ocp.args.Composite(arrays=ocp.args.StandardRestore(wanted))
+                arrays = manager.restore(metadata["step"], args=items).arrays
+        except (OSError, ValueError, KeyError) as error:
+            raise CheckpointError(f"cannot read the checkpoint in {self.folder}: {error}") from error
+        state = _fill(empty, arrays["state"])
+        return Saved(state, None if best is None else _fill(best, arrays["best"]), metadata)
+
+
+def _as_dict(value: Any) -> Any:
+    """Named tuples as dictionaries, so that the files say what each array is."""
+    if hasattr(value, "_asdict"):
+        return {name: _as_dict(part) for name, part in value._asdict().items()}
+    return {name: _as_dict(part) for name, part in value.items()} if isinstance(value, dict) else value
+
+
+def _drop_none(tree: Any) -> Any:
+    return {k: _drop_none(v) for k, v in tree.items() if v is not None} if isinstance(tree, dict) else tree
+
+
+def _fill(like: Any, arrays: Any) -> Any:
+    """The arrays in the structure of ``like``, which may hold None where no array was written."""
+    if like is None:
+        return None
+    if hasattr(like, "_fields"):
+        return type(like)(*(_fill(getattr(like, name), (arrays or {}).get(name)) for name in like._fields))
+    if isinstance(like, dict):
+        return {name: _fill(like[name], arrays[name]) for name in like}
+    return jnp.asarray(arrays)
+
+
+def load_params(
+    folder: str | Path, *, space: str | None = None, n_columns: int | None = None
+) -> tuple[EnsembleParams, dict]:
+    """Meta-trained parameters and their description: the best by validation loss where kept, else the last.
+
+    Args:
+      folder: a search space's checkpoint folder.
+      space: refuse another search space's.
+      n_columns: refuse another column count.
+
+    Raises:
+      CheckpointError: where there is none, or it does not fit; the message says what differs.
+    """
+    checkpoint = Checkpoint(folder)
+    metadata = checkpoint.metadata()
+    wanted = {"space": space, "columns": n_columns}
+    found = differences({k: v for k, v in wanted.items() if v is not None}, metadata)
+    if found:
+        raise CheckpointError(f"the checkpoint in {checkpoint.folder} does not fit: {'; '.join(found)}")
+    saved = checkpoint.load()
+    return (saved.state.params if saved.best is None else saved.best), saved.metadata

@@ -1,0 +1,119 @@
+"""What meta-training and fine-tuning do: frozen, hashable configurations (static under jit)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import optax
+
+from dre_jax.errors import ConfigError
+from dre_jax.losses import RANKED_LOSSES, PositionWeights, Ties
+
+Schedule = Literal["constant", "cosine"]
+
+
+def _positive(name: str, value: float) -> None:
+    if not value > 0:
+        raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ConfigError(f"{name} must be one of {', '.join(known)}, but got {value!r}")
+
+
+def _schedule(name: Schedule, start: float, steps: int) -> optax.Schedule:
+    """A constant, or a cosine decay to zero over the steps."""
+    return optax.constant_schedule(start) if name == "constant" else optax.cosine_decay_schedule(start, max(steps, 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossConfig:
+    """The loss over a list.
+
+    Raises:
+      ConfigError: for an unknown name.
+    """
+
+    name: str = "listmle"
+    """One of `dre_jax.losses.RANKED_LOSSES`."""
+    weights: PositionWeights = "inverse_log"
+    """Weights of the positions."""
+    ties: Ties = "breslow"
+    """What to do with equal responses."""
+
+    def __post_init__(self) -> None:
+        _one_of("loss", self.name, tuple(RANKED_LOSSES))
+        _one_of("weights", self.weights, get_args(PositionWeights))
+        _one_of("ties", self.ties, get_args(Ties))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaTrainConfig:
+    """Meta-training of one search space (the paper, Algorithm 1).
+
+    Raises:
+      ConfigError: where a number is out of range or a name is unknown.
+    """
+
+    steps: int = 20_000
+    """Adam steps."""
+    lists_per_step: int = 1
+    """Lists that each member draws for a step."""
+    n_support: int = 20
+    """Rows that feed the deep set."""
+    n_query: int = 100
+    """Rows that are ranked."""
+    learning_rate: float = 1e-3
+    """Adam's, at the start."""
+    schedule: Schedule = "constant"
+    """Learning rate over the steps."""
+    loss: LossConfig = LossConfig()
+    """The loss."""
+    evaluate_every: int = 1000
+    """Steps between two entries of the loss history, and between two checkpoints."""
+    evaluation_lists: int = 64
+    """Fixed lists a member that the training and the validation loss are measured on."""
+    patience: int | None = None
+    """Evaluations without a better validation loss before training stops, keeping the best; None trains to the end."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "lists_per_step", "n_support", "n_query", "evaluate_every", "evaluation_lists"):
+            _positive(name, getattr(self, name))
+        _positive("learning_rate", self.learning_rate)
+        if self.patience is not None:
+            _positive("patience", self.patience)
+        _one_of("schedule", self.schedule, get_args(Schedule))
+
+    def learning_rates(self) -> optax.Schedule:
+        """The learning rate of each step."""
+        return _schedule(self.schedule, self.learning_rate, self.steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuneConfig:
+    """Fine-tuning before a trial (the paper, Algorithm 2, line 3; the thesis on restarts and cosine annealing).
+
+    Raises:
+      ConfigError: where a number is out of range or a name is unknown.
+    """
+
+    epochs: int = 1000
+    """Full-batch Adam steps, from the checkpoint anew at every trial; 0 does not fine-tune."""
+    learning_rate: float = 1e-3
+    """Adam's, at the start."""
+    schedule: Schedule = "constant"
+    """Learning rate over the epochs."""
+    loss: LossConfig = LossConfig()
+    """The loss."""
+
+    def __post_init__(self) -> None:
+        if self.epochs < 0:
+            raise ConfigError(f"epochs >= 0 must hold, but got epochs={self.epochs}")
+        _positive("learning_rate", self.learning_rate)
+        _one_of("schedule", self.schedule, get_args(Schedule))
+
+    def learning_rates(self) -> optax.Schedule:
+        """The learning rate of each epoch."""
+        return _schedule(self.schedule, self.learning_rate, self.epochs)

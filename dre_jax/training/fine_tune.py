@@ -1,0 +1,103 @@
+"""Fine-tuning on the history of the task at hand (the paper, Algorithm 2, line 3), as a scan over epochs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
+from dre_jax.losses import RANKED_LOSSES, RankedList, rank_sorted
+from dre_jax.model import EnsembleParams, ModelConfig, Support, scores
+from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+from dre_jax.training.config import FineTuneConfig
+
+
+class Epochs(NamedTuple):
+    """What each epoch trains on, worked out before the first: rows are numbers in the sorted history."""
+
+    support: Array
+    """i32[E, K]"""
+    support_where: Array
+    """bool[E, K]"""
+    query: Array
+    """i32[E, Q], in the order of relevance."""
+    ranked: RankedList
+    """[E, Q]"""
+
+
+def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> Epochs:
+    """A fresh support, a fifth of the history, for every epoch; the rest is ranked.
+
+    A larger capacity draws the same rows: padding cannot change a result.
+
+    Args:
+      config: how many epochs, which weights and ties.
+      response: f32[C], best first, empty slots last.
+      level: i32[C].
+      where: bool[C].
+      key: PRNG key.
+    """
+    capacity = where.shape[0]
+    k_max = max(1, capacity // 5)
+    q_max = max(1, capacity - k_max)
+    n = jnp.sum(where, dtype=jnp.int32)
+    k = jnp.minimum(support_size(n, k_max), n)
+    # Epochs last: slot j of epoch e has number j * E + e in the stream of bits, whatever the capacity.
+    bits = jax.random.bits(key, (k_max, config.epochs), jnp.uint32).T
+    support = jax.vmap(draw_without_replacement, in_axes=(0, None, None))(bits, n, k)
+    query_slot = jnp.arange(q_max, dtype=jnp.int32)
+    support_where = jnp.broadcast_to(jnp.arange(k_max) < k, support.shape)
+    query_where = jnp.broadcast_to(query_slot < n - k, (config.epochs, q_max))
+    query = jax.vmap(skip, in_axes=(None, 0))(query_slot, support)
+    query = jnp.where(query_where, query, 0)
+    if config.loss.ties == "shuffle":
+        query = shuffle_ties(jax.random.fold_in(key, 1), query, level[query], query_where)
+    ranked = rank_sorted(response[query], level[query], query_where, config.loss.weights, config.loss.ties)
+    return Epochs(jnp.where(support_where, support, 0), support_where, query, ranked)
+
+
+def fine_tune(
+    model: ModelConfig,
+    config: FineTuneConfig,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    level: Array,
+    where: Array,
+    key: Array,
+) -> EnsembleParams:
+    """Parameters fitted to a history, from the given ones on.
+
+    Args:
+      model: sizes.
+      config: epochs, learning rate, loss.
+      params: where to start: the checkpoint's, or random ones.
+      x: f32[C, D], the history sorted by response, best first, empty slots last.
+      response: f32[C].
+      level: i32[C], equal where responses are tied.
+      where: bool[C], which slots are filled.
+      key: PRNG key.
+    """
+    if config.epochs == 0:
+        return params
+    loss_of = RANKED_LOSSES[config.loss.name]
+
+    def epoch(carry: tuple[EnsembleParams, Moments], inputs: tuple[Epochs, StepSizes]) -> tuple[tuple, None]:
+        params, moments = carry
+        one, step = inputs
+
+        def loss(params: EnsembleParams) -> Array:
+            support = Support(x[one.support], response[one.support], one.support_where)
+            member_scores = scores(model, params, support, x[one.query])
+            lists = jax.tree.map(lambda a: jnp.broadcast_to(a, member_scores.shape), one.ranked)
+            # The sum over members: each member sees the gradient of its own loss.
+            return jnp.sum(loss_of(member_scores, lists))
+
+        return apply_gradient(params, jax.grad(loss)(params), moments, step), None
+
+    epochs = draw_epochs(config, response, level, where, key)
+    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
+    return lax.scan(epoch, (params, zero_moments(params)), (epochs, steps))[0][0]

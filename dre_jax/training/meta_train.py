@@ -1,0 +1,114 @@
+"""Meta-training: learning to rank the configurations of past tasks (the paper, Algorithm 1), as a scan over steps."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from dre_jax.data.tasks import TaskTable
+from dre_jax.losses import RANKED_LOSSES
+from dre_jax.model import EnsembleParams, ModelConfig, init
+from dre_jax.model.ensemble import member_axes, member_scores
+from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+from dre_jax.training.config import MetaTrainConfig
+from dre_jax.training.lists import Lists, draw_lists
+
+_START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a step: no step has these numbers
+
+
+class TrainState(NamedTuple):
+    """What changes while training."""
+
+    params: EnsembleParams
+    """The model's."""
+    moments: Moments
+    """Adam's."""
+    step: Array
+    """i32 scalar: steps done."""
+
+
+def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Array) -> TrainState:
+    """The state before the first step.
+
+    Args:
+      model: sizes.
+      config: what training does.
+      n_columns: D.
+      key: PRNG key; the same key goes to `train`.
+    """
+    params = init(model, n_columns, jax.random.fold_in(key, _START))
+    return TrainState(params, zero_moments(params), jnp.zeros((), jnp.int32))
+
+
+def _list_loss(model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists):
+    """Mean loss of one member over its lists [B]."""
+
+    def scores(one: Lists) -> Array:
+        return member_scores(model, params, one.read_support(table), table.x[one.query])
+
+    return jnp.mean(RANKED_LOSSES[config.loss.name](jax.vmap(scores)(lists), lists.ranked))
+
+
+def _member_losses(model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists):
+    """Mean loss of each member over its own lists [M, B] -> f32[M]."""
+    one = partial(_list_loss, model, config)
+    return jax.vmap(one, in_axes=(member_axes(model), None, 0))(params, table, lists)
+
+
+@partial(jax.jit, static_argnames=("model", "config", "n_steps"), donate_argnames="state")
+def train(
+    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, state: TrainState, key: Array, n_steps: int
+) -> tuple[TrainState, Array]:
+    """Does ``n_steps`` steps from where the state stands.
+
+    A step's lists depend on the key and on the step's number alone, so that the same steps in other portions, or after
+    an interruption, draw the same lists.
+
+    Args:
+      model: sizes.
+      config: what training does.
+      table: the tasks to learn from.
+      state: given away; use the one returned.
+      key: PRNG key, the same for all portions of one training.
+      n_steps: static.
+
+    Returns:
+      The state, and the mean loss of each step, f32[n_steps].
+    """
+    steps = state.step + jnp.arange(n_steps, dtype=jnp.int32)
+    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)
+    shape = (model.members, config.lists_per_step)
+    lists = jax.vmap(lambda key: draw_lists(table, key, shape, config))(keys)
+
+    def step(carry: tuple[EnsembleParams, Moments], inputs: tuple[Lists, StepSizes]):
+        params, moments = carry
+        lists, size = inputs
+
+        def loss(params: EnsembleParams) -> Array:
+            # The sum over members: each member sees the gradient of its own loss.
+            return jnp.sum(_member_losses(model, config, params, table, lists))
+
+        value, gradient = jax.value_and_grad(loss)(params)
+        return apply_gradient(params, gradient, moments, size), value / model.members
+
+    sizes = step_sizes(config.learning_rates(), steps)
+    (params, moments), losses = lax.scan(step, (state.params, state.moments), (lists, sizes))
+    return TrainState(params, moments, state.step + n_steps), losses
+
+
+def portion(config: MetaTrainConfig) -> int:
+    """Steps in one call of `train`: the lists of a portion are drawn at once, so their number bounds the memory."""
+    return max(10, min(200, 2000 // config.lists_per_step))
+
+
+@partial(jax.jit, static_argnames=("model", "config"))
+def evaluate(
+    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, params: EnsembleParams, key: Array
+) -> Array:
+    """Mean loss over fixed lists: the same key gives the same lists at every call; a scalar."""
+    lists = draw_lists(table, jax.random.fold_in(key, _EVALUATION), (model.members, config.evaluation_lists), config)
+    return jnp.mean(_member_losses(model, config, params, table, lists))

@@ -1,0 +1,240 @@
+"""Meta-training from start to end: portions of steps, losses on fixed lists, checkpoints, going on where it was."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dre_jax.data import SearchSpace, fingerprint
+from dre_jax.data.tasks import TaskTable, build_table
+from dre_jax.errors import CheckpointError, DataError
+from dre_jax.model import EnsembleParams, ModelConfig
+from dre_jax.training.config import MetaTrainConfig
+from dre_jax.training.meta_train import TrainState, evaluate, portion, start, train
+
+
+class LossEntry(NamedTuple):
+    """A line of the loss history."""
+
+    step: int
+    train: float
+    """Loss over fixed lists of the training tasks."""
+    validation: float | None
+    """Likewise of the validation tasks; None without any."""
+
+
+class Progress(NamedTuple):
+    """What a caller is told while training goes on."""
+
+    step: int
+    steps: int
+    loss: float
+    """Mean training loss of the steps since the last report."""
+    resumed_from: int | None
+    """Step of the checkpoint that training went on from."""
+
+
+@dataclass
+class MetaTrained:
+    """The outcome of meta-training."""
+
+    params: EnsembleParams
+    """The best by validation loss if patience was set, else the last."""
+    step: int
+    """Steps done."""
+    history: list[LossEntry]
+    """Losses at step 0, at every interval, and at the end."""
+    resumed_from: int | None = None
+    """Step of the checkpoint that training went on from."""
+
+
+@dataclass
+class _Run:
+    """Where training stands."""
+
+    state: TrainState
+    history: list[LossEntry] = field(default_factory=list)
+    best: EnsembleParams | None = None
+    best_step: int | None = None
+    resumed_from: int | None = None
+
+    def best_loss(self) -> float:
+        losses = [entry.validation for entry in self.history if entry.step == self.best_step]
+        return losses[0] if losses and losses[0] is not None else np.inf
+
+    def evaluations_without_gain(self) -> int:
+        return sum(entry.step > (self.best_step or 0) for entry in self.history)
+
+
+def meta_train(
+    space: SearchSpace,
+    model: ModelConfig,
+    config: MetaTrainConfig,
+    *,
+    key: Array,
+    folder: str | Path | None = None,
+    report: Callable[[Progress], None] | None = None,
+) -> MetaTrained:
+    """Meta-trains an ensemble on the training tasks of a search space (the paper, Algorithm 1).
+
+    With a folder, a checkpoint is written at every evaluation, and the same call goes on from the last one: a training
+    that was killed ends with the same parameters as one that was not.
+
+    Args:
+      space: training tasks, and validation tasks for the loss history.
+      model: sizes.
+      config: what training does.
+      key: PRNG key.
+      folder: where checkpoints go; none are written without.
+      report: called after every portion of steps.
+
+    Raises:
+      DataError: without training tasks.
+      CheckpointError: where the folder holds the checkpoint of another training; the message says what differs.
+    """
+    if not space.train:
+        raise DataError(f"meta-training needs training tasks, but search space {space.name!r} has none")
+    if config.patience is not None and not space.validation:
+        raise DataError(f"patience needs validation tasks, but search space {space.name!r} has none")
+    keeper = None if folder is None else _Keeper(space, model, config, key, folder)
+    table = build_table(space.train)
+    validation = build_table(space.validation) if space.validation else None
+    run = keeper.resume() if keeper else None
+    run = run or _Run(start(model, config, space.n_columns, key))
+    for entry in _train(run, model, config, table, validation, key, report):
+        _note(run, entry, config)
+        if keeper:
+            keeper.save(run)
+        if config.patience is not None and run.evaluations_without_gain() >= config.patience:
+            break
+    params = run.state.params if run.best is None else run.best
+    return MetaTrained(params, int(run.state.step), run.history, run.resumed_from)
+
+
+def _train(
+    run: _Run,
+    model: ModelConfig,
+    config: MetaTrainConfig,
+    table: TaskTable,
+    validation: TaskTable | None,
+    key: Array,
+    report: Callable[[Progress], None] | None,
+) -> Iterator[LossEntry]:
+    """Takes the run to its end; yields an entry at every evaluation."""
+
+    def measure() -> LossEntry:
+        losses = [
+            None if t is None else float(evaluate(model, config, t, run.state.params, key)) for t in (table, validation)
+        ]
+        return LossEntry(int(run.state.step), losses[0] or 0.0, losses[1])
+
+    step = int(run.state.step)
+    if not run.history:
+        yield measure()
+    if config.patience is not None and run.evaluations_without_gain() >= config.patience:
+        return
+    length = _portion_length(config)
+    while step < config.steps:
+        boundary = min(config.steps, step - step % config.evaluate_every + config.evaluate_every)
+        count = min(length, boundary - step)
+        run.state, losses = train(model, config, table, run.state, key, count)
+        step += count
+        if report:
+            report(Progress(step, config.steps, float(jnp.mean(losses)), run.resumed_from))
+        if step == boundary:
+            yield measure()
+
+
+def _portion_length(config: MetaTrainConfig) -> int:
+    """The longest portion that divides the evaluation interval, so that all portions but the last are one program."""
+    most = min(portion(config), config.evaluate_every)
+    return next(n for n in range(most, 0, -1) if config.evaluate_every % n == 0)
+
+
+def _note(run: _Run, entry: LossEntry, config: MetaTrainConfig) -> None:
+    """Adds an entry, and keeps the parameters if patience asks for the best and they are."""
+    is_best = config.patience is not None and entry.validation is not None and entry.validation < run.best_loss()
+    run.history.append(entry)
+    if is_best:
+        # A copy: the state's own arrays are given away to the next steps.
+        run.best, run.best_step = jax.tree.map(jnp.copy, run.state.params), entry.step
+
+
+class _Keeper:
+    """Saves a run, and finds it again."""
+
+    def __init__(
+        self, space: SearchSpace, model: ModelConfig, config: MetaTrainConfig, key: Array, folder: str | Path
+    ) -> None:
+        # Orbax takes a second to import: only those who save pay for it.
+        from dre_jax.training.checkpoint import Checkpoint, describe
+
+        self.checkpoint = Checkpoint(folder)
+        self.config = config
+        self.description = describe(
+            space=space.name,
+            n_columns=space.n_columns,
+            model=model,
+            config=config,
+            key=key,
+            fingerprint=fingerprint(space),
+        )
+
+    def save(self, run: _Run) -> None:
+        facts: dict[str, Any] = {
+            "history": [list(entry) for entry in run.history],
+            "best_step": run.best_step,
+            "versions": versions(),
+        }
+        self.checkpoint.save(run.state, run.best, {**self.description, **facts})
+
+    def resume(self) -> _Run | None:
+        """The run as it was last saved; None if nothing was."""
+        from dre_jax.training.checkpoint import differences, training_config
+
+        if self.checkpoint.latest_step() is None:
+            return None
+        metadata = self.checkpoint.metadata()
+        ours = dict(self.description)
+        theirs = training_config(metadata)
+        if self.config.schedule == "constant" and self.config.steps >= metadata["step"]:
+            # At a constant learning rate the number of steps is only where training ends: it may be moved.
+            ours["training"] = {**ours["training"], "steps": theirs.steps}
+        found = differences(ours, metadata)
+        if found:
+            raise CheckpointError(
+                f"{self.checkpoint.folder} holds another training: {'; '.join(found)}; give another folder or remove it"
+            )
+        saved = self.checkpoint.load()
+        history = [LossEntry(*entry) for entry in metadata["history"]]
+        return _Run(saved.state, history, saved.best, metadata["best_step"], metadata["step"])
+
+
+def last_step(folder: str | Path) -> int | None:
+    """Step of the last complete checkpoint in a folder; None if there is none."""
+    if not (Path(folder) / "steps").is_dir():
+        return None
+    from dre_jax.training.checkpoint import Checkpoint
+
+    return Checkpoint(folder).latest_step()
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result depends on."""
+    packages = ("dre_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
+    found = {"python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # run from a source tree that is not installed
+            found[name] = "not installed"
+    return found

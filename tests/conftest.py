@@ -1,0 +1,28 @@
+"""Switches for every test: the CPU, no silent dtype or rank promotion, no window for figures."""
+
+import os
+from pathlib import Path
+
+# In the environment too, so that the processes that tests start have the same switches.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
+os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
+
+import jax
+import pytest
+
+# A pytest plugin may have imported JAX before the environment was set.
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of the large meta-datasets that lie beside the repository, on machines that have them."""
+    folder = REPOSITORY.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("no ../shared/data beside the repository: the large meta-datasets are not on this machine")
+    return folder

@@ -1,0 +1,210 @@
+"""What PROVENANCE.md promises of the shipped files, read with the standard library and not with our reader."""
+
+import gzip
+import itertools
+import json
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dre_jax.data import bundled
+
+FOLDER = bundled.path()
+SPLITS = ("train", "validation", "test")
+SPACES = ("svm", "random-forest", "gradient-boosting", "nearest-neighbours")
+LEAST_TASKS = {"train": 14, "validation": 4, "test": 6}
+Json = dict[str, Any]
+
+
+@cache
+def read(name: str) -> Json:
+    path = FOLDER / name
+    content: Json = json.loads(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
+    return content
+
+
+def tables(space: str) -> list[tuple[str, Json]]:
+    return [item for split in SPLITS for item in read(f"meta-{split}-dataset.json.gz")[space].items()]
+
+
+def descriptor(space: str) -> Json:
+    known: Json = read("meta-dataset-descriptors.json")[space]
+    return known
+
+
+def responses(table: Json) -> list[float]:
+    return [value for (value,) in table["y"]]
+
+
+def decode(space: str, row: list[float]) -> Json:
+    """An encoded row as named values, by the rule in PROVENANCE.md."""
+    known, columns = descriptor(space), dict(zip(descriptor(space)["variables_order"], row, strict=True))
+    values: Json = {}
+    for name, variable in known["variables"].items():
+        if variable["kind"] == "categorical":
+            (values[name],) = [c for c in variable["categories"] if columns[f"{name}.ohe._{c}"] == 1]
+        elif variable["kind"] != "missing-flag" and columns.get(f"{name}.na", 0) == 0:
+            value = variable["min"] + columns[name] * (variable["max"] - variable["min"])
+            value = math.exp(value) - 1e-4 if name in known["variables_to_apply_log"] else value
+            values[name] = round(value) if variable["kind"] == "integer" else value
+    return values
+
+
+def test_the_spaces_are_the_same_in_every_file() -> None:
+    assert bundled.spaces() == list(SPACES)
+    files = [f"meta-{split}-dataset.json.gz" for split in SPLITS]
+    for name in [*files, "bo-initializations.json.gz", "meta-dataset-descriptors.json"]:
+        assert tuple(read(name)) == SPACES
+
+
+def test_the_files_are_small_and_carry_no_time_stamp() -> None:
+    files = [path for path in FOLDER.iterdir() if path.is_file() and path.suffix != ".py"]
+    assert sum(path.stat().st_size for path in files) < 1_000_000
+    for path in files:
+        assert path.suffix != ".gz" or path.read_bytes()[4:8] == bytes(4)
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_there_are_enough_tasks_and_none_is_in_two_splits(space: str) -> None:
+    names = {split: set(read(f"meta-{split}-dataset.json.gz")[space]) for split in SPLITS}
+    for split, least in LEAST_TASKS.items():
+        assert len(names[split]) >= least
+    for one, other in itertools.combinations(SPLITS, 2):
+        assert not names[one] & names[other]
+    fingerprints = {tuple(sorted(responses(table))) for _, table in tables(space)}
+    assert len(fingerprints) == sum(map(len, names.values()))
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_responses_are_fine_grained_and_rows_in_no_order(space: str) -> None:
+    for name, table in tables(space):
+        y = responses(table)
+        assert len(y) == len(table["X"]) >= 200, name
+        assert all(math.isfinite(value) and value <= 1 for value in y), name
+        assert y.count(max(y)) <= 0.05 * len(y), name
+        assert len(set(y)) >= 0.5 * len(y), name
+        # 256 independent rows correlate with their number by 1 / 16 or so
+        assert abs(np.corrcoef(y, np.arange(len(y)))[0, 1]) < 0.3, name
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_rows_are_what_the_descriptor_says(space: str) -> None:
+    known = descriptor(space)
+    order = known["variables_order"]
+    groups = {
+        name: [order.index(f"{name}.ohe._{level}") for level in variable["categories"]]
+        for name, variable in known["variables"].items()
+        if variable["kind"] == "categorical"
+    }
+    numeric = [name for name in known["variables"] if name not in groups]
+    assert sorted(order) == sorted(numeric + [order[i] for group in groups.values() for i in group])
+    for name, table in tables(space):
+        rows = np.asarray(table["X"])
+        assert rows.shape[1] == len(order), name
+        assert rows.min() >= 0, name
+        assert rows.max() <= 1, name
+        assert len(np.unique(rows, axis=0)) == len(rows), name
+        for group in groups.values():
+            assert set(np.unique(rows[:, group])) == {0, 1}, name
+            assert (rows[:, group].sum(axis=1) == 1).all(), name
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_inactive_variables_are_zero_and_flagged(space: str) -> None:
+    known = descriptor(space)
+    order = known["variables_order"]
+    conditional = {name: v["condition"] for name, v in known["variables"].items() if "condition" in v}
+    assert conditional
+    for task, table in tables(space):
+        rows = np.asarray(table["X"])
+        for name, condition in conditional.items():
+            levels = [order.index(f"{condition['variable']}.ohe._{level}") for level in condition["levels"]]
+            active = rows[:, levels].sum(axis=1) == 1
+            assert (rows[:, order.index(f"{name}.na")] == ~active).all(), task
+            assert (rows[~active, order.index(name)] == 0).all(), task
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_every_column_varies_and_decodes_into_its_bounds(space: str) -> None:
+    (_, table), *_ = tables(space)
+    assert (np.ptp(np.asarray(table["X"]), axis=0) > 0).all()
+    for row in table["X"]:
+        for name, value in decode(space, row).items():
+            variable = descriptor(space)["variables"][name]
+            if variable["kind"] != "categorical":
+                slack = 1e-9 * (variable["max_before_tf"] - variable["min_before_tf"])
+                assert variable["min_before_tf"] - slack <= value <= variable["max_before_tf"] + slack, name
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_there_are_five_designs_of_five_rows(space: str) -> None:
+    designs = read("bo-initializations.json.gz")[space]
+    wanted = {split: read(f"meta-{split}-dataset.json.gz")[space] for split in ("validation", "test")}
+    assert set(designs) == {name for split in wanted.values() for name in split}
+    for split in wanted.values():
+        for name, table in split.items():
+            assert list(designs[name]) == [f"test{i}" for i in range(5)]
+            for rows in designs[name].values():
+                assert len(set(rows)) == len(rows) == 5
+                assert all(type(row) is int and 0 <= row < len(table["y"]) for row in rows)
+
+
+def test_the_loader_gives_what_the_files_hold() -> None:
+    for space in SPACES:
+        loaded = bundled.load(space)
+        for split in SPLITS:
+            stored = read(f"meta-{split}-dataset.json.gz")[space]
+            assert list(loaded.split(split)) == list(stored)
+            for name, task in loaded.split(split).items():
+                np.testing.assert_array_equal(task.X, np.asarray(stored[name]["X"], np.float32))
+                np.testing.assert_array_equal(task.y, responses(stored[name]))
+        assert {name: list(rows) for name, rows in loaded.designs.items()} == {
+            name: list(rows) for name, rows in read("bo-initializations.json.gz")[space].items()
+        }
+
+
+def test_no_file_names_a_machine() -> None:
+    for path in (FOLDER / "PROVENANCE.md", FOLDER / "meta-dataset-descriptors.json"):
+        assert not any(start in path.read_text() for start in ("/home/", "/work/", "/tmp/", str(Path.home()) + "/"))
+
+
+@pytest.mark.parametrize("row", [0, 1, "best"])
+def test_a_stored_configuration_gives_its_response_again(row: int | str) -> None:
+    """Sepal width of iris from the other three columns, by nearest neighbours: written anew, by PROVENANCE.md."""
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed; it comes with the extra `test`")
+    from sklearn.datasets import load_iris
+    from sklearn.model_selection import KFold, cross_val_predict
+
+    table = read("meta-validation-dataset.json.gz")["nearest-neighbours"]["iris-sepal-width"]
+    y = responses(table)
+    number = y.index(max(y)) if isinstance(row, str) else row
+    features, target = load_iris().data[:, [0, 2, 3]], load_iris().data[:, 1]
+    folds = KFold(3, shuffle=True, random_state=0)
+    model = nearest_neighbours(decode("nearest-neighbours", table["X"][number]), features.shape[1])
+    predicted = cross_val_predict(model, features, target, cv=folds)
+    mean = np.empty_like(target)
+    for fit, held in folds.split(features):
+        mean[held] = target[fit].mean()
+    skill = 1 - ((target - predicted) ** 2).sum() / ((target - mean) ** 2).sum()
+    assert (skill if skill >= 0 else skill / (1 - 4 * skill)) == pytest.approx(y[number], abs=1e-3)
+
+
+def nearest_neighbours(values: Json, columns: int) -> Any:
+    from sklearn.decomposition import PCA
+    from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
+
+    scalers = {
+        "minmax": MinMaxScaler(),
+        "rank": QuantileTransformer(n_quantiles=30, output_distribution="normal"),
+        "standard": StandardScaler(),
+    }
+    steps = [scalers[values.pop("scaler")]]
+    if values.pop("projection") == "pca":
+        steps.append(PCA(max(1, round(values.pop("n_components") * columns)), svd_solver="full"))
+    return make_pipeline(*steps, KNeighborsRegressor(**values))

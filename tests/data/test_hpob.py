@@ -1,0 +1,266 @@
+import json
+
+import numpy as np
+import pytest
+
+from dre_jax.data import SearchSpace, Task, fingerprint, list_spaces, load_space, write_dataset
+from dre_jax.errors import ConfigError, DataError, DataWarning
+
+TRAIN, VALIDATION, TEST = (f"meta-{split}-dataset" for split in ("train", "validation", "test"))
+AUGMENTED, DESIGNS = f"{TRAIN}-augmented", "bo-initializations"
+
+
+def table(n_rows=6, n_columns=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return {"X": rng.random((n_rows, n_columns)).tolist(), "y": rng.random((n_rows, 1)).tolist()}
+
+
+def content():
+    """A folder's files: space `s` is everywhere, `t` only in training files, `u` only in the test file."""
+    return {
+        TRAIN: {"s": {"s1": table(), "s2": table(8)}, "t": {"t1": table(n_columns=2)}},
+        AUGMENTED: {"s": {"s1": table(), "s2": table(8), "s3": table(9)}, "t": {"t1": table(n_columns=2)}},
+        VALIDATION: {"s": {"v1": table(7)}},
+        TEST: {"s": {"e1": table(5), "e2": table(4)}, "u": {"u1": table(n_columns=4)}},
+        DESIGNS: {"s": {"v1": {"test0": [6, 0]}, "e1": {"test0": [4, 0], "test1": [1, 2]}}},
+    }
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(files):
+        for stem, value in files.items():
+            (tmp_path / f"{stem}.json").write_text(json.dumps(value))
+        return tmp_path
+
+    return save
+
+
+def splits_of(space):
+    return {split: sorted(space.split(split)) for split in ("train", "validation", "test")}
+
+
+def assert_equal_spaces(one, other):
+    assert splits_of(one) == splits_of(other)
+    for (_, mine), (_, theirs) in zip(one.tasks(), other.tasks(), strict=True):
+        assert mine.name == theirs.name
+        np.testing.assert_array_equal(mine.X, theirs.X, strict=True)
+        np.testing.assert_array_equal(mine.y, theirs.y, strict=True)
+    np.testing.assert_equal(one.designs, other.designs)
+
+
+@pytest.mark.parametrize(
+    ("mode", "train", "validation", "test"),
+    [
+        ("v3", ["s1", "s2"], ["v1"], ["e1", "e2"]),
+        ("v3-train-augmented", ["s1", "s2", "s3"], ["v1"], ["e1", "e2"]),
+        ("v3-test", [], [], ["e1", "e2"]),
+        ("v2", [], [], ["e1", "e2", "s1", "s2", "v1"]),
+        ("v1", [], [], ["e1", "e2", "s1", "s2", "s3", "v1"]),
+    ],
+)
+def test_modes(save, mode, train, validation, test):
+    space = load_space(save(content()), "s", mode)
+    assert splits_of(space) == {"train": train, "validation": validation, "test": test}
+    assert sorted(space.designs) == (["e1"] if mode == "v3-test" else ["e1", "v1"])
+    np.testing.assert_array_equal(space.designs["e1"]["test1"], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("mode", "spaces"),
+    [
+        ("v3", ["s", "t", "u"]),
+        ("v3-train-augmented", ["s", "t", "u"]),
+        ("v3-test", ["s", "u"]),
+        ("v2", ["s", "t"]),
+        ("v1", ["s", "t"]),
+    ],
+)
+def test_list_spaces_is_what_can_be_loaded(save, mode, spaces):
+    folder = save(content())
+    assert list_spaces(folder, mode) == spaces
+    for name in "stu":
+        if name in spaces:
+            assert load_space(folder, name, mode).n_columns > 0
+        else:
+            with pytest.raises(DataError, match=f"unknown space '{name}'; mode {mode} knows {', '.join(spaces)}"):
+                load_space(folder, name, mode)
+
+
+def test_arrays(save):
+    files = content()
+    files[TRAIN]["s"]["s1"]["y"] = [value for [value] in files[TRAIN]["s"]["s1"]["y"]]  # [v] for [[v]]
+    space = load_space(save(files), "s")
+    task, flat = space.test["e1"], space.train["s1"]
+    assert (task.name, task.n_rows, task.n_columns, space.n_columns) == ("e1", 5, 3, 3)
+    assert (task.X.dtype, task.y.dtype) == (np.float32, np.float64)
+    np.testing.assert_array_equal(task.X, np.float32(table(5)["X"]))
+    np.testing.assert_array_equal(task.y, np.ravel(table(5)["y"]))
+    np.testing.assert_array_equal(flat.y, np.ravel(table()["y"]))
+    assert space.designs["e1"]["test0"].dtype == np.int64
+
+
+def test_a_space_may_lack_splits(save):
+    folder = save(content())
+    assert splits_of(load_space(folder, "t")) == {"train": ["t1"], "validation": [], "test": []}
+    assert splits_of(load_space(folder, "u")) == {"train": [], "validation": [], "test": ["u1"]}
+
+
+def test_other_spaces_are_not_looked_at(save):
+    files = content()
+    files[TRAIN]["t"]["t1"] = {"X": "nonsense"}
+    assert load_space(save(files), "s").n_columns == 3
+
+
+def test_merging_follows_hpob_where_names_clash(save):
+    files = content()
+    files[TEST]["s"]["s1"] = table(10)
+    assert load_space(save(files), "s", "v2").test["s1"].n_rows == 10
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_round_trip(save, tmp_path, compress):
+    spaces = [load_space(save(content()), name) for name in "stu"]
+    folder = tmp_path / "new" / "folder"
+    write_dataset(folder, spaces, compress=compress)
+    suffix = ".json.gz" if compress else ".json"
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        f"{stem}{suffix}" for stem in (TRAIN, VALIDATION, TEST, DESIGNS)
+    )
+    assert list_spaces(folder) == ["s", "t", "u"]
+    for space in spaces:
+        assert_equal_spaces(load_space(folder, space.name), space)
+
+
+def test_writing_refuses(save, tmp_path):
+    folder = save(content())
+    space = load_space(folder, "s")
+    with pytest.raises(DataError, match="every space must have its own name, but got s, s"):
+        write_dataset(tmp_path / "new", [space, space])
+    with pytest.raises(DataError, match=rf"must not lie beside plain ones, but .*{TRAIN}.json exists"):
+        write_dataset(folder, [space], compress=True)
+    with pytest.raises(DataError, match=rf"{TRAIN}.json cannot be made a folder: File exists"):
+        write_dataset(folder / f"{TRAIN}.json", [space])
+    broken = SearchSpace("s", train={"s1": Task("s1", np.ones((1, 1), np.float32), np.array([np.nan]))})
+    with pytest.raises(DataError, match=rf"{TRAIN}.json: space 's', dataset 's1': X and y must be finite"):
+        write_dataset(tmp_path / "new", [broken])
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+@pytest.mark.parametrize("stem", [TRAIN, VALIDATION, TEST, DESIGNS])
+def test_missing_files(save, stem):
+    folder = save(content())
+    (folder / f"{stem}.json").unlink()
+    with pytest.raises(DataError, match=rf"must hold {stem}.json or {stem}.json.gz, but has neither"):
+        load_space(folder, "s")
+
+
+def test_missing_folder(tmp_path):
+    with pytest.raises(DataError, match=r"must be a folder, but .*nowhere does not exist"):
+        load_space(tmp_path / "nowhere", "s")
+
+
+def test_unknown_words(save):
+    folder = save(content())
+    with pytest.raises(ConfigError, match=r"the mode must be one of v1, v2, .*, but got 'v4'"):
+        load_space(folder, "s", "v4")
+
+
+def test_an_unknown_space_names_at_most_twenty(save):
+    files = content() | {TRAIN: {f"s{i}": {"d": table()} for i in range(30)}}
+    with pytest.raises(DataError, match=r"unknown space 'x'; mode v3 knows s0, .*, s19 and 12 more$"):
+        load_space(save(files), "x")
+
+
+def test_a_space_without_tasks(save):
+    files = content()
+    files[TRAIN]["empty"] = {}
+    with pytest.raises(DataError, match="space 'empty' must hold at least one task, but it has none"):
+        load_space(save(files), "empty")
+
+
+def test_a_table_that_cannot_be_used_is_named(save):
+    files = content()
+    files[VALIDATION]["s"]["v1"]["y"][3] = [float("nan")]
+    with pytest.raises(DataError, match=rf"{VALIDATION}.json: space 's', dataset 'v1', row 3: y must be finite"):
+        load_space(save(files), "s")
+
+
+@pytest.mark.parametrize(("stem", "dataset", "split"), [(TRAIN, "s2", "train"), (TEST, "e2", "test")])
+def test_column_counts_that_differ(save, stem, dataset, split):
+    files = content()
+    files[stem]["s"][dataset] = table(n_columns=2)
+    message = "X must have as many columns in the whole space, 3 like dataset 's1' of the train split, but has 2"
+    with pytest.raises(DataError, match=rf"{stem}.json: space 's', dataset '{dataset}': {message}"):
+        load_space(save(files), "s")
+
+
+def test_a_design_that_does_not_fit_is_named(save):
+    files = content()
+    files[DESIGNS]["s"]["e1"]["test1"] = [0, 5]
+    with pytest.raises(DataError, match=rf"{DESIGNS}.json: space 's', dataset 'e1', seed 'test1': .* but got row 5"):
+        load_space(save(files), "s")
+
+
+def test_designs_of_unknown_datasets(save):
+    files = content()
+    files[DESIGNS]["s"]["nowhere"] = {"test0": [0]}
+    folder = save(files)
+    with pytest.raises(DataError, match=rf"{DESIGNS}.json: space 's', dataset 'nowhere': .* but none has this name"):
+        load_space(folder, "s")
+    # The test split alone cannot tell an unknown dataset from a validation one.
+    assert sorted(load_space(folder, "s", "v3-test").designs) == ["e1"]
+
+
+def test_a_damaged_file_is_named(save):
+    folder = save(content())
+    path = folder / f"{TEST}.json"
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(DataError, match=rf"{TEST}.json: .*the file ends"):
+        load_space(folder, "s")
+
+
+def test_constant_responses_warn_once_and_load(save):
+    files = content()
+    for dataset in ("e1", "e2"):
+        files[TEST]["s"][dataset]["y"] = [[0.5]] * len(files[TEST]["s"][dataset]["X"])
+    with pytest.warns(DataWarning, match="space 's': the response is constant in test/e1, test/e2;") as caught:
+        space = load_space(save(files), "s")
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert space.test["e1"].n_rows == 5
+
+
+def test_inputs_outside_the_unit_cube_warn_once(save):
+    files = content()
+    files[TRAIN]["s"]["s2"]["X"][0][1] = 1.5
+    files[TEST]["s"]["e1"]["X"][0][1] = -3
+    with pytest.warns(
+        DataWarning, match=r"X should lie in \[0, 1\], but dataset 's2' of the train .*, 1.5\]"
+    ) as caught:
+        load_space(save(files), "s")
+    assert len(caught) == 1
+
+
+def test_rounding_errors_outside_the_unit_cube_are_silent(save):
+    files = content()
+    files[TRAIN]["s"]["s2"]["X"][0] = [1 + 1e-7, -1e-9, 1.0]
+    assert load_space(save(files), "s").n_columns == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "n_rows", "n_columns"), [("svm", (32, 8, 10), 288, 6), ("rbv2-xgboost", (75, 14, 15), 400, 18)]
+)
+def test_open_b(shared_data, tmp_path, name, counts, n_rows, n_columns):
+    folder = shared_data / "open-b"
+    space = load_space(folder, name)
+    assert list_spaces(folder) == ["svm", "rbv2-xgboost"]
+    assert (len(space.train), len(space.validation), len(space.test)) == counts
+    assert {(task.n_rows, task.n_columns) for _, task in space.tasks()} == {(n_rows, n_columns)}
+    assert set(space.designs) == {*space.validation, *space.test}
+    assert {len(rows) for seeds in space.designs.values() for rows in seeds.values()} == {5}
+    source = json.loads((folder / f"{TEST}.json").read_text())[name]
+    for dataset, task in space.test.items():
+        np.testing.assert_array_equal(task.y[:, None], source[dataset]["y"])
+    write_dataset(tmp_path, [space], compress=True)
+    assert fingerprint(load_space(tmp_path, name)) == fingerprint(space)

@@ -1,0 +1,138 @@
+import gzip
+import json
+import math
+import time
+import tracemalloc
+
+import pytest
+
+from dre_jax.data import json_stream
+from dre_jax.data.json_stream import iter_datasets, list_spaces
+from dre_jax.errors import DataError
+
+CONTENT = {
+    "a": {"one": {"X": [[0.5, 1.0]], "y": [[0.25]]}, "two": {"X": [], "y": []}},
+    'b "{[\\': {"}": {"note": 'a brace } and a quote " and a backslash \\'}, "é": {"nested": {"deep": {}}}},
+    "c": {},
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        path = tmp_path / "d.json"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture(params=[1, 2, 7, 1 << 20])
+def any_chunk(request, monkeypatch):
+    monkeypatch.setattr(json_stream, "CHUNK_BYTES", request.param)
+
+
+@pytest.mark.usefixtures("any_chunk")
+@pytest.mark.parametrize("layout", [{}, {"indent": 1}, {"separators": (",", ":")}, {"ensure_ascii": False}])
+def test_reads_what_json_reads(write, layout):
+    path = write(json.dumps(CONTENT, **layout))
+    assert list_spaces(path) == list(CONTENT)
+    for space, datasets in CONTENT.items():
+        assert list(iter_datasets(path, space)) == list(datasets.items())
+    assert list(iter_datasets(path, "unknown")) == []
+
+
+def test_gzip_reads_like_plain(tmp_path):
+    path = tmp_path / "d.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(CONTENT).encode()))
+    assert list_spaces(path) == list(CONTENT)
+    assert dict(iter_datasets(path, "a")) == CONTENT["a"]
+
+
+def test_values_that_are_no_json_numbers_are_read(write):
+    [(_, value)] = iter_datasets(write('{"a": {"one": {"y": [NaN, Infinity, -Infinity]}}}'), "a")
+    assert math.isnan(value["y"][0])
+    assert value["y"][1:] == [math.inf, -math.inf]
+
+
+def test_byte_order_mark_is_allowed(write):
+    assert list_spaces(write(b"\xef\xbb\xbf" + json.dumps(CONTENT).encode())) == list(CONTENT)
+
+
+@pytest.mark.usefixtures("any_chunk")
+@pytest.mark.parametrize("space", ["a", "c", "unknown"])
+def test_every_cut_is_found(write, space):
+    text = json.dumps(CONTENT).encode()
+    for length in range(len(text)):
+        with pytest.raises(DataError, match=r"d\.json.*(the file (ends|is empty)|must follow)"):
+            list(iter_datasets(write(text[:length]), space))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"the file is empty \(byte 0\)"),
+        ("  \n", r"the file is empty \(byte 3\)"),
+        ("[1]", r"the top level must be an object .*, but it starts with '\['"),
+        ("hello", "the top level must be an object .*, but it starts with 'h'"),
+        ("{1: 2}", r"a quoted name must follow, but got '1' \(byte 1\)"),
+        ('{"a" {}}', r"a colon must follow, but got '\{' \(byte 5\)"),
+        ('{"a": [1]}', r"space 'a': an object must follow, but got '\['"),
+        ('{"a": {"one": 3}}', r"space 'a', dataset 'one': an object must follow, but got '3'"),
+        ('{"a": {"one": {}} "b": {}}', "a comma or a closing brace must follow, but got"),
+        ('{"a": {"one": {},}}', r"space 'a': a quoted name must follow, but got '\}'"),
+        ('{"a": {"one": {}}} {}', "the file must end after the top-level object"),
+        ('{"a": {"one": {}}, "a": {}}', r"space 'a': occurs twice, but a name must be unique \(byte 23\)"),
+        ('{"b": {}, "b": {}, "a": {}}', "space 'b': occurs twice"),
+        ('{"a": {"one": {}, "one": {}}}', "space 'a', dataset 'one': occurs twice"),
+        ('{"a": {"one": {"X": 1, "X": 2}}}', "space 'a', dataset 'one': a key must occur once, but 'X' occurs 2"),
+        ('{"a": {"one": {"X": [1, }}}', "space 'a', dataset 'one': not valid JSON at position 24"),
+        ('{"a": {"one": {"X": [1]}', "space 'a': the file ends where a comma or a closing brace must follow"),
+        ('{"a": {"one": {"X": [1', "space 'a', dataset 'one': the file ends inside an object"),
+        ('{"a": {"one": {"X', "space 'a', dataset 'one': the file ends inside a name"),
+        (b'{"a": {"one": {"\xff": 1}}}', "space 'a', dataset 'one': not UTF-8 text at byte 16"),
+        (
+            '{"a": {"one": {"X: ' + "1, " * 40_000,
+            "space 'a', dataset 'one': a name must be shorter than .* quote missing",
+        ),
+    ],
+)
+def test_malformed_files(write, text, message):
+    with pytest.raises(DataError, match=rf"d\.json: {message}"):
+        list(iter_datasets(write(text), "a"))
+
+
+def test_damage_after_the_space_is_found(write):
+    datasets = iter_datasets(write('{"a": {"one": {}}, "b": {"two": {'), "a")
+    assert next(datasets) == ("one", {})
+    with pytest.raises(DataError, match="space 'b': the file ends inside an object"):
+        next(datasets)
+
+
+def test_cut_gzip(tmp_path):
+    path = tmp_path / "d.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(CONTENT).encode())[:-20])
+    with pytest.raises(DataError, match=r"d\.json\.gz: not a whole gzip file"):
+        list_spaces(path)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DataError, match=r"d\.json cannot be read: No such file"):
+        list_spaces(tmp_path / "d.json")
+
+
+def test_skipping_is_fast_and_small(write):
+    table = {"X": [[i / 7.0, 0.5, 0.25] for i in range(2000)], "y": [[i / 3.0] for i in range(2000)]}
+    path = write(
+        json.dumps({"big": {str(i): table for i in range(200)}, "small": {"one": {"X": [[1.0]], "y": [[1.0]]}}})
+    )
+    size = path.stat().st_size
+    start = time.process_time()
+    assert [name for name, _ in iter_datasets(path, "small")] == ["one"]
+    # Processor time, and a fifth of the speed measured: the machine may be busy.
+    assert size / (time.process_time() - start) > 50e6
+    tracemalloc.start()
+    list(iter_datasets(path, "small"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * json_stream.CHUNK_BYTES < size

@@ -1,0 +1,142 @@
+import json
+
+import numpy as np
+import pytest
+
+from dre_jax.data import Results, add_trace, lengths, read_results, write_results
+from dre_jax.errors import DataError, DataWarning
+
+PUBLISHED = ("GP", "DRE", "RF", "RS-C", "loss-list-weighted_t", "scorer-16x2")
+NAN = float("nan")
+
+
+@pytest.fixture
+def save(tmp_path):
+    def save(value):
+        (tmp_path / "r.json").write_text(json.dumps(value))
+        return tmp_path / "r.json"
+
+    return save
+
+
+def one_run(trace):
+    return {"s": {"d": {"test0": trace}}}
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.json.gz"])
+def test_round_trip(tmp_path, name):
+    results = Results(meta={"method": "DRE", "seed": 0, "trials": np.int64(2)})
+    results = add_trace(results, "s", "d", "test0", [0.1, 0.1, 1])
+    results = add_trace(results, "s", "d", "test1", np.array([0.2, 1 / 3]))
+    results = add_trace(results, "s", "e", "test0", (0.0,))
+    results = add_trace(results, "t", "d", "test0", np.float32([0.5, 1.0]))
+    write_results(tmp_path / name, results)
+    read = read_results(tmp_path / name)
+    np.testing.assert_equal(read.traces, results.traces)
+    assert read.meta == results.meta
+    assert [run[:3] for run in read.runs()] == [run[:3] for run in results.runs()]
+    assert lengths(read) == {1: 1, 2: 2, 3: 1}
+
+
+def test_a_file_without_meta_is_hpobs_own_format(tmp_path):
+    write_results(tmp_path / "r.json", add_trace(Results(), "s", "d", "test0", [0.5, 1.0]))
+    assert json.loads((tmp_path / "r.json").read_text()) == one_run([0.5, 1.0])
+    assert read_results(tmp_path / "r.json").meta == {}
+
+
+def test_an_empty_file_of_results(save):
+    assert list(read_results(save({})).runs()) == []
+    assert lengths(Results()) == {}
+
+
+def test_adding_changes_nothing_given():
+    trace = np.array([0.5, 1.0])
+    first = add_trace(Results(), "s", "d", "test0", trace)
+    second = add_trace(first, "s", "d", "test1", trace)
+    trace[:] = 0
+    assert [len(list(results.runs())) for results in (Results(), first, second)] == [0, 1, 2]
+    np.testing.assert_array_equal(second.traces["s"]["d"]["test1"], [0.5, 1.0])
+
+
+def test_adding_refuses():
+    results = add_trace(Results(), "s", "d", "test0", [0.5])
+    with pytest.raises(DataError, match="space 's', dataset 'd', seed 'test0': a run must be added once"):
+        add_trace(results, "s", "d", "test0", [0.5])
+    with pytest.raises(DataError, match="a space must not be called '_meta'"):
+        add_trace(results, "_meta", "d", "test0", [0.5])
+    with pytest.raises(DataError, match=r"must be a list of at least one incumbent, but has shape \(1, 2\)"):
+        add_trace(results, "s", "d", "test1", [[0.5, 0.5]])
+    with pytest.raises(DataError, match="space 's', dataset 'd', seed 'test1': incumbents must not decrease"):
+        add_trace(results, "s", "d", "test1", [0.5, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("trace", "message"),
+    [
+        ([0.5, NAN], "incumbents must be finite, but entry 1 is nan"),
+        ([0.5, float("inf")], "incumbents must be finite, but entry 1 is inf"),
+        ([0.5, 1.1], r"incumbents must lie in \[0, 1\], but entry 1 is 1.1"),
+        ([-0.1, 0.5], r"incumbents must lie in \[0, 1\], but entry 0 is -0.1"),
+        ([0.5, 0.6, 0.4], "incumbents must not decrease, but entry 2 is 0.4 after 0.6"),
+        ([], r"a run must be a list of at least one incumbent"),
+    ],
+)
+def test_incumbents_that_cannot_be(save, trace, message):
+    path = save(one_run(trace))
+    with pytest.raises(DataError, match=rf"r\.json: space 's', dataset 'd', seed 'test0': {message}"):
+        read_results(path)
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=rf"r\.json: space 's', dataset 'd', seed 'test0': {message}"):
+        write_results(path, Results({"s": {"d": {"test0": np.array(trace)}}}))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], r": results must be .*, but got list"),
+        ({"s": 1}, ": space 's': results must be .*, but got int"),
+        ({"s": {"d": [0.5]}}, ": space 's', dataset 'd': results must be .*, but got list"),
+        ({"_meta": 1}, ": _meta: .*, but got int"),
+        (one_run(0.5), ": space 's', dataset 'd', seed 'test0': a run must be a list .*, but got 0.5"),
+        (one_run([0.5, "1"]), ": space 's', dataset 'd', seed 'test0': incumbents must be numbers, but entry 1 is '1'"),
+        (one_run([0.5, [1]]), r": .*seed 'test0': incumbents must be numbers, but entry 1 is \[1\]"),
+        (one_run([0.5, True]), ": .*seed 'test0': incumbents must be numbers, but entry 1 is True"),
+    ],
+)
+def test_other_layouts(save, value, message):
+    with pytest.raises(DataError, match=rf"r\.json{message}"):
+        read_results(save(value))
+
+
+def test_rounding_errors_are_read_as_they_are(save):
+    trace = [-1e-10, 1 + 1e-10]
+    np.testing.assert_array_equal(read_results(save(one_run(trace))).traces["s"]["d"]["test0"], trace)
+
+
+def test_a_fall_after_the_initial_design_is_read_but_not_written(save, tmp_path):
+    with pytest.warns(DataWarning, match=r"seed 'test0': better before the first trial than after it \(1 such runs"):
+        results = read_results(save(one_run([0.5, 0.25, 0.75])))
+    np.testing.assert_array_equal(results.traces["s"]["d"]["test0"], [0.5, 0.25, 0.75])
+    with pytest.raises(DataError, match=r"incumbents must not decrease, but entry 1 is 0.25 after 0.5"):
+        write_results(tmp_path / "new.json", results)
+
+
+def test_runs_on_constant_responses_are_left_out(save):
+    value = {"s": {"d": {"test0": [NAN, NAN], "test1": [0.5, 0.5]}, "e": {"test0": [NAN]}}}
+    with pytest.warns(DataWarning, match=r"seed 'test0': NaN throughout and left out \(2 such runs in this file\)"):
+        results = read_results(save(value))
+    assert [run[:3] for run in results.runs()] == [("s", "d", "test1")]
+
+
+def test_the_key_of_the_description_is_no_space(tmp_path):
+    with pytest.raises(DataError, match="a space must not be called '_meta'"):
+        write_results(tmp_path / "r.json", Results({"_meta": {"d": {"test0": np.array([0.5])}}}))
+
+
+@pytest.mark.filterwarnings("ignore::dre_jax.errors.DataWarning")
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_results(shared_data, name):
+    results = read_results(shared_data / "hpob-traces" / f"{name}.json")
+    assert lengths(results) == {"RF": {6: 430}, "scorer-16x2": {101: 450}}.get(name, {101: 430})
+    assert len(results.traces) == 16
