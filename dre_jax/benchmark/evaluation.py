@@ -130,13 +130,17 @@ class Evaluation:
                 "split": plan.split,
                 "trials": plan.trials,
             },
-            "configuration": dataclasses.asdict(self.entry.build(Options(epochs=plan.epochs))),
+            "configuration": _configuration(self.entry.build(Options(epochs=plan.epochs))),
             "checkpoints": checkpoints,
             "seed": plan.seed,
             "versions": versions(),
         }
         # As it will be read back: tuples become lists.
         return json.loads(json.dumps(facts))
+
+
+def _configuration(method: Method) -> dict[str, Any]:
+    return dataclasses.asdict(method) if dataclasses.is_dataclass(method) and not isinstance(method, type) else {}
 
 
 def _checkpoint_facts(plan: Plan, space: str) -> dict[str, Any] | None:

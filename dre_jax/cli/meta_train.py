@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dre_jax.cli import options
+
+if TYPE_CHECKING:
+    from jax import Array
+
+    from dre_jax.data import SearchSpace
+    from dre_jax.model import ModelConfig
+    from dre_jax.training import MetaTrainConfig
 
 
 def meta_train(
@@ -44,7 +51,9 @@ def meta_train(
         train_space(load_space(data, name, mode), model, config, jax.random.key(seed), out / name, quiet=quiet)
 
 
-def train_space(found, model, config, key, folder: Path, *, quiet: bool) -> None:
+def train_space(
+    found: SearchSpace, model: ModelConfig, config: MetaTrainConfig, key: Array, folder: Path, *, quiet: bool
+) -> None:
     """Meta-trains one search space with progress on standard error and a closing line on standard output."""
     from dre_jax.cli.progress import Bar
     from dre_jax.training import trainer

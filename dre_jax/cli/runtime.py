@@ -16,10 +16,10 @@ def prepare() -> None:
     The cache lies in ``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; an empty value turns it off. JAX's own
     settings, where given, are left alone.
     """
-    if "JAX_NUM_CPU_DEVICES" not in os.environ and jax.config.jax_num_cpu_devices < 1:
+    if "JAX_NUM_CPU_DEVICES" not in os.environ and jax.config.read("jax_num_cpu_devices") < 1:
         jax.config.update("jax_num_cpu_devices", _cores())
     folder = os.environ.get(CACHE_VARIABLE, str(Path.home() / ".cache" / "dre_jax"))
-    if folder and not jax.config.jax_compilation_cache_dir and _writable(Path(folder)):
+    if folder and not jax.config.read("jax_compilation_cache_dir") and _writable(Path(folder)):
         jax.config.update("jax_compilation_cache_dir", folder)
 
 

@@ -129,8 +129,9 @@ def sample_lists(
       n_query: Q.
 
     Example:
-      >>> from dre_jax.data import Task, build_table
       >>> import numpy as np
+      >>> from dre_jax.data import Task
+      >>> from dre_jax.data.tasks import build_table
       >>> task = Task("wine", np.zeros((12, 3), np.float32), np.arange(12.0))
       >>> lists = sample_lists(build_table({"wine": task}), jax.random.key(0), (4,), n_support=2, n_query=5)
       >>> lists.query.shape

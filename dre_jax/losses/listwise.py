@@ -4,7 +4,7 @@ Example:
   >>> import jax.numpy as jnp
   >>> scores, response = jnp.array([2.0, 0.5, 1.0]), jnp.array([0.9, 0.1, 0.4])
   >>> round(float(listmle(scores, response)), 4)
-  0.8816
+  0.9384
 """
 
 from __future__ import annotations

@@ -1,23 +1,22 @@
-"""Many runs, tasks x designs, in one compiled call, sharded over a mesh of devices."""
+"""Many runs: tasks of different sizes from several designs, put through the devices a few compiled calls at a time."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax import Array
 
 from dre_jax.data.spaces import Designs, Task
-from dre_jax.data.tasks import sort_task, unit_scale
+from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
 from dre_jax.errors import DataError
-from dre_jax.search.loop import SearchTask, run
+from dre_jax.search.grid import GridConfig, run_grid
+from dre_jax.search.loop import SearchTask
 from dre_jax.search.method import Method
 
 Trace = tuple[str, str, np.ndarray]
@@ -88,14 +87,16 @@ def run_tasks(
       DataError: for a task without a design.
     """
     config = config or BatchConfig()
-    devices = jax.devices()[: config.devices]
+    devices = tuple(jax.devices()[: config.devices])
     on_cpu = devices[0].platform == "cpu"
-    vectorise = not on_cpu if config.side_by_side is None else config.side_by_side
+    side_by_side = not on_cpu if config.side_by_side is None else config.side_by_side
+    grid_config = GridConfig(n_trials, devices, side_by_side, stop_at_optimum)
     for group in _groups(tasks, designs):
-        size = config.tasks_at_once or (len(devices) if on_cpu else len(group.names))
-        for names in _portions(group.names, size):
-            yield from _run_group(
-                method, params, tasks, designs, names, group, n_trials, key, devices, vectorise, size, stop_at_optimum
+        size = min(config.tasks_at_once or (len(devices) if on_cpu else len(group.names)), len(group.names))
+        for start in range(0, len(group.names), size):
+            names = group.names[start : start + size]
+            yield from _run_portion(
+                method, params, {n: tasks[n] for n in names}, designs, group, key, grid_config, size
             )
 
 
@@ -110,7 +111,7 @@ class _Group:
 
 def _groups(tasks: Mapping[str, Task], designs: Designs) -> list[_Group]:
     """Tasks by padded row count, seed names and length of the design."""
-    found: dict[tuple, list[str]] = {}
+    found: dict[tuple[int, tuple[str, ...], int], list[str]] = {}
     for name, task in tasks.items():
         if not designs.get(name):
             raise DataError(f"every task needs an initial design, but dataset {name!r} has none")
@@ -129,35 +130,41 @@ def _by_length(designs: Mapping[str, np.ndarray]) -> dict[int, tuple[str, ...]]:
     return lengths
 
 
-def _portions(names: Sequence[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(names), size):
-        yield list(names[start : start + size])
-
-
-def _run_group(method, params, tasks, designs, names, group, n_trials, key, devices, vectorise, size, stop_at_optimum):
-    """One compiled call for the named tasks; the last portion of a group is filled up by repeating its first task."""
-    filled = names + [names[0]] * (size - len(names))
-    sorted_tasks = {name: sort_task(tasks[name]) for name in names}
-    table = jax.tree.map(lambda *leaves: np.stack(leaves), *[_pad(sorted_tasks[name], group.rows) for name in filled])
-    new_row = {name: np.argsort(sorted_tasks[name].order) for name in names}
-    design = np.stack([[new_row[name][designs[name][seed]] for seed in group.seeds] for name in filled])
-    keys = jnp.stack([jnp.stack([run_key(key, name, seed) for seed in group.seeds]) for name in filled])
-    picks = run_grid(
-        method, params, table, design.astype(np.int32), keys, n_trials, devices, vectorise, stop_at_optimum
-    )
-    for i, name in enumerate(names):
-        scaled = unit_scale(tasks[name].y)[sorted_tasks[name].order]
+def _run_portion(
+    method: Method,
+    params: Any,
+    tasks: Mapping[str, Task],
+    designs: Designs,
+    group: _Group,
+    key: Array,
+    config: GridConfig,
+    capacity: int,
+) -> Iterator[Trace]:
+    """One compiled call for some tasks of a group."""
+    sorted_tasks = [sort_task(task) for task in tasks.values()]
+    tables = jax.tree.map(lambda *leaves: np.stack(leaves), *[_pad(task, group.rows) for task in sorted_tasks])
+    design = np.stack(
+        [
+            [np.argsort(task.order)[designs[name][seed]] for seed in group.seeds]
+            for name, task in zip(tasks, sorted_tasks, strict=True)
+        ]
+    ).astype(np.int32)
+    keys = jnp.stack([jnp.stack([run_key(key, name, seed) for seed in group.seeds]) for name in tasks])
+    picks = run_grid(method, params, tables, design, keys, config, capacity)
+    for i, (name, task) in enumerate(tasks.items()):
+        response = unit_scale(task.y)[sorted_tasks[i].order]
         for j, seed in enumerate(group.seeds):
-            yield name, seed, incumbents(scaled, design[i, j], picks[i, j])
+            yield name, seed, incumbents(response, design[i, j], picks[i, j])
 
 
-def _pad(task: Any, rows: int) -> SearchTask:
+def _pad(task: SortedTask, rows: int) -> SearchTask:
+    """A task's table padded to so many rows."""
     empty = rows - len(task.level)
     return SearchTask(
-        np.pad(task.x, ((0, empty), (0, 0))),
-        np.pad(task.response, (0, empty)),
-        np.pad(task.level, (0, empty), constant_values=np.iinfo(np.int32).max),
-        np.arange(rows) < len(task.level),
+        x=jnp.asarray(np.pad(task.x, ((0, empty), (0, 0)))),
+        response=jnp.asarray(np.pad(task.response, (0, empty))),
+        level=jnp.asarray(np.pad(task.level, (0, empty), constant_values=np.iinfo(np.int32).max)),
+        where=jnp.asarray(np.arange(rows) < len(task.level)),
     )
 
 
@@ -179,67 +186,3 @@ def incumbents(response: np.ndarray, design: np.ndarray, picks: np.ndarray) -> n
     first = response[design].max()
     later = np.where(picks >= 0, response[picks], -np.inf)
     return np.maximum.accumulate(np.concatenate([[first], later]))
-
-
-def run_grid(method, params, table, design, keys, n_trials, devices, vectorise, stop_at_optimum) -> np.ndarray:
-    """Tasks x designs runs: table [A, N, ...], design i32[A, B, n0], keys [A, B] -> picks i32[A, B, T].
-
-    The tasks are sharded over the devices, or the designs where there are fewer tasks than devices. Tables are shared
-    by the runs of a task.
-    """
-    n_tasks, n_designs = design.shape[:2]
-    axis = 0 if n_tasks >= len(devices) else 1
-    per_device = -(-design.shape[axis] // len(devices))
-    short = per_device * len(devices) - design.shape[axis]
-    if axis == 0:
-        table = jax.tree.map(lambda a: _extend(a, 0, short), table)
-    design, keys = _extend(jnp.asarray(design), axis, short), _extend(keys, axis, short)
-    # How many each device really has: a loop whose length is not known when it is compiled is compiled to the same
-    # program whatever the number of devices, so that they all round alike and pick alike.
-    mine = np.clip(np.arange(len(devices)) * -per_device + (n_tasks, n_designs)[axis], 0, per_device)
-    other = np.full(len(devices), (n_designs, n_tasks)[axis])
-    counts = np.stack([mine, other][:: 1 if axis == 0 else -1], axis=1).astype(np.int32)
-    mesh = Mesh(np.array(devices), ("runs",), axis_types=(AxisType.Auto,))
-    params = jax.device_put(params, NamedSharding(mesh, PartitionSpec()))
-    picks = _grid(method, params, table, design, keys, counts, n_trials, mesh, axis, vectorise, stop_at_optimum)
-    return np.asarray(picks)[:n_tasks, :n_designs]
-
-
-def _extend(a: Array, axis: int, by: int) -> Array:
-    """Repeats the first slice at the end."""
-    if by == 0:
-        return a
-    first = jax.lax.slice_in_dim(a, 0, 1, axis=axis)
-    return jnp.concatenate([a, *[first] * by], axis=axis)
-
-
-@partial(jax.jit, static_argnames=("method", "n_trials", "mesh", "axis", "vectorise", "stop_at_optimum"))
-def _grid(method, params, table, design, keys, counts, n_trials, mesh, axis, vectorise, stop_at_optimum) -> Array:
-    def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:
-        return run(method, params, task, design, key, n_trials, stop_at_optimum)
-
-    def local(params: Any, table: SearchTask, design: Array, keys: Array, counts: Array) -> Array:
-        if vectorise:
-            return jax.vmap(jax.vmap(partial(one_run, params), in_axes=(None, 0, 0)))(table, design, keys)
-
-        def one_task(task: SearchTask, design: Array, keys: Array) -> Array:
-            return _one_by_one(partial(one_run, params, task), counts[0, 1], n_trials, design, keys)
-
-        shape = (*design.shape[1:2], n_trials)
-        return _one_by_one(one_task, counts[0, 0], shape, table, design, keys)
-
-    by_task, by_run = PartitionSpec(*("runs",) * (axis == 0)), PartitionSpec(*(None,) * axis, "runs")
-    specs = (PartitionSpec(), by_task, by_run, by_run, PartitionSpec("runs"))
-    shard = jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=by_run, check_vma=False)
-    return shard(params, table, design, keys, counts)
-
-
-def _one_by_one(f: Any, count: Array, shape: int | tuple[int, ...], *args: Any) -> Array:
-    """f over the first ``count`` entries of the leading axis, one after the other; -1 for the rest."""
-    length = jax.tree.leaves(args)[0].shape[0]
-    results = jnp.full((length, *(shape if isinstance(shape, tuple) else (shape,))), -1, jnp.int32)
-
-    def body(i: Array, results: Array) -> Array:
-        return results.at[i].set(f(*jax.tree.map(lambda a: a[i], args)))
-
-    return lax.fori_loop(0, count, body, results)

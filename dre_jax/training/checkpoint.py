@@ -62,7 +62,8 @@ def describe(
 
 def model_config(metadata: dict[str, Any]) -> ModelConfig:
     """The model configuration that a checkpoint was written with."""
-    return ModelConfig(**{k: tuple(v) if isinstance(v, list) else v for k, v in metadata["model"].items()})
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in metadata["model"].items()}
+    return ModelConfig(**fields)
 
 
 def training_config(metadata: dict[str, Any]) -> MetaTrainConfig:
@@ -215,7 +216,7 @@ def _fill(like: Any, arrays: Any) -> Any:
 
 def load_params(
     folder: str | Path, *, space: str | None = None, n_columns: int | None = None
-) -> tuple[EnsembleParams, dict]:
+) -> tuple[EnsembleParams, dict[str, Any]]:
     """Meta-trained parameters and their description: the best by validation loss where kept, else the last.
 
     Args:

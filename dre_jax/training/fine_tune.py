@@ -14,6 +14,8 @@ from dre_jax.model import EnsembleParams, ModelConfig, Support, scores
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 from dre_jax.training.config import FineTuneConfig
 
+Carry = tuple[EnsembleParams, Moments]
+
 
 class Epochs(NamedTuple):
     """What each epoch trains on, worked out before the first: rows are numbers in the sorted history."""
@@ -85,7 +87,7 @@ def fine_tune(
         return params
     loss_of = RANKED_LOSSES[config.loss.name]
 
-    def epoch(carry: tuple[EnsembleParams, Moments], inputs: tuple[Epochs, StepSizes]) -> tuple[tuple, None]:
+    def epoch(carry: Carry, inputs: tuple[Epochs, StepSizes]) -> tuple[Carry, None]:
         params, moments = carry
         one, step = inputs
 

@@ -20,6 +20,9 @@ from dre_jax.training.lists import Lists, draw_lists
 _START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a step: no step has these numbers
 
 
+Carry = tuple[EnsembleParams, Moments]
+
+
 class TrainState(NamedTuple):
     """What changes while training."""
 
@@ -44,7 +47,9 @@ def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Arra
     return TrainState(params, zero_moments(params), jnp.zeros((), jnp.int32))
 
 
-def _list_loss(model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists):
+def _list_loss(
+    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists
+) -> Array:
     """Mean loss of one member over its lists [B]."""
 
     def scores(one: Lists) -> Array:
@@ -53,7 +58,9 @@ def _list_loss(model: ModelConfig, config: MetaTrainConfig, params: EnsemblePara
     return jnp.mean(RANKED_LOSSES[config.loss.name](jax.vmap(scores)(lists), lists.ranked))
 
 
-def _member_losses(model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists):
+def _member_losses(
+    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists
+) -> Array:
     """Mean loss of each member over its own lists [M, B] -> f32[M]."""
     one = partial(_list_loss, model, config)
     return jax.vmap(one, in_axes=(member_axes(model), None, 0))(params, table, lists)
@@ -84,7 +91,7 @@ def train(
     shape = (model.members, config.lists_per_step)
     lists = jax.vmap(lambda key: draw_lists(table, key, shape, config))(keys)
 
-    def step(carry: tuple[EnsembleParams, Moments], inputs: tuple[Lists, StepSizes]):
+    def step(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, Array]:
         params, moments = carry
         lists, size = inputs
 

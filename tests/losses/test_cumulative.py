@@ -1,0 +1,80 @@
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.losses.cumulative import cumulative_logsumexp
+
+compiled = jax.jit(cumulative_logsumexp, static_argnames="reverse")
+
+
+def slow(x, factor, reverse):
+    """One list, item by item in float64; the running sum is kept as a logarithm."""
+    result, running = np.full(len(x), -np.inf), -np.inf
+    for i in range(len(x))[:: -1 if reverse else 1]:
+        if factor[i] > 0:
+            running = np.logaddexp(running, np.float64(x[i]) + np.log(np.float64(factor[i])))
+        result[i] = running
+    return result
+
+
+def check(x, factor, reverse):
+    x, factor = np.asarray(x, np.float32), np.asarray(factor, np.float32)
+    got = np.asarray(compiled(jnp.asarray(x), jnp.asarray(factor), reverse=reverse))
+    rows = zip(x.reshape(-1, x.shape[-1]), factor.reshape(-1, x.shape[-1]), strict=True)
+    expected = np.stack([slow(*row, reverse) for row in rows]).reshape(x.shape)
+    assert got.dtype == np.float32
+    # Half a unit in the last place of the largest number, and the rounding of the sum.
+    np.testing.assert_allclose(got, expected, rtol=3e-7, atol=3e-6)
+
+
+@pytest.mark.parametrize("reverse", [True, False])
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
+def test_equals_a_loop_in_float64(scale, reverse):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-scale, scale, (8, 33))
+    check(x, np.ones_like(x), reverse)
+    check(np.sort(x, axis=-1), rng.uniform(0.1, 2.0, x.shape), reverse)
+    check(-np.sort(-x, axis=-1), rng.uniform(0.1, 2.0, x.shape) * (rng.random(x.shape) > 0.4), reverse)
+
+
+@pytest.mark.parametrize("reverse", [True, False])
+def test_a_list_with_two_far_levels(reverse):
+    x = np.where(np.arange(33) % 2 == 0, 1e4, -1e4) + np.linspace(0.0, 1.0, 33)
+    check(np.tile(x, (8, 1)), np.ones((8, 33)), reverse)
+
+
+@pytest.mark.parametrize("reverse", [True, False])
+def test_zero_factors_leave_items_out(reverse):
+    x = np.array([[3.0, 1e4, -2.0, 0.5], [1e4, 1e4, 1e4, -1e4], [1.0, 2.0, 3.0, 4.0]])
+    factor = np.array([[1.0, 0.0, 0.5, 0.0], [0.0, 0.0, 0.0, 2.0], [0.0, 0.0, 0.0, 0.0]])
+    check(x, factor, reverse)
+    assert np.isneginf(compiled(jnp.asarray(x[2:], jnp.float32), jnp.zeros((1, 4)), reverse=reverse)).all()
+
+
+@pytest.mark.parametrize("reverse", [True, False])
+def test_one_item(reverse):
+    check(np.array([[5.0], [-1e4]]), np.array([[1.0], [3.0]]), reverse)
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 1, 3, 5)])
+def test_batch_dimensions(shape):
+    rng = np.random.default_rng(1)
+    check(rng.normal(0.0, 50.0, shape), rng.random(shape), True)
+
+
+@pytest.mark.multiprocess
+@pytest.mark.parametrize("score", ["inf", "nan", "-inf"])
+def test_scores_that_are_not_finite_come_to_an_end(score):
+    # In a process of its own: what is held against here is a loop without end.
+    program = f"""
+import jax, jax.numpy as jnp
+from dre_jax.losses import listmle
+scores, response = jnp.array([float("{score}"), 1.0, 2.0]), jnp.array([0.9, 0.5, 0.1])
+print(*jax.value_and_grad(listmle)(scores, response))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=90, check=True)
+    assert "inf" in done.stdout or "nan" in done.stdout

@@ -1,0 +1,203 @@
+"""Every loss against a slow loop in float64, written from the definitions: values, and gradients by differences."""
+
+import itertools
+import math
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dre_jax import losses
+
+WEIGHTS = ["none", "inverse_log", "inverse_linear", "attention"]
+
+
+def weight_at(kind, j, k):
+    if kind == "inverse_log":
+        return 1.0 / math.log(j + 1)
+    if kind == "inverse_linear":
+        return 1.0 / j
+    return (k - j + 1) / (k * (k + 1) / 2) if kind == "attention" else 1.0
+
+
+def tie_groups(response):
+    """Lists of items with equal responses, best group first."""
+    return [[i for i, r in enumerate(response) if r == level] for level in sorted(set(response), reverse=True)]
+
+
+def item_weights(response, kind):
+    """Weight of each item: that of its position, or the mean over the positions that its tie group takes."""
+    weights, position, k = np.zeros(len(response)), 1, len(response)
+    for group in tie_groups(response):
+        taken = [weight_at(kind, position + i, k) for i in range(len(group))]
+        weights[group] = sum(taken) / len(taken)
+        position += len(group)
+    return weights
+
+
+def slow_listmle(scores, response, kind):
+    weights, groups, total = item_weights(response, kind), tie_groups(response), 0.0
+    for g, group in enumerate(groups):
+        behind = [i for later in groups[g:] for i in later]
+        denominator = np.logaddexp.reduce(scores[behind])
+        total += sum(weights[i] * (denominator - scores[i]) for i in group)
+    return total
+
+
+def slow_listmle_in_order(scores, order, kind):
+    """ListMLE of one order in full."""
+    terms = [np.logaddexp.reduce(scores[list(order[j:])]) - scores[i] for j, i in enumerate(order)]
+    return sum(weight_at(kind, j + 1, len(order)) * term for j, term in enumerate(terms))
+
+
+def slow_listnet(scores, response, kind):
+    target = np.exp(response) / sum(np.exp(response))
+    weights, log_total = item_weights(response, kind), np.logaddexp.reduce(scores)
+    return -sum(w * t * (s - log_total) for w, t, s in zip(weights, target, scores, strict=True))
+
+
+def slow_ranknet(scores, response, kind):
+    weights, n = item_weights(response, kind), len(scores)
+    pairs = [(i, j) for i in range(n) for j in range(n) if response[i] > response[j]]
+    return sum(weights[i] * np.logaddexp(0.0, scores[j] - scores[i]) for i, j in pairs)
+
+
+def slow_subset_regression(scores, response, kind):
+    n, weights = len(scores), item_weights(response, kind)
+    rank = [sum(r > mine for r in response) + (sum(r == mine for r in response) + 1) / 2 for mine in response]
+    return sum(weights[i] * (n * scores[i] - (n + 1 - rank[i])) ** 2 for i in range(n)) / n
+
+
+def slow_squared_error(scores, response, kind):
+    return float(np.mean(item_weights(response, kind) * (scores - response) ** 2))
+
+
+def variance_of(response):
+    return 0.3 + response**2
+
+
+def slow_gaussian(scores, response, kind):
+    variance = variance_of(response)
+    likelihood = stats.norm.logpdf(response, scores, np.sqrt(variance)) + 0.5 * math.log(2 * math.pi)
+    return -float(np.mean(item_weights(response, kind) * likelihood))
+
+
+def gaussian(scores, response, **options):
+    return losses.gaussian_nll(scores, response, variance=variance_of(response), **options)
+
+
+LOSSES = {
+    "listmle": (losses.listmle, slow_listmle),
+    "listnet": (losses.listnet, slow_listnet),
+    "ranknet": (losses.ranknet, slow_ranknet),
+    "subset_regression": (losses.subset_regression, slow_subset_regression),
+    "mean_squared_error": (losses.mean_squared_error, slow_squared_error),
+    "gaussian_nll": (gaussian, slow_gaussian),
+}
+
+
+@cache
+def compiled(name, weights):
+    """Values of all lists, and the gradient of their sum (lists do not touch each other)."""
+    loss = partial(LOSSES[name][0], weights=weights)
+
+    def total(scores, response, where):
+        values = loss(scores, response, where=where)
+        return jnp.sum(values), values
+
+    return jax.jit(jax.value_and_grad(total, has_aux=True))
+
+
+def slow_gradient(f, scores):
+    """Central differences of a function of one list."""
+    steps = np.eye(len(scores)) * 1e-5
+    return np.array([(f(scores + step) - f(scores - step)) / 2e-5 for step in steps])
+
+
+def check(name, weights, scores, response, where):
+    arrays = (jnp.asarray(a) for a in (scores, response, where))
+    (_, values), gradient = compiled(name, weights)(*arrays)
+    assert values.shape == scores.shape[:-1]
+    assert values.dtype == gradient.dtype == jnp.float32
+    for i in np.ndindex(scores.shape[:-1]):
+        items = where[i]
+        s, r = scores[i][items].astype(np.float64), response[i][items].astype(np.float64)
+        slow = partial(LOSSES[name][1], response=r, kind=weights) if items.any() else lambda s: 0.0
+        np.testing.assert_allclose(values[i], slow(s), rtol=2e-5, atol=1e-5)
+        expected = np.zeros(len(items))
+        expected[items] = slow_gradient(slow, s)
+        np.testing.assert_allclose(gradient[i], expected, rtol=2e-5, atol=2e-5)
+
+
+def draw(rng, shape, ties):
+    response = rng.random(shape)
+    response = np.round(response * 3) / 4 if ties else response
+    where = rng.random(shape) < 0.8
+    where.reshape(-1, shape[-1])[0] = True
+    return rng.normal(0.0, 2.0, shape).astype(np.float32), response.astype(np.float32), where
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("name", LOSSES)
+def test_values_and_gradients(name, weights):
+    rng = np.random.default_rng(0)
+    for ties in (False, True, True):
+        check(name, weights, *draw(rng, (2, 3, 6), ties))
+
+
+@pytest.mark.parametrize("shape", [(9,), (3, 1), (2, 1, 3, 2)])
+@pytest.mark.parametrize("name", LOSSES)
+def test_any_shape(name, shape):
+    check(name, "inverse_log", *draw(np.random.default_rng(1), shape, True))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_all_items_tied(name):
+    scores, _, where = draw(np.random.default_rng(2), (2, 3, 6), True)
+    check(name, "attention", scores, np.full_like(scores, 0.5), where)
+
+
+def test_ranknet_of_tied_items_has_no_pair():
+    assert float(losses.ranknet(jnp.array([3.0, -1.0]), jnp.array([0.5, 0.5]))) == 0.0
+
+
+# Six orders of the three items tied in the middle, each with a value of its own.
+SCORES = np.array([0.3, -1.2, 0.9, 2.0, 0.1], np.float32)
+RESPONSE = np.array([0.5, 0.9, 0.5, 0.5, 0.2], np.float32)
+ORDERS = [(1, *middle, 4) for middle in itertools.permutations((0, 2, 3))]
+
+
+@cache
+def shuffled(weights):
+    def loss(scores, key):
+        return losses.listmle(scores, jnp.asarray(RESPONSE), weights=weights, ties="shuffle", key=key)
+
+    keys = jax.random.split(jax.random.key(3), 1200)
+    one = jax.value_and_grad(loss)
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(one, in_axes=(None, 0)))(jnp.asarray(SCORES), keys))
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_shuffled_ties_give_the_value_and_gradient_of_one_order(weights):
+    values, gradients = shuffled(weights)
+    scores = SCORES.astype(np.float64)
+    slow = [partial(slow_listmle_in_order, order=order, kind=weights) for order in ORDERS]
+    expected = np.array([f(scores) for f in slow])
+    which = np.abs(values[:, None] - expected).argmin(axis=1)
+    np.testing.assert_allclose(values, expected[which], rtol=1e-5)
+    np.testing.assert_allclose(gradients, np.array([slow_gradient(f, scores) for f in slow])[which], atol=2e-5)
+
+
+def test_shuffled_ties_take_every_order_equally_often():
+    values, _ = shuffled("inverse_log")
+    expected = np.array([slow_listmle_in_order(SCORES.astype(np.float64), order, "inverse_log") for order in ORDERS])
+    counts = np.bincount(np.abs(values[:, None] - expected).argmin(axis=1), minlength=len(ORDERS))
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_shuffled_ties_need_a_key():
+    with pytest.raises(ValueError, match="ties='shuffle' needs a key, but got key=None"):
+        losses.listmle(jnp.zeros(2), jnp.zeros(2), ties="shuffle")

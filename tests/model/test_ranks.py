@@ -1,0 +1,50 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from dre_jax.model import mean_and_deviation, mean_tie_ranks
+
+ranks_of = jax.jit(mean_tie_ranks)
+
+
+def tied_scores(shape):
+    return np.round(np.random.default_rng(0).normal(size=shape) * 2).astype(np.float32) / 2
+
+
+@pytest.mark.parametrize("shape", [(1,), (12,), (5, 30), (2, 3, 8)])
+def test_equals_scipy(shape):
+    scores = tied_scores(shape)
+    ranks = ranks_of(jnp.asarray(scores), jnp.ones(shape, bool))
+    assert ranks.dtype == jnp.float32
+    np.testing.assert_array_equal(ranks, rankdata(-scores, method="average", axis=-1))
+
+
+def test_empty_slots_stand_behind_wherever_they_are():
+    scores = tied_scores((5, 30))
+    where = np.random.default_rng(1).random(scores.shape) < 0.6
+    for garbage in (-1e30, 0.0, 1e30, np.nan):
+        ranks = np.asarray(ranks_of(jnp.asarray(np.where(where, scores, np.float32(garbage))), jnp.asarray(where)))
+        for row, values, items in zip(ranks, scores, where, strict=True):
+            np.testing.assert_array_equal(row[items], rankdata(-values[items], method="average"))
+
+
+def test_equal_scores_share_the_middle():
+    np.testing.assert_array_equal(ranks_of(jnp.zeros(12), jnp.ones(12, bool)), 6.5)
+
+
+def test_a_thousand_candidates_stay_exact():
+    scores = tied_scores((1, 1001)).repeat(2, axis=0)
+    ranks = ranks_of(jnp.asarray(scores), jnp.ones(scores.shape, bool))
+    np.testing.assert_array_equal(ranks, rankdata(-scores, method="average", axis=-1))
+
+
+def test_mean_and_deviation_over_members():
+    ranks = np.random.default_rng(2).integers(1, 50, (7, 9)).astype(np.float32)
+    mean, deviation = mean_and_deviation(jnp.asarray(ranks))
+    members = ranks.T.astype(np.float64)
+    expected_mean = [sum(row) / 7 for row in members]
+    expected = [(sum((r - m) ** 2 for r in row) / 7) ** 0.5 for row, m in zip(members, expected_mean, strict=True)]
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-6)
+    np.testing.assert_allclose(deviation, expected, rtol=1e-5)
