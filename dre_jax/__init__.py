@@ -1,7 +1,33 @@
 """Deep Ranking Ensembles: hyperparameter optimisation that learns to rank from past tasks, in JAX."""
 
+from dre_jax.data import SearchSpace, Task, list_spaces, load_space
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError, MissingExtraError
+from dre_jax.methods import DRE, RandomSearch
+from dre_jax.model import ModelConfig
+from dre_jax.search import AcquisitionConfig, Suggester, run_tasks
+from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig, meta_train
 
 __version__ = "0.1.0"
 
-__all__ = ["CheckpointError", "ConfigError", "DataError", "DreError", "MissingExtraError", "__version__"]
+__all__ = [
+    "DRE",
+    "AcquisitionConfig",
+    "CheckpointError",
+    "ConfigError",
+    "DataError",
+    "DreError",
+    "FineTuneConfig",
+    "LossConfig",
+    "MetaTrainConfig",
+    "MissingExtraError",
+    "ModelConfig",
+    "RandomSearch",
+    "SearchSpace",
+    "Suggester",
+    "Task",
+    "__version__",
+    "list_spaces",
+    "load_space",
+    "meta_train",
+    "run_tasks",
+]

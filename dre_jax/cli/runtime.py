@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -16,11 +18,18 @@ def prepare() -> None:
     The cache lies in ``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; an empty value turns it off. JAX's own
     settings, where given, are left alone.
     """
-    if "JAX_NUM_CPU_DEVICES" not in os.environ and jax.config.read("jax_num_cpu_devices") < 1:
-        jax.config.update("jax_num_cpu_devices", _cores())
+    if "JAX_NUM_CPU_DEVICES" not in os.environ and _setting("jax_num_cpu_devices") < 1:
+        # Refused once JAX has begun to compute: who calls from a program of their own has the devices they have.
+        with contextlib.suppress(RuntimeError):
+            jax.config.update("jax_num_cpu_devices", _cores())
     folder = os.environ.get(CACHE_VARIABLE, str(Path.home() / ".cache" / "dre_jax"))
-    if folder and not jax.config.read("jax_compilation_cache_dir") and _writable(Path(folder)):
+    if folder and not _setting("jax_compilation_cache_dir") and _writable(Path(folder)):
         jax.config.update("jax_compilation_cache_dir", folder)
+
+
+def _setting(name: str) -> Any:
+    # `jax.config.read` refuses the settings that have a context manager.
+    return getattr(jax.config, name)
 
 
 def _cores() -> int:

@@ -44,7 +44,9 @@ def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
         has_top = top > -jnp.inf
         shift = jnp.where(has_top, top, 0.0)
         # Pending items only sum items at or below the shift; the others are cut to exp(0), and never looked at.
-        sums = (factor * jnp.exp(jnp.minimum(x - shift, 0.0))) @ triangle
+        terms = factor * jnp.exp(jnp.minimum(x - shift, 0.0))
+        # Accelerators round the factors of a product by default; sums over many magnitudes cannot bear that.
+        sums = jnp.matmul(terms, triangle, precision=lax.Precision.HIGHEST)
         resolved = pending & ((sums > _RESOLVED) | ~has_top)
         logs = jnp.where(has_top, shift + jnp.log(sums), -jnp.inf)
         return jnp.where(resolved, logs, result), pending & ~resolved

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
 from jax import Array
 
@@ -211,7 +212,9 @@ def _fill(like: Any, arrays: Any) -> Any:
         return type(like)(*(_fill(getattr(like, name), (arrays or {}).get(name)) for name in like._fields))
     if isinstance(like, dict):
         return {name: _fill(like[name], arrays[name]) for name in like}
-    return jnp.asarray(arrays)
+    # Through the host: an array that is bound to a device, as Orbax returns it, would have every program that it meets
+    # compiled anew.
+    return jnp.array(np.asarray(arrays))
 
 
 def load_params(

@@ -63,6 +63,8 @@ class MetaTrainConfig:
     """Lists that each member draws for a step."""
     n_support: int = 20
     """Rows that feed the deep set."""
+    min_support: int | None = None
+    """Draw the size of the support uniformly from here to `n_support`; None always takes `n_support`."""
     n_query: int = 100
     """Rows that are ranked."""
     learning_rate: float = 1e-3
@@ -84,6 +86,9 @@ class MetaTrainConfig:
         _positive("learning_rate", self.learning_rate)
         if self.patience is not None:
             _positive("patience", self.patience)
+        if self.min_support is not None and not 1 <= self.min_support <= self.n_support:
+            given = f"min_support={self.min_support} and n_support={self.n_support}"
+            raise ConfigError(f"1 <= min_support <= n_support must hold, but got {given}")
         _one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:

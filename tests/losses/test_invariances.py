@@ -17,7 +17,7 @@ def gaussian(mean, response, where=None):
 OF_DIFFERENCES = {
     "listmle": losses.listmle,
     "listmle-inverse_log": partial(losses.listmle, weights="inverse_log"),
-    "listnet": partial(losses.listnet, weights="attention"),
+    "listnet": losses.listnet,
     "ranknet": partial(losses.ranknet, weights="inverse_linear"),
 }
 LOSSES = {

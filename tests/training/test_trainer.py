@@ -1,0 +1,293 @@
+"""Meta-training from start to end. Killed processes are in test_killed.py."""
+
+import csv
+import dataclasses
+import functools
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.data import SearchSpace, Task, build_table, fingerprint
+from dre_jax.errors import CheckpointError, DataError
+from dre_jax.model import ModelConfig
+from dre_jax.training import MetaTrainConfig, meta_train, trainer
+from dre_jax.training.checkpoint import Checkpoint, describe, load_params
+from dre_jax.training.meta_train import evaluate, start, train
+
+MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+CONFIG = MetaTrainConfig(steps=10, evaluate_every=4, n_support=3, n_query=6, evaluation_lists=8)
+# A learning rate that is far too high: the validation loss falls, and then rises.
+PATIENT = dataclasses.replace(CONFIG, steps=60, evaluate_every=2, learning_rate=0.02, patience=3)
+
+
+def make_space(name="s", n_columns=2, seed=0, validation=True):
+    rng = np.random.default_rng(seed)
+
+    def tasks(names):
+        return {n: Task(n, rng.random((12, n_columns), dtype=np.float32), rng.random(12)) for n in names}
+
+    # As many validation as training tasks: their tables are of one shape, and the loss is compiled once.
+    return SearchSpace(name, train=tasks("abc"), validation=tasks("uvw") if validation else {}, test=tasks("x"))
+
+
+SPACE = make_space()
+go = functools.partial(meta_train, SPACE, MODEL, CONFIG)
+
+
+@pytest.fixture(autouse=True)
+def short_portions(monkeypatch):
+    """Two steps at a time, so that there are several portions between two evaluations, and one program for all."""
+    monkeypatch.setattr(trainer, "portion", lambda config: 2)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "portion", lambda config: 2)
+        return go(key=jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory, uninterrupted):
+    folder = tmp_path_factory.mktemp("saved") / "s"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "portion", lambda config: 2)
+        trained = go(key=jax.random.key(0), folder=folder)
+    assert_same(trained.params, uninterrupted.params)
+    assert trained.history == uninterrupted.history
+    return folder
+
+
+def assert_same(ours, theirs):
+    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b, strict=True), ours, theirs)
+
+
+def by_hand(config, n_steps):
+    """Parameters after each evaluation interval, from the training step alone."""
+    key, table = jax.random.key(0), build_table(SPACE.train)
+    state = start(MODEL, config, SPACE.n_columns, key)
+    yield jax.tree.map(jnp.copy, state.params)
+    for step in range(2, n_steps + 1, 2):
+        state, _ = train(MODEL, config, table, state, key, 2)
+        if step % config.evaluate_every == 0:
+            yield jax.tree.map(jnp.copy, state.params)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt_after(portions):
+    """A report that gives up after so many portions of steps."""
+    seen = []
+
+    def report(progress):
+        seen.append(progress)
+        if len(seen) == portions:
+            raise Interrupted
+
+    return report
+
+
+def test_history_at_the_start_at_every_interval_and_at_the_end(uninterrupted):
+    key = jax.random.key(0)
+    assert [entry.step for entry in uninterrupted.history] == [0, 4, 8, 10]
+    assert uninterrupted.step == 10
+    assert uninterrupted.resumed_from is None
+    tables = build_table(SPACE.train), build_table(SPACE.validation)
+    for entry, params in zip(uninterrupted.history, by_hand(CONFIG, 8), strict=False):
+        losses = [float(evaluate(MODEL, CONFIG, table, params, key)) for table in tables]
+        assert list(entry[1:]) == losses
+    assert uninterrupted.history[-1].train < uninterrupted.history[0].train
+
+
+def test_reports(uninterrupted):
+    told = []
+    again = go(key=jax.random.key(0), report=told.append)
+    assert [at.step for at in told] == [2, 4, 6, 8, 10]
+    assert all(at.steps == 10 and at.resumed_from is None and np.isfinite(at.loss) for at in told)
+    assert_same(again.params, uninterrupted.params)
+
+
+def test_portions_do_not_matter(monkeypatch, uninterrupted):
+    monkeypatch.setattr(trainer, "portion", lambda config: 3)  # not a divisor of the interval
+    told = []
+    other = go(key=jax.random.key(0), report=told.append)
+    assert [entry.step for entry in other.history] == [0, 4, 8, 10]
+    assert [at.step for at in told] == [2, 4, 6, 8, 10]
+    assert_same(other.params, uninterrupted.params)
+
+
+def test_another_seed_gives_other_parameters(uninterrupted):
+    other = go(key=jax.random.key(1))
+    differ = jax.tree.map(lambda a, b: bool((a != b).any()), other.params, uninterrupted.params)
+    assert any(jax.tree.leaves(differ))
+
+
+@pytest.mark.parametrize("portions", [1, 2, 3, 5])
+def test_interrupted_and_called_again(tmp_path, uninterrupted, portions):
+    with pytest.raises(Interrupted):
+        go(key=jax.random.key(0), folder=tmp_path, report=interrupt_after(portions))
+    told = []
+    # The report comes before the checkpoint of its step: what counts is the evaluation before.
+    resumed = go(key=jax.random.key(0), folder=tmp_path, report=told.append)
+    last = {1: 0, 2: 0, 3: 4, 5: 8}[portions]
+    assert resumed.resumed_from == last
+    assert told[0].step == last + 2
+    assert {at.resumed_from for at in told} == {last}
+    assert resumed.history == uninterrupted.history
+    assert_same(resumed.params, uninterrupted.params)
+
+
+def test_interrupted_again_and_again(tmp_path, uninterrupted):
+    for _ in range(2):  # as far as a checkpoint each time
+        with pytest.raises(Interrupted):
+            go(key=jax.random.key(0), folder=tmp_path, report=interrupt_after(3))
+    resumed = go(key=jax.random.key(0), folder=tmp_path)
+    assert resumed.resumed_from == 8
+    assert_same(resumed.params, uninterrupted.params)
+
+
+def test_a_finished_training_is_not_repeated(saved, uninterrupted):
+    told = []
+    again = go(key=jax.random.key(0), folder=saved, report=told.append)
+    assert told == []
+    assert (again.step, again.resumed_from) == (10, 10)
+    assert again.history == uninterrupted.history
+    assert_same(again.params, uninterrupted.params)
+
+
+def test_what_the_folder_holds(saved, uninterrupted):
+    metadata = Checkpoint(saved).metadata()
+    assert (metadata["space"], metadata["columns"], metadata["step"]) == ("s", 2, 10)
+    assert metadata["fingerprint"] == fingerprint(SPACE)
+    assert metadata["key"] == np.asarray(jax.random.key_data(jax.random.key(0))).tolist()
+    assert metadata["model"]["hidden"] == [4]
+    assert metadata["training"]["evaluate_every"] == 4
+    assert metadata["training"]["loss"]["name"] == CONFIG.loss.name
+    assert metadata["versions"]["jax"] == jax.__version__
+    assert {"dre_jax", "flax", "optax", "orbax-checkpoint", "numpy", "python"} <= set(metadata["versions"])
+    with (saved / "losses.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["step", "train_loss", "validation_loss"]
+    read = [tuple(float(value) for value in row.values()) for row in rows]
+    np.testing.assert_allclose(read, np.array(uninterrupted.history), atol=1e-6)
+    params, _ = load_params(saved, space="s", n_columns=2)
+    assert_same(params, uninterrupted.params)
+
+
+def test_without_validation_tasks(tmp_path, uninterrupted):
+    space = make_space(validation=False)  # the same training tasks: they are drawn first
+    trained = meta_train(space, MODEL, CONFIG, key=jax.random.key(0), folder=tmp_path)
+    assert [entry.validation for entry in trained.history] == [None] * 4
+    assert_same(trained.params, uninterrupted.params)
+    assert (tmp_path / "losses.csv").read_text().splitlines()[1].endswith(",")
+
+
+@pytest.fixture(scope="module")
+def by_patience():
+    """Where training must stop, and with what: (step of the best, step of the stop, parameters of the best)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "portion", lambda config: 2)
+        validation, key = build_table(SPACE.validation), jax.random.key(0)
+        best, best_step, best_params = np.inf, 0, None
+        for i, params in enumerate(by_hand(PATIENT, PATIENT.steps)):
+            loss = float(evaluate(MODEL, PATIENT, validation, params, key))
+            if loss < best:
+                best, best_step, best_params = loss, 2 * i, params
+            elif i - best_step // 2 == 3:
+                return best_step, 2 * i, best_params
+    raise AssertionError("the loss must rise for this test to mean anything")
+
+
+@pytest.mark.parametrize("portions", [None, 2, "best", "last"])
+def test_patience_stops_and_keeps_the_best(tmp_path, by_patience, portions):
+    best_step, last_step, params = by_patience
+    assert 0 < best_step < last_step < PATIENT.steps
+    if portions is not None:
+        count = {"best": best_step // 2 + 2, "last": last_step // 2}.get(portions, portions)
+        with pytest.raises(Interrupted):
+            meta_train(SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path, report=interrupt_after(count))
+    trained = meta_train(SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path)
+    assert trained.step == last_step
+    assert_same(trained.params, params)
+    assert_same(load_params(tmp_path)[0], params)
+    assert Checkpoint(tmp_path).metadata()["best_step"] == best_step
+    told = []
+    again = meta_train(SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path, report=told.append)
+    assert told == []
+    assert_same(again.params, params)
+
+
+def test_more_steps_at_a_constant_learning_rate_go_on(saved, tmp_path):
+    folder = shutil.copytree(saved, tmp_path / "s")
+    config = dataclasses.replace(CONFIG, steps=14)
+    longer = meta_train(SPACE, MODEL, config, key=jax.random.key(0), folder=folder)
+    assert (longer.step, longer.resumed_from) == (14, 10)
+    at_once = meta_train(SPACE, MODEL, config, key=jax.random.key(0))
+    assert_same(longer.params, at_once.params)
+    assert [entry.step for entry in at_once.history] == [0, 4, 8, 12, 14]
+    assert Checkpoint(folder).metadata()["training"]["steps"] == 14
+
+
+def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(CheckpointError) as caught:
+        meta_train(space, model, config, key=jax.random.key(seed), folder=folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"space": make_space("other")}, ["space (other here, s in the checkpoint)"]),
+        ({"space": make_space(n_columns=3)}, ["columns (3 here, 2 in the checkpoint)", "fingerprint"]),
+        ({"space": make_space(seed=1)}, ["fingerprint"]),
+        ({"model": dataclasses.replace(MODEL, members=3)}, ["model.members (3 here, 2 in the checkpoint)"]),
+        ({"model": dataclasses.replace(MODEL, hidden=(4, 4))}, ["model.hidden ([4, 4] here, [4] in the checkpoint)"]),
+        ({"config": dataclasses.replace(CONFIG, learning_rate=0.5)}, ["training.learning_rate (0.5 here"]),
+        (
+            {"config": dataclasses.replace(CONFIG, loss=dataclasses.replace(CONFIG.loss, weights="none"))},
+            ["training.loss.weights (none here"],
+        ),
+        ({"config": dataclasses.replace(CONFIG, steps=6)}, ["training.steps (6 here, 10 in the checkpoint)"]),
+        ({"seed": 1}, ["key"]),
+    ],
+    ids=["space", "columns", "data", "members", "sizes", "rate", "loss", "fewer-steps", "seed"],
+)
+def test_another_training_is_refused_with_what_differs(saved, changed, named):
+    message = refused(**changed, folder=saved)
+    assert str(saved) in message
+    for name in named:
+        assert name in message
+    # What is the same is not named.
+    assert message.count(" here, ") == len(named)
+
+
+def test_more_steps_of_a_cosine_are_refused(tmp_path):
+    config = dataclasses.replace(CONFIG, schedule="cosine")
+    key = jax.random.key(0)
+    facts = describe(space="s", n_columns=2, model=MODEL, config=config, key=key, fingerprint=fingerprint(SPACE))
+    state = start(MODEL, config, 2, key)
+    Checkpoint(tmp_path).save(state, None, {**facts, "history": [], "best_step": None, "versions": {}})
+    message = refused(config=dataclasses.replace(config, steps=14), folder=tmp_path)
+    assert "training.steps (14 here, 10 in the checkpoint)" in message
+
+
+def test_needs_tasks(tmp_path):
+    with pytest.raises(DataError, match="'s' has none"):
+        meta_train(SearchSpace("s", test=SPACE.test), MODEL, CONFIG, key=jax.random.key(0), folder=tmp_path / "a")
+    with pytest.raises(DataError, match="patience needs validation tasks"):
+        meta_train(make_space(validation=False), MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_last_step(saved, tmp_path):
+    assert trainer.last_step(saved) == 10
+    assert trainer.last_step(tmp_path) is None
+    assert trainer.last_step(tmp_path / "nowhere") is None
