@@ -16,7 +16,7 @@ from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_resul
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import Entry, Options, find
-from dre_jax.search.batch import run_tasks
+from dre_jax.search.batch import run_id, run_tasks
 from dre_jax.search.method import Method
 from dre_jax.training.trainer import versions
 
@@ -69,9 +69,12 @@ class Evaluation:
         self.out = out
         self.entry = find(plan.method)
         self._spaces = {name: _load(plan, name) for name in plan.spaces}
+        self._methods = {name: _method(self.entry, plan, name) for name in plan.spaces}
         self._results = self._open()
-        self._fitted = {
-            name: fitted(self.entry, plan, space) for name, space in self._spaces.items() if self._missing(space)
+        self._params = {
+            name: _params(self.entry, plan, method, self._spaces[name])
+            for name, method in self._methods.items()
+            if self._missing(self._spaces[name])
         }
         self.total = sum(len(seeds) for space in self._spaces.values() for seeds in _designs(plan, space).values())
 
@@ -82,9 +85,10 @@ class Evaluation:
         return self.total - missing
 
     def __iter__(self) -> Iterator[FinishedRun]:
-        key = jax.random.key(self.plan.seed)
-        for name, (method, params) in self._fitted.items():
-            space = self._spaces[name]
+        for name, params in self._params.items():
+            space, method = self._spaces[name], self._methods[name]
+            # Search spaces may hold datasets and seeds of one name: their runs are to be independent all the same.
+            key = jax.random.fold_in(jax.random.key(self.plan.seed), run_id(name))
             missing = self._missing(space)
             tasks = {dataset: space.split(self.plan.split)[dataset] for dataset in missing}
             for dataset, seed, trace in run_tasks(method, params, tasks, missing, n_trials=self.plan.trials, key=key):
@@ -121,7 +125,9 @@ class Evaluation:
 
     def _describe(self) -> Mapping[str, Any]:
         plan = self.plan
-        checkpoints = {name: _checkpoint_facts(plan, name) for name in plan.spaces} if self.entry.transfer else {}
+        configurations = {name: _configuration(method) for name, method in self._methods.items()}
+        first = next(iter(configurations.values()))
+        checkpoints = {name: _checkpoint_facts(plan, name) for name in plan.spaces} if _reads(self.entry, plan) else {}
         facts = {
             "method": plan.method,
             "protocol": {
@@ -130,7 +136,7 @@ class Evaluation:
                 "split": plan.split,
                 "trials": plan.trials,
             },
-            "configuration": _configuration(self.entry.build(Options(epochs=plan.epochs))),
+            "configuration": first if all(c == first for c in configurations.values()) else configurations,
             "checkpoints": checkpoints,
             "seed": plan.seed,
             "versions": versions(),
@@ -143,10 +149,14 @@ def _configuration(method: Method) -> dict[str, Any]:
     return dataclasses.asdict(method) if dataclasses.is_dataclass(method) and not isinstance(method, type) else {}
 
 
-def _checkpoint_facts(plan: Plan, space: str) -> dict[str, Any] | None:
+def _reads(entry: Entry, plan: Plan) -> bool:
+    """Whether the method's parameters come from checkpoints."""
+    return entry.reads_checkpoints and plan.checkpoints is not None
+
+
+def _checkpoint_facts(plan: Plan, space: str) -> dict[str, Any]:
     """Which checkpoint: where it stands and what it was trained on."""
-    if plan.checkpoints is None:
-        return None
+    assert plan.checkpoints is not None
     from dre_jax.training.checkpoint import Checkpoint
 
     found = Checkpoint(plan.checkpoints / space).metadata()
@@ -179,13 +189,23 @@ def _designs(plan: Plan, space: SearchSpace) -> Designs:
     return found
 
 
-def fitted(entry: Entry, plan: Plan, space: SearchSpace) -> tuple[Method, Any]:
-    """A method and its parameters for a search space: from its checkpoint, or fitted now."""
+def _method(entry: Entry, plan: Plan, space: str) -> Method:
+    """The method, with the model of the search space's checkpoint where it reads one."""
     options = Options(epochs=plan.epochs)
-    if not entry.transfer or plan.checkpoints is None:
-        method = entry.build(options)
-        return method, method.fit(space, jax.random.key(plan.seed))
-    from dre_jax.training.checkpoint import load_params, model_config
+    if not _reads(entry, plan):
+        return entry.build(options)
+    from dre_jax.training.checkpoint import Checkpoint, model_config
 
-    params, metadata = load_params(plan.checkpoints / space.name, space=space.name, n_columns=space.n_columns)
-    return entry.build(dataclasses.replace(options, model=model_config(metadata))), params
+    assert plan.checkpoints is not None
+    metadata = Checkpoint(plan.checkpoints / space).metadata()
+    return entry.build(dataclasses.replace(options, model=model_config(metadata)))
+
+
+def _params(entry: Entry, plan: Plan, method: Method, space: SearchSpace) -> Any:
+    """The method's parameters for a search space: from its checkpoint, or fitted now."""
+    if not _reads(entry, plan):
+        return method.fit(space, jax.random.key(plan.seed))
+    from dre_jax.training.checkpoint import load_params
+
+    assert plan.checkpoints is not None
+    return load_params(plan.checkpoints / space.name, space=space.name, n_columns=space.n_columns)[0]

@@ -49,9 +49,9 @@ def draw_regret(comparison: Comparison, path: Path, title: str) -> None:
     figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     values = comparison.average_regret()
     _curves(axes, comparison, values, comparison.standard_error())
-    axes.set_yscale("log")
     positive = values[values > 0]
-    if positive.size:
+    if positive.size:  # else everyone is at the optimum throughout, which a logarithmic axis cannot show
+        axes.set_yscale("log")
         axes.set_ylim(bottom=positive.min() / 2)
     axes.set_ylabel("Average regret (band: ±1 standard error over tasks)")
     axes.set_title(title)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,10 +57,8 @@ def train_space(
     from dre_jax.cli.progress import Bar
     from dre_jax.training import trainer
 
-    begun = trainer.last_step(folder)
-    if begun is not None:
-        print(f"{found.name}: going on from step {begun} of {config.steps}", file=sys.stderr)
-    with Bar(f"meta-train {found.name}", config.steps, quiet=quiet, start=begun or 0, unit="steps") as bar:
+    begun = trainer.last_step(folder) or 0
+    with Bar(f"meta-train {found.name}", config.steps, quiet=quiet, start=begun, unit="steps") as bar:
         trained = trainer.meta_train(
             found,
             model,
@@ -70,6 +67,8 @@ def train_space(
             folder=folder,
             report=lambda at: bar.advance_to(at.step, f"loss {at.loss:.3f}"),
         )
+    if trained.resumed_from is not None:
+        print(f"{found.name}: went on from step {trained.resumed_from}")
     last = trained.history[-1]
     validation = "" if last.validation is None else f", validation loss {last.validation:.3f}"
     print(f"{found.name}: {trained.step} steps, training loss {last.train:.3f}{validation}, saved in {folder}")

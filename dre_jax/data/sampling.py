@@ -156,11 +156,11 @@ def sample_lists(
     return one(jax.random.bits(key, (*shape, 2 + n_support + n_query), jnp.uint32))
 
 
-def shuffle_ties(key: Array, rows: Array, level: Array, where: Array) -> Array:
+def shuffle_ties(coins: Array, rows: Array, level: Array, where: Array) -> Array:
     """Puts rows of equal level in random order, empty slots last.
 
     Args:
-      key: PRNG key.
+      coins: u32[..., Q], random.
       rows: i32[..., Q].
       level: i32[..., Q].
       where: bool[..., Q].
@@ -169,5 +169,4 @@ def shuffle_ties(key: Array, rows: Array, level: Array, where: Array) -> Array:
       i32[..., Q]: the rows by level.
     """
     behind = jnp.where(where, level, jnp.iinfo(jnp.int32).max)
-    coin = jax.random.bits(key, rows.shape, jnp.uint32)
-    return lax.sort((behind, coin, rows), dimension=rows.ndim - 1, num_keys=2)[2]
+    return lax.sort((behind, coins, rows), dimension=rows.ndim - 1, num_keys=2)[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods.dre import DRE
@@ -32,18 +32,16 @@ class Entry:
     summary: str
     paper: str
     transfer: bool
-    """Learns from past tasks: needs a checkpoint, or to be fitted first."""
+    """Learns from past tasks."""
     build: Callable[[Options], Method]
+    reads_checkpoints: bool = False
+    """Starts from what `dre-jax meta-train` wrote, where it is given, instead of being fitted anew."""
     extra: str | None = None
     """The extra to install, if the core packages are not enough."""
 
 
 def _epochs(options: Options, default: FineTuneConfig) -> FineTuneConfig:
-    if options.epochs is None:
-        return default
-    return FineTuneConfig(
-        epochs=options.epochs, learning_rate=default.learning_rate, schedule=default.schedule, loss=default.loss
-    )
+    return default if options.epochs is None else replace(default, epochs=options.epochs)
 
 
 def _dre(options: Options) -> DRE:
@@ -74,6 +72,7 @@ METHODS: dict[str, Entry] = {
             paper=_DRE_PAPER,
             transfer=True,
             build=_dre,
+            reads_checkpoints=True,
         ),
         Entry(
             name="dre-no-finetune",
@@ -81,6 +80,7 @@ METHODS: dict[str, Entry] = {
             paper=_DRE_PAPER,
             transfer=True,
             build=_dre_no_finetune,
+            reads_checkpoints=True,
         ),
         Entry(
             name="dre-ri",

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import logging
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,13 +18,14 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax import Array
 
-from dre_jax.data.files import write_json, write_text
-from dre_jax.errors import CheckpointError, ConfigError
+from dre_jax.data.files import read_json, write_json, write_text
+from dre_jax.errors import CheckpointError, ConfigError, DataError
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.config import LossConfig, MetaTrainConfig
 from dre_jax.training.meta_train import TrainState, start
 
 FORMAT = 1
+_DIGESTS = "digests.json"
 
 
 class Saved(NamedTuple):
@@ -132,17 +134,19 @@ class Checkpoint:
         Raises:
           CheckpointError: where the folder cannot be written.
         """
-        arrays = {"state": _as_dict(state), "best": _as_dict(best)}
+        arrays = _drop_none({"state": _as_dict(state), "best": _as_dict(best)})
+        metadata = {**metadata, "arrays": _shapes(arrays)}
         try:
             with self._manager(create=True) as manager:
                 step = int(state.step)
-                items = ocp.args.Composite(
-                    arrays=ocp.args.StandardSave(_drop_none(arrays)), metadata=ocp.args.JsonSave(metadata)
-                )
+                items = ocp.args.Composite(arrays=ocp.args.StandardSave(arrays), metadata=ocp.args.JsonSave(metadata))
                 manager.save(step, args=items, force=True)
                 manager.wait_until_finished()
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"cannot write a checkpoint to {self.folder}: {error}") from error
+            write_json(self._steps / str(step) / _DIGESTS, _digests(self._steps / str(step)))
+        except (OSError, ValueError, DataError) as error:
+            raise CheckpointError(f"cannot write a checkpoint to {self.folder}: {_reason(error)}") from error
+        for left in self.folder.glob(".*.tmp"):  # by a process that was killed: a folder has one writer
+            left.unlink(missing_ok=True)
         write_json(self.folder / "metadata.json", {**metadata, "step": int(state.step)}, indent=1)
         rows = "".join(
             f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}\n" for s, train, val in metadata["history"]
@@ -158,11 +162,14 @@ class Checkpoint:
         step = self.latest_step()
         if step is None:
             raise CheckpointError(f"{self.folder} must hold a checkpoint, but holds none")
+        _check_whole(self._steps / str(step))
         try:
             with self._manager(create=False) as manager:
                 found = manager.restore(step, args=ocp.args.Composite(metadata=ocp.args.JsonRestore())).metadata
         except (OSError, ValueError, KeyError) as error:
-            raise CheckpointError(f"cannot read the checkpoint of step {step} in {self.folder}: {error}") from error
+            raise CheckpointError(
+                f"cannot read the checkpoint of step {step} in {self.folder}: {_reason(error)}"
+            ) from error
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise CheckpointError(f"{self.folder} must hold a dre_jax checkpoint of format {FORMAT}, but does not")
         return {**found, "step": step}
@@ -181,6 +188,9 @@ class Checkpoint:
         empty = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
         best = empty.params if metadata.get("best_step") is not None else None
         wanted = _drop_none({"state": _as_dict(empty), "best": _as_dict(best)})
+        found = differences(_shapes(wanted), metadata["arrays"])
+        if found:
+            raise CheckpointError(f"the arrays in {self.folder} are not this version's: {'; '.join(found)}")
         place = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         wanted = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=place), wanted)
         try:
@@ -188,9 +198,39 @@ class Checkpoint:
                 items = ocp.args.Composite(arrays=ocp.args.StandardRestore(wanted))
                 arrays = manager.restore(metadata["step"], args=items).arrays
         except (OSError, ValueError, KeyError) as error:
-            raise CheckpointError(f"cannot read the checkpoint in {self.folder}: {error}") from error
+            raise CheckpointError(f"cannot read the checkpoint in {self.folder}: {_reason(error)}") from error
         state = _fill(empty, arrays["state"])
         return Saved(state, None if best is None else _fill(best, arrays["best"]), metadata)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file of a step."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != _DIGESTS)
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def _check_whole(folder: Path) -> None:
+    """Refuses a step whose files are not as they were written.
+
+    Before Orbax sees them: it reads many arrays at once, and where one cannot be read the others print tracebacks; and
+    it does not notice a number that has changed. A process that was killed may have left a step without digests.
+    """
+    path = folder / _DIGESTS
+    try:
+        written, found = (read_json(path) if path.exists() else {}), _digests(folder)
+        changed = [name for name in written if found.get(name) != written[name]]
+    except (OSError, DataError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"cannot read {folder}: {_reason(error)}") from error
+    if changed:
+        raise CheckpointError(
+            f"{folder / changed[0]} is damaged: it is not as it was written; remove {folder} to use the step before"
+        )
+
+
+def _reason(error: Exception) -> str:
+    """The first words of an error: those of the file library go on for pages."""
+    text = str(error)
+    return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 def _as_dict(value: Any) -> Any:
@@ -202,6 +242,12 @@ def _as_dict(value: Any) -> Any:
 
 def _drop_none(tree: Any) -> Any:
     return {k: _drop_none(v) for k, v in tree.items() if v is not None} if isinstance(tree, dict) else tree
+
+
+def _shapes(arrays: Any) -> dict[str, list[int]]:
+    """The shape of every array, by its path."""
+    leaves = jax.tree_util.tree_leaves_with_path(arrays)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): list(leaf.shape) for path, leaf in leaves}
 
 
 def _fill(like: Any, arrays: Any) -> Any:

@@ -110,6 +110,8 @@ class FineTuneConfig:
     """Adam's, at the start."""
     schedule: Schedule = "constant"
     """Learning rate over the epochs."""
+    slowest_member: float = 1.0
+    """The members' learning rates go in equal ratios from the given one down to this share of it."""
     loss: LossConfig = LossConfig()
     """The loss."""
 
@@ -118,6 +120,8 @@ class FineTuneConfig:
             raise ConfigError(f"epochs >= 0 must hold, but got epochs={self.epochs}")
         _positive("learning_rate", self.learning_rate)
         _one_of("schedule", self.schedule, get_args(Schedule))
+        if not 0 < self.slowest_member <= 1:
+            raise ConfigError(f"0 < slowest_member <= 1 must hold, but got slowest_member={self.slowest_member}")
 
     def learning_rates(self) -> optax.Schedule:
         """The learning rate of each epoch."""

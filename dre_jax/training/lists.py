@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data.sampling import sample_lists, shuffle_ties
@@ -40,10 +41,12 @@ def draw_lists(table: TaskTable, key: Array, shape: tuple[int, ...], config: Met
       shape: leading dimensions.
       config: sizes of the lists, and the weights and ties that they are prepared for.
     """
-    sizes = {"n_support": config.n_support, "n_query": config.n_query, "min_support": config.min_support}
-    rows = sample_lists(table, key, shape, **sizes)
+    rows = sample_lists(
+        table, key, shape, n_support=config.n_support, n_query=config.n_query, min_support=config.min_support
+    )
     query, ties = rows.query, config.loss.ties
     if ties == "shuffle":
-        query = shuffle_ties(jax.random.fold_in(key, 1), query, table.level[query], rows.query_where)
+        coins = jax.random.bits(jax.random.fold_in(key, 1), query.shape, jnp.uint32)
+        query = shuffle_ties(coins, query, table.level[query], rows.query_where)
     ranked = rank_sorted(table.response[query], table.level[query], rows.query_where, config.loss.weights, ties)
     return Lists(rows.support, rows.support_where, query, ranked)

@@ -67,14 +67,14 @@ def test_batch_dimensions(shape):
 
 
 @pytest.mark.multiprocess
-@pytest.mark.parametrize("score", ["inf", "nan", "-inf"])
-def test_scores_that_are_not_finite_come_to_an_end(score):
+def test_scores_that_are_not_finite_come_to_an_end():
     # In a process of its own: what is held against here is a loop without end.
-    program = f"""
+    program = """
 import jax, jax.numpy as jnp
 from dre_jax.losses import listmle
-scores, response = jnp.array([float("{score}"), 1.0, 2.0]), jnp.array([0.9, 0.5, 0.1])
-print(*jax.value_and_grad(listmle)(scores, response))
+for score in jnp.inf, -jnp.inf, jnp.nan:
+    value, _ = jax.value_and_grad(listmle)(jnp.array([score, 1.0, 2.0]), jnp.array([0.9, 0.5, 0.1]))
+    print(bool(jnp.isfinite(value)))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=90, check=True)
-    assert "inf" in done.stdout or "nan" in done.stdout
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["False"] * 3

@@ -19,8 +19,9 @@ from dre_jax.training.meta_train import evaluate, start, train
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 CONFIG = MetaTrainConfig(steps=10, evaluate_every=4, n_support=3, n_query=6, evaluation_lists=8)
-# A learning rate that is far too high: the validation loss falls, and then rises.
-PATIENT = dataclasses.replace(CONFIG, steps=60, evaluate_every=2, learning_rate=0.02, patience=3)
+PATIENT = dataclasses.replace(CONFIG, steps=20, evaluate_every=2, patience=3)
+# Validation losses by step: a rise that is made good, a tie that is no gain, and a third evaluation without one at 12.
+SCRIPT = {0: 5.0, 2: 4.0, 4: 4.5, 6: 3.0, 8: 3.5, 10: 3.0, 12: 3.2, 14: 1.0}
 
 
 def make_space(name="s", n_columns=2, seed=0, validation=True):
@@ -189,38 +190,43 @@ def test_without_validation_tasks(tmp_path, uninterrupted):
 
 
 @pytest.fixture(scope="module")
-def by_patience():
-    """Where training must stop, and with what: (step of the best, step of the stop, parameters of the best)."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "portion", lambda config: 2)
-        validation, key = build_table(SPACE.validation), jax.random.key(0)
-        best, best_step, best_params = np.inf, 0, None
-        for i, params in enumerate(by_hand(PATIENT, PATIENT.steps)):
-            loss = float(evaluate(MODEL, PATIENT, validation, params, key))
-            if loss < best:
-                best, best_step, best_params = loss, 2 * i, params
-            elif i - best_step // 2 == 3:
-                return best_step, 2 * i, best_params
-    raise AssertionError("the loss must rise for this test to mean anything")
+def trajectory():
+    """Parameters at every evaluation of the patient training, by step."""
+    return {2 * i: params for i, params in enumerate(by_hand(PATIENT, max(SCRIPT)))}
 
 
-@pytest.mark.parametrize("portions", [None, 2, "best", "last"])
-def test_patience_stops_and_keeps_the_best(tmp_path, by_patience, portions):
-    best_step, last_step, params = by_patience
-    assert 0 < best_step < last_step < PATIENT.steps
-    if portions is not None:
-        count = {"best": best_step // 2 + 2, "last": last_step // 2}.get(portions, portions)
+@pytest.fixture
+def scripted(monkeypatch, trajectory):
+    """Validation losses as SCRIPT has them, training losses that always fall."""
+
+    def look_up(model, config, table, params, key):
+        step = next(step for step, known in trajectory.items() if same(known, params))
+        on_validation = bool((table.x == build_table(SPACE.validation).x).all())
+        return SCRIPT[step] if on_validation else 10.0 - step
+
+    def same(ours, theirs):
+        return all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), ours, theirs)))
+
+    monkeypatch.setattr(trainer, "evaluate", look_up)
+
+
+@pytest.mark.usefixtures("scripted")
+@pytest.mark.parametrize("interrupted_at", [None, 2, 6, 8, 12])
+def test_patience_stops_and_keeps_the_best(tmp_path, trajectory, interrupted_at):
+    patient = functools.partial(meta_train, SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path)
+    if interrupted_at is not None:
         with pytest.raises(Interrupted):
-            meta_train(SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path, report=interrupt_after(count))
-    trained = meta_train(SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path)
-    assert trained.step == last_step
-    assert_same(trained.params, params)
-    assert_same(load_params(tmp_path)[0], params)
-    assert Checkpoint(tmp_path).metadata()["best_step"] == best_step
+            patient(report=interrupt_after(interrupted_at // 2))
+    trained = patient()
+    assert trained.step == 12
+    assert trained.history == [(step, 10.0 - step, loss) for step, loss in SCRIPT.items() if step <= 12]
+    assert_same(trained.params, trajectory[6])
+    assert_same(load_params(tmp_path)[0], trajectory[6])
+    assert_same(Checkpoint(tmp_path).load().state.params, trajectory[12])
+    assert Checkpoint(tmp_path).metadata()["best_step"] == 6
     told = []
-    again = meta_train(SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path, report=told.append)
+    assert_same(patient(report=told.append).params, trajectory[6])
     assert told == []
-    assert_same(again.params, params)
 
 
 def test_more_steps_at_a_constant_learning_rate_go_on(saved, tmp_path):

@@ -1,0 +1,218 @@
+"""Double sampling: what each list holds, and that every list is as likely as any other."""
+
+import itertools
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dre_jax.data import Task
+from dre_jax.data.sampling import below, draw_without_replacement, sample_lists, shuffle_ties, skip, support_size
+from dre_jax.data.tasks import build_table
+
+SIZES = (30, 12, 5)
+N_SUPPORT, N_QUERY, N_LISTS = 4, 10, 6000
+SURE = 1e-4  # chance of a false alarm, with fixed keys: once passed, always passed
+
+
+def table_of(sizes):
+    rng = np.random.default_rng(0)
+    tasks = [Task(str(i), np.zeros((n, 2), np.float32), rng.random(n)) for i, n in enumerate(sizes)]
+    return build_table({task.name: task for task in tasks})
+
+
+@cache
+def drawn():
+    """Lists of three uneven tasks, and the task of each."""
+    sample = jax.jit(sample_lists, static_argnums=2, static_argnames=("n_support", "n_query"))
+    key = jax.random.key(0)
+    lists = sample(table_of(SIZES), key, (N_LISTS // 2, 2), n_support=N_SUPPORT, n_query=N_QUERY)
+    lists = jax.tree.map(lambda a: np.asarray(a).reshape(N_LISTS, -1), lists)
+    starts = np.cumsum(SIZES) - SIZES
+    return lists, np.searchsorted(starts, lists.support[:, 0], side="right") - 1
+
+
+def of_task(task):
+    """Support and query of a task's lists, as row numbers within the task and without empty slots."""
+    lists, tasks = drawn()
+    start = sum(SIZES[:task])
+    support = lists.support[tasks == task][:, lists.support_where[tasks == task][0]] - start
+    return support, lists.query[tasks == task][:, lists.query_where[tasks == task][0]] - start
+
+
+def test_tasks_are_equally_likely_whatever_their_size():
+    assert stats.chisquare(np.bincount(drawn()[1], minlength=3)).pvalue > SURE
+
+
+@pytest.mark.parametrize(("task", "n_support", "n_query"), [(0, 4, 10), (1, 2, 10), (2, 1, 4)])
+def test_a_fifth_is_support_and_short_tasks_are_masked(task, n_support, n_query):
+    lists, tasks = drawn()
+    rows = tasks == task
+    # Filled slots stand in front.
+    np.testing.assert_array_equal(lists.support_where[rows], np.tile(np.arange(N_SUPPORT) < n_support, (rows.sum(), 1)))
+    np.testing.assert_array_equal(lists.query_where[rows], np.tile(np.arange(N_QUERY) < n_query, (rows.sum(), 1)))
+    start = sum(SIZES[:task])
+    assert (lists.support[rows][:, n_support:] == start).all()
+    assert (lists.query[rows][:, n_query:] == start).all()
+
+
+@pytest.mark.parametrize("task", range(3))
+def test_rows_are_distinct_disjoint_and_in_the_order_of_relevance(task):
+    support, query = of_task(task)
+    everything = np.concatenate([support, query], axis=1)
+    assert everything.min() >= 0
+    assert everything.max() < SIZES[task]
+    assert (np.diff(np.sort(everything, axis=1), axis=1) > 0).all()
+    # The table is sorted by response, so the order of relevance is that of the row numbers.
+    assert (np.diff(support, axis=1) > 0).all()
+    assert (np.diff(query, axis=1) > 0).all()
+
+
+def chance_if_uniform(rows, numbers):
+    """Of counts as uneven, if each list held a uniform subset of the numbers.
+
+    The numbers of a list exclude each other: its counts are more even than those of independent draws, by a factor.
+    """
+    counts, share = np.array([np.sum(rows == number) for number in numbers]), rows.shape[1] / len(numbers)
+    spread = len(rows) * share * (1.0 - share) * len(numbers) / (len(numbers) - 1.0)
+    return stats.chi2.sf(np.sum((counts - len(rows) * share) ** 2) / spread, len(numbers) - 1)
+
+
+@pytest.mark.parametrize("task", range(3))
+def test_rows_are_equally_likely(task):
+    for rows in of_task(task):
+        assert chance_if_uniform(rows, range(SIZES[task])) > SURE
+
+
+def test_pairs_of_support_rows_are_equally_likely():
+    support, _ = of_task(1)
+    pairs = list(itertools.combinations(range(SIZES[1]), 2))
+    counts = [np.sum((support == pair).all(axis=1)) for pair in pairs]
+    assert sum(counts) == len(support)
+    assert stats.chisquare(counts).pvalue > SURE
+
+
+@pytest.mark.parametrize("row", [0, 13, 29])
+def test_the_query_is_uniform_over_what_the_support_leaves(row):
+    support, query = of_task(0)
+    taken = (support == row).any(axis=1)
+    assert taken.sum() > 100
+    assert chance_if_uniform(query[taken], np.setdiff1d(np.arange(SIZES[0]), [row])) > SURE
+
+
+def test_a_support_of_any_size_from_the_least_on():
+    sample = jax.jit(lambda table, key: sample_lists(table, key, (3000,), n_support=4, n_query=10, min_support=2))
+    lists = jax.tree.map(np.asarray, sample(table_of((30, 12)), jax.random.key(3)))
+    sizes, tasks = lists.support_where.sum(axis=1), lists.support[:, 0] >= 30
+    # Twelve rows have two for the support at most.
+    assert (sizes[tasks] == 2).all()
+    assert stats.chisquare(np.bincount(sizes[~tasks], minlength=5)[2:]).pvalue > SURE
+    assert set(sizes[~tasks]) == {2, 3, 4}
+    for support, k, query in zip(lists.support, sizes, lists.query, strict=True):
+        assert not set(support[:k]) & set(query)
+
+
+def test_lists_of_one_call_and_of_other_keys_differ():
+    # Of the large task's 30! / (4! 10! 16!) lists.
+    assert len(np.unique(np.concatenate(of_task(0), axis=1), axis=0)) == np.sum(drawn()[1] == 0)
+    table = table_of((300,))
+    one, again, other = (sample_lists(table, jax.random.key(seed), (2,), n_support=2, n_query=5) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.query, again.query)
+    assert (one.query != other.query).any()
+
+
+def test_support_size_is_a_fifth_at_least_one():
+    n = np.arange(0, 140)
+    sizes = support_size(jnp.asarray(n), 20)
+    np.testing.assert_array_equal(sizes, [min(max(i // 5, 1), 20) for i in n])
+
+
+def test_below_is_the_high_half_of_the_product():
+    rng = np.random.default_rng(1)
+    bits = np.append(rng.integers(0, 2**32, 400), [0, 1, 2**16 - 1, 2**16, 2**31, 2**32 - 1]).astype(np.uint32)
+    bounds = np.append(rng.integers(1, 2**31, 40), [-5, 0, 1, 2, 3, 2**16 - 1, 2**16, 2**16 + 1, 2**31 - 1])
+    got = jax.jit(below)(jnp.asarray(bits)[:, None], jnp.asarray(bounds.astype(np.int32))[None, :])
+    expected = [[(int(b) * max(int(n), 1)) >> 32 for n in bounds] for b in bits]
+    assert got.dtype == jnp.int32
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(("n", "k"), [(5, 2), (6, 3), (4, 4), (3, 0), (5, 1), (6, 5)])
+def test_every_subset_is_equally_likely(n, k):
+    bits = jax.random.bits(jax.random.key(n * 10 + k), (4000, 5), jnp.uint32)
+    rows = np.asarray(many_draws(bits, jnp.int32(n), jnp.int32(k)))
+    assert (rows[:, k:] == 2**31 - 1).all()
+    subsets = list(itertools.combinations(range(n), k))
+    counts = [np.sum((rows[:, :k] == subset).all(axis=1)) for subset in subsets]
+    assert sum(counts) == len(rows)
+    assert len(subsets) == 1 or stats.chisquare(counts).pvalue > SURE
+
+
+many_draws = jax.jit(jax.vmap(draw_without_replacement, in_axes=(0, None, None)))
+
+
+@pytest.mark.parametrize("k", [0, 1, 4])
+def test_skip_counts_the_numbers_that_are_left(k):
+    rng = np.random.default_rng(k)
+    for _ in range(5):
+        skipped = np.sort(rng.choice(20, k, replace=False))
+        left = np.setdiff1d(np.arange(20), skipped)
+        padded = np.append(skipped, [2**31 - 1] * (4 - k)).astype(np.int32)
+        got = skip(jnp.arange(20 - k, dtype=jnp.int32), jnp.asarray(padded))
+        np.testing.assert_array_equal(got, left)
+
+
+LEVEL = np.array([0, 1, 1, 1, 2, 3, 3, 9, 9], np.int32)
+WHERE = np.array([True] * 7 + [False] * 2)
+
+
+@cache
+def shuffles():
+    rows, level = jnp.arange(10, 19, dtype=jnp.int32), jnp.asarray(LEVEL)
+    keys = jax.random.split(jax.random.key(5), 2400)
+    shuffled = jax.jit(jax.vmap(lambda key: shuffle_ties(key, rows, level, jnp.asarray(WHERE))))(keys)
+    return np.asarray(shuffled) - 10
+
+
+def test_shuffled_ties_keep_levels_in_order_and_empty_slots_last():
+    rows = shuffles()
+    np.testing.assert_array_equal(LEVEL[rows], np.tile(LEVEL, (len(rows), 1)))
+    np.testing.assert_array_equal(np.sort(rows, axis=1), np.tile(np.arange(9), (len(rows), 1)))
+    assert not WHERE[rows[:, 7:]].any()
+
+
+def test_shuffled_ties_take_every_order_equally_often_and_independently():
+    rows = shuffles()
+    # Six orders of one group times two of the other.
+    orders = [(*a, *b) for a in itertools.permutations((1, 2, 3)) for b in itertools.permutations((5, 6))]
+    counts = [np.sum((rows[:, [1, 2, 3, 5, 6]] == order).all(axis=1)) for order in orders]
+    assert sum(counts) == len(rows)
+    assert stats.chisquare(counts).pvalue > SURE
+
+
+def all_shapes(jaxpr):
+    """Shapes of every intermediate result, those of inner programs too."""
+    for equation in jaxpr.eqns:
+        yield from (v.aval.shape for v in equation.outvars)
+        for parameter in equation.params.values():
+            for inner in parameter if isinstance(parameter, tuple) else (parameter,):
+                inner = getattr(inner, "jaxpr", inner)
+                if hasattr(inner, "eqns"):
+                    yield from all_shapes(inner)
+
+
+def program(n_rows):
+    table = table_of((n_rows,))
+    return jax.make_jaxpr(lambda table, key: sample_lists(table, key, (3,), n_support=4, n_query=7))(
+        table, jax.random.key(0)
+    )
+
+
+def test_the_cost_does_not_depend_on_the_rows():
+    small, large = (list(all_shapes(program(n).jaxpr)) for n in (101, 100_003))
+    assert small == large
+    assert len(small) > 20
+    assert max(max(shape, default=1) for shape in large) < 101

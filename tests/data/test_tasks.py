@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from dre_jax.data import Task
+from dre_jax.data.tasks import build_table, sort_task, tie_levels, unit_scale
+from dre_jax.errors import DataError
+
+
+def make_task(n, name="wine", columns=3, seed=0):
+    """A task with ties."""
+    rng = np.random.default_rng(seed)
+    return Task(name, rng.random((n, columns)).astype(np.float32), np.round(rng.normal(size=n), 1))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+def test_unit_scale_is_min_max_in_float64(scale):
+    y = np.random.default_rng(0).normal(size=50)
+    scaled = unit_scale(y * scale)
+    assert scaled.dtype == np.float64
+    assert (scaled.min(), scaled.max()) == (0.0, 1.0)
+    np.testing.assert_allclose(scaled, (y - y.min()) / (y.max() - y.min()), rtol=1e-12, atol=1e-15)
+
+
+def test_unit_scale_over_the_whole_range_of_a_float():
+    limit = np.finfo(np.float64).max
+    np.testing.assert_array_equal(unit_scale(np.array([-limit, 0.0, limit])), [0.0, 0.5, 1.0])
+
+
+@pytest.mark.parametrize("y", [[3.0], [2.0, 2.0, 2.0], [-0.0, 0.0]])
+def test_unit_scale_of_constants(y):
+    np.testing.assert_array_equal(unit_scale(np.array(y)), 0.5)
+
+
+def test_tie_levels_are_scipys_dense_ranks():
+    y = make_task(200).y
+    levels = tie_levels(y)
+    assert levels.dtype == np.int32
+    assert len(set(y)) < len(y)
+    np.testing.assert_array_equal(levels, rankdata(-y, method="dense") - 1)
+
+
+def test_tie_levels_see_differences_that_float32_does_not():
+    y = np.array([0.5, 0.5 + 1e-12, 0.5])
+    np.testing.assert_array_equal(tie_levels(y), [1, 0, 1])
+
+
+def test_sort_task_keeps_rows_together_and_ties_in_the_order_of_the_file():
+    task = make_task(100)
+    found = sort_task(task)
+    # Python's sort is stable, also in reverse.
+    order = sorted(range(100), key=lambda i: -task.y[i])
+    np.testing.assert_array_equal(found.order, order)
+    np.testing.assert_array_equal(found.x, task.X[order])
+    np.testing.assert_array_equal(found.level, rankdata(-task.y[order], method="dense") - 1)
+    expected = (task.y[order] - task.y.min()) / (task.y.max() - task.y.min())
+    np.testing.assert_allclose(found.response, expected, rtol=1e-6)
+    assert (found.x.dtype, found.response.dtype, found.level.dtype) == (np.float32, np.float32, np.int32)
+
+
+def test_a_table_of_uneven_tasks():
+    sizes = {"wine": 7, "iris": 1, "digits": 30}
+    tasks = {name: make_task(n, name, seed=n) for name, n in sizes.items()}
+    table = build_table(tasks)
+    assert (table.n_tasks, table.n_columns) == (3, 3)
+    np.testing.assert_array_equal(table.start, [0, 7, 8])
+    np.testing.assert_array_equal(table.size, [7, 1, 30])
+    assert table.x.shape == (38, 3)
+    for (name, task), start in zip(tasks.items(), (0, 7, 8), strict=True):
+        part = slice(start, start + sizes[name])
+        order = np.argsort(-task.y, kind="stable")
+        np.testing.assert_array_equal(table.x[part], task.X[order])
+        np.testing.assert_array_equal(table.level[part], rankdata(-task.y[order], method="dense") - 1)
+        spread = np.ptp(task.y)
+        expected = (task.y[order] - task.y.min()) / spread if spread else np.array([0.5])
+        np.testing.assert_allclose(table.response[part], expected, rtol=1e-6)
+    assert {str(a.dtype) for a in (table.x, table.response)} == {"float32"}
+    assert {str(a.dtype) for a in (table.level, table.start, table.size)} == {"int32"}
+
+
+def test_a_table_needs_tasks_of_one_width():
+    with pytest.raises(DataError, match="a task table needs at least one task, but got none"):
+        build_table({})
+    with pytest.raises(DataError, match=r"must have one column count, but got \[2, 3\]"):
+        build_table({"a": make_task(4, "a", 2), "b": make_task(4, "b", 3)})

@@ -1,0 +1,100 @@
+"""Every registered method, in both loops: a new one is tested by being registered."""
+
+import dataclasses
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.data import SearchSpace, Task, bundled
+from dre_jax.data.tasks import sort_task
+from dre_jax.errors import ConfigError
+from dre_jax.methods import METHODS, Options, find
+from dre_jax.model import ModelConfig
+from dre_jax.search import SearchTask, run, run_in_python
+from dre_jax.training import MetaTrainConfig
+
+MODEL = ModelConfig(members=3, hidden=(4,), phi=(4,), rho=(4,))
+OPTIONS = Options(model=MODEL, epochs=2)
+N_ROWS, N_TRIALS, DESIGNS = 24, 4, np.array([[20, 5, 11], [23, 22, 21], [9, 17, 3], [12, 6, 19]], np.int32)
+
+
+def few_rows(task):
+    return Task(task.name, task.X[:N_ROWS], task.y[:N_ROWS])
+
+
+@pytest.fixture(scope="module")
+def space():
+    whole = bundled.load("svm")
+    train = {name: few_rows(task) for name, task in list(whole.train.items())[:3]}
+    test = {name: few_rows(task) for name, task in list(whole.test.items())[:1]}
+    return SearchSpace("svm", train=train, test=test)
+
+
+@pytest.fixture(scope="module")
+def task(space):
+    found = sort_task(next(iter(space.test.values())))
+    return SearchTask(*map(jnp.asarray, (found.x, found.response, found.level)), jnp.ones(N_ROWS, bool))
+
+
+def quick(method):
+    """With a training that takes no time, where there is one."""
+    if not hasattr(method, "training"):
+        return method
+    training = MetaTrainConfig(steps=4, evaluate_every=4, n_support=3, n_query=8, evaluation_lists=4)
+    return dataclasses.replace(method, training=training)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_both_loops_pick_alike(name, space, task):
+    method = quick(METHODS[name].build(OPTIONS))
+    params = method.fit(space, jax.random.key(1))
+    assert (params is not None) == METHODS[name].transfer
+    keys = jax.random.split(jax.random.key(2), len(DESIGNS))
+    # The designs hold no row of the best level, but the runs may find one and end: then -1.
+    whole_run = jax.jit(partial(run, method, n_trials=N_TRIALS))
+    for design, key in zip(DESIGNS, keys, strict=True):
+        picks = np.asarray(whole_run(params, task, jnp.asarray(design), key))
+        np.testing.assert_array_equal(picks, run_in_python(method, params, task, design, key, N_TRIALS))
+        done = picks[picks >= 0]
+        assert (picks[len(done) :] == -1).all()
+        assert len(done) == N_TRIALS or (np.asarray(task.level)[done] == 0).any()
+        evaluated = [*design, *done]
+        assert len(set(evaluated)) == len(evaluated)
+        assert max(done) < N_ROWS
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_entries(name):
+    entry = METHODS[name]
+    assert entry.name == name
+    assert entry.summary
+    assert entry.paper
+    method = entry.build(Options())
+    # Static under jit: equal settings must be equal objects.
+    assert hash(method) == hash(entry.build(Options()))
+    assert method == entry.build(Options())
+    assert find(name) is entry
+
+
+def test_what_the_options_change():
+    for name in ("dre", "dre-ri"):
+        assert METHODS[name].build(Options(epochs=7)).fine_tuning.epochs == 7
+        assert METHODS[name].build(Options()).fine_tuning.epochs == 1000
+        assert METHODS[name].build(OPTIONS).model == MODEL
+    assert METHODS["dre-no-finetune"].build(Options(epochs=7)).fine_tuning.epochs == 0
+    # As the reference code: a higher learning rate from random weights.
+    rates = {name: METHODS[name].build(Options(epochs=7)).fine_tuning.learning_rate for name in ("dre", "dre-ri")}
+    assert rates == {"dre": 0.001, "dre-ri": 0.02}
+
+
+@pytest.mark.parametrize(("given", "suggested"), [("dree", "dre"), ("radnom", "random"), ("Dre-RI", None), ("", None)])
+def test_an_unknown_name(given, suggested):
+    with pytest.raises(ConfigError) as caught:
+        find(given)
+    message = str(caught.value)
+    assert repr(given) in message
+    assert all(name in message for name in METHODS)
+    assert suggested is None or f"did you mean {suggested}?" in message

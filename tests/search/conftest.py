@@ -1,0 +1,60 @@
+"""Small methods, and real tasks to run them on."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.data import Task, bundled
+from dre_jax.data.tasks import sort_task
+from dre_jax.methods import DRE, RandomSearch
+from dre_jax.model import ModelConfig, init
+from dre_jax.search import SearchTask
+from dre_jax.training import FineTuneConfig
+
+MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8, 8), rho=(8, 4))
+
+
+@pytest.fixture(scope="session")
+def space():
+    return bundled.load("svm")
+
+
+@pytest.fixture(scope="session")
+def methods(space):
+    """Name -> method and parameters. The start is random, not meta-trained: the loop does not know."""
+    start = init(MODEL, space.n_columns, jax.random.key(0))
+    tuning = FineTuneConfig(epochs=15, learning_rate=0.01)
+    return {
+        "random": (RandomSearch(), None),
+        "dre": (DRE(model=MODEL, fine_tuning=tuning), start),
+        "dre-as-it-is": (DRE(model=MODEL, fine_tuning=FineTuneConfig(epochs=0)), start),
+        "dre-from-random": (DRE(model=MODEL, fine_tuning=tuning, transfer=False), None),
+        "dre-of-zeros": (DRE(model=MODEL, fine_tuning=FineTuneConfig(epochs=0)), jax.tree.map(jnp.zeros_like, start)),
+    }
+
+
+def cut(task, n):
+    """The first rows of a task."""
+    return Task(task.name, task.X[:n], task.y[:n])
+
+
+@pytest.fixture(scope="session")
+def cut_task():
+    return cut
+
+
+@pytest.fixture(scope="session")
+def search_task():
+    """Turns a task into a table for the loop, with empty slots that hold garbage."""
+
+    def make(task, empty=0, garbage=np.nan):
+        rows = sort_task(task)
+        return SearchTask(
+            jnp.asarray(np.pad(rows.x, ((0, empty), (0, 0)), constant_values=garbage)),
+            jnp.asarray(np.pad(rows.response, (0, empty), constant_values=garbage)),
+            jnp.asarray(np.pad(rows.level, (0, empty))),
+            jnp.arange(len(rows.level) + empty) < len(rows.level),
+        )
+
+    return make

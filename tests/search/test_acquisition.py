@@ -1,0 +1,186 @@
+"""Acquisition functions against scipy in float64, and the choice among their values."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from dre_jax.errors import ConfigError
+from dre_jax.search.acquisition import (
+    AcquisitionConfig,
+    acquire_by_rank,
+    log_expected_improvement,
+    log_probability_of_improvement,
+    pick,
+)
+
+log_ei = jax.jit(log_expected_improvement)
+
+
+def slow_log_ei(z):
+    """log(pdf(z) + z cdf(z)) in float64: the ratio of cdf to pdf is a scaled complementary error function."""
+    if z > -1.0:
+        return math.log(stats.norm.pdf(z) + z * stats.norm.cdf(z))
+    return stats.norm.logpdf(z) + math.log1p(z * math.sqrt(math.pi / 2.0) * special.erfcx(-z / math.sqrt(2.0)))
+
+
+def unit_log_ei(z):
+    """Of ranks with mean -z and deviation 1, against an incumbent of rank 0."""
+    z = jnp.asarray(z, jnp.float32)
+    return np.asarray(log_ei(-z, jnp.ones_like(z), jnp.zeros_like(z)), np.float64)
+
+
+@pytest.mark.parametrize("z", [-5.0, -1.5, -0.3, 0.0, 2.0])
+def test_the_oracle_is_the_mean_improvement(z):
+    mean, _ = integrate.quad(lambda r: max(0.0, -r) * stats.norm.pdf(r, -z), -40.0, 0.0, points=[-z], limit=200)
+    assert math.exp(slow_log_ei(z)) == pytest.approx(mean, rel=1e-6)
+
+
+def test_log_expected_improvement_from_end_to_end():
+    tail = np.geomspace(1e-3, 1e4, 60)
+    z = np.concatenate([-tail, tail, [0.0, -1.0, -8.0], np.linspace(-12.0, 3.0, 151)]).astype(np.float32)
+    expected = [slow_log_ei(float(one)) for one in z]
+    # In the middle the logarithm is of a difference of nearly equal numbers.
+    np.testing.assert_allclose(unit_log_ei(z), expected, rtol=2e-5, atol=2e-6)
+
+
+def test_log_expected_improvement_grows_with_z_over_the_seams():
+    z = np.concatenate([np.linspace(-12.0, 3.0, 301), np.geomspace(3.1, 1e4, 50)])
+    z = np.concatenate([-np.geomspace(1e4, 12.1, 50), z])
+    assert (np.diff(unit_log_ei(z)) > 0).all()
+
+
+def test_the_scale_of_the_ranks():
+    rng = np.random.default_rng(0)
+    mean, deviation, incumbent = rng.uniform(1, 100, 50), rng.uniform(0.1, 30, 50), rng.uniform(1, 100, 50)
+    arrays = [jnp.asarray(a, jnp.float32) for a in (mean, deviation, incumbent)]
+    mean, deviation, incumbent = (np.asarray(a, np.float64) for a in arrays)
+    z = (incumbent - mean) / deviation
+    np.testing.assert_allclose(log_ei(*arrays), np.log(deviation) + list(map(slow_log_ei, z)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(log_probability_of_improvement(*arrays), special.log_ndtr(z), rtol=1e-4, atol=1e-5)
+
+
+def test_the_order_is_kept_where_all_members_agree():
+    mean = jnp.arange(1.0, 400.0)
+    values = log_ei(mean, jnp.zeros_like(mean), jnp.full_like(mean, 3.0))
+    assert np.isfinite(values).all()
+    assert (np.diff(values) < 0).all()
+    # What is not in logarithms is a tie of zeros there.
+    z = (3.0 - np.asarray(mean)[3:]) / np.float32(1e-9)
+    np.testing.assert_array_equal(np.float32(stats.norm.pdf(z) + z * stats.norm.cdf(z)), 0.0)
+
+
+def test_more_disagreement_is_better_at_the_same_mean():
+    deviation = jnp.array([0.0, 1e-3, 0.5, 2.0, 30.0])
+    for mean in (2.0, 5.0, 50.0):
+        values = log_ei(jnp.full(5, mean), deviation, jnp.full(5, 5.0))
+        assert (np.diff(values) >= 0).all()
+        assert values[-1] > values[0]
+
+
+N_MEMBERS, N_CANDIDATES = 4, 9
+WHERE = np.array([True, True, False, True, True, True, False, True, True])
+
+
+def member_scores():
+    """With ties, also with the incumbent."""
+    scores = np.random.default_rng(1).integers(0, 6, (N_MEMBERS, N_CANDIDATES + 1)).astype(np.float32)
+    return scores[:, :-1], scores[:, -1]
+
+
+def rank_statistics(scores, incumbent_scores=None):
+    """Mean and deviation of the ranks of the candidates that count, the incumbent last among them."""
+    columns = scores[:, WHERE] if incumbent_scores is None else np.column_stack([scores[:, WHERE], incumbent_scores])
+    ranks = np.array([stats.rankdata(-row, method="average") for row in columns])
+    return ranks.mean(axis=0), ranks.std(axis=0)
+
+
+def acquire(kind, has_incumbent=True, beta=1.0):
+    scores, incumbent = member_scores()
+    arrays = jnp.asarray(scores), jnp.asarray(WHERE), jnp.asarray(incumbent), jnp.asarray(has_incumbent)
+    return np.asarray(acquire_by_rank(AcquisitionConfig(kind=kind, beta=beta), *arrays))[WHERE]
+
+
+RULES = {
+    "ei": lambda mean, dev, best: np.log(dev) + [slow_log_ei(z) for z in (best - mean) / dev],
+    "pi": lambda mean, dev, best: special.log_ndtr((best - mean) / dev),
+    "lcb": lambda mean, dev, best: -(mean - 2.5 * dev),
+    "mean_rank": lambda mean, dev, best: -mean,
+}
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_the_incumbent_is_ranked_among_the_candidates(kind):
+    mean, deviation = rank_statistics(*member_scores())
+    assert deviation[:-1].min() > 0.1
+    expected = RULES[kind](mean[:-1], deviation[:-1], mean[-1])
+    np.testing.assert_allclose(acquire(kind, beta=2.5), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["ei", "pi", "mean_rank"])
+def test_without_an_incumbent_the_mean_rank_decides(kind):
+    mean, _ = rank_statistics(member_scores()[0])
+    np.testing.assert_allclose(acquire(kind, has_incumbent=False), -mean, rtol=1e-6)
+
+
+def test_scores_of_any_scale_and_shift_value_the_same():
+    scores, incumbent = member_scores()
+    scale, shift = np.array([[1.0], [1e-3], [1e3], [7.0]]), np.array([[0.0], [5.0], [-1e4], [1.0]])
+    values = [
+        acquire_by_rank(
+            AcquisitionConfig(),
+            jnp.asarray(a * scores + b, jnp.float32),
+            jnp.asarray(WHERE),
+            jnp.asarray(a[:, 0] * incumbent + b[:, 0], jnp.float32),
+            jnp.asarray(True),
+        )[WHERE]
+        for a, b in ((np.ones((4, 1)), np.zeros((4, 1))), (scale, shift))
+    ]
+    np.testing.assert_array_equal(*values)
+
+
+def test_an_unknown_kind():
+    with pytest.raises(ConfigError, match="acquisition must be one of ei, pi, lcb, mean_rank, but got 'ucb'"):
+        AcquisitionConfig(kind="ucb")
+
+
+many_picks = jax.jit(jax.vmap(pick, in_axes=(None, None, 0)))
+
+
+def picks(values, where=None, n=1800):
+    where = np.ones(len(values), bool) if where is None else np.array(where)
+    return np.asarray(many_picks(jnp.asarray(values, jnp.float32), jnp.asarray(where), keys(n)))
+
+
+def keys(n):
+    return jax.random.split(jax.random.key(2), n)
+
+
+def test_the_highest_is_picked():
+    assert set(picks([0.0, -1.0, 7.0, 6.9, 3.0, 1.0])) == {2}
+
+
+def test_equal_values_are_drawn_evenly_never_by_position():
+    drawn = picks([5.0, 1.0, 5.0, 5.0, 0.0, 5.0])
+    assert set(drawn) == {0, 2, 3, 5}
+    assert stats.chisquare(np.bincount(drawn)[[0, 2, 3, 5]]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("value", [0.0, -np.inf, np.inf, np.nan])
+def test_all_equal_is_a_uniform_draw_among_those_that_count(value):
+    drawn = picks([value] * 6, [True, False, True, True, False, True])
+    assert set(drawn) == {0, 2, 3, 5}
+    assert stats.chisquare(np.bincount(drawn)[[0, 2, 3, 5]]).pvalue > 1e-3
+
+
+def test_what_does_not_count_is_never_picked():
+    assert set(picks([9.0, 1.0, 2.0, np.nan, np.inf, 3.0], [False, True, True, True, False, True])) == {5}
+    assert set(picks([9.0] * 6, [False] * 6)) == {-1}
+
+
+def test_nan_is_the_lowest():
+    assert set(picks([np.nan, -1e30, np.nan, np.nan, np.nan, np.nan])) == {1}
+    assert set(picks([np.nan, 5.0, 4.0, np.nan, 1.0, 2.0], [True, False, False, True, False, False])) == {0, 3}

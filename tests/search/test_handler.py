@@ -1,0 +1,152 @@
+"""`Suggester` behind HPO-B's own call."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.errors import DataError
+from dre_jax.methods import RandomSearch
+from dre_jax.search import Suggester
+from dre_jax.search.loop import jitted_suggest
+
+
+@dataclass(frozen=True)
+class NearTheBest:
+    """The candidate that is closest to the best trial so far; where ``far``, the one that is farthest."""
+
+    far: bool = False
+    tag: str = ""
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        best = history.x[jnp.argmin(jnp.where(history.where, history.level, len(history.level)))]
+        distance = jnp.sum((candidates.x - best[None]) ** 2, axis=-1)
+        return distance if self.far else -distance
+
+
+def make_task(n=40, seed=0):
+    """A hill at (0.3, 0.6), its height far from [0, 1]."""
+    x = np.random.default_rng(seed).random((n, 2))
+    return x, 50.0 - 7.0 * ((x - [0.3, 0.6]) ** 2).sum(axis=1, keepdims=True)
+
+
+def evaluate(method, x, y, design, n_trials):
+    """HPO-B's `HPOBHandler.evaluate`, restated: incumbents, and the rows in the order of evaluation."""
+    y = (y - y.min()) / (y.max() - y.min())
+    pending, current = list(range(len(x))), []
+    for row in design:
+        pending.remove(row)
+        current.append(row)
+    history = [np.max(y[current])]
+    for _ in range(n_trials):
+        index = method.observe_and_suggest(x[current], y[current], x[pending])
+        assert type(index) is int
+        assert 0 <= index < len(pending)
+        row = pending[index]
+        pending.remove(row)
+        current.append(row)
+        history.append(np.max(y[current]))
+        if 1.0 in history:
+            break
+    history += [1.0] * (n_trials - len(history) + 1)
+    return history, current
+
+
+def test_driven_by_the_handler():
+    x, y = make_task()
+    design = np.argsort(y[:, 0])[:3].tolist()  # the worst three
+    incumbents, rows = evaluate(Suggester(NearTheBest()), x, y, design, n_trials=30)
+    assert len(incumbents) == 31
+    assert (np.diff(incumbents) >= 0).all()
+    assert incumbents[0] < 0.5
+    assert incumbents[-1] == 1.0  # it climbs the hill
+    assert rows[:3] == design
+    assert len(set(rows)) == len(rows) < 33  # and stops there
+    # The picks are those of the definition.
+    for n in range(3, len(rows)):
+        best = x[rows[:n][int(np.argmax(y[rows[:n]]))]]
+        left = [row for row in range(len(x)) if row not in rows[:n]]
+        assert rows[n] == left[int(np.argmin(((x[left] - best) ** 2).sum(axis=1)))]
+
+
+def test_the_last_row_is_found():
+    x, y = make_task(12)
+    y[:, 0] = 1.0
+    y[11] = 2.0
+    incumbents, rows = evaluate(Suggester(RandomSearch(), seed=3), x, y, list(range(11)), n_trials=5)
+    assert rows == list(range(12))
+    assert incumbents == [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_the_seed_decides():
+    x, y = make_task()
+    y[:, 0] = np.arange(40)  # the last row is the optimum
+
+    def picks(seed):
+        return evaluate(Suggester(RandomSearch(), seed=seed), x, y, [0, 1], n_trials=6)[1]
+
+    assert picks(0) == picks(0)
+    assert len({tuple(picks(seed)) for seed in range(5)}) > 1
+
+
+def test_trials_of_a_run_draw_anew():
+    x, y = make_task()
+    suggester = Suggester(RandomSearch(), seed=0)
+    drawn = [suggester.observe_and_suggest(x[:n], y[:n], x[20:]) for n in range(1, 9)]
+    assert len(set(drawn)) > 2
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_responses_in_any_scale_and_shape(shape):
+    x, y = make_task()
+    ask = Suggester(NearTheBest()).observe_and_suggest
+    expected = ask(x[:6], y[:6], x[6:])
+    for scaled in (y * 1e12, y * 1e-12, y - 1e6):
+        assert ask(x[:6], scaled[:6].reshape(6, *shape), x[6:]) == expected
+    # float32 would merge these.
+    near = 1.0 + np.arange(6) * 1e-12
+    best = x[5]
+    assert ask(x[:6], near.reshape(6, *shape), x[6:]) == int(np.argmin(((x[6:] - best) ** 2).sum(axis=1)))
+
+
+X, Y = make_task(8)
+
+
+@pytest.mark.parametrize(
+    ("x_obs", "y_obs", "x_pen", "message"),
+    [
+        (X[:3], Y[:3], X[:0], "at least one row"),
+        (X[:3], Y[:3], X[4], r"X_pen must be an array \(m, D\)"),
+        (X[:3], Y[:3], X[3:, :1], "one column count"),
+        (X[0], Y[:1], X[3:], "one column count"),
+        (X[:3], Y[:2], X[3:], r"\(3, 2\) and \(2,\)"),
+        (X[:3], np.tile(Y[:3], 2), X[3:], r"\(3, 2\) and \(3, 2\)"),
+        (X[:3], Y[:3] * np.nan, X[3:], "NaN or infinity"),
+        (X[:3], Y[:3] * np.inf, X[3:], "NaN or infinity"),
+        (X[:3] * np.nan, Y[:3], X[3:], "NaN or infinity"),
+        (X[:3], Y[:3], X[3:] * np.inf, "X_pen must hold finite numbers"),
+    ],
+)
+def test_bad_input_is_refused(x_obs, y_obs, x_pen, message):
+    with pytest.raises(DataError, match=message) as caught:
+        Suggester(RandomSearch()).observe_and_suggest(x_obs, y_obs, x_pen)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_growing_history_compiles_once_a_bucket():
+    x, y = make_task(70)
+    suggester = Suggester(NearTheBest(tag="counted here"))
+    before = jitted_suggest._cache_size()
+    compiled = []
+    for n in range(1, 41):
+        suggester.observe_and_suggest(x[:n], y[:n], x[n:])
+        compiled.append(jitted_suggest._cache_size() - before)
+    # Histories of up to 16, 32 and 64 trials.
+    assert compiled == [1] * 16 + [2] * 16 + [3] * 8
+    # Another run of the same method, and a table of nearly the same size, compile nothing.
+    Suggester(NearTheBest(tag="counted here"), seed=1).observe_and_suggest(x[:5], y[:5], x[5:68])
+    assert jitted_suggest._cache_size() - before == 3

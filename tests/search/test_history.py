@@ -1,0 +1,80 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+from dre_jax.errors import DataError
+from dre_jax.search import History, make_history, sort_history
+
+
+def trials(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.random((n, 3)), np.round(rng.normal(size=n), 1)
+
+
+@pytest.mark.parametrize("capacity", [None, 9, 14])
+def test_make_history(capacity):
+    x, y = trials(9)
+    history = make_history(x, y, capacity)
+    empty = (capacity or 9) - 9
+    np.testing.assert_array_equal(history.where, [True] * 9 + [False] * empty)
+    np.testing.assert_array_equal(history.x[:9], x.astype(np.float32))
+    np.testing.assert_allclose(history.response[:9], (y - y.min()) / np.ptp(y), rtol=1e-6)
+    np.testing.assert_array_equal(history.level[:9], rankdata(-y, method="dense") - 1)
+    assert len(history.x) == len(history.response) == len(history.level) == 9 + empty
+    assert [str(a.dtype) for a in history] == ["float32", "float32", "int32", "bool"]
+
+
+def test_make_history_takes_a_column_of_responses():
+    x, y = trials(4)
+    np.testing.assert_array_equal(make_history(x, y[:, None]).response, make_history(x, y).response)
+
+
+def test_make_history_of_nothing_and_of_one_trial():
+    nothing = make_history(np.zeros((0, 2)), np.zeros(0), capacity=3)
+    assert nothing.x.shape == (3, 2)
+    assert not nothing.where.any()
+    np.testing.assert_array_equal(make_history(np.zeros((1, 2)), np.array([7.0])).response, 0.5)
+
+
+def test_levels_see_what_float32_merges():
+    history = make_history(np.zeros((3, 1)), np.array([1.0, 1.0 + 1e-12, 0.0]))
+    assert history.response[0] == history.response[1]
+    np.testing.assert_array_equal(history.level, [1, 0, 2])
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "capacity", "message"),
+    [
+        (np.zeros(3), np.zeros(3), None, r"got \(3,\) and \(3,\)"),
+        (np.zeros((3, 2)), np.zeros(4), None, r"got \(3, 2\) and \(4,\)"),
+        (np.zeros((3, 2)), np.zeros((3, 2)), None, r"got \(3, 2\) and \(3, 2\)"),
+        (np.full((3, 2), np.nan), np.zeros(3), None, "must hold finite numbers"),
+        (np.zeros((3, 2)), np.array([0.0, np.inf, 1.0]), None, "must hold finite numbers"),
+        (np.zeros((3, 2)), np.zeros(3), 2, "but got capacity=2 for n=3 trials"),
+    ],
+)
+def test_make_history_refuses(x, y, capacity, message):
+    with pytest.raises(DataError, match=message):
+        make_history(x, y, capacity)
+
+
+def test_sort_history_is_a_stable_sort_with_empty_slots_last():
+    rng = np.random.default_rng(3)
+    x, level, where = rng.random((12, 2)), rng.integers(0, 4, 12), rng.random(12) < 0.7
+    response = np.where(where, 1.0 - level / 10.0, 99.0)
+    fields = (x.astype(np.float32), response.astype(np.float32), level.astype(np.int32), where)
+    found = sort_history(History(*map(jnp.asarray, fields)))
+    order = sorted(range(12), key=lambda i: (not where[i], level[i] if where[i] else 0))
+    filled = int(where.sum())
+    np.testing.assert_array_equal(found.where, where[order])
+    for name, field in zip(History._fields, fields, strict=True):
+        np.testing.assert_array_equal(getattr(found, name)[:filled], field[order][:filled])
+
+
+def test_sorting_keeps_a_history_whole():
+    x, y = trials(10)
+    found = sort_history(make_history(x, y, 13))
+    order = np.argsort(-y, kind="stable")
+    np.testing.assert_array_equal(found.x[:10], x.astype(np.float32)[order])
+    assert (np.diff(found.response[:10]) <= 0).all()

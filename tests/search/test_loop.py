@@ -1,0 +1,156 @@
+import itertools
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dre_jax.search import SearchTask, run, run_in_python
+from dre_jax.search.loop import segments
+
+compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_optimum"))
+over_keys = jax.jit(jax.vmap(run, in_axes=(None, None, None, None, 0, None, None)), static_argnums=(0, 5, 6))
+EXHAUSTIVE = ["random", "dre-as-it-is"]
+
+
+@pytest.mark.parametrize(("n_design", "n_trials"), [*itertools.product([0, 1, 5, 16, 40], [1, 2, 11, 12, 100])])
+def test_segments_have_room_for_every_history_and_no_more(n_design, n_trials):
+    parts = list(segments(n_design, n_trials))
+    capacities = [capacity for capacity, _ in parts]
+    capacity_of_trial = [capacity for capacity, count in parts for _ in range(count)]
+    assert len(capacity_of_trial) == n_trials
+    assert all(n_design + t <= capacity for t, capacity in enumerate(capacity_of_trial))
+    assert capacities == sorted(set(capacities))
+    assert capacities[-1] == max(n_design + n_trials - 1, 1)
+    # Doubling: no slot in four stays empty but in the first.
+    assert all(later <= 2 * earlier for earlier, later in itertools.pairwise(capacities))
+    assert len(parts) <= 1 + np.ceil(np.log2(max((n_design + n_trials) / 16, 1)))
+
+
+def test_no_trials_have_no_segments(methods, space, search_task):
+    assert list(segments(5, 0)) == []
+    task = search_task(next(iter(space.test.values())))
+    assert compiled(*methods["random"], task, jnp.arange(5), jax.random.key(0), n_trials=0).shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["random", "dre", "dre-as-it-is", "dre-from-random"])
+def test_the_scan_picks_what_the_python_loop_picks(name, methods, space, search_task):
+    n_trials, runs = 14, 0  # two segments
+    for number, (dataset, task) in enumerate(list(space.test.items())[:4]):
+        table = search_task(task)
+        for seed, design in enumerate(space.designs[dataset].values()):
+            key = jax.random.fold_in(jax.random.key(number), seed)
+            expected = run_in_python(*methods[name], table, design, key, n_trials)
+            picks = compiled(*methods[name], table, jnp.asarray(design, jnp.int32), key, n_trials=n_trials)
+            np.testing.assert_array_equal(picks, expected)
+            assert len(set(expected)) == n_trials
+            runs += 1
+    assert runs == 20
+
+
+@pytest.mark.parametrize("name", EXHAUSTIVE)
+def test_every_row_once_then_nothing(name, methods, space, cut_task, search_task):
+    task = search_task(cut_task(space.test["wine-proline"], 20), empty=5)
+    design, key = jnp.array([3, 11, 4]), jax.random.key(1)
+    picks = compiled(*methods[name], task, design, key, n_trials=24, stop_at_optimum=False)
+    assert picks.dtype == jnp.int32
+    assert sorted(picks[:17].tolist()) == sorted(set(range(20)) - {3, 11, 4})
+    np.testing.assert_array_equal(picks[17:], -1)
+    np.testing.assert_array_equal(run_in_python(*methods[name], task, np.asarray(design), key, 24, False), picks)
+
+
+@pytest.mark.parametrize("name", EXHAUSTIVE)
+def test_a_run_stops_at_the_optimum(name, methods, space, cut_task, search_task):
+    task = search_task(cut_task(space.test["wine-proline"], 20), empty=5)
+    # Two rows share the best response, and the empty slots' level is as good: they are no optimum.
+    task = task._replace(level=task.level.at[1].set(0))
+    ends = set()
+    for seed in range(5):
+        key = jax.random.key(seed)
+        picks = compiled(*methods[name], task, jnp.array([3, 11, 4]), key, n_trials=24).tolist()
+        end = next(t for t, row in enumerate(picks) if row in (0, 1))
+        assert set(picks[end + 1 :]) == {-1}
+        assert min(picks[: end + 1]) >= 0
+        assert run_in_python(*methods[name], task, np.array([3, 11, 4]), key, 24).tolist() == picks
+        ends.add(end)
+    assert name != "random" or len(ends) > 1
+    found = compiled(*methods[name], task, jnp.array([3, 1, 4]), jax.random.key(0), n_trials=24)
+    np.testing.assert_array_equal(found, -1)
+
+
+@pytest.mark.parametrize("name", ["random", "dre", "dre-from-random"])
+def test_empty_slots_of_the_table_change_nothing(name, methods, space, cut_task, search_task):
+    task, design = cut_task(space.test["wine-by-minerals"], 60), jnp.array([7, 50, 31, 22, 14])
+    for seed in range(3):
+        expected, *padded = (
+            compiled(*methods[name], search_task(task, *padding), design, jax.random.key(seed), n_trials=8)
+            for padding in ((0,), (9,), (9, 1e6))
+        )
+        for picks in padded:
+            np.testing.assert_array_equal(picks, expected)
+
+
+N_ROWS, N_KEYS = 12, 3000
+DESIGN = np.array([2, 9])
+
+
+@pytest.fixture(scope="module")
+def small_task(space, cut_task, search_task):
+    return search_task(cut_task(space.test["diabetes-glucose"], N_ROWS))
+
+
+def picks_of_many(method_and_params, task, design=DESIGN, n_trials=3, n_keys=N_KEYS):
+    keys = jax.random.split(jax.random.key(5), n_keys)
+    return np.asarray(over_keys(*method_and_params, task, jnp.asarray(design, jnp.int32), keys, n_trials, False))
+
+
+def test_equal_values_are_exactly_random_search(methods, small_task):
+    equal, random = (picks_of_many(methods[name], small_task, n_keys=200) for name in ("dre-of-zeros", "random"))
+    np.testing.assert_array_equal(equal, random)
+
+
+def test_random_search_is_uniform_over_what_is_left(methods, small_task):
+    picks = picks_of_many(methods["random"], small_task)
+    left = np.setdiff1d(np.arange(N_ROWS), DESIGN)
+    for trial in range(3):
+        assert set(picks[:, trial]) == set(left)
+        assert stats.chisquare(np.bincount(picks[:, trial], minlength=N_ROWS)[left]).pvalue > 1e-3
+    # Ordered pairs too: a trial does not depend on the one before.
+    pairs = [np.sum((picks[:, :2] == pair).all(axis=1)) for pair in itertools.permutations(left, 2)]
+    assert sum(pairs) == N_KEYS
+    assert stats.chisquare(pairs).pvalue > 1e-3
+
+
+def permute(task, order):
+    return SearchTask(*(field[order] for field in task))
+
+
+def test_permuting_the_rows_keeps_the_distribution_of_random_picks(methods, small_task):
+    order = np.random.default_rng(0).permutation(N_ROWS)
+    sorted_picks = picks_of_many(methods["random"], small_task)
+    design = np.argsort(order)[DESIGN]
+    permuted_picks = order[picks_of_many(methods["random"], permute(small_task, order), design)]
+    assert (sorted_picks != permuted_picks).any()
+    left = np.setdiff1d(np.arange(N_ROWS), DESIGN)
+    for trial in range(3):
+        counts = [np.bincount(picks[:, trial], minlength=N_ROWS)[left] for picks in (sorted_picks, permuted_picks)]
+        assert stats.chi2_contingency(counts).pvalue > 1e-3
+
+
+def test_choosing_by_position_would_find_the_optimum_at_once(methods, small_task):
+    # What the tests above hold against: the table is sorted, so the first of equal values is the best row.
+    assert int(small_task.level[0]) == 0
+    best_first = np.mean(picks_of_many(methods["random"], small_task)[:, 0] == 0)
+    assert abs(best_first - 0.1) < 5 * np.sqrt(0.1 * 0.9 / N_KEYS)
+
+
+def test_permuting_the_rows_keeps_the_configurations_that_dre_picks(methods, space, search_task):
+    task, design = search_task(space.test["wine-alcalinity"]), np.array([10, 200, 77, 31, 150])
+    order = np.random.default_rng(1).permutation(len(task.level))
+    one_run = partial(compiled, *methods["dre"], n_trials=8)
+    for seed in range(3):
+        expected = one_run(task, jnp.asarray(design), jax.random.key(seed))
+        permuted = one_run(permute(task, order), jnp.asarray(np.argsort(order)[design]), jax.random.key(seed))
+        np.testing.assert_array_equal(order[np.asarray(permuted)], expected)
