@@ -87,9 +87,7 @@ def trials(history: int, rows: int, columns: int, epochs: int, repeats: int) -> 
         keys = jax.random.key(1)
         # Every trial is made, as no run stops at its optimum.
         return list(
-            run_tasks(
-                method, params, tasks, designs, n_trials=n_trials, key=keys, config=config, stop_at_optimum=False
-            )
+            run_tasks(method, params, tasks, designs, n_trials=n_trials, key=keys, config=config, stop_at_optimum=False)
         )
 
     return row(f"trial-{history}", "trial and run", n_tasks * n_trials, *timed(work, repeats))

@@ -43,6 +43,8 @@ class Plan:
     """Initial designs by name; None for all."""
     epochs: int | None = None
     """Fine-tuning epochs; None for the method's own."""
+    learning_rate: float | None = None
+    """Fine-tuning's learning rate; None for the method's own."""
     seed: int = 0
     """Of the picks."""
 
@@ -191,7 +193,7 @@ def _designs(plan: Plan, space: SearchSpace) -> Designs:
 
 def _method(entry: Entry, plan: Plan, space: str) -> Method:
     """The method, with the model of the search space's checkpoint where it reads one."""
-    options = Options(epochs=plan.epochs)
+    options = Options(epochs=plan.epochs, learning_rate=plan.learning_rate)
     if not _reads(entry, plan):
         return entry.build(options)
     from dre_jax.training.checkpoint import Checkpoint, model_config

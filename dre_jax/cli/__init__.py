@@ -30,6 +30,9 @@ app.command()(methods)
 app.command()(info)
 
 
+_INTERRUPTED = "interrupted; the same command goes on from what was saved"
+
+
 def _warn_in_one_line(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
     print(f"dre-jax: warning: {message}", file=sys.stderr)
 
@@ -44,13 +47,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except DreError as error:
         _end(str(error), 2)
     except (typer.Abort, KeyboardInterrupt):
-        _end("interrupted; the same command goes on from what was saved", 130)
+        _end(_INTERRUPTED, 130)
     except Exception as error:
         # Typer's errors of usage: their common class has moved between its versions, their method has not.
         if not hasattr(error, "format_message"):
             raise
         _end(error.format_message(), 2)
     else:
+        if status == 130:  # newer versions of Typer catch the interrupt themselves
+            _end(_INTERRUPTED, 130)
         raise SystemExit(status if isinstance(status, int) else 0)
 
 

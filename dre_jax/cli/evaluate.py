@@ -25,6 +25,7 @@ def evaluate(
     trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 100,
     seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. All by default.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Fine-tuning epochs before a trial.", min=0)] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Fine-tuning's learning rate.")] = None,
     mode: Annotated[str, typer.Option(help="HPO-B's: v3, v3-test or v3-train-augmented.")] = "v3",
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -49,6 +50,7 @@ def evaluate(
         trials=trials,
         seeds=None if seeds is None else tuple(options.names(seeds, "--seeds")),
         epochs=epochs,
+        learning_rate=learning_rate,
         seed=seed,
     )
     run_plan(plan, out, quiet=quiet)

@@ -22,6 +22,8 @@ class Options:
     """Sizes: the checkpoint's, where there is one."""
     epochs: int | None = None
     """Fine-tuning epochs before every trial."""
+    learning_rate: float | None = None
+    """Fine-tuning's learning rate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +42,15 @@ class Entry:
     """The extra to install, if the core packages are not enough."""
 
 
-def _epochs(options: Options, default: FineTuneConfig) -> FineTuneConfig:
-    return default if options.epochs is None else replace(default, epochs=options.epochs)
+def _fine_tuning(options: Options, default: FineTuneConfig) -> FineTuneConfig:
+    """A method's own fine-tuning with what the user set of it."""
+    epochs = default.epochs if options.epochs is None else options.epochs
+    rate = default.learning_rate if options.learning_rate is None else options.learning_rate
+    return replace(default, epochs=epochs, learning_rate=rate)
 
 
 def _dre(options: Options) -> DRE:
-    return DRE(model=options.model or ModelConfig(), fine_tuning=_epochs(options, FineTuneConfig()))
+    return DRE(model=options.model or ModelConfig(), fine_tuning=_fine_tuning(options, FineTuneConfig()))
 
 
 def _dre_no_finetune(options: Options) -> DRE:
@@ -54,7 +59,7 @@ def _dre_no_finetune(options: Options) -> DRE:
 
 def _dre_ri(options: Options) -> DRE:
     default = FineTuneConfig(epochs=1000, learning_rate=0.02)
-    return DRE(model=options.model or ModelConfig(), fine_tuning=_epochs(options, default), transfer=False)
+    return DRE(model=options.model or ModelConfig(), fine_tuning=_fine_tuning(options, default), transfer=False)
 
 
 def _random(options: Options) -> RandomSearch:

@@ -1,0 +1,88 @@
+"""What the tests of the command line share: running it in this process, and what they run it on."""
+
+import numpy as np
+import pytest
+
+from dre_jax.cli import main
+from dre_jax.data import SearchSpace, Task, bundled, write_dataset
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch):
+    monkeypatch.setenv("DRE_JAX_CACHE", "")
+
+
+@pytest.fixture(scope="session")
+def data():
+    """The folder of the bundled data."""
+    return bundled.path()
+
+
+@pytest.fixture
+def cli(capsys):
+    """Runs a command: (exit status, standard output, standard error)."""
+
+    def run(*arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return ended.value.code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def refused(cli):
+    """Runs a command that must fail: its one line."""
+
+    def run(*arguments):
+        status, out, error = cli(*arguments)
+        lines = [line for line in error.splitlines() if not line.startswith("dre-jax: warning: ")]
+        assert status == 2
+        assert len(lines) == 1, error
+        assert lines[0].startswith("dre-jax: ")
+        assert out == ""
+        return lines[0]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory, data):
+    """A root of checkpoints; treat as read-only."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    arguments = ["meta-train", "--data", str(data), "--space", "svm", "--out", str(root), "--steps", "20"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRE_JAX_CACHE", "")
+        with pytest.raises(SystemExit) as ended:
+            main([*arguments, "--evaluate-every", "10", "--quiet"])
+    assert ended.value.code == 0
+    return root
+
+
+@pytest.fixture
+def evaluate(data):
+    """Arguments of `dre-jax evaluate`, random search on the bundled data where nothing else is said."""
+
+    def arguments(method="random", data=data, space="svm", trials=2, **options):
+        more = [text for name, value in options.items() for text in (f"--{name}", value)]
+        return ["evaluate", "--data", data, "--space", space, "--method", method, "--trials", trials, *more]
+
+    return arguments
+
+
+@pytest.fixture
+def small_folder(tmp_path):
+    """Writes a folder of one small space, with one file changed as text; that file."""
+
+    def write(split="meta-test-dataset", change=lambda content: content):
+        rng = np.random.default_rng(0)
+        tasks = [{n: Task(n, rng.random((8, 2), dtype=np.float32), rng.random(8))} for n in "abc"]
+        designs = {n: {"test0": np.array([1, 2])} for n in "bc"}
+        write_dataset(tmp_path / "data", [SearchSpace("s", *tasks, designs)])
+        path = tmp_path / "data" / f"{split}.json"
+        path.write_bytes(change(path.read_bytes()))
+        return path
+
+    return write

@@ -1,0 +1,112 @@
+"""The command line where all goes well: what it prints, and what it leaves on the disk."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dre_jax.data import bundled, read_results
+from dre_jax.training import trainer
+
+
+def test_meta_train_and_go_on(cli, trained, tmp_path, data):
+    arguments = ["meta-train", "--data", data, "--space", "svm", "--evaluate-every", "10", "--steps", "20"]
+    root = shutil.copytree(trained, tmp_path / "root")
+    shutil.rmtree(root / "svm" / "steps" / "20")  # as if it had been killed after ten steps
+    status, out, error = cli(*arguments, "--out", root)
+    assert status == 0
+    assert out.startswith("svm: went on from step 10\nsvm: 20 steps, training loss ")
+    assert out.endswith(f"saved in {root / 'svm'}\n")
+    assert "meta-train svm: 10/20 steps" in error
+    assert "meta-train svm: 20/20 steps" in error
+    for name in ("losses.csv", "metadata.json"):
+        assert (root / "svm" / name).read_text() == (trained / "svm" / name).read_text()
+    assert trainer.last_step(root / "svm") == 20
+
+
+def test_info(cli, trained):
+    status, out, error = cli("info", trained / "svm")
+    assert (status, error) == (0, "")
+    told = dict(line.split("  ", 1) for line in out.splitlines())
+    assert told["search space"].strip() == "svm, 14 columns"
+    assert "20 of 20" in out
+    metadata = json.loads((trained / "svm" / "metadata.json").read_text())
+    assert metadata["fingerprint"][:16] in out
+    assert f"jax {metadata['versions']['jax']}" in out
+
+
+def test_evaluate_from_a_checkpoint(cli, trained, tmp_path, evaluate):
+    out = tmp_path / "dre.json"
+    command = evaluate("dre", checkpoints=trained, seeds="test0,test1", epochs=1, out=out)
+    status, printed, error = cli(*command)
+    assert status == 0
+    n_tasks = len(bundled.load("svm").test)
+    assert f"evaluate dre: 0/{2 * n_tasks} runs" in error
+    assert f"evaluate dre: {2 * n_tasks}/{2 * n_tasks} runs" in error
+    traces = [trace for *_, trace in read_results(out).runs()]
+    assert len(traces) == 2 * n_tasks
+    assert {len(trace) for trace in traces} == {3}
+    mean = np.mean([1 - trace[2] for trace in traces])
+    assert printed == f"dre: {2 * n_tasks} runs, mean regret {mean:.4f} at 2 trials, saved in {out}\n"
+    # Once more: all is there.
+    before = out.read_bytes()
+    assert cli(*command)[:2] == (0, printed)
+    assert out.read_bytes() == before
+
+
+def test_quiet_prints_results_only(cli, tmp_path, evaluate):
+    status, out, error = cli(*evaluate(seeds="test0", out=tmp_path / "a.json"), "--quiet")
+    assert (status, error) == (0, "")
+    assert out.count("\n") == 1
+    assert out.startswith("random: ")
+
+
+def test_methods(cli):
+    status, out, error = cli("methods")
+    assert (status, error) == (0, "")
+    assert {"name", "dre", "dre-ri", "dre-no-finetune", "random"} <= {line.split()[0] for line in out.splitlines()}
+
+
+def test_help(cli):
+    for arguments in ([], ["--help"]):
+        status, out, _ = cli(*arguments)
+        assert status == 0
+        for command in ("demo", "meta-train", "evaluate", "methods", "info"):
+            assert command in out
+    assert "--lists-per-step" in cli("meta-train", "--help")[1]
+
+
+def test_interrupted_by_the_user(cli, monkeypatch, tmp_path, data):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trainer, "meta_train", interrupt)
+    command = ["meta-train", "--data", data, "--space", "svm", "--out", tmp_path, "--quiet"]
+    assert cli(*command) == (130, "", "dre-jax: interrupted; the same command goes on from what was saved\n")
+
+
+def own_process(*arguments):
+    command = [sys.executable, "-m", "dre_jax", *map(str, arguments)]
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_NUM_CPU_DEVICES"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+
+@pytest.mark.multiprocess
+def test_as_a_module(tmp_path, evaluate, small_folder):
+    helped = own_process("--help")
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert "meta-train" in helped.stdout
+    # Here the command line sets up the devices itself.
+    data, out = small_folder().parent, tmp_path / "a.json"
+    done = own_process(*evaluate(data=data, space="s", out=out))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("random: 1 runs, mean regret ")
+    assert done.stderr.splitlines()[0] == "evaluate random: 0/1 runs"
+    assert [len(trace) for *_, trace in read_results(out).runs()] == [3]
+    failed = own_process("info", tmp_path)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr == f"dre-jax: {tmp_path} must hold a checkpoint, but holds none\n"

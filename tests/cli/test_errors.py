@@ -1,0 +1,148 @@
+"""Errors of the user's: one line, exit status 2, and nothing half-written."""
+
+import gzip
+import json
+import shutil
+
+import pytest
+
+from dre_jax.data import bundled
+
+DATA = str(bundled.path())
+SPLITS = ("meta-train-dataset", "meta-validation-dataset", "meta-test-dataset")
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"method": "radnom"}, ["'radnom'", "did you mean random?"]),
+        ({"split": "train"}, ["--split must be test or validation", "'train'"]),
+        ({"trials": 0}, ["--trials"]),
+        ({"trials": "many"}, ["--trials", "integer"]),
+        ({"epochs": -1}, ["--epochs"]),
+        ({"seed": -1}, ["--seed"]),
+        ({"space": "xgboost"}, ["unknown space 'xgboost'", "svm"]),
+        ({"mode": "v4"}, ["v3-train-augmented", "'v4'"]),
+        ({"seeds": "test9"}, ["test0", "test9"]),
+        ({"seeds": "test0,test0"}, ["--seeds", "different"]),
+        ({"data": "/nowhere/at/all"}, ["/nowhere/at/all"]),
+        ({"method": "dre", "checkpoints": "/nowhere/at/all"}, ["/nowhere/at/all/svm", "must hold a checkpoint"]),
+        ({"wrong": 3}, ["--wrong"]),
+        ({"out": "/nowhere/at/all.json"}, ["/nowhere/at/all.json", "cannot be written"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_evaluate_refuses(refused, tmp_path, changed, named, evaluate):
+    line = refused(*evaluate(**({"out": tmp_path / "a.json"} | changed)), "--quiet")
+    for text in named:
+        assert text in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["nonsense"], "nonsense"),
+        (["meta-train", "--out", "a"], "--data"),
+        (["meta-train", "--data", DATA, "--out", "a", "--stepz", "3"], "--stepz"),
+        (["meta-train", "--data", DATA, "--out", "a", "--steps", "0"], "--steps"),
+        (["meta-train", "--data", DATA, "--out", "a", "--preset", "thesis"], "default, paper"),
+        (["meta-train", "--data", DATA, "--out", "a", "--space", "xgboost"], "unknown space 'xgboost'"),
+        (["meta-train", "--data", "nowhere", "--out", "a"], "nowhere"),
+        (["info"], "Missing argument"),
+        (["info", "nowhere"], "nowhere must hold a checkpoint"),
+        (["info", DATA], "must hold a checkpoint"),
+    ],
+)
+def test_other_commands_refuse(refused, monkeypatch, tmp_path, arguments, named):
+    monkeypatch.chdir(tmp_path)
+    assert named in refused(*arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def spoil_number(content):
+    table = json.loads(content)
+    next(iter(table["s"].values()))["y"][3][0] = float("nan")
+    return json.dumps(table).encode()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda content: b"", "empty"),
+        (lambda content: content[:-40], "ends inside"),
+        (lambda content: gzip.compress(content), "json"),
+        (spoil_number, "row 3: y must be finite"),
+    ],
+    ids=["empty", "half", "compressed", "nan"],
+)
+@pytest.mark.parametrize("split", SPLITS)
+def test_bad_data(refused, tmp_path, split, change, named, evaluate, small_folder):
+    path = small_folder(split, change)
+    out = tmp_path / "out"
+    for command in (
+        ["meta-train", "--data", path.parent, "--out", out, "--steps", 20],
+        evaluate(data=path.parent, space="s", out=out),
+    ):
+        line = refused(*command)
+        assert str(path) in line
+        assert named in line
+    assert not out.exists()
+
+
+def test_a_checkpoint_of_another_space(refused, trained, tmp_path, evaluate):
+    (tmp_path / "random-forest").symlink_to(trained / "svm")
+    line = refused(*evaluate("dre", space="random-forest", checkpoints=tmp_path, out=tmp_path / "a.json"))
+    assert "space (random-forest here, svm in the checkpoint)" in line
+    # And meta-training does not go on with it.
+    refusal = ["meta-train", "--data", DATA, "--space", "random-forest", "--out", tmp_path, "--steps", 20, "--quiet"]
+    assert "space (random-forest here, svm in the checkpoint)" in refused(*refusal)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["random-forest"]
+
+
+def test_a_damaged_checkpoint(refused, trained, tmp_path, evaluate):
+    root = shutil.copytree(trained, tmp_path / "root")
+    for path in (root / "svm" / "steps" / "20" / "arrays").rglob("manifest.ocdbt"):
+        path.write_bytes(b"")
+    assert "damaged" in refused(*evaluate("dre", checkpoints=root, out=tmp_path / "a.json"))
+    assert "damaged" in refused("info", root / "svm")
+
+
+def test_a_training_of_another_seed(refused, trained, tmp_path):
+    root = shutil.copytree(trained, tmp_path / "root")
+    command = ["meta-train", "--data", DATA, "--space", "svm", "--out", root, "--steps", 20, "--evaluate-every", 10]
+    line = refused(*command, "--seed", 1, "--quiet")
+    assert "holds another training: key" in line
+
+
+def test_a_file_in_place_of_the_folder(refused, tmp_path):
+    occupied = tmp_path / "out"
+    occupied.write_text("mine")
+    command = ["meta-train", "--data", DATA, "--space", "svm", "--out", occupied]
+    assert str(occupied) in refused(*command, "--steps", 20, "--evaluate-every", 10, "--quiet")
+    assert occupied.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"svm": 3}', b'{"svm": {"a": {"test0": [0.5, 0.4]}}}', b"\x89"]
+)
+def test_a_results_file_of_something_else(refused, tmp_path, content, evaluate):
+    out = tmp_path / "a.json"
+    out.write_bytes(content)
+    assert str(out) in refused(*evaluate(seeds="test0", out=out), "--quiet")
+    assert out.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_folder_in_place_of_the_results_file(refused, tmp_path, evaluate):
+    assert str(tmp_path) in refused(*evaluate(seeds="test0", out=tmp_path), "--quiet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_results_file_of_another_evaluation(cli, refused, tmp_path, evaluate):
+    out = tmp_path / "a.json"
+    assert cli(*evaluate(seeds="test0", out=out))[0] == 0
+    before = out.read_bytes()
+    assert "holds another evaluation (protocol" in refused(*evaluate(trials=3, seeds="test0", out=out))
+    assert "seed: 1 here, 0 in the file" in refused(*evaluate(seeds="test0", out=out, seed=1))
+    assert out.read_bytes() == before

@@ -1,0 +1,105 @@
+"""Who imports whom: the public names, what comes with them, and the order of the rooms."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dre_jax
+
+PACKAGE = Path(dre_jax.__file__).parent
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+# A room may import from the rooms of the rows above its own and from its own row's other rooms named here.
+ROOMS = (
+    ("errors",),
+    ("data", "losses"),
+    ("model",),
+    ("training",),
+    ("search",),
+    ("methods",),
+    ("benchmark",),
+    ("cli",),
+)
+LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def imported(path):
+    """Every module that a file imports, anywhere in it, as full names."""
+    inside = module_name(path)
+    package = inside if path.name == "__init__.py" else inside[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def test_the_scan_sees_imports(tmp_path):
+    """The oracle of the tests below."""
+    assert "dre_jax.errors.DreError" in imported(PACKAGE / "__init__.py")
+    assert "optax" in imported(PACKAGE / "training" / "config.py")
+    assert len(SOURCES) > 40
+
+
+def test_import_is_light():
+    heavy = ("matplotlib", "optuna", "torch", "sklearn", "orbax", "typer")
+    code = f"import dre_jax, sys; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_all_rooms_import_without_what_is_not_needed():
+    """Nothing outside the command line draws or saves before it is asked to."""
+    rooms = ", ".join(f"dre_jax.{room}" for room in LEVEL if room != "cli")
+    heavy = ("matplotlib.pyplot", "optuna", "torch", "sklearn", "orbax")
+    code = f"import {rooms}, sys; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_public_names_exist():
+    assert dre_jax.__all__
+    for name in dre_jax.__all__:
+        assert getattr(dre_jax, name) is not None
+    namespace = {}
+    exec("from dre_jax import *", namespace)
+    assert set(dre_jax.__all__) <= set(namespace)
+
+
+@pytest.mark.parametrize(("library", "home"), [("flax", "model/networks.py"), ("orbax", "training/checkpoint.py")])
+def test_one_home_for(library, home):
+    users = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in SOURCES
+        if any(name.split(".")[0] == library for name in imported(path))
+    }
+    assert users == {home}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_nothing_below_imports_something_above(path):
+    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if room not in LEVEL:  # the package's own files, and rooms that are not part of the flow
+        return
+    for name in imported(path):
+        parts = name.split(".")
+        if parts[0] == "dre_jax" and len(parts) > 1 and parts[1] in LEVEL:
+            assert LEVEL[parts[1]] <= LEVEL[room], f"{path.relative_to(PACKAGE)} imports {name}"
+
+
+def test_every_room_has_its_level():
+    rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in SOURCES} - {"__init__", "__main__"}
+    # `tuning` sits on top, beside `cli`.
+    assert rooms - {"tuning"} == set(LEVEL)
