@@ -88,29 +88,23 @@ def skip(index: Array, skipped: Array) -> Array:
     return index + jnp.sum(before[None, :] <= index[:, None], axis=-1, dtype=jnp.int32)
 
 
-def sample_rows(
-    table: TaskTable, bits: Array, *, n_support: int = 20, n_query: int = 100, min_support: int | None = None
-) -> ListRows:
+def sample_rows(table: TaskTable, bits: Array, *, n_support: int = 20, n_query: int = 100) -> ListRows:
     """A task uniformly, then support and query rows, distinct and disjoint.
 
-    A task with fewer than ``n_support + n_query`` rows gives shorter, masked lists: at most a fifth of it feeds the
-    deep set.
+    A task with fewer than ``n_support + n_query`` rows gives shorter, masked lists: a fifth of it feeds the deep set.
 
     Args:
       table: the tasks.
-      bits: u32[2 + K + Q], random.
+      bits: u32[1 + K + Q], random.
       n_support: K.
       n_query: Q.
-      min_support: draw the size of the support uniformly from here to K; None always takes K.
     """
-    least = n_support if min_support is None else min_support
     task = below(bits[0], jnp.int32(table.n_tasks))
     start, size = table.start[task], table.size[task]
-    k = least + below(bits[1], jnp.int32(n_support - least + 1))
-    k = jnp.minimum(jnp.minimum(k, support_size(size, n_support)), size)
+    k = jnp.minimum(support_size(size, n_support), size)
     q = jnp.minimum(size - k, n_query)
-    support = draw_without_replacement(bits[2 : 2 + n_support], size, k)
-    query = draw_without_replacement(bits[2 + n_support :], size - k, q)
+    support = draw_without_replacement(bits[1 : 1 + n_support], size, k)
+    query = draw_without_replacement(bits[1 + n_support :], size - k, q)
     support_where = jnp.arange(n_support) < k
     query_where = jnp.arange(n_query) < q
     query = skip(jnp.where(query_where, query, 0), support)
@@ -129,7 +123,6 @@ def sample_lists(
     *,
     n_support: int = 20,
     n_query: int = 100,
-    min_support: int | None = None,
 ) -> ListRows:
     """Independent lists, see `sample_rows`.
 
@@ -139,7 +132,6 @@ def sample_lists(
       shape: leading dimensions of the result.
       n_support: K.
       n_query: Q.
-      min_support: see `sample_rows`.
 
     Example:
       >>> import numpy as np
@@ -150,10 +142,10 @@ def sample_lists(
       >>> lists.query.shape
       (4, 5)
     """
-    one = partial(sample_rows, table, n_support=n_support, n_query=n_query, min_support=min_support)
+    one = partial(sample_rows, table, n_support=n_support, n_query=n_query)
     for _ in shape:
         one = jax.vmap(one)
-    return one(jax.random.bits(key, (*shape, 2 + n_support + n_query), jnp.uint32))
+    return one(jax.random.bits(key, (*shape, 1 + n_support + n_query), jnp.uint32))
 
 
 def shuffle_ties(coins: Array, rows: Array, level: Array, where: Array) -> Array:

@@ -58,26 +58,9 @@ def step_sizes(learning_rate: optax.Schedule, steps: Array) -> StepSizes:
     return StepSizes(rate * root / -jnp.expm1(power * jnp.log(_B1)), _EPS * root)
 
 
-def apply_gradient(
-    params: Any, gradient: Any, moments: Moments, step: StepSizes, factors: Any = None
-) -> tuple[Any, Moments]:
-    """One Adam step.
-
-    Args:
-      params: a tree of arrays.
-      gradient: likewise.
-      moments: likewise twice.
-      step: one step's sizes.
-      factors: a tree like the parameters that broadcasts against them, times the step size; None for one throughout.
-
-    Returns:
-      The new parameters and moments.
-    """
+def apply_gradient(params: Any, gradient: Any, moments: Moments, step: StepSizes) -> tuple[Any, Moments]:
+    """One Adam step with one step's sizes; returns the new parameters and moments."""
     first = jax.tree.map(lambda m, g: _B1 * m + (1.0 - _B1) * g, moments.first, gradient)
     second = jax.tree.map(lambda v, g: _B2 * v + (1.0 - _B2) * g * g, moments.second, gradient)
-    if factors is None:
-        factors = jax.tree.map(lambda _: 1.0, params)
-    params = jax.tree.map(
-        lambda p, m, v, f: p - step.size * f * m / (jnp.sqrt(v) + step.floor), params, first, second, factors
-    )
+    params = jax.tree.map(lambda p, m, v: p - step.size * m / (jnp.sqrt(v) + step.floor), params, first, second)
     return params, Moments(first, second)

@@ -63,8 +63,6 @@ class MetaTrainConfig:
     """Lists that each member draws for a step."""
     n_support: int = 20
     """Rows that feed the deep set."""
-    min_support: int | None = None
-    """Draw the size of the support uniformly from here to `n_support`; None always takes `n_support`."""
     n_query: int = 100
     """Rows that are ranked."""
     learning_rate: float = 1e-3
@@ -86,9 +84,6 @@ class MetaTrainConfig:
         _positive("learning_rate", self.learning_rate)
         if self.patience is not None:
             _positive("patience", self.patience)
-        if self.min_support is not None and not 1 <= self.min_support <= self.n_support:
-            given = f"min_support={self.min_support} and n_support={self.n_support}"
-            raise ConfigError(f"1 <= min_support <= n_support must hold, but got {given}")
         _one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
@@ -110,8 +105,6 @@ class FineTuneConfig:
     """Adam's, at the start."""
     schedule: Schedule = "constant"
     """Learning rate over the epochs."""
-    slowest_member: float = 1.0
-    """The members' learning rates go in equal ratios from the given one down to this share of it."""
     loss: LossConfig = LossConfig()
     """The loss."""
 
@@ -120,8 +113,6 @@ class FineTuneConfig:
             raise ConfigError(f"epochs >= 0 must hold, but got epochs={self.epochs}")
         _positive("learning_rate", self.learning_rate)
         _one_of("schedule", self.schedule, get_args(Schedule))
-        if not 0 < self.slowest_member <= 1:
-            raise ConfigError(f"0 < slowest_member <= 1 must hold, but got slowest_member={self.slowest_member}")
 
     def learning_rates(self) -> optax.Schedule:
         """The learning rate of each epoch."""

@@ -62,25 +62,6 @@ def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Ar
     return Epochs(jnp.where(support_where, support, 0), support_where, query, ranked)
 
 
-def member_factors(model: ModelConfig, config: FineTuneConfig, params: EnsembleParams) -> EnsembleParams | None:
-    """What each member's learning rate is multiplied by, in the structure of the parameters; None if by one.
-
-    A deep set that the members share has the mean of their rates.
-    """
-    if config.slowest_member == 1.0:
-        return None
-    rates = jnp.geomspace(1.0, config.slowest_member, model.members)
-
-    def per_member(a: Array) -> Array:
-        return rates.reshape(-1, *[1] * (a.ndim - 1))
-
-    def for_all(a: Array) -> Array:
-        return jnp.mean(rates)
-
-    scorers = jax.tree.map(per_member, params.scorers)
-    return EnsembleParams(scorers, jax.tree.map(per_member if model.context == "own" else for_all, params.deep_set))
-
-
 def fine_tune(
     model: ModelConfig,
     config: FineTuneConfig,
@@ -106,7 +87,6 @@ def fine_tune(
     if config.epochs == 0:
         return params
     loss_of = RANKED_LOSSES[config.loss.name]
-    factors = member_factors(model, config, params)
 
     def epoch(carry: Carry, inputs: tuple[Epochs, StepSizes]) -> tuple[Carry, None]:
         params, moments = carry
@@ -119,7 +99,7 @@ def fine_tune(
             # The sum over members: each member sees the gradient of its own loss.
             return jnp.sum(loss_of(member_scores, lists))
 
-        return apply_gradient(params, jax.grad(loss)(params), moments, step, factors), None
+        return apply_gradient(params, jax.grad(loss)(params), moments, step), None
 
     epochs = draw_epochs(config, response, level, where, key)
     steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))

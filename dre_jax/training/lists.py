@@ -41,9 +41,7 @@ def draw_lists(table: TaskTable, key: Array, shape: tuple[int, ...], config: Met
       shape: leading dimensions.
       config: sizes of the lists, and the weights and ties that they are prepared for.
     """
-    rows = sample_lists(
-        table, key, shape, n_support=config.n_support, n_query=config.n_query, min_support=config.min_support
-    )
+    rows = sample_lists(table, key, shape, n_support=config.n_support, n_query=config.n_query)
     query, ties = rows.query, config.loss.ties
     if ties == "shuffle":
         coins = jax.random.bits(jax.random.fold_in(key, 1), query.shape, jnp.uint32)

@@ -103,18 +103,6 @@ def test_the_query_is_uniform_over_what_the_support_leaves(row):
     assert chance_if_uniform(query[taken], np.setdiff1d(np.arange(SIZES[0]), [row])) > SURE
 
 
-def test_a_support_of_any_size_from_the_least_on():
-    sample = jax.jit(lambda table, key: sample_lists(table, key, (3000,), n_support=4, n_query=10, min_support=2))
-    lists = jax.tree.map(np.asarray, sample(table_of((30, 12)), jax.random.key(3)))
-    sizes, tasks = lists.support_where.sum(axis=1), lists.support[:, 0] >= 30
-    # Twelve rows have two for the support at most.
-    assert (sizes[tasks] == 2).all()
-    assert stats.chisquare(np.bincount(sizes[~tasks], minlength=5)[2:]).pvalue > SURE
-    assert set(sizes[~tasks]) == {2, 3, 4}
-    for support, k, query in zip(lists.support, sizes, lists.query, strict=True):
-        assert not set(support[:k]) & set(query)
-
-
 def test_lists_of_one_call_and_of_other_keys_differ():
     # Of the large task's 30! / (4! 10! 16!) lists.
     assert len(np.unique(np.concatenate(of_task(0), axis=1), axis=0)) == np.sum(drawn()[1] == 0)

@@ -81,13 +81,12 @@ def test_entries(name):
 
 def test_what_the_options_change():
     for name in ("dre", "dre-ri"):
-        assert METHODS[name].build(Options(epochs=7)).fine_tuning.epochs == 7
-        assert METHODS[name].build(Options()).fine_tuning.epochs == 1000
-        assert METHODS[name].build(OPTIONS).model == MODEL
-    assert METHODS["dre-no-finetune"].build(Options(epochs=7)).fine_tuning.epochs == 0
-    # As the reference code: a higher learning rate from random weights.
-    rates = {name: METHODS[name].build(Options(epochs=7)).fine_tuning.learning_rate for name in ("dre", "dre-ri")}
-    assert rates == {"dre": 0.001, "dre-ri": 0.02}
+        default, changed = METHODS[name].build(Options()), METHODS[name].build(OPTIONS)
+        assert default.fine_tuning.epochs > 2
+        assert changed.fine_tuning == dataclasses.replace(default.fine_tuning, epochs=2)
+        assert changed == dataclasses.replace(default, model=MODEL, fine_tuning=changed.fine_tuning)
+    assert METHODS["dre-no-finetune"].build(OPTIONS).fine_tuning.epochs == 0
+    assert not METHODS["dre-ri"].build(OPTIONS).transfer
 
 
 @pytest.mark.parametrize(("given", "suggested"), [("dree", "dre"), ("radnom", "random"), ("Dre-RI", None), ("", None)])

@@ -12,7 +12,7 @@ from dre_jax.model import ModelConfig, init
 from dre_jax.search import SearchTask
 from dre_jax.training import FineTuneConfig
 
-MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8, 8), rho=(8, 4))
+MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 
 
 @pytest.fixture(scope="session")

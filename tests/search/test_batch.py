@@ -18,13 +18,13 @@ from dre_jax.search.batch import bucket, incumbents, run_id, run_key
 
 N_TRIALS = 8
 KEY = jax.random.key(7)
-ROWS = {"wine-proline": 256, "wine-alcalinity": 250, "diabetes-glucose": 256, "digits-8v9-r47-c47": 130}
+ROWS = {"wine-proline": 256, "wine-alcalinity": 250, "diabetes-glucose": 256, "digits-8v9-r47-c47": 230}
 compiled = jax.jit(run, static_argnums=0, static_argnames="n_trials")
 
 
 @pytest.fixture(scope="module")
 def tasks(space, cut_task):
-    """Four tasks in two buckets of sizes, of which one is padded."""
+    """Four tasks of one program, of which two are padded."""
     return {name: cut_task(space.test[name], n) for name, n in ROWS.items()}
 
 
@@ -82,9 +82,22 @@ def test_other_tasks_and_their_order_do_not_matter(name, methods, tasks, designs
         assert_equal_traces(alone, {key: trace for key, trace in together[name].items() if key[0] == dataset})
 
 
-@pytest.mark.parametrize("at_once", [2, 3])
-def test_tasks_at_once_do_not_matter(at_once, methods, tasks, designs, together):
-    assert_equal_traces(traces_of(methods["dre"], tasks, designs, tasks_at_once=at_once), together["dre"])
+@pytest.mark.parametrize(("name", "at_once"), [("random", 2), ("random", 9), ("dre", 3)])
+def test_tasks_at_once_do_not_matter(name, at_once, methods, tasks, designs, together):
+    assert_equal_traces(traces_of(methods[name], tasks, designs, tasks_at_once=at_once), together[name])
+
+
+def test_tasks_of_another_size_do_not_matter(methods, space, cut_task, tasks, designs, together):
+    sizes = {"wine-by-minerals": 130, "wine-0v1-by-hue": 20}
+    more = tasks | {name: cut_task(space.test[name], n) for name, n in sizes.items()}
+    more_designs = designs | {name: {"test3": np.arange(5)} for name in sizes}
+    traces = traces_of(methods["random"], more, more_designs)
+    for name, n in sizes.items():
+        best = running_best(more[name], range(5))[-1]
+        trace = traces.pop((name, "test3"))
+        assert trace[0] == pytest.approx(best)
+        assert n > 20 or trace[-1] > best
+    assert_equal_traces(traces, together["random"])
 
 
 def test_the_other_seeds_do_not_matter(methods, tasks, designs, together):

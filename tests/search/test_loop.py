@@ -1,5 +1,4 @@
 import itertools
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -7,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.search import SearchTask, run, run_in_python
-from dre_jax.search.loop import segments
+from dre_jax.search import Candidates, SearchTask, run, run_in_python
+from dre_jax.search.loop import look_up, segments
 
 compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_optimum"))
 over_keys = jax.jit(jax.vmap(run, in_axes=(None, None, None, None, 0, None, None)), static_argnums=(0, 5, 6))
@@ -35,7 +34,7 @@ def test_no_trials_have_no_segments():
 
 @pytest.mark.parametrize("name", ["random", "dre", "dre-as-it-is", "dre-from-random"])
 def test_the_scan_picks_what_the_python_loop_picks(name, methods, space, search_task):
-    n_trials, runs = 14, 0  # two segments
+    n_trials, evaluations, runs = 14, 0, 0  # two segments
     for number, (dataset, task) in enumerate(list(space.test.items())[:4]):
         table = search_task(task)
         for seed, design in enumerate(space.designs[dataset].values()):
@@ -43,9 +42,10 @@ def test_the_scan_picks_what_the_python_loop_picks(name, methods, space, search_
             expected = run_in_python(*methods[name], table, design, key, n_trials)
             picks = compiled(*methods[name], table, jnp.asarray(design, jnp.int32), key, n_trials=n_trials)
             np.testing.assert_array_equal(picks, expected)
-            assert len(set(expected)) == n_trials
+            evaluations += np.sum(expected >= 0)
             runs += 1
     assert runs == 20
+    assert evaluations > 10 * runs
 
 
 @pytest.mark.parametrize("name", EXHAUSTIVE)
@@ -78,7 +78,7 @@ def test_a_run_stops_at_the_optimum(name, methods, space, cut_task, search_task)
     np.testing.assert_array_equal(found, -1)
 
 
-@pytest.mark.parametrize("name", ["random", "dre", "dre-from-random"])
+@pytest.mark.parametrize("name", ["random", "dre"])
 def test_empty_slots_of_the_table_change_nothing(name, methods, space, cut_task, search_task):
     task, design = cut_task(space.test["wine-by-minerals"], 60), jnp.array([7, 50, 31, 22, 14])
     for seed in range(3):
@@ -144,11 +144,23 @@ def test_choosing_by_position_would_find_the_optimum_at_once(methods, small_task
     assert abs(best_first - 0.1) < 5 * np.sqrt(0.1 * 0.9 / N_KEYS)
 
 
-def test_permuting_the_rows_keeps_the_configurations_that_dre_picks(methods, space, search_task):
-    task, design = search_task(space.test["wine-alcalinity"]), np.array([10, 200, 77, 31, 150])
+@pytest.mark.parametrize("name", ["dre-as-it-is", "dre"])
+def test_a_candidate_has_its_value_wherever_it_stands(name, methods, space, search_task):
+    method, params = methods[name]
+    task, rows = search_task(space.test["wine-alcalinity"]), jnp.array([10, 200, 77, 31, 150, 90], jnp.int32)
+    history, candidates = look_up(task, rows, jnp.int32(5))
     order = np.random.default_rng(1).permutation(len(task.level))
-    one_run = partial(compiled, *methods["dre"], n_trials=8)
-    for seed in range(3):
-        expected = one_run(task, jnp.asarray(design), jax.random.key(seed))
-        permuted = one_run(permute(task, order), jnp.asarray(np.argsort(order)[design]), jax.random.key(seed))
-        np.testing.assert_array_equal(order[np.asarray(permuted)], expected)
+    value = jax.jit(lambda candidates: method.acquire(params, history, candidates, jax.random.key(2)))
+    expected = np.asarray(value(candidates))
+    assert len(set(expected.tolist())) > 50
+    np.testing.assert_allclose(value(Candidates(*(a[order] for a in candidates))), expected[order], rtol=1e-5)
+
+
+def test_look_up_shows_what_was_evaluated_and_leaves_the_rest(small_task):
+    rows = jnp.array([4, 0, 7, -1, -1], jnp.int32)
+    history, candidates = look_up(small_task, rows, jnp.int32(3))
+    np.testing.assert_array_equal(history.where, [True, True, True, False, False])
+    np.testing.assert_array_equal(history.x[:3], small_task.x[np.array([4, 0, 7])])
+    np.testing.assert_array_equal(history.response[:3], small_task.response[np.array([4, 0, 7])])
+    np.testing.assert_array_equal(history.level[:3], small_task.level[np.array([4, 0, 7])])
+    assert set(np.flatnonzero(candidates.where)) == set(range(N_ROWS)) - {4, 0, 7}

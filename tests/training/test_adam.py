@@ -1,0 +1,77 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from dre_jax.training.adam import StepSizes, apply_gradient, step_sizes, zero_moments
+
+SCHEDULES = {
+    "constant": optax.constant_schedule(0.03),
+    "cosine": optax.cosine_decay_schedule(0.03, 60),
+}
+
+
+def gradients(n_steps):
+    """A tree of gradients for each step, over many magnitudes; one entry never moves."""
+    rng = np.random.default_rng(0)
+    scale = 10.0 ** rng.uniform(-6, 3, (4, 3))
+    kernel = rng.normal(size=(n_steps, 4, 3)) * scale
+    kernel[:, 0, 0] = 0.0
+    return {"kernel": jnp.asarray(kernel, jnp.float32), "bias": jnp.asarray(rng.normal(size=(n_steps, 3)), jnp.float32)}
+
+
+def start():
+    return {"kernel": jnp.linspace(-1.0, 1.0, 12).reshape(4, 3), "bias": jnp.zeros(3)}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_equals_optax(name):
+    n_steps, params = 60, start()
+    sizes, grads = step_sizes(SCHEDULES[name], jnp.arange(n_steps)), gradients(60)
+    moments, optimiser = zero_moments(params), optax.adam(SCHEDULES[name])
+    # optax promotes types as it goes.
+    with jax.numpy_dtype_promotion("standard"):
+        expected, state, update = params, optimiser.init(params), jax.jit(optimiser.update)
+        for step in range(n_steps):
+            gradient = jax.tree.map(lambda g, step=step: g[step], grads)
+            params, moments = apply_gradient(params, gradient, moments, StepSizes(sizes.size[step], sizes.floor[step]))
+            updates, state = update(gradient, state)
+            expected = optax.apply_updates(expected, updates)
+            for part in params:
+                np.testing.assert_allclose(params[part], expected[part], rtol=2e-5, atol=2e-6)
+    assert params["kernel"][0, 0] == -1.0
+    assert np.abs(params["kernel"] - start()["kernel"])[1:].min() > 0.01
+
+
+def slow_adam(gradient, rates):
+    """Adam of one number, in float64, as in the paper's Algorithm 1."""
+    x, m, v = 0.0, 0.0, 0.0
+    for t, (g, rate) in enumerate(zip(gradient.tolist(), rates, strict=True), start=1):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        x -= rate * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8)
+    return x
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_equals_the_paper_where_epsilon_matters_and_where_not(scale):
+    gradient = np.random.default_rng(1).normal(size=200).astype(np.float32) * np.float32(scale)
+    sizes = step_sizes(SCHEDULES["constant"], jnp.arange(200))
+    x, moments = jnp.zeros(()), zero_moments(jnp.zeros(()))
+    step = jax.jit(apply_gradient)
+    for g, size, floor in zip(gradient, *sizes, strict=True):
+        x, moments = step(x, jnp.asarray(g), moments, StepSizes(size, floor))
+    np.testing.assert_allclose(x, slow_adam(gradient.astype(np.float64), [0.03] * 200), rtol=1e-4)
+
+
+def test_step_sizes_late_in_a_training_are_the_learning_rate():
+    sizes = step_sizes(SCHEDULES["constant"], jnp.array([0, 10**6]))
+    np.testing.assert_allclose(sizes.size, [0.03 * 0.001**0.5 / 0.1, 0.03], rtol=1e-5)
+    np.testing.assert_allclose(sizes.floor, [1e-8 * 0.001**0.5, 1e-8], rtol=1e-5)
+
+
+def test_moments_are_two_trees_of_zeros_that_share_no_memory():
+    moments = zero_moments(start())
+    leaves = jax.tree.leaves(moments)
+    assert all((leaf == 0).all() for leaf in leaves)
+    assert len({leaf.unsafe_buffer_pointer() for leaf in leaves}) == 4

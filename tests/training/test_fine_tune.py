@@ -1,0 +1,158 @@
+"""Fine-tuning against a plain loop over the epochs, whose lists are prepared with NumPy."""
+
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from dre_jax.losses import listmle
+from dre_jax.model import EnsembleParams, ModelConfig, Support, init, scores
+from dre_jax.search import make_history, sort_history
+from dre_jax.training import FineTuneConfig, LossConfig, fine_tune
+from dre_jax.training.fine_tune import draw_epochs
+
+MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
+CONFIG = FineTuneConfig(epochs=12, learning_rate=0.01)
+N_TRIALS, KEY = 12, jax.random.key(3)
+tune = jax.jit(fine_tune, static_argnums=(0, 1))
+
+
+def history(capacity=N_TRIALS, n=N_TRIALS):
+    """Trials with ties, best first."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random((n, 3)), np.round(rng.normal(size=n))
+    return sort_history(make_history(x, y, capacity))
+
+
+@cache
+def start():
+    return init(MODEL, 3, jax.random.key(1))
+
+
+def assert_close(some, others, atol):
+    for one, other in zip(jax.tree.leaves(some), jax.tree.leaves(others), strict=True):
+        np.testing.assert_allclose(one, other, atol=atol)
+
+
+def epochs_of(config, key=KEY, capacity=N_TRIALS, n=N_TRIALS):
+    h = history(capacity, n)
+    return jax.tree.map(np.asarray, draw_epochs(config, h.response, h.level, h.where, key))
+
+
+@pytest.mark.parametrize(
+    ("n", "capacity", "k"), [(1, 8, 1), (2, 8, 1), (4, 4, 1), (9, 9, 1), (10, 16, 2), (16, 16, 3), (100, 105, 20)]
+)
+def test_a_fifth_feeds_the_deep_set_and_the_rest_is_ranked(n, capacity, k):
+    epochs = epochs_of(FineTuneConfig(epochs=30), capacity=capacity, n=n)
+    assert (epochs.support_where.sum(axis=1) == k).all()
+    assert (epochs.ranked.where.sum(axis=1) == n - k).all()
+    for support, filled, query, where in zip(
+        epochs.support, epochs.support_where, epochs.query, epochs.ranked.where, strict=True
+    ):
+        # Together each trial once; the query in the order of the history, which is that of relevance.
+        assert sorted([*support[filled], *query[where]]) == list(range(n))
+        assert (np.diff(query[where]) > 0).all()
+    assert n == 1 or len(np.unique(epochs.support, axis=0)) > 1
+
+
+def test_every_trial_feeds_the_deep_set_equally_often():
+    epochs = epochs_of(FineTuneConfig(epochs=4000))
+    counts = np.bincount(epochs.support[epochs.support_where], minlength=N_TRIALS)
+    # Each epoch takes two of twelve.
+    spread = 4000 * (1 / 6) * (5 / 6) * 12 / 11
+    assert np.sum((counts - 4000 / 6) ** 2) / spread < 33.0  # chi-square with 11 degrees, one in 2000
+
+
+def slow_fine_tune(config, params, key):
+    """One epoch after the other: rows by NumPy, the unsorted loss over plain responses, optax's Adam."""
+    h, epochs = jax.tree.map(np.asarray, history()), epochs_of(config, key)
+
+    @jax.jit
+    def gradient(params, support, x, response):
+        def loss(params):
+            one = partial(listmle, response=response, weights="inverse_log")
+            return jnp.sum(jax.vmap(one)(scores(MODEL, params, support, x)))
+
+        return jax.grad(loss)(params)
+
+    with jax.numpy_dtype_promotion("standard"):
+        optimiser = optax.adam(config.learning_rates())
+        state, update = optimiser.init(params), jax.jit(optimiser.update)
+        for rows, filled in zip(epochs.support, epochs.support_where, strict=True):
+            rows = rows[filled]
+            query = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(N_TRIALS), rows))
+            support = Support(h.x[rows], h.response[rows], np.ones(len(rows), bool))
+            updates, state = update(gradient(params, support, h.x[query], h.response[query]), state)
+            params = optax.apply_updates(params, updates)
+    return params
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+def test_equals_a_loop_over_the_epochs(schedule):
+    config = FineTuneConfig(epochs=12, learning_rate=0.01, schedule=schedule)
+    assert_close(tune(MODEL, config, start(), *history(), KEY), slow_fine_tune(config, start(), KEY), atol=5e-5)
+
+
+@pytest.mark.parametrize("ties", ["breslow", "shuffle"])
+def test_empty_slots_change_nothing(ties):
+    config = FineTuneConfig(epochs=12, learning_rate=0.01, loss=LossConfig(ties=ties))
+    expected = tune(MODEL, config, start(), *history(), KEY)
+    for capacity in (15, 29):
+        assert_close(tune(MODEL, config, start(), *history(capacity), KEY), expected, atol=2e-5)
+
+
+def test_no_epochs_change_nothing():
+    tuned = tune(MODEL, FineTuneConfig(epochs=0), start(), *history(), KEY)
+    for one, other in zip(jax.tree.leaves(tuned), jax.tree.leaves(start()), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def loss_of(params):
+    """Mean loss over two hundred fixed splits of the history."""
+    h = history()
+    epochs = draw_epochs(FineTuneConfig(epochs=200), h.response, h.level, h.where, jax.random.key(9))
+
+    def one(support_rows, support_where, query):
+        values = scores(MODEL, params, Support(h.x[support_rows], h.response[support_rows], support_where), h.x[query])
+        return jax.vmap(lambda s: listmle(s, h.response[query], weights="inverse_log"))(values)
+
+    return jnp.mean(jax.jit(jax.vmap(one))(epochs.support, epochs.support_where, epochs.query), axis=0)
+
+
+def test_the_loss_of_every_member_goes_down():
+    config = FineTuneConfig(epochs=100, learning_rate=0.01)
+    before, after = loss_of(start()), loss_of(tune(MODEL, config, start(), *history(), KEY))
+    assert (after < 0.8 * before).all()
+
+
+@pytest.mark.parametrize("context", ["own", "none"])
+def test_a_member_does_not_see_the_others(context):
+    model = ModelConfig(**{**vars(MODEL), "context": context})
+    params = init(model, 3, jax.random.key(1))
+    moved = EnsembleParams(*jax.tree.map(lambda a: a.at[1].multiply(-1.5), tuple(params)))
+    tuned, tuned_moved = (tune(model, CONFIG, p, *history(), KEY) for p in (params, moved))
+    others = jnp.array([0, 2])
+    assert_close(*(jax.tree.map(lambda a: a[others], p) for p in (tuned, tuned_moved)), atol=1e-6)
+    assert np.abs(tuned.scorers["out_kernel"] - tuned_moved.scorers["out_kernel"])[1].max() > 0.01
+
+
+def test_the_key_decides():
+    one, again, other = (tune(MODEL, CONFIG, start(), *history(), jax.random.key(seed)) for seed in (3, 3, 4))
+    assert_close(one, again, atol=0)
+    assert np.abs(one.scorers["out_kernel"] - other.scorers["out_kernel"]).max() > 1e-4
+
+
+def test_one_trial_leaves_nothing_to_rank_and_stays_finite():
+    tuned = tune(MODEL, CONFIG, start(), *history(8, 1), KEY)
+    assert_close(tuned, start(), atol=0)
+
+
+@pytest.mark.parametrize("name", ["listnet", "ranknet", "subset_regression", "mean_squared_error"])
+def test_other_losses_train_too(name):
+    config = FineTuneConfig(epochs=12, learning_rate=0.01, loss=LossConfig(name=name, weights="none"))
+    tuned = tune(MODEL, config, start(), *history(15), KEY)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(tuned))
+    assert np.abs(tuned.scorers["out_kernel"] - start().scorers["out_kernel"]).max() > 1e-3

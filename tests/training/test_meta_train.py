@@ -1,0 +1,121 @@
+"""The compiled steps of meta-training."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.data import bundled
+from dre_jax.data.tasks import build_table
+from dre_jax.losses import listmle
+from dre_jax.model import ModelConfig, Support, scores
+from dre_jax.training import LossConfig, MetaTrainConfig
+from dre_jax.training.lists import draw_lists
+from dre_jax.training.meta_train import evaluate, portion, start, train
+
+MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
+CONFIG = MetaTrainConfig(steps=20, lists_per_step=2, n_support=5, n_query=12, learning_rate=0.01, evaluation_lists=64)
+KEY = jax.random.key(4)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return build_table(bundled.load("svm").train)
+
+
+def train_in_portions(table, portions, config=CONFIG, key=KEY):
+    state = start(MODEL, config, table.n_columns, key)
+    losses = []
+    for n_steps in portions:
+        state, part = train(MODEL, config, table, state, key, n_steps)
+        losses.append(np.asarray(part))
+    return state, np.concatenate(losses)
+
+
+def assert_close(some, others, atol):
+    for one, other in zip(jax.tree.leaves(some), jax.tree.leaves(others), strict=True):
+        np.testing.assert_allclose(one, other, atol=atol)
+
+
+def test_portions_are_one_training(table):
+    (at_once, losses), (parts, part_losses) = (train_in_portions(table, p) for p in ([20], [5] * 4))
+    assert int(at_once.step) == int(parts.step) == 20
+    assert_close(at_once, parts, atol=1e-6)
+    np.testing.assert_allclose(losses, part_losses, rtol=1e-5)
+
+
+def test_the_seed_decides(table):
+    (one, _), (again, _), (other, _) = (train_in_portions(table, [5], key=jax.random.key(s)) for s in (4, 4, 5))
+    assert_close(one, again, atol=0)
+    assert np.abs(one.params.scorers["out_kernel"] - other.params.scorers["out_kernel"]).max() > 0.01
+
+
+def slow_losses(table, config, params, key, step):
+    """Mean loss of each member over its lists of a step, list by list, from the responses as they are."""
+    lists = draw_lists(table, jax.random.fold_in(key, step), (MODEL.members, config.lists_per_step), config)
+    means = []
+    for member in range(MODEL.members):
+        values = []
+        for b in range(config.lists_per_step):
+            support, query = (np.asarray(rows[member, b]) for rows in (lists.support, lists.query))
+            seen = Support(table.x[support], table.response[support], jnp.ones(len(support), bool))
+            one = scores(MODEL, params, seen, table.x[query])[member]
+            values.append(float(listmle(one, table.response[query], weights="inverse_log")))
+        means.append(np.mean(values))
+    return means
+
+
+def test_the_first_loss_is_the_mean_over_members_of_their_lists(table):
+    params = start(MODEL, CONFIG, table.n_columns, KEY).params
+    _, losses = train_in_portions(table, [5])
+    np.testing.assert_allclose(losses[0], np.mean(slow_losses(table, CONFIG, params, KEY, 0)), rtol=1e-4)
+
+
+def test_the_first_step_is_adams(table):
+    # Adam's first step is the learning rate, against the sign of the gradient.
+    before = start(MODEL, CONFIG, table.n_columns, KEY).params
+    after, _ = train_in_portions(table, [1])
+    change = np.asarray(after.params.scorers["out_kernel"] - before.scorers["out_kernel"])
+    np.testing.assert_allclose(np.abs(change)[change != 0], 0.01, rtol=1e-3)
+    assert np.mean(change != 0) > 0.5
+
+
+def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
+    lists = [draw_lists(table, jax.random.fold_in(KEY, step), (3, 2), CONFIG) for step in (0, 1)]
+    drawn = np.concatenate([np.asarray(one.query).reshape(6, -1) for one in lists])
+    assert len(np.unique(drawn, axis=0)) == 12
+
+
+@pytest.mark.parametrize("ties", ["breslow", "shuffle"])
+def test_lists_are_in_the_order_of_relevance(table, ties):
+    config = MetaTrainConfig(n_support=5, n_query=40, loss=LossConfig(ties=ties))
+    lists = jax.tree.map(np.asarray, draw_lists(table, KEY, (50,), config))
+    response, level = np.asarray(table.response)[lists.query], np.asarray(table.level)[lists.query]
+    np.testing.assert_array_equal(lists.ranked.response, response)
+    assert (np.diff(level, axis=1) >= 0).all()
+    tied = np.diff(level, axis=1) == 0
+    falling = np.diff(lists.query, axis=1) < 0
+    assert tied.any()
+    # The rows of tied items are in the order of the table, or in any.
+    assert falling.any() == (ties == "shuffle")
+    assert not (falling & ~tied).any()
+
+
+def test_the_loss_goes_down_on_real_tasks(table):
+    config = MetaTrainConfig(**{**vars(CONFIG), "steps": 200})
+    before = evaluate(MODEL, config, table, start(MODEL, config, table.n_columns, KEY).params, KEY)
+    state, losses = train_in_portions(table, [100, 100], config)
+    after = evaluate(MODEL, config, table, state.params, KEY)
+    assert after < 0.95 * before
+    assert losses[-40:].mean() < 0.95 * losses[:40].mean()
+
+
+def test_an_evaluation_sees_the_same_lists_every_time(table):
+    params = start(MODEL, CONFIG, table.n_columns, KEY).params
+    values = [float(evaluate(MODEL, CONFIG, table, params, jax.random.key(seed))) for seed in (4, 4, 5)]
+    assert values[0] == values[1] != values[2]
+
+
+@pytest.mark.parametrize(("lists_per_step", "steps"), [(1, 200), (10, 200), (100, 20), (1000, 10)])
+def test_the_portion_bounds_the_lists_drawn_at_once(lists_per_step, steps):
+    assert portion(MetaTrainConfig(lists_per_step=lists_per_step)) == steps
