@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
+from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import Entry, Options, find
@@ -73,6 +74,8 @@ class Evaluation:
         self._spaces = {name: _load(plan, name) for name in plan.spaces}
         self._methods = {name: _method(self.entry, plan, name) for name in plan.spaces}
         self._results = self._open()
+        make_folder(out.parent)
+        remove_left_over(out)
         self._params = {
             name: _params(self.entry, plan, method, self._spaces[name])
             for name, method in self._methods.items()

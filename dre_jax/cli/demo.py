@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 STEPS = 3000
 TRIALS = 25
-EPOCHS = {"dre": None, "dre-no-finetune": None, "dre-ri": 100, "random": None}
+EPOCHS = {"dre": None, "dre-no-finetune": None, "dre-ri": 50, "random": None}
 AT = (5, 10, 25)
 
 

@@ -7,6 +7,7 @@ file or the new one, nothing between. Every failure of the file system becomes a
 from __future__ import annotations
 
 import contextlib
+import glob
 import gzip
 import json
 import os
@@ -128,6 +129,22 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if isinstance(error, OSError):
             raise DataError(f"{path} cannot be written: {_reason(error)}") from error
         raise
+
+
+def remove_left_over(path: str | os.PathLike[str]) -> None:
+    """Removes what an `atomic_writer` of `path` left that was killed; for a file that one process writes at a time."""
+    path = Path(path)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with contextlib.suppress(OSError):
+            left.unlink()
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Makes a folder and those above it, if they are missing. Raises `DataError` where that cannot be done."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{path} cannot be made a folder: {_reason(error)}") from error
 
 
 @contextlib.contextmanager

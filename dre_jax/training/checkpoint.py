@@ -18,7 +18,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax import Array
 
-from dre_jax.data.files import read_json, write_json, write_text
+from dre_jax.data.files import read_json, remove_left_over, write_json, write_text
 from dre_jax.errors import CheckpointError, ConfigError, DataError
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.config import LossConfig, MetaTrainConfig
@@ -145,8 +145,8 @@ class Checkpoint:
             write_json(self._steps / str(step) / _DIGESTS, _digests(self._steps / str(step)))
         except (OSError, ValueError, DataError) as error:
             raise CheckpointError(f"cannot write a checkpoint to {self.folder}: {_reason(error)}") from error
-        for left in self.folder.glob(".*.tmp"):  # by a process that was killed: a folder has one writer
-            left.unlink(missing_ok=True)
+        for name in ("metadata.json", "losses.csv"):
+            remove_left_over(self.folder / name)
         write_json(self.folder / "metadata.json", {**metadata, "step": int(state.step)}, indent=1)
         rows = "".join(
             f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}\n" for s, train, val in metadata["history"]
@@ -188,7 +188,7 @@ class Checkpoint:
         empty = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
         best = empty.params if metadata.get("best_step") is not None else None
         wanted = _drop_none({"state": _as_dict(empty), "best": _as_dict(best)})
-        found = differences(_shapes(wanted), metadata["arrays"])
+        found = differences(_shapes(wanted), metadata.get("arrays", {}))
         if found:
             raise CheckpointError(f"the arrays in {self.folder} are not this version's: {'; '.join(found)}")
         place = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.data import SearchSpace, fingerprint
+from dre_jax.data.files import make_folder
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.errors import CheckpointError, DataError
 from dre_jax.model import EnsembleParams, ModelConfig
@@ -178,6 +179,7 @@ class _Keeper:
         # Orbax takes a second to import: only those who save pay for it.
         from dre_jax.training.checkpoint import Checkpoint, describe
 
+        make_folder(folder)
         self.checkpoint = Checkpoint(folder)
         self.config = config
         self.description = describe(

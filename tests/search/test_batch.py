@@ -77,8 +77,8 @@ def test_a_batch_is_its_single_runs(name, methods, tasks, designs, together, sea
 def test_other_tasks_and_their_order_do_not_matter(name, methods, tasks, designs, together):
     backwards = dict(reversed(tasks.items()))
     assert_equal_traces(traces_of(methods[name], backwards, designs), together[name])
-    for dataset, task in tasks.items():
-        alone = traces_of(methods[name], {dataset: task}, designs)
+    for dataset in ("wine-proline", "wine-alcalinity"):
+        alone = traces_of(methods[name], {dataset: tasks[dataset]}, designs)
         assert_equal_traces(alone, {key: trace for key, trace in together[name].items() if key[0] == dataset})
 
 
@@ -149,9 +149,9 @@ dre = DRE(model=model, fine_tuning=FineTuneConfig(epochs=15, learning_rate=0.01)
 params = init(model, space.n_columns, jax.random.key(0))
 assert len(jax.devices()) == 4
 for method, start in ((RandomSearch(), None), (dre, params)):
-    # Three tasks on four devices: the designs are shared out.
-    for devices, at_once in ((1, None), (2, None), (4, None), (4, 3)):
-        config = BatchConfig(devices=devices, tasks_at_once=at_once)
+    # Three tasks: shared out over two devices; on four, where they are too few, the designs are.
+    for devices in (1, 2, 4):
+        config = BatchConfig(devices=devices)
         traces = run_tasks(method, start, tasks, space.designs, n_trials=6, key=jax.random.key(3), config=config)
         print(json.dumps(sorted((d, s, t.tolist()) for d, s, t in traces)))
 """
@@ -165,12 +165,12 @@ def test_the_number_of_devices_does_not_matter():
     )
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(lines) == 8
+    assert len(lines) == 6
     assert len(lines[0]) == 15
-    for random, dre in zip(lines[1:4], lines[5:], strict=True):
+    for random, dre in zip(lines[1:3], lines[4:], strict=True):
         assert random == lines[0]
-        assert dre == lines[4]
-    assert lines[0] != lines[4]
+        assert dre == lines[3]
+    assert lines[0] != lines[3]
 
 
 def compilations(caplog, f):

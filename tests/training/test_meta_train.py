@@ -16,6 +16,7 @@ from dre_jax.training.meta_train import evaluate, portion, start, train
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 CONFIG = MetaTrainConfig(steps=20, lists_per_step=2, n_support=5, n_query=12, learning_rate=0.01, evaluation_lists=64)
 KEY = jax.random.key(4)
+draw = jax.jit(draw_lists, static_argnums=(2, 3))
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +51,23 @@ def test_the_seed_decides(table):
     assert np.abs(one.params.scorers["out_kernel"] - other.params.scorers["out_kernel"]).max() > 0.01
 
 
+@jax.jit
+def loss_of_list(table, params, support, query):
+    """Loss of each member over a list in full, sorted by the loss itself."""
+    seen = Support(table.x[support], table.response[support], jnp.ones(support.shape, bool))
+    values = scores(MODEL, params, seen, table.x[query])
+    return jax.vmap(lambda one: listmle(one, table.response[query], weights="inverse_log"))(values)
+
+
 def slow_losses(table, config, params, key, step):
     """Mean loss of each member over its lists of a step, list by list, from the responses as they are."""
-    lists = draw_lists(table, jax.random.fold_in(key, step), (MODEL.members, config.lists_per_step), config)
+    lists = draw(table, jax.random.fold_in(key, step), (MODEL.members, config.lists_per_step), config)
     means = []
     for member in range(MODEL.members):
         values = []
         for b in range(config.lists_per_step):
             support, query = (np.asarray(rows[member, b]) for rows in (lists.support, lists.query))
-            seen = Support(table.x[support], table.response[support], jnp.ones(len(support), bool))
-            one = scores(MODEL, params, seen, table.x[query])[member]
-            values.append(float(listmle(one, table.response[query], weights="inverse_log")))
+            values.append(float(loss_of_list(table, params, support, query)[member]))
         means.append(np.mean(values))
     return means
 
@@ -81,7 +88,7 @@ def test_the_first_step_is_adams(table):
 
 
 def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
-    lists = [draw_lists(table, jax.random.fold_in(KEY, step), (3, 2), CONFIG) for step in (0, 1)]
+    lists = [draw(table, jax.random.fold_in(KEY, step), (3, 2), CONFIG) for step in (0, 1)]
     drawn = np.concatenate([np.asarray(one.query).reshape(6, -1) for one in lists])
     assert len(np.unique(drawn, axis=0)) == 12
 
@@ -89,7 +96,7 @@ def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
 @pytest.mark.parametrize("ties", ["breslow", "shuffle"])
 def test_lists_are_in_the_order_of_relevance(table, ties):
     config = MetaTrainConfig(n_support=5, n_query=40, loss=LossConfig(ties=ties))
-    lists = jax.tree.map(np.asarray, draw_lists(table, KEY, (50,), config))
+    lists = jax.tree.map(np.asarray, draw(table, KEY, (50,), config))
     response, level = np.asarray(table.response)[lists.query], np.asarray(table.level)[lists.query]
     np.testing.assert_array_equal(lists.ranked.response, response)
     assert (np.diff(level, axis=1) >= 0).all()
