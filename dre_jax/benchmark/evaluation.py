@@ -17,6 +17,7 @@ from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import Entry, Options, find
+from dre_jax.search.acquisition import Kind
 from dre_jax.search.batch import run_id, run_tasks
 from dre_jax.search.method import Method
 from dre_jax.training.trainer import versions
@@ -46,6 +47,8 @@ class Plan:
     """Fine-tuning epochs; None for the method's own."""
     learning_rate: float | None = None
     """Fine-tuning's learning rate; None for the method's own."""
+    acquisition: Kind | None = None
+    """Acquisition function; None for the method's own."""
     seed: int = 0
     """Of the picks."""
 
@@ -196,7 +199,7 @@ def _designs(plan: Plan, space: SearchSpace) -> Designs:
 
 def _method(entry: Entry, plan: Plan, space: str) -> Method:
     """The method, with the model of the search space's checkpoint where it reads one."""
-    options = Options(epochs=plan.epochs, learning_rate=plan.learning_rate)
+    options = Options(epochs=plan.epochs, learning_rate=plan.learning_rate, acquisition=plan.acquisition)
     if not _reads(entry, plan):
         return entry.build(options)
     from dre_jax.training.checkpoint import Checkpoint, model_config

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -11,6 +11,7 @@ from dre_jax.cli import options
 
 if TYPE_CHECKING:
     from dre_jax.benchmark import Plan
+    from dre_jax.search.acquisition import Kind
 
 
 def evaluate(
@@ -26,6 +27,7 @@ def evaluate(
     seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. All by default.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Fine-tuning epochs before a trial.", min=0)] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Fine-tuning's learning rate.")] = None,
+    acquisition: Annotated[str | None, typer.Option(help="ei, pi, lcb or mean_rank.")] = None,
     mode: Annotated[str, typer.Option(help="HPO-B's: v3, v3-test or v3-train-augmented.")] = "v3",
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
@@ -51,9 +53,20 @@ def evaluate(
         seeds=None if seeds is None else tuple(options.names(seeds, "--seeds")),
         epochs=epochs,
         learning_rate=learning_rate,
+        acquisition=_acquisition(acquisition),
         seed=seed,
     )
     run_plan(plan, out, quiet=quiet)
+
+
+def _acquisition(name: str | None) -> Kind | None:
+    from dre_jax.errors import ConfigError
+    from dre_jax.search.acquisition import Kind
+
+    known = {kind: kind for kind in get_args(Kind)}
+    if name is not None and name not in known:
+        raise ConfigError(f"--acquisition must be one of {', '.join(known)}, but got {name!r}")
+    return None if name is None else known[name]
 
 
 def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:

@@ -10,6 +10,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.methods.dre import DRE
 from dre_jax.methods.random_search import RandomSearch
 from dre_jax.model import ModelConfig
+from dre_jax.search.acquisition import AcquisitionConfig, Kind
 from dre_jax.search.method import Method
 from dre_jax.training.config import FineTuneConfig
 
@@ -24,6 +25,8 @@ class Options:
     """Fine-tuning epochs before every trial."""
     learning_rate: float | None = None
     """Fine-tuning's learning rate."""
+    acquisition: Kind | None = None
+    """Acquisition function."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +52,24 @@ def _fine_tuning(options: Options, default: FineTuneConfig) -> FineTuneConfig:
     return replace(default, epochs=epochs, learning_rate=rate)
 
 
+def _ensemble(options: Options, fine_tuning: FineTuneConfig, *, transfer: bool = True) -> DRE:
+    """A deep ranking ensemble with what the user set."""
+    acquisition = AcquisitionConfig() if options.acquisition is None else AcquisitionConfig(kind=options.acquisition)
+    model = options.model or ModelConfig()
+    return DRE(model=model, fine_tuning=fine_tuning, acquisition=acquisition, transfer=transfer)
+
+
 def _dre(options: Options) -> DRE:
-    return DRE(model=options.model or ModelConfig(), fine_tuning=_fine_tuning(options, FineTuneConfig()))
+    return _ensemble(options, _fine_tuning(options, FineTuneConfig()))
 
 
 def _dre_no_finetune(options: Options) -> DRE:
-    return DRE(model=options.model or ModelConfig(), fine_tuning=FineTuneConfig(epochs=0))
+    return _ensemble(options, FineTuneConfig(epochs=0))
 
 
 def _dre_ri(options: Options) -> DRE:
     default = FineTuneConfig(epochs=1000, learning_rate=0.02)
-    return DRE(model=options.model or ModelConfig(), fine_tuning=_fine_tuning(options, default), transfer=False)
+    return _ensemble(options, _fine_tuning(options, default), transfer=False)
 
 
 def _random(options: Options) -> RandomSearch:
