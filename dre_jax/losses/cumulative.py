@@ -47,7 +47,8 @@ def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
         terms = factor * jnp.exp(jnp.minimum(x - shift, 0.0))
         # Accelerators round the factors of a product by default; sums over many magnitudes cannot bear that.
         sums = jnp.matmul(terms, triangle, precision=lax.Precision.HIGHEST)
-        resolved = pending & ((sums > _RESOLVED) | ~has_top)
+        # Written so that NaN counts as resolved: scores that are not numbers give losses that are not, and an end.
+        resolved = pending & (~(sums <= _RESOLVED) | ~has_top)
         logs = jnp.where(has_top, shift + jnp.log(sums), -jnp.inf)
         return jnp.where(resolved, logs, result), pending & ~resolved
 

@@ -114,5 +114,5 @@ def listnet_ranked(scores: Array, lists: RankedList) -> Array:
     top = jax.lax.stop_gradient(jnp.max(finite, axis=-1, keepdims=True))
     shifted = jnp.where(lists.where, scores - jnp.where(jnp.isfinite(top), top, 0.0), 0.0)
     total = jnp.sum(jnp.where(lists.where, jnp.exp(shifted), 0.0), axis=-1, keepdims=True)
-    log_probability = shifted - jnp.log(jnp.maximum(total, 1.0))
+    log_probability = shifted - jnp.log(jnp.where(total > 0, total, 1.0))
     return -jnp.sum(jnp.where(lists.where, lists.weight * target * log_probability, 0.0), axis=-1)

@@ -79,7 +79,7 @@ def rank_sorted(
     """Makes a `RankedList` of items that are sorted already.
 
     Args:
-      response: f32[..., n], best first; empty slots may stand anywhere.
+      response: f32[..., n], best first; an empty slot may stand anywhere but between tied items.
       level: [..., n], equal exactly where responses are tied.
       where: bool[..., n].
       weights: name of the position weights.

@@ -118,5 +118,6 @@ def pick(values: Array, where: Array, key: Array) -> Array:
     values = jnp.where(jnp.isnan(values), -jnp.inf, values)
     top = jnp.max(jnp.where(where, values, -jnp.inf))
     best = where & (values == top)
-    coin = jax.random.uniform(key, values.shape)
-    return jnp.where(jnp.any(where), jnp.argmax(jnp.where(best, coin, -1.0)), -1).astype(jnp.int32)
+    # Whole words: the 23 bits of a float32 would themselves be tied among many thousands.
+    coin = jax.random.bits(key, values.shape, jnp.uint32) | jnp.uint32(1)
+    return jnp.where(jnp.any(where), jnp.argmax(jnp.where(best, coin, jnp.uint32(0))), -1).astype(jnp.int32)

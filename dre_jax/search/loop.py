@@ -39,12 +39,13 @@ def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterato
       [(16, 12), (29, 13)]
     """
     most = max(n_design + n_trials - 1, 1)
-    filled, capacity = n_design, first
-    while filled <= most and n_trials > 0:
+    filled, left, capacity = n_design, n_trials, first
+    while left > 0:
         capacity = min(capacity, most)
         if filled <= capacity:
-            yield capacity, capacity - filled + 1
-            filled = capacity + 1
+            count = min(capacity - filled + 1, left)
+            yield capacity, count
+            filled, left = filled + count, left - count
         capacity *= 2
 
 
@@ -103,6 +104,8 @@ def run(
       i32[T], the rows in the order of evaluation; -1 where nothing was evaluated.
     """
     n_design = design.shape[0]
+    if n_trials == 0:
+        return jnp.zeros(0, jnp.int32)
     rows = jnp.concatenate([design.astype(jnp.int32), jnp.full(n_trials, -1, jnp.int32)])
 
     def trial(capacity: int, rows: Array, t: Array) -> tuple[Array, None]:

@@ -160,8 +160,8 @@ WHERE = np.array([True] * 7 + [False] * 2)
 @cache
 def shuffles():
     rows, level = jnp.arange(10, 19, dtype=jnp.int32), jnp.asarray(LEVEL)
-    keys = jax.random.split(jax.random.key(5), 2400)
-    shuffled = jax.jit(jax.vmap(lambda key: shuffle_ties(key, rows, level, jnp.asarray(WHERE))))(keys)
+    coins = jax.random.bits(jax.random.key(5), (2400, 9), jnp.uint32)
+    shuffled = jax.jit(jax.vmap(lambda coin: shuffle_ties(coin, rows, level, jnp.asarray(WHERE))))(coins)
     return np.asarray(shuffled) - 10
 
 

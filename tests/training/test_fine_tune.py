@@ -122,11 +122,10 @@ def test_equals_a_loop_over_the_epochs(schedule):
 def test_empty_slots_change_nothing(ties):
     config = FineTuneConfig(epochs=12, learning_rate=0.01, loss=LossConfig(ties=ties))
     with in_float64():
-        expected, *padded = (
-            tune(MODEL, config, widen(start()), *widen(history(capacity)), KEY) for capacity in (N_TRIALS, 15, 29)
+        expected, padded = (
+            tune(MODEL, config, widen(start()), *widen(history(capacity)), KEY) for capacity in (N_TRIALS, 29)
         )
-        for tuned in padded:
-            assert_close(tuned, expected, atol=1e-7)
+        assert_close(padded, expected, atol=1e-7)
 
 
 @pytest.mark.parametrize("ties", ["breslow", "shuffle"])
@@ -187,7 +186,7 @@ def test_one_trial_leaves_nothing_to_rank_and_stays_finite():
     assert_close(tuned, start(), atol=0)
 
 
-@pytest.mark.parametrize("name", ["listnet", "ranknet", "subset_regression", "mean_squared_error"])
+@pytest.mark.parametrize("name", ["listnet", "ranknet", "subset_regression"])
 def test_other_losses_train_too(name):
     config = FineTuneConfig(epochs=12, learning_rate=0.01, loss=LossConfig(name=name, weights="none"))
     tuned = tune(MODEL, config, start(), *history(15), KEY)
