@@ -22,7 +22,7 @@ from dre_jax import DRE, FineTuneConfig, MetaTrainConfig, ModelConfig
 from dre_jax.cli.runtime import prepare
 from dre_jax.data import Task, build_table
 from dre_jax.search.batch import BatchConfig, run_tasks
-from dre_jax.training.meta_train import portion, start, train
+from dre_jax.training.meta_train import member_devices, portion, spread, start, train
 
 
 def timed(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
@@ -62,12 +62,13 @@ def meta_training(lists: int, columns: int, repeats: int) -> dict[str, Any]:
     """A meta-training step: ten members, deep set, lists of 100, tasks of 300 rows."""
     model, config = ModelConfig(), MetaTrainConfig(lists_per_step=lists)
     table, key = build_table(random_tasks(30, 300, columns)), jax.random.key(0)
-    state = start(model, config, columns, key)
+    devices = member_devices(model)
+    table, state = spread(table, start(model, config, columns, key), devices)
     steps = portion(config)
 
     def work() -> Any:
         nonlocal state
-        state, losses = train(model, config, table, state, key, steps)
+        state, losses = train(model, config, table, state, key, steps, devices)
         return losses
 
     return row(f"meta-train-step-{lists}", "step", steps, *timed(work, repeats))

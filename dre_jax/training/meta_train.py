@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import RANKED_LOSSES
@@ -20,7 +22,10 @@ from dre_jax.training.lists import Lists, draw_lists
 _START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a step: no step has these numbers
 
 
+_MEMBERS = "members"  # the mesh's one axis
+
 Carry = tuple[EnsembleParams, Moments]
+Devices = tuple[jax.Device, ...]
 
 
 class TrainState(NamedTuple):
@@ -66,9 +71,15 @@ def _member_losses(
     return jax.vmap(one, in_axes=(member_axes(model), None, 0))(params, table, lists)
 
 
-@partial(jax.jit, static_argnames=("model", "config", "n_steps"), donate_argnames="state")
+@partial(jax.jit, static_argnames=("model", "config", "n_steps", "devices"), donate_argnames="state")
 def train(
-    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, state: TrainState, key: Array, n_steps: int
+    model: ModelConfig,
+    config: MetaTrainConfig,
+    table: TaskTable,
+    state: TrainState,
+    key: Array,
+    n_steps: int,
+    devices: Devices = (),
 ) -> tuple[TrainState, Array]:
     """Does ``n_steps`` steps from where the state stands.
 
@@ -82,6 +93,7 @@ def train(
       state: given away; use the one returned.
       key: PRNG key, the same for all portions of one training.
       n_steps: static.
+      devices: share the members out among these, see `member_devices`; state and table must lie there (`spread`).
 
     Returns:
       The state, and the mean loss of each step, f32[n_steps].
@@ -91,20 +103,71 @@ def train(
     shape = (model.members, config.lists_per_step)
     lists = jax.vmap(lambda key: draw_lists(table, key, shape, config))(keys)
 
+    sizes = step_sizes(config.learning_rates(), steps)
+    scan = partial(_scan_steps, model, config)
+    if devices:
+        members, everywhere = PartitionSpec(_MEMBERS), PartitionSpec()
+        by_step = PartitionSpec(None, _MEMBERS)
+        scan = jax.shard_map(
+            scan,
+            mesh=_mesh(devices),
+            in_specs=(everywhere, members, by_step, everywhere),
+            out_specs=(members, by_step),
+            check_vma=False,
+        )
+    (params, moments), losses = scan(table, (state.params, state.moments), lists, sizes)
+    return TrainState(params, moments, state.step + n_steps), jnp.mean(losses, axis=1)
+
+
+def _scan_steps(
+    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: Lists, sizes: StepSizes
+) -> tuple[Carry, Array]:
+    """Steps one after the other, for the members whose parameters and lists are given; losses f32[steps, members]."""
+
     def step(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, Array]:
         params, moments = carry
         lists, size = inputs
 
-        def loss(params: EnsembleParams) -> Array:
+        def loss(params: EnsembleParams) -> tuple[Array, Array]:
+            each = _member_losses(model, config, params, table, lists)
             # The sum over members: each member sees the gradient of its own loss.
-            return jnp.sum(_member_losses(model, config, params, table, lists))
+            return jnp.sum(each), each
 
-        value, gradient = jax.value_and_grad(loss)(params)
-        return apply_gradient(params, gradient, moments, size), value / model.members
+        gradient, losses = jax.grad(loss, has_aux=True)(params)
+        return apply_gradient(params, gradient, moments, size), losses
 
-    sizes = step_sizes(config.learning_rates(), steps)
-    (params, moments), losses = lax.scan(step, (state.params, state.moments), (lists, sizes))
-    return TrainState(params, moments, state.step + n_steps), losses
+    return lax.scan(step, start, (lists, sizes))
+
+
+def member_devices(model: ModelConfig) -> Devices:
+    """CPU devices that the members can be shared out among, a whole number each; none where one does it all.
+
+    Members with a deep set of their own never meet in training, so nothing is exchanged.
+    """
+    devices = jax.local_devices()
+    if model.context == "shared" or devices[0].platform != "cpu":
+        return ()
+    count = max(n for n in range(1, len(devices) + 1) if model.members % n == 0)
+    return tuple(devices[:count]) if count > 1 else ()
+
+
+def spread(table: TaskTable, state: TrainState, devices: Devices) -> tuple[TaskTable, TrainState]:
+    """Puts each member's parameters and moments on its device, and the table on all."""
+    if not devices:
+        return table, state
+    everywhere = NamedSharding(_mesh(devices), PartitionSpec())
+    members = NamedSharding(_mesh(devices), PartitionSpec(_MEMBERS))
+    params, moments = jax.device_put((state.params, state.moments), members)
+    return jax.device_put(table, everywhere), TrainState(params, moments, jax.device_put(state.step, everywhere))
+
+
+def collect(state: TrainState, devices: Devices) -> TrainState:
+    """The state as it was before `spread`, on no device in particular."""
+    return jax.tree.map(jnp.asarray, jax.device_get(state)) if devices else state
+
+
+def _mesh(devices: Devices) -> Mesh:
+    return Mesh(np.array(devices), (_MEMBERS,), axis_types=(AxisType.Auto,))
 
 
 def portion(config: MetaTrainConfig) -> int:

@@ -146,7 +146,7 @@ def test_a_shift_of_the_scores_does_not_matter(name):
     np.testing.assert_allclose(gradient.sum(axis=-1), 0.0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", set(LOSSES) - set(OF_DIFFERENCES))
+@pytest.mark.parametrize("name", sorted(set(LOSSES) - set(OF_DIFFERENCES)))
 def test_the_other_losses_see_a_shift(name):
     scores, response = tied_lists()
     assert np.abs(evaluate(name, scores + 1.0, response)[0] - evaluate(name, scores, response)[0]).min() > 1e-3
