@@ -56,7 +56,7 @@ def test_four_devices_train_as_one(tmp_path, context, used):
     assert one["same"]
     assert four["same"]
     np.testing.assert_allclose(four["history"], one["history"], rtol=1e-4)
-    # Where a gradient is rounding alone, as a last bias's under ListMLE, Adam makes whole steps of it: a few may differ.
+    # Where a gradient is rounding alone, as a last bias's under ListMLE, Adam makes whole steps of it.
     far = np.abs(np.subtract(four["params"], one["params"])) > 1e-3
     assert far.mean() < 0.005
 
