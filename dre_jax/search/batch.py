@@ -143,12 +143,8 @@ def _run_portion(
     """One compiled call for some tasks of a group."""
     sorted_tasks = [sort_task(task) for task in tasks.values()]
     tables = jax.tree.map(lambda *leaves: np.stack(leaves), *[_pad(task, group.rows) for task in sorted_tasks])
-    design = np.stack(
-        [
-            [np.argsort(task.order)[designs[name][seed]] for seed in group.seeds]
-            for name, task in zip(tasks, sorted_tasks, strict=True)
-        ]
-    ).astype(np.int32)
+    new_rows = {name: np.argsort(task.order) for name, task in zip(tasks, sorted_tasks, strict=True)}
+    design = np.array([[new_rows[name][designs[name][seed]] for seed in group.seeds] for name in tasks], np.int32)
     keys = jnp.stack([jnp.stack([run_key(key, name, seed) for seed in group.seeds]) for name in tasks])
     picks = run_grid(method, params, tables, design, keys, config, capacity)
     for i, (name, task) in enumerate(tasks.items()):

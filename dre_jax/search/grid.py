@@ -30,6 +30,10 @@ class GridConfig:
     stop_at_optimum: bool = True
     """See `dre_jax.search.loop.run`."""
 
+    def mesh(self) -> Mesh:
+        """The devices in a row, along which runs are sharded."""
+        return Mesh(np.array(self.devices), ("runs",), axis_types=(AxisType.Auto,))
+
 
 def run_grid(
     method: Method, params: Any, tables: SearchTask, designs: np.ndarray, keys: Array, config: GridConfig, capacity: int
@@ -59,8 +63,7 @@ def run_grid(
     tables = jax.tree.map(lambda a: _fill_up(a, 0, room[0]), tables)
     rows, keys = (_fill_up(_fill_up(a, 0, room[0]), 1, room[1]) for a in (designs, keys))
     counts = _counts((n_tasks, n_designs), axis, room[axis] // n_devices, n_devices)
-    mesh = Mesh(np.array(config.devices), ("runs",), axis_types=(AxisType.Auto,))
-    params = jax.device_put(params, NamedSharding(mesh, PartitionSpec()))
+    params = jax.device_put(params, NamedSharding(config.mesh(), PartitionSpec()))
     picks = grid(method, params, tables, rows, keys, counts, config, axis)
     return np.asarray(picks)[:n_tasks, :n_designs]
 
@@ -106,12 +109,11 @@ def grid(
 
         return _in_turn(one_task, counts[0, 0], (designs.shape[1], config.n_trials), tables, designs, keys)
 
-    mesh = Mesh(np.array(config.devices), ("runs",), axis_types=(AxisType.Auto,))
     sharded, everywhere = PartitionSpec("runs"), PartitionSpec()
     by_run = sharded if axis == 0 else PartitionSpec(None, "runs")
     on_a_device = jax.shard_map(
         side_by_side if config.side_by_side else one_by_one,
-        mesh=mesh,
+        mesh=config.mesh(),
         in_specs=(everywhere, sharded if axis == 0 else everywhere, by_run, by_run, sharded),
         out_specs=by_run,
         check_vma=False,
