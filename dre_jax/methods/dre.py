@@ -47,11 +47,25 @@ class DRE:
     def acquire(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
         """Fine-tunes, and values the candidates by their ranks (the paper, Algorithm 2, lines 3 and 4)."""
         tune_key, start_key = jax.random.split(key)
-        if params is None:
-            params = init(self.model, candidates.x.shape[-1], start_key)
+        return self.advance(self.begin(params, candidates.x.shape[-1], start_key), history, candidates, tune_key)[0]
+
+    @property
+    def stateful(self) -> bool:
+        """Whether a trial goes on from the parameters of the last."""
+        return self.fine_tuning.reuse and self.fine_tuning.epochs > 0
+
+    def begin(self, params: EnsembleParams | None, n_columns: int, key: Array) -> EnsembleParams:
+        """Where fine-tuning starts: the meta-trained parameters, or random ones."""
+        return init(self.model, n_columns, key) if params is None else params
+
+    def advance(
+        self, state: EnsembleParams, history: History, candidates: Candidates, key: Array
+    ) -> tuple[Array, EnsembleParams]:
+        """Acquisition values after fine-tuning from the given parameters, and the fine-tuned ones."""
         history = sort_history(history)
-        params = fine_tune(self.model, self.fine_tuning, params, *history, tune_key)
+        params = fine_tune(self.model, self.fine_tuning, state, *history, key)
         support = Support(history.x, history.response, history.where)
         everyone = jnp.concatenate([candidates.x, history.x[:1]])
         values = scores(self.model, params, support, everyone)
-        return acquire_by_rank(self.acquisition, values[:, :-1], candidates.where, values[:, -1], history.where[0])
+        acquired = acquire_by_rank(self.acquisition, values[:, :-1], candidates.where, values[:, -1], history.where[0])
+        return acquired, params

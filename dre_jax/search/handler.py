@@ -11,7 +11,7 @@ import numpy as np
 from dre_jax.errors import DataError
 from dre_jax.search.batch import bucket
 from dre_jax.search.history import Candidates, make_history
-from dre_jax.search.loop import FIRST_BUCKET, jitted_suggest
+from dre_jax.search.loop import FIRST_BUCKET, begin, jitted_suggest
 from dre_jax.search.method import Method
 
 
@@ -39,6 +39,7 @@ class Suggester:
         self._method = method
         self._params = params
         self._key = jax.random.key(seed)
+        self._state: Any = None
 
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any) -> int:
         """Index of the row of X_pen to evaluate next.
@@ -64,7 +65,12 @@ class Suggester:
         # The pending rows shrink as the observed ones grow: their sum stays, and so does the padded size.
         padded = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
         candidates = Candidates(jnp.asarray(padded), jnp.arange(len(padded)) < m)
-        return int(jitted_suggest(self._method, self._params, history, candidates, self._key, jnp.int32(n)))
+        if self._state is None:
+            self._state = begin(self._method, self._params, pending.shape[1], self._key)
+        row, self._state = jitted_suggest(
+            self._method, self._params, self._state, history, candidates, self._key, jnp.int32(n)
+        )
+        return int(row)
 
 
 def _capacity(n: int) -> int:

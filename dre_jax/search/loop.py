@@ -13,9 +13,10 @@ from jax import Array, lax
 
 from dre_jax.search.acquisition import pick
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, as_stateful
 
 FIRST_BUCKET = 16
+_BEGIN = 2**32 - 1  # folded into a run's key in place of a trial: no trial has this number
 
 
 class SearchTask(NamedTuple):
@@ -73,11 +74,23 @@ def look_up(task: SearchTask, rows: Array, n_filled: Array) -> tuple[History, Ca
     return history, Candidates(task.x, task.where & ~evaluated)
 
 
-def suggest(method: Method, params: Any, history: History, candidates: Candidates, key: Array, trial: Array) -> Array:
-    """The candidate that a method evaluates next; -1 if none is left."""
+def begin(method: Method, params: Any, n_columns: int, key: Array) -> Any:
+    """What a run carries from trial to trial besides its rows: None, unless the method is stateful."""
+    stateful = as_stateful(method)
+    return None if stateful is None else stateful.begin(params, n_columns, jax.random.fold_in(key, _BEGIN))
+
+
+def suggest(
+    method: Method, params: Any, state: Any, history: History, candidates: Candidates, key: Array, trial: Array
+) -> tuple[Array, Any]:
+    """The candidate that a method evaluates next, -1 if none is left; and the state after that."""
     method_key, choice_key = trial_keys(key, trial)
-    values = method.acquire(params, history, candidates, method_key)
-    return pick(values, candidates.where, choice_key)
+    stateful = as_stateful(method)
+    if stateful is None:
+        values = method.acquire(params, history, candidates, method_key)
+    else:
+        values, state = stateful.advance(state, history, candidates, method_key)
+    return pick(values, candidates.where, choice_key), state
 
 
 def run(
@@ -108,23 +121,25 @@ def run(
         return jnp.zeros(0, jnp.int32)
     rows = jnp.concatenate([design.astype(jnp.int32), jnp.full(n_trials, -1, jnp.int32)])
 
-    def trial(capacity: int, rows: Array, t: Array) -> tuple[Array, None]:
+    def trial(capacity: int, carry: tuple[Array, Any], t: Array) -> tuple[tuple[Array, Any], None]:
+        rows, state = carry
         history, candidates = look_up(task, rows[:capacity], n_design + t)
 
-        def evaluate(_: None) -> Array:
-            return suggest(method, params, history, candidates, key, t)
+        def evaluate(state: Any) -> tuple[Array, Any]:
+            return suggest(method, params, state, history, candidates, key, t)
 
         finished = ~jnp.any(candidates.where)
         if stop_at_optimum:
             finished |= jnp.any(history.where & (history.level == 0))
-        row = lax.cond(finished, lambda _: jnp.int32(-1), evaluate, None)
-        return rows.at[n_design + t].set(row), None
+        row, state = lax.cond(finished, lambda state: (jnp.int32(-1), state), evaluate, state)
+        return (rows.at[n_design + t].set(row), state), None
 
+    state = begin(method, params, task.x.shape[1], key)
     start = 0
     for capacity, count in segments(n_design, n_trials):
         # After the end of a run the rows hold -1; nothing more is looked up, so they are never read.
         steps = start + jnp.arange(count, dtype=jnp.int32)
-        rows, _ = lax.scan(partial(trial, capacity), rows, steps)
+        (rows, state), _ = lax.scan(partial(trial, capacity), (rows, state), steps)
         start += count
     return rows[n_design:]
 
@@ -147,6 +162,7 @@ def run_in_python(
     pending = np.asarray(task.where).copy()
     pending[design] = False
     rows = [int(row) for row in design]
+    state = begin(method, params, x.shape[1], key)
     for capacity, count in segments(len(design), n_trials):
         for _ in range(count):
             if not pending.any() or (stop_at_optimum and (level[rows] == 0).any()):
@@ -155,8 +171,9 @@ def run_in_python(
             filled = np.arange(capacity) < len(rows)
             history = History(*(jnp.asarray(a) for a in (x[slots], response[slots], level[slots], filled)))
             trial = jnp.int32(len(rows) - len(design))
-            row = int(jitted_suggest(method, params, history, Candidates(task.x, jnp.asarray(pending)), key, trial))
-            rows.append(row)
-            pending[row] = False
+            candidates = Candidates(task.x, jnp.asarray(pending))
+            row, state = jitted_suggest(method, params, state, history, candidates, key, trial)
+            rows.append(int(row))
+            pending[rows[-1]] = False
     picked = rows[len(design) :]
     return np.array(picked + [-1] * (n_trials - len(picked)), np.int32)

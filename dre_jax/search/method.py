@@ -1,8 +1,8 @@
-"""The one protocol: what the loop asks of a method."""
+"""The one protocol: what the loop asks of a method, and of a method that remembers."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from jax import Array
 
@@ -20,3 +20,23 @@ class Method(Protocol):
     def acquire(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
         """Values f32[N] of the candidates, higher = evaluate first; jit- and vmap-able, fixed shapes, masks."""
         ...
+
+
+class StatefulMethod(Method, Protocol):
+    """A method that carries something from one trial of a run to the next; `acquire` is what it does at the first."""
+
+    stateful: bool
+    """Whether it does, as it is configured."""
+
+    def begin(self, params: Any, n_columns: int, key: Array) -> Any:
+        """The state before the first trial of a run: a tree of arrays."""
+        ...
+
+    def advance(self, state: Any, history: History, candidates: Candidates, key: Array) -> tuple[Array, Any]:
+        """Values f32[N] as `acquire` gives them, and the state for the next trial, of the same shapes."""
+        ...
+
+
+def as_stateful(method: Method) -> StatefulMethod | None:
+    """The method, if it carries a state; None for the others, which need not know of this."""
+    return cast(StatefulMethod, method) if getattr(method, "stateful", False) else None
