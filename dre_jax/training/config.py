@@ -71,6 +71,8 @@ class MetaTrainConfig:
     """Learning rate over the steps."""
     loss: LossConfig = LossConfig()
     """The loss."""
+    own_lists: bool = True
+    """Whether every member draws lists of its own, or all members learn from the same."""
     evaluate_every: int = 1000
     """Steps between two entries of the loss history, and between two checkpoints."""
     evaluation_lists: int = 64
@@ -100,11 +102,13 @@ class FineTuneConfig:
     """
 
     epochs: int = 100
-    """Full-batch Adam steps, from the checkpoint anew at every trial; 0 does not fine-tune."""
+    """Full-batch Adam steps at every trial; 0 does not fine-tune."""
     learning_rate: float = 1e-4
     """Adam's, at the start."""
     schedule: Schedule = "constant"
     """Learning rate over the epochs."""
+    reuse: bool = False
+    """Go on from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
     loss: LossConfig = LossConfig()
     """The loss."""
 

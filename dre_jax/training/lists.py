@@ -32,6 +32,14 @@ class Lists(NamedTuple):
         return Support(table.x[self.support], table.response[self.support], self.support_where)
 
 
+def draw_member_lists(table: TaskTable, key: Array, members: int, config: MetaTrainConfig) -> Lists:
+    """The lists of one training step, [members, lists_per_step]: each member's own, or the same for all."""
+    if config.own_lists:
+        return draw_lists(table, key, (members, config.lists_per_step), config)
+    shared = draw_lists(table, key, (config.lists_per_step,), config)
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, (members, *a.shape)), shared)
+
+
 def draw_lists(table: TaskTable, key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Lists:
     """Independent lists with the leading dimensions given.
 

@@ -17,7 +17,7 @@ from dre_jax.model import EnsembleParams, ModelConfig, init
 from dre_jax.model.ensemble import member_axes, member_scores
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 from dre_jax.training.config import MetaTrainConfig
-from dre_jax.training.lists import Lists, draw_lists
+from dre_jax.training.lists import Lists, draw_lists, draw_member_lists
 
 _START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a step: no step has these numbers
 
@@ -100,8 +100,7 @@ def train(
     """
     steps = state.step + jnp.arange(n_steps, dtype=jnp.int32)
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)
-    shape = (model.members, config.lists_per_step)
-    lists = jax.vmap(lambda key: draw_lists(table, key, shape, config))(keys)
+    lists = jax.vmap(lambda key: draw_member_lists(table, key, model.members, config))(keys)
 
     sizes = step_sizes(config.learning_rates(), steps)
     scan = partial(_scan_steps, model, config)

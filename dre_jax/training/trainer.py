@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -214,7 +214,8 @@ class _Keeper:
         if self.config.schedule == "constant" and self.config.steps >= metadata["step"]:
             # At a constant learning rate the number of steps is only where training ends: it may be moved.
             ours["training"] = {**ours["training"], "steps": theirs.steps}
-        found = differences(ours, metadata)
+        # A checkpoint of an older version lacks the options that came since: it was trained with their defaults.
+        found = differences(ours, {**metadata, "training": asdict(theirs)})
         if found:
             raise CheckpointError(
                 f"{self.checkpoint.folder} holds another training: {'; '.join(found)}; give another folder or remove it"

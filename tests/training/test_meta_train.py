@@ -1,5 +1,7 @@
 """The compiled steps of meta-training."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,7 @@ from dre_jax.data.tasks import build_table
 from dre_jax.losses import listmle
 from dre_jax.model import ModelConfig, Support, scores
 from dre_jax.training import LossConfig, MetaTrainConfig
-from dre_jax.training.lists import draw_lists
+from dre_jax.training.lists import draw_lists, draw_member_lists
 from dre_jax.training.meta_train import evaluate, portion, start, train
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
@@ -91,6 +93,19 @@ def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
     lists = [draw(table, jax.random.fold_in(KEY, step), (3, 2), CONFIG) for step in (0, 1)]
     drawn = np.concatenate([np.asarray(one.query).reshape(6, -1) for one in lists])
     assert len(np.unique(drawn, axis=0)) == 12
+
+
+def test_members_can_share_their_lists(table):
+    config = replace(CONFIG, own_lists=False)
+    lists = draw_member_lists(table, KEY, 3, config)
+    one = draw_lists(table, KEY, (CONFIG.lists_per_step,), config)
+    for member in range(3):
+        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda a, m=member: a[m], lists), one)
+    own = draw_member_lists(table, KEY, 3, CONFIG)
+    assert not np.array_equal(own.query[0], own.query[1])
+    state, losses = train_in_portions(table, [5], config)
+    assert np.isfinite(losses).all()
+    assert not np.array_equal(*state.params.scorers["out_kernel"][:2])
 
 
 @pytest.mark.parametrize("ties", ["breslow", "shuffle"])
