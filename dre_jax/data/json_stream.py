@@ -11,12 +11,12 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from dre_jax.data.files import open_binary, parse_json, place
 from dre_jax.errors import DataError
 
-__all__ = ["iter_datasets", "list_spaces"]
+__all__ = ["iter_datasets", "iter_names", "list_spaces"]
 
 CHUNK_BYTES = 1 << 20
 # Without a limit a lost closing quote would pull the rest of the file into memory.
@@ -40,6 +40,22 @@ def list_spaces(path: str | os.PathLike[str]) -> list[str]:
     return spaces
 
 
+def iter_names(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, Any]]:
+    """Every dataset as `(space, name, object)`, in the file's order; only each space's first is read, else None.
+
+    Raises `DataError` as `iter_datasets` does.
+    """
+    path = Path(path)
+    with open_binary(path) as stream:
+        cursor = _Cursor(stream, path)
+        for space in cursor.document():
+            for number, dataset in enumerate(cursor.members()):
+                first = cursor.load_object() if number == 0 else None
+                if number:
+                    cursor.skip_object()
+                yield space, dataset, first
+
+
 def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[str, Any]]:
     """The datasets of one search space as `(name, object)`, in the file's order; none when the space is not there.
 
@@ -56,6 +72,26 @@ def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[st
                     yield dataset, cursor.load_object()
             else:
                 cursor.skip_object()
+
+
+class Entry(NamedTuple):
+    """One dataset of a file."""
+
+    space: str
+    dataset: str
+    value: Any
+    end: int  # the text read so far, in bytes
+
+
+def iter_everything(path: str | os.PathLike[str]) -> Iterator[Entry]:
+    """The datasets of all search spaces, in the file's order and in one pass. Raises as `iter_datasets` does."""
+    path = Path(path)
+    with open_binary(path) as stream:
+        cursor = _Cursor(stream, path)
+        for space in cursor.document():
+            for dataset in cursor.members():
+                value = cursor.load_object()
+                yield Entry(space, dataset, value, cursor.start + cursor.at)
 
 
 class _Cursor:

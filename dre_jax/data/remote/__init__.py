@@ -1,0 +1,1 @@
+"""HPO-B from the web: fetched, checked, and only then put in place."""

@@ -1,0 +1,104 @@
+"""A web server on this machine that misbehaves on request."""
+
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+
+@dataclass
+class Shop:
+    """What the server has, how it behaves, and what it was asked."""
+
+    base: str = ""
+    files: dict = field(default_factory=dict)  # path: bytes
+    etag: str = '"one"'
+    modified: str = ""
+    ranges: bool = True  # whether it sends a part when asked for one
+    checks: bool = True  # whether If-Range is looked at
+    length: bool = True  # whether it says how long a file is
+    stops: list = field(default_factory=list)  # of each answer in turn: bytes sent before it breaks off
+    refuses: list = field(default_factory=list)  # of each answer in turn: a status in place of the file, or 200
+    changes: list = field(default_factory=list)  # of each answer in turn: what is done to the shop before it
+    headers: dict = field(default_factory=dict)
+    asked: list = field(default_factory=list)  # (path, Range, If-Range, status, bytes sent)
+
+    def url(self, path):
+        return f"{self.base}/{path}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+    def do_GET(self):
+        shop = self.server.shop
+        if shop.changes:
+            shop.changes.pop(0)(shop)
+        path = self.path.split("?")[0].removeprefix("/")
+        status = shop.refuses.pop(0) if shop.refuses else 200
+        content = shop.files.get(path)
+        if status == 200 and content is None:
+            status = 404
+        wanted, guard = self.headers.get("Range"), self.headers.get("If-Range")
+        if status != 200:
+            shop.asked.append((path, wanted, guard, status, 0))
+            self.send_response(status)
+            for name, value in shop.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        start = 0
+        if wanted and shop.ranges and (not shop.checks or guard in (shop.etag, shop.modified)):
+            start, status = int(wanted.removeprefix("bytes=").removesuffix("-")), 206
+            if start >= len(content):
+                shop.asked.append((path, wanted, guard, 416, 0))
+                self.send_error(416)
+                return
+        body = content[start:]
+        self.send_response(status)
+        if status == 206:
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+        for name, value in {"ETag": shop.etag, "Last-Modified": shop.modified, **shop.headers}.items():
+            if value:
+                self.send_header(name, value)
+        if shop.length:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        body = body[: shop.stops.pop(0)] if shop.stops else body
+        shop.asked.append((path, wanted, guard, status, len(body)))
+        self.wfile.write(body)  # and the connection is closed, be it the end or not
+
+
+@pytest.fixture
+def shop(monkeypatch):
+    """The shop behind `shop.base`, a URL on this machine that no proxy is asked for."""
+    monkeypatch.setenv("no_proxy", "*")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.shop = Shop(base=f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server.shop
+    server.shutdown()
+    thread.join(10)
+    server.server_close()
+
+
+class Heard:
+    """A `Watch` that remembers."""
+
+    def __init__(self):
+        self.notes, self.steps = [], []
+
+    def progress(self, what, done, total):
+        self.steps.append((what, done, total))
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+@pytest.fixture
+def heard():
+    return Heard()

@@ -1,0 +1,232 @@
+"""Zip archives of all the kinds that must not be unpacked, and the few that may."""
+
+import os
+import shutil
+import stat
+import struct
+import zipfile
+
+import pytest
+
+from dre_jax.data.remote.archive import Limits, unpack
+from dre_jax.data.remote.fetch import Refused
+from dre_jax.errors import DataError
+
+KEY = ["key.json", "key.json.gz"]
+
+
+@pytest.fixture
+def packed(tmp_path):
+    """Writes an archive of `(name or ZipInfo, content)`, as zipfile lets it be."""
+
+    def write(*members, compression=zipfile.ZIP_DEFLATED):
+        path = tmp_path / "a.zip"
+        with zipfile.ZipFile(path, "w", compression) as archive:
+            for name, content in members:
+                archive.writestr(name, content)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def unpacked(tmp_path, heard):
+    """Unpacks; the files by name."""
+
+    def read(archive, **options):
+        folder = tmp_path / "content"
+        unpack(archive, folder, KEY, watch=heard, **options)
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    return read
+
+
+def spoil(path, change):
+    content = bytearray(path.read_bytes())
+    change(content)
+    path.write_bytes(content)
+
+
+def info(name, mode):
+    made = zipfile.ZipInfo(name)
+    made.create_system, made.external_attr = 3, mode << 16
+    return made
+
+
+@pytest.mark.parametrize("top", ["", "data/", "some/where/"])
+def test_good_archive(packed, unpacked, heard, top):
+    archive = packed((f"{top}key.json", b"{}" * 900_000), (f"{top}sub/more.txt", b"more"))
+    assert unpacked(archive) == {"key.json": b"{}" * 900_000, "sub/more.txt": b"more"}
+    assert heard.steps == [
+        ("unpack", 1 << 20, 1_800_004),
+        ("unpack", 1_800_000, 1_800_004),
+        ("unpack", 1_800_004, 1_800_004),
+    ]
+
+
+def test_what_lies_beside_is_left_out(packed, unpacked):
+    archive = packed(
+        ("data/", b""), ("data/key.json", b"{}"), ("__MACOSX/data/._key.json", b"x"), ("README", b"x"),
+        ("__MACOSX/data/key.json", b"x"),
+    )  # fmt: skip
+    assert unpacked(archive) == {"key.json": b"{}"}
+
+
+@pytest.mark.parametrize(
+    ("member", "fault"),
+    [
+        ("../evil.txt", "leads out of it"),
+        ("data/../../evil.txt", "leads out of it"),
+        ("data/..", "leads out of it"),
+        ("/tmp/evil.txt", "is an absolute path"),
+        ("//evil.txt", "is an absolute path"),
+        ("C:/evil.txt", "is no portable name"),
+        ("data\\..\\evil.txt", "is no portable name"),
+        ("data/evil\0.txt", "is no portable name"),
+        ("data/./evil.txt", "is no plain path"),
+        ("data//evil.txt", "is no plain path"),
+        (info("data/evil", stat.S_IFLNK | 0o777), "is a link"),
+        (info("data/evil", stat.S_IFIFO | 0o644), "is a special file"),
+        (info("data/evil", stat.S_IFCHR | 0o644), "is a special file"),
+    ],
+    ids=repr,
+)
+def test_evil_names(packed, unpacked, tmp_path, member, fault):
+    if isinstance(member, str) and "\0" in member:  # zipfile cuts it when it writes
+        archive = packed(("data/key.json", b"{}"), ("data/evil#.txt", b"x"))
+        spoil(archive, lambda content: content.__setitem__(slice(None), content.replace(b"evil#", b"evil\0")))
+    else:
+        archive = packed(("data/key.json", b"{}"), (member, b"/etc/passwd"))
+    with pytest.raises(Refused, match=fault):
+        unpacked(archive)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+    assert not (tmp_path.parent / "evil.txt").exists()
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("data/a.json", "data/a.json"),
+        ("data/a.json", "data/A.JSON"),
+        ("data/\u00e9.json", "data/e\u0301.json"),
+        ("data/a", "data/a/b"),
+        ("data/A/b", "data/a"),
+    ],
+)
+def test_names_that_clash(packed, unpacked, one, other):
+    with pytest.raises(Refused, match="must hold every name once"):
+        unpacked(packed(("data/key.json", b"{}"), (one, b"1"), (other, b"2")))
+
+
+def test_encrypted(packed, unpacked):
+    archive = packed(("key.json", b"{}"))
+
+    def mark(content):
+        content[content.index(b"PK\x01\x02") + 8] |= 1
+
+    spoil(archive, mark)
+    with pytest.raises(Refused, match="is encrypted"):
+        unpacked(archive)
+
+
+def test_bomb(packed, unpacked, tmp_path):
+    archive = packed(("key.json", b"{}"), ("zeros", bytes(3_000_000)))
+    with pytest.raises(Refused, match=r"must unpack to at most 1\.0 MB, but claims 3\.0 MB"):
+        unpacked(archive, limits=Limits(free_bytes=1_000_000))
+    with pytest.raises(Refused, match=r"at most 2\.0 MB"):
+        unpacked(archive, limits=Limits(max_bytes=2_000_000))
+    with pytest.raises(Refused, match="must hold at most 1 files, but has 2"):
+        unpacked(archive, limits=Limits(max_members=1))
+    assert not (tmp_path / "content").exists()
+    assert len(unpacked(archive, limits=Limits(free_bytes=3_000_002))) == 2
+
+
+def test_bomb_that_claims_little(packed, unpacked):
+    """The directory says ten bytes, the stream has three million: no more than ten are written, and it is refused."""
+    archive = packed(("key.json", bytes(3_000_000)))
+
+    def lie(content):
+        at = content.index(b"PK\x01\x02")
+        content[at + 24 : at + 28] = struct.pack("<I", 10)
+
+    spoil(archive, lie)
+    with pytest.raises(Refused, match="must be a whole zip archive"):
+        unpacked(archive)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damaged_content(packed, unpacked, compression):
+    archive = packed(("key.json", b'{"a": 1}' * 1000 + bytes(range(256)) * 9), compression=compression)
+
+    def flip(content):
+        content[60] ^= 0xFF
+        content[61] ^= 0xFF
+
+    spoil(archive, flip)
+    with pytest.raises(Refused, match="must be a whole zip archive"):
+        unpacked(archive)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 100, -30, -1])
+def test_cut_off(packed, unpacked, kept):
+    archive = packed(("key.json", b"{}" * 500), ("b.json", bytes(range(256))))
+    archive.write_bytes(archive.read_bytes()[:kept])
+    with pytest.raises(Refused, match="must be a whole zip archive"):
+        unpacked(archive)
+
+
+def test_every_single_byte_spoilt(packed, tmp_path, heard, monkeypatch):
+    """Whatever byte is wrong: unpacked as it should be, or refused; never another error, never another content."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)  # hundreds of them take seconds
+    archive = packed(("d/key.json", b'{"a": 1}'), ("d/b.json", b"2"))
+    whole = archive.read_bytes()
+    for position in range(len(whole)):
+        content = bytearray(whole)
+        content[position] ^= 0x5A
+        archive.write_bytes(content)
+        folder = tmp_path / "content"
+        try:
+            unpack(archive, folder, KEY, watch=heard)
+        except Refused:
+            pass
+        else:
+            assert (folder / "key.json").read_bytes() == b'{"a": 1}'
+        shutil.rmtree(folder, ignore_errors=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+@pytest.mark.parametrize(
+    ("members", "found"),
+    [
+        ([], "has none"),
+        ([("a.json", b"")], "has none"),
+        ([("a/key.json", b""), ("b/key.json", b"")], "has 2: a, b"),
+        ([("a/key.json", b""), ("a/b/key.json.gz", b"")], "has 2: a, a/b"),
+    ],
+)
+def test_no_single_folder_with_the_key(packed, unpacked, members, found):
+    with pytest.raises(Refused, match=f"one folder that holds key.json or key.json.gz, but {found}"):
+        unpacked(packed(*members))
+
+
+def test_too_little_room(packed, unpacked, tmp_path, monkeypatch):
+    archive, usage = packed(("key.json", bytes(1_000_000))), shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=500_000))
+    with pytest.raises(DataError, match=r"needs 1\.0 MB, but only 0\.5 MB are free"):
+        unpacked(archive)
+    assert not (tmp_path / "content").exists()
+
+
+def test_full_disk(packed, unpacked):
+    """The kernel's own refusal, in the middle of a file; it is no fault of the archive's."""
+    resource = pytest.importorskip("resource")
+    archive = packed(("key.json", bytes(4_000_000)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, hard))
+    try:
+        with pytest.raises(DataError, match=r"key\.json cannot be written: File too large") as raised:
+            unpacked(archive)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not isinstance(raised.value, Refused)

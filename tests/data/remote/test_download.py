@@ -1,0 +1,383 @@
+"""HPO-B's data from wherever they are to where they should be, or nothing at all."""
+
+import dataclasses
+import fcntl
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+from dre_jax.data import SearchSpace, Task, list_spaces, load_space, write_dataset
+from dre_jax.data.remote import download, sources
+from dre_jax.data.remote.contents import Expected
+from dre_jax.data.remote.download import MARKER
+from dre_jax.data.remote.fetch import Patience, Refused
+from dre_jax.data.remote.sources import Source
+from dre_jax.errors import DataError
+
+SMALL = Expected(spaces=1, test_tasks=2)
+REQUIRED = {
+    f"{stem}.json" for stem in ("bo-initializations", *(f"meta-{s}-dataset" for s in ("train", "validation", "test")))
+}
+HOLDS = "1 search spaces, 2 / 2 / 2 tasks for training / validation / test, 48 evaluations, 5 initial designs"
+
+
+@pytest.fixture(scope="module")
+def loose(tmp_path_factory):
+    """A folder of loose files, two of the optional ones among them; treat as read-only."""
+    folder, rng = tmp_path_factory.mktemp("loose"), np.random.default_rng(0)
+    tasks = [{f"{s}{i}": Task(f"{s}{i}", rng.random((8, 2), np.float32), rng.random(8)) for i in "01"} for s in "tve"]
+    designs = {f"e{i}": {f"test{k}": rng.permutation(8)[:5] for k in range(5)} for i in "01"}
+    write_dataset(folder, [SearchSpace("svm", *tasks, designs)])
+    shutil.copy(folder / "meta-train-dataset.json", folder / "meta-train-dataset-augmented.json")
+    (folder / "meta-dataset-descriptors.json").write_text("{}")
+    return folder
+
+
+def zip_of(folder, top="hpob-data/", extra=()):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.iterdir()):
+            archive.write(path, f"{top}{path.name}")
+        for name, content in extra:
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def stocked(shop, loose):
+    """The shop with the archive and, in another place, the loose files."""
+    shop.files = {"hpob-data.zip": zip_of(loose)}
+    shop.files |= {f"files/{path.name}": path.read_bytes() for path in loose.iterdir()}
+    return shop
+
+
+@pytest.fixture
+def get(tmp_path, heard):
+    """Downloads to `out` in the test's folder: the line."""
+
+    def get(url, out="out", **options):
+        patience = Patience(sleep=lambda seconds: None, timeout=5, attempts=3, worthwhile=1)
+        arguments = {"expected": SMALL, "patience": patience, "watch": heard} | options
+        return download.download("hpo-b", tmp_path / out, url=url, **arguments)
+
+    return get
+
+
+def assert_there(tmp_path, loose, names=None):
+    """The folder holds the very files, and nothing lies beside it."""
+    out = tmp_path / "out"
+    assert {path.name for path in out.iterdir()} - {MARKER} == (names or {path.name for path in loose.iterdir()})
+    for path in out.iterdir():
+        assert path.name == MARKER or path.read_bytes() == (loose / path.name).read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert list_spaces(out) == ["svm"]
+    assert sorted(load_space(out, "svm").test) == ["e0", "e1"]
+
+
+def test_archive_by_http(get, stocked, tmp_path, loose):
+    url = stocked.url("hpob-data.zip?download=")
+    assert get(url) == f"{tmp_path / 'out'}: {HOLDS}, from {url}"
+    assert_there(tmp_path, loose)
+
+
+def test_loose_files_by_http(get, stocked, tmp_path, loose):
+    get(stocked.url("files/"))
+    assert_there(tmp_path, loose)
+    assert [path for path, *_ in stocked.asked[:2]] == ["files/bo-initializations.json", "files/meta-test-dataset.json"]
+
+
+def test_optional_files_may_be_missing(get, stocked, tmp_path, loose):
+    stocked.files = {
+        path: content for path, content in stocked.files.items() if path.removeprefix("files/") in REQUIRED
+    }
+    get(stocked.url("files"))
+    assert_there(tmp_path, loose, REQUIRED)
+
+
+@pytest.mark.parametrize("name", sorted(REQUIRED))
+def test_required_files_may_not(get, stocked, tmp_path, name):
+    del stocked.files[f"files/{name}"]
+    with pytest.raises(Refused, match=f"{name} answered 404"):
+        get(stocked.url("files"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_local_archive(get, tmp_path, loose, tmp_path_factory):
+    archive = tmp_path_factory.mktemp("archive") / "mine.zip"
+    archive.write_bytes(zip_of(loose, top=""))
+    get(str(archive))
+    assert_there(tmp_path, loose)
+    assert archive.exists()
+
+
+def test_local_folder(get, tmp_path, loose):
+    get(str(loose))
+    assert_there(tmp_path, loose)
+
+
+def test_local_folder_where_no_link_can_be(get, tmp_path, loose, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    get(str(loose))
+    assert_there(tmp_path, loose)
+
+
+def test_broken_off_archive_goes_on(get, stocked, tmp_path, loose):
+    whole = len(stocked.files["hpob-data.zip"])
+    stocked.stops = [1500, *[0] * 9]
+    with pytest.raises(DataError, match="the same command goes on from there"):
+        get(stocked.url("hpob-data.zip"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.part"]
+    stocked.stops, stocked.asked = [], []
+    get(stocked.url("hpob-data.zip"))
+    assert stocked.asked == [("hpob-data.zip", "bytes=1500-", '"one"', 206, whole - 1500)]
+    assert_there(tmp_path, loose)
+
+
+def test_broken_off_loose_files_go_on(get, stocked, tmp_path, loose):
+    stocked.stops = [10**9, 10**9, 600, *[0] * 9]
+    with pytest.raises(DataError, match="the same command goes on from there"):
+        get(stocked.url("files"))
+    stocked.stops, stocked.asked = [0] * 9, []
+    with pytest.raises(DataError, match="the same command goes on from there"):
+        get(stocked.url("files"))
+    stocked.stops, stocked.asked = [], []
+    get(stocked.url("files"))
+    assert stocked.asked[0][:2] == ("files/meta-validation-dataset.json", "bytes=600-")
+    assert_there(tmp_path, loose)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<!DOCTYPE html><title>Sign in</title>", "must be a zip archive, but the server sent .* '<!DOCTYPE html>"),
+        (b"PK\x03\x04" + bytes(5000), "hpob-data.zip must be a whole zip archive"),
+        (b"PK\x05\x06" + bytes(18), "must have one folder that holds bo-initializations.json"),
+    ],
+)
+def test_garbage(get, stocked, tmp_path, content, message):
+    stocked.files["hpob-data.zip"] = content
+    with pytest.raises(DataError, match=message) as raised:
+        get(stocked.url("hpob-data.zip"))
+    assert stocked.url("hpob-data.zip") in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_archive_that_is_cut_off_on_the_server(get, stocked, tmp_path, loose):
+    whole = stocked.files["hpob-data.zip"]
+    stocked.files["hpob-data.zip"] = whole[:-100]
+    with pytest.raises(DataError, match="must be a whole zip archive"):
+        get(stocked.url("hpob-data.zip"))
+    assert list(tmp_path.iterdir()) == []
+    stocked.files["hpob-data.zip"] = whole  # the same mark, but nothing of the other is left
+    get(stocked.url("hpob-data.zip"))
+    assert_there(tmp_path, loose)
+
+
+def test_names_that_lead_out(get, stocked, tmp_path, loose):
+    stocked.files["hpob-data.zip"] = zip_of(loose, extra=[("hpob-data/../../../evil.txt", b"x")])
+    with pytest.raises(DataError, match=r"'hpob-data/\.\./\.\./\.\./evil\.txt' leads out of it"):
+        get(stocked.url("hpob-data.zip"))
+    assert list(tmp_path.iterdir()) == []
+    assert not list(tmp_path.parent.parent.rglob("evil.txt"))
+
+
+def test_not_what_is_expected(get, stocked, tmp_path):
+    url = stocked.url("hpob-data.zip")
+    with pytest.raises(DataError) as raised:
+        get(url, expected=Expected())
+    assert str(raised.value) == f"{url}: HPO-B must hold 16 search spaces and 86 test tasks, but there are 1 and 2"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_there_already(get, stocked, tmp_path, loose):
+    get(stocked.url("hpob-data.zip"))
+    stocked.asked.clear()
+    before = {path: path.stat() for path in (tmp_path / "out").iterdir()}
+    assert get(stocked.url("hpob-data.zip")) == f"{tmp_path / 'out'} is there already: {HOLDS}"
+    assert stocked.asked == []
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == {
+        path: stat.st_mtime_ns for path, stat in before.items()
+    }
+
+
+def test_put_there_by_hand(get, tmp_path, loose):
+    shutil.copytree(loose, tmp_path / "out")
+    assert "is there already" in get("http://127.0.0.1:9/a.zip")
+    assert not (tmp_path / "out" / MARKER).exists()
+
+
+def test_no_longer_what_it_was(get, tmp_path, loose):
+    get(str(loose))
+    (tmp_path / "out" / "bo-initializations.json").unlink()
+    with pytest.raises(DataError, match=r"bo-initializations\.json is no longer the file that was downloaded"):
+        get(str(loose))
+
+
+@pytest.mark.parametrize("marker", ["", "[]", '{"files": {}}', '{"collection": "hpo-b", "files": 3}'])
+def test_spoilt_marker(get, tmp_path, loose, marker):
+    get(str(loose))
+    (tmp_path / "out" / MARKER).unlink()
+    (tmp_path / "out" / MARKER).write_text(marker)
+    with pytest.raises(DataError, match="the folder must be new, empty, or hold hpo-b already"):
+        get(str(loose))
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_something_else_is_there(get, stocked, tmp_path, kind):
+    if kind == "folder":
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    else:
+        (tmp_path / "out").write_text("years of work")
+    with pytest.raises(DataError, match="the folder must be new, empty, or hold hpo-b already, but"):
+        get(stocked.url("hpob-data.zip"))
+    assert stocked.asked == []
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_empty_folder_and_link(get, stocked, tmp_path, loose):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "by-link").symlink_to(tmp_path / "out")
+    get(stocked.url("hpob-data.zip"), out="by-link")
+    assert (tmp_path / "by-link").is_symlink()
+    (tmp_path / "by-link").unlink()
+    assert_there(tmp_path, loose)
+
+
+def test_too_full_to_unpack(get, stocked, tmp_path, loose, monkeypatch):
+    """What was fetched stays, so that nothing is fetched twice once there is room."""
+    usage, checks = shutil.disk_usage(tmp_path), []
+
+    def free(path):
+        checks.append(path)
+        return usage if len(checks) == 1 else usage._replace(free=100)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", free)
+        with pytest.raises(DataError, match="only 100 bytes are free"):
+            get(stocked.url("hpob-data.zip"))
+    assert not (tmp_path / "out").exists()
+    stocked.asked.clear()
+    get(stocked.url("hpob-data.zip"))
+    assert stocked.asked == []
+    assert_there(tmp_path, loose)
+
+
+def test_one_at_a_time(get, stocked, tmp_path):
+    (tmp_path / "out.part").mkdir()
+    handle = os.open(tmp_path / "out.part", os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with pytest.raises(DataError, match="but another is running"):
+            get(stocked.url("hpob-data.zip"))
+        assert (tmp_path / "out.part").exists()
+    finally:
+        os.close(handle)
+
+
+KILLED = """
+import sys
+from dre_jax.data.remote import download
+from dre_jax.data.remote.contents import Expected
+
+class Slow:
+    def progress(self, what, done, total):
+        if what.startswith(sys.argv[3]):
+            print("now", flush=True)
+            sys.stdin.read()
+    def note(self, text):
+        pass
+
+download.download("hpo-b", sys.argv[2], url=sys.argv[1], expected=Expected(spaces=1, test_tasks=2), watch=Slow())
+"""
+
+
+@pytest.mark.multiprocess
+@pytest.mark.parametrize("stage", ["hpob-data.zip", "unpack", "check"])
+def test_killed(get, stocked, tmp_path, loose, stage):
+    command = [sys.executable, "-c", KILLED, stocked.url("hpob-data.zip"), str(tmp_path / "out"), stage]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"now\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.part"]
+    get(stocked.url("hpob-data.zip"))
+    assert_there(tmp_path, loose)
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    """Sets the places that are tried where none is named."""
+
+    def offer(*places):
+        changed = dataclasses.replace(sources.COLLECTIONS["hpo-b"], sources=places)
+        monkeypatch.setitem(sources.COLLECTIONS, "hpo-b", changed)
+
+    return offer
+
+
+def test_falls_back_to_loose_files(get, stocked, tmp_path, loose, offered, heard):
+    del stocked.files["hpob-data.zip"]
+    offered(Source(stocked.url("hpob-data.zip"), True), Source(stocked.url("files"), False))
+    assert get(None).endswith(stocked.url("files"))
+    assert_there(tmp_path, loose)
+    assert heard.notes[0] == f"{stocked.url('hpob-data.zip')} answered 404 Not Found; trying {stocked.url('files')}"
+
+
+def test_does_not_fall_back_from_half_an_archive(get, stocked, tmp_path, offered):
+    stocked.stops = [1500, *[0] * 9]
+    offered(Source(stocked.url("hpob-data.zip"), True), Source(stocked.url("files"), False))
+    with pytest.raises(DataError, match="the same command goes on"):
+        get(None)
+    assert {path for path, *_ in stocked.asked} == {"hpob-data.zip"}
+
+
+def test_nothing_anywhere(get, stocked, tmp_path, offered):
+    offered(Source(stocked.url("a.zip"), True), Source(stocked.url("b"), False))
+    with pytest.raises(DataError, match=r"one of 2 places, but: .*a\.zip answered 404.*; .*json answered 404"):
+        get(None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_hash(get, stocked, tmp_path, loose, offered, heard):
+    right = hashlib.sha256(stocked.files["hpob-data.zip"]).hexdigest()
+    offered(Source(stocked.url("hpob-data.zip"), True, sha256="0" * 64), Source(stocked.url("files"), False))
+    get(None)
+    assert f"must have the SHA-256 000000000000.., but what came has {right[:12]}.." in heard.notes[0]
+    shutil.rmtree(tmp_path / "out")
+    offered(Source(stocked.url("hpob-data.zip"), True, sha256=right))
+    assert get(None).endswith("hpob-data.zip")
+    assert_there(tmp_path, loose)
+
+
+def surrogates_in(shop, names=("surrogate-1-2", "surrogate-1-3")):
+    statistics = {name: {"y_min": 0.0, "y_max": 1.0} for name in names}
+    files = {"summary-stats": statistics} | {name: {"learner": {}} for name in names}
+    shop.files = {f"s/{name}.json": json.dumps(content).encode() for name, content in files.items()}
+
+
+def test_surrogates_as_loose_files(shop, tmp_path):
+    surrogates_in(shop)
+    line = download.download("hpo-b-surrogates", tmp_path / "out", url=shop.url("s"), expected=SMALL)
+    assert line == f"{tmp_path / 'out'}: surrogates of 2 tasks in 1 search spaces, from {shop.url('s')}"
+    there = {path.name for path in (tmp_path / "out").iterdir()}
+    assert there == {MARKER, "summary-stats.json", "surrogate-1-2.json", "surrogate-1-3.json"}
+
+
+def test_surrogates_with_a_name_that_leads_out(shop, tmp_path):
+    surrogates_in(shop, ["surrogate-1-/../../evil"])
+    with pytest.raises(DataError, match="a name must be surrogate-<space>-<dataset>"):
+        download.download("hpo-b-surrogates", tmp_path / "out", url=shop.url("s"), expected=SMALL)
+    assert [path for path, *_ in shop.asked] == ["s/summary-stats.json"]
