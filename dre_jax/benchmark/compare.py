@@ -1,59 +1,154 @@
-"""Comparing methods run by run: average regret and average rank, as HPO-B computes them."""
+"""Comparing methods run by run: regret and rank, as HPO-B computes them.
+
+A run is one task from one initial design. Averages come in two kinds: "runs" pools all runs, as HPO-B does, so a search
+space weighs as much as it has runs; "spaces" averages within each search space first, so all weigh the same.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
 from dre_jax.data import Results
-from dre_jax.errors import DataError
+from dre_jax.errors import ConfigError, DataError
+
+__all__ = ["DECIMALS", "Comparison", "Order", "Over", "Row", "WinTieLoss", "compare", "table"]
+
+DECIMALS = 8
+"""Regret is rounded to so many decimals before it is ranked, as HPO-B does."""
+
+Over = Literal["runs", "spaces"]
+Run = tuple[str, str, str]
+Order = Mapping[str, Sequence[str]]
+
+
+class WinTieLoss(NamedTuple):
+    """One method against another, counted in runs."""
+
+    wins: int
+    ties: int
+    losses: int
 
 
 class Comparison(NamedTuple):
     """Methods on the runs that all of them have."""
 
     methods: tuple[str, ...]
-    tasks: tuple[tuple[str, str], ...]
-    """Search space and dataset of each run."""
+    runs: tuple[Run, ...]
+    """Search space, dataset and seed of each run."""
     regret: npt.NDArray[np.float64]
     """f64[methods, runs, T + 1]: 1 - incumbent."""
+    missing: dict[str, int]
+    """Method -> how many runs it lacks that another method has."""
     dropped: int
-    """Runs that some method lacks."""
+    """Runs left out because some method lacks them."""
+    trials: dict[str, int]
+    """Method -> trials of its shortest run here, before all were cut to the shortest."""
+    outside: int = 0
+    """Runs left out because the order of tasks does not name them."""
 
     @property
     def n_trials(self) -> int:
         """T."""
         return self.regret.shape[2] - 1
 
-    def average_regret(self) -> npt.NDArray[np.float64]:
-        """f64[methods, T + 1], over all runs."""
-        return self.regret.mean(axis=1)
+    @property
+    def tasks(self) -> tuple[tuple[str, str], ...]:
+        """Search space and dataset of each run."""
+        return tuple(run[:2] for run in self.runs)
 
-    def average_rank(self) -> npt.NDArray[np.float64]:
-        """f64[methods, T + 1]: regret rounded to 8 decimals, ranked per run and trial with mean ties, over all runs."""
-        return stats.rankdata(np.round(self.regret, 8), method="average", axis=0).mean(axis=1)
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """Search spaces in the order of the runs, each once."""
+        return tuple(dict.fromkeys(run[0] for run in self.runs))
+
+    def of_space(self, name: str) -> Comparison:
+        """The runs of one search space; what was counted on the way here stays as it is.
+
+        Raises:
+          ConfigError: for a search space without runs.
+        """
+        kept = [i for i, run in enumerate(self.runs) if run[0] == name]
+        if not kept:
+            raise ConfigError(f"the search space must be one of {', '.join(self.spaces)}, but got {name!r}")
+        return self._replace(runs=tuple(self.runs[i] for i in kept), regret=self.regret[:, kept])
+
+    def rounded(self) -> npt.NDArray[np.float64]:
+        """f64[methods, runs, T + 1]: regret to 8 decimals, which is what decides between methods."""
+        return np.round(self.regret, DECIMALS)
+
+    def ranks(self) -> npt.NDArray[np.float64]:
+        """f64[methods, runs, T + 1]: ranks per run and trial of the regret to 8 decimals; 1 is best, ties share."""
+        return stats.rankdata(self.rounded(), method="average", axis=0)
+
+    def by_task(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """f64[methods, tasks, T + 1]: the mean over each task's designs of f64[methods, runs, T + 1]."""
+        return _group_means(values, self.tasks)
+
+    def average_regret(self, over: Over = "runs") -> npt.NDArray[np.float64]:
+        """f64[methods, T + 1]: over all runs pooled, or over search spaces."""
+        return self._average(self.regret, over)
+
+    def average_rank(self, over: Over = "runs") -> npt.NDArray[np.float64]:
+        """f64[methods, T + 1]: mean of `ranks` over all runs pooled, or over search spaces."""
+        return self._average(self.ranks(), over)
 
     def standard_error(self) -> npt.NDArray[np.float64]:
         """f64[methods, T + 1], of the average regret: over tasks, since the designs of a task are not independent."""
-        by_task = np.stack(
-            [
-                self.regret[:, [i for i, t in enumerate(self.tasks) if t == task]].mean(axis=1)
-                for task in sorted(set(self.tasks))
-            ]
-        )
-        count = len(by_task)
-        return by_task.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.full(by_task.shape[1:], np.nan)
+        return _standard_error(self.by_task(self.regret))
+
+    def rank_error(self) -> npt.NDArray[np.float64]:
+        """f64[methods, T + 1], of the average rank: over tasks, like `standard_error`."""
+        return _standard_error(self.by_task(self.ranks()))
+
+    def win_tie_loss(self, method: str, trial: int) -> dict[str, WinTieLoss]:
+        """A method against each other one after so many trials, counted in runs; equal to 8 decimals is a tie.
+
+        Raises:
+          ConfigError: for an unknown method.
+        """
+        if method not in self.methods:
+            raise ConfigError(f"the method must be one of {', '.join(self.methods)}, but got {method!r}")
+        regret = self.rounded()[:, :, trial]
+        own = regret[self.methods.index(method)]
+        return {
+            name: WinTieLoss(int((own < other).sum()), int((own == other).sum()), int((own > other).sum()))
+            for name, other in zip(self.methods, regret, strict=True)
+            if name != method
+        }
+
+    def _average(self, values: npt.NDArray[np.float64], over: Over) -> npt.NDArray[np.float64]:
+        if over == "runs":
+            return values.mean(axis=1)
+        return _group_means(values, [run[0] for run in self.runs]).mean(axis=1)
 
 
-def compare(results: Mapping[str, Results]) -> Comparison:
+def _group_means(values: npt.NDArray[np.float64], groups: Sequence[object]) -> npt.NDArray[np.float64]:
+    """f64[methods, groups, T + 1]: means over the runs of a group; groups in order of appearance."""
+    members: dict[object, list[int]] = {}
+    for i, group in enumerate(groups):
+        members.setdefault(group, []).append(i)
+    return np.stack([values[:, rows].mean(axis=1) for rows in members.values()], axis=1)
+
+
+def _standard_error(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """f64[methods, T + 1] from f64[methods, tasks, T + 1]; NaN for a single task."""
+    count = values.shape[1]
+    if count < 2:
+        return np.full((values.shape[0], values.shape[2]), np.nan)
+    return values.std(axis=1, ddof=1) / np.sqrt(count)
+
+
+def compare(results: Mapping[str, Results], order: Order | None = None) -> Comparison:
     """Lines methods up on their common runs, cut to the shortest.
 
     Args:
       results: by method name.
+      order: search space -> datasets. Runs come in this order and others are left out; without it they are sorted.
 
     Raises:
       DataError: without results, or without a run that all methods have.
@@ -61,14 +156,30 @@ def compare(results: Mapping[str, Results]) -> Comparison:
     if not results:
         raise DataError("a comparison needs at least one method, but got none")
     runs = {name: {run[:3]: run[3] for run in found.runs()} for name, found in results.items()}
-    everywhere = set.intersection(*(set(found) for found in runs.values()))
-    anywhere = set.union(*(set(found) for found in runs.values()))
-    if not everywhere:
-        raise DataError(f"the methods must have a run in common, but {', '.join(results)} have none")
-    keys = sorted(everywhere)
-    length = min(len(found[key]) for found in runs.values() for key in keys)
-    regret = np.array([[1.0 - found[key][:length] for key in keys] for found in runs.values()])
-    return Comparison(tuple(results), tuple(key[:2] for key in keys), regret, len(anywhere) - len(everywhere))
+    anywhere = set().union(*runs.values())
+    wanted = _in_order(anywhere, order)
+    keys = [key for key in wanted if all(key in found for found in runs.values())]
+    if not keys:
+        inside = "" if order is None else " on the tasks of the order"
+        raise DataError(f"the methods must have a run in common{inside}, but {', '.join(results)} have none")
+    trials = {name: min(len(found[key]) for key in keys) - 1 for name, found in runs.items()}
+    length = min(trials.values()) + 1
+    return Comparison(
+        methods=tuple(results),
+        runs=tuple(keys),
+        regret=np.array([[1.0 - found[key][:length] for key in keys] for found in runs.values()]),
+        missing={name: sum(key not in found for key in wanted) for name, found in runs.items()},
+        dropped=len(wanted) - len(keys),
+        trials=trials,
+        outside=len(anywhere) - len(wanted),
+    )
+
+
+def _in_order(runs: set[Run], order: Order | None) -> list[Run]:
+    if order is None:
+        return sorted(runs)
+    place = {(space, dataset): i for i, (space, dataset) in enumerate((s, d) for s in order for d in order[s])}
+    return sorted((run for run in runs if run[:2] in place), key=lambda run: (place[run[:2]], run[2]))
 
 
 class Row(NamedTuple):
@@ -80,8 +191,8 @@ class Row(NamedTuple):
     rank: list[float]
 
 
-def table(comparison: Comparison, at: Sequence[int]) -> list[Row]:
+def table(comparison: Comparison, at: Sequence[int], over: Over = "runs") -> list[Row]:
     """Mean regret, its standard error over tasks, and average rank after the trials given."""
     wanted = list(at)
-    parts = (comparison.average_regret(), comparison.standard_error(), comparison.average_rank())
+    parts = (comparison.average_regret(over), comparison.standard_error(), comparison.average_rank(over))
     return [Row(name, *(part[i, wanted].tolist() for part in parts)) for i, name in enumerate(comparison.methods)]

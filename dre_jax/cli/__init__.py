@@ -10,10 +10,12 @@ from typing import Any, NoReturn
 import typer
 
 from dre_jax.cli.demo import demo
+from dre_jax.cli.download import download
 from dre_jax.cli.evaluate import evaluate
 from dre_jax.cli.info import info
 from dre_jax.cli.meta_train import meta_train
 from dre_jax.cli.methods import methods
+from dre_jax.cli.report import report
 from dre_jax.errors import DataWarning, DreError
 
 app = typer.Typer(
@@ -24,8 +26,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(demo)
+app.command()(download)
 app.command("meta-train")(meta_train)
 app.command()(evaluate)
+app.command()(report)
 app.command()(methods)
 app.command()(info)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dre_jax.cli import options
-
-if TYPE_CHECKING:
-    from dre_jax.benchmark import Comparison
 
 STEPS = 3000
 TRIALS = 25
@@ -28,16 +26,14 @@ def demo(
     from dre_jax.cli.runtime import prepare
 
     prepare()
-    from dre_jax.benchmark import compare
-    from dre_jax.data import bundled, read_results
+    from dre_jax.data import bundled
 
     begun = time.monotonic()
     for space in bundled.spaces():
         _train(space, out, seed, quiet)
     files = {method: _evaluate(method, out, seed, quiet) for method in EPOCHS}
-    comparison = compare({method: read_results(path) for method, path in files.items()})
-    _report(comparison, out)
-    print(f"{time.monotonic() - begun:.0f} s in all; results and figures in {out}")
+    _report(files, out)
+    print(f"{time.monotonic() - begun:.0f} s in all; results, figures and report.html in {out}")
 
 
 def _train(space: str, out: Path, seed: int, quiet: bool) -> None:
@@ -73,15 +69,15 @@ def _evaluate(method: str, out: Path, seed: int, quiet: bool) -> Path:
     return path
 
 
-def _report(comparison: Comparison, out: Path) -> None:
+def _report(files: Mapping[str, Path], out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dre_jax.benchmark.compare import table
-    from dre_jax.benchmark.figures import draw_rank, draw_regret
+    from dre_jax.benchmark import compare, report, table
+    from dre_jax.data import read_results
 
-    runs = comparison.regret.shape[1]
-    title = f"{runs} runs: {len(set(comparison.tasks))} test tasks, 5 initial designs each"
+    comparison = compare({method: read_results(path) for method, path in files.items()})
+    title = f"{len(comparison.runs)} runs: {len(set(comparison.tasks))} test tasks, 5 initial designs each"
     shown = Table(title=f"Mean regret ± standard error over tasks, and average rank; {title}", title_justify="left")
     shown.add_column("method")
     for trial in AT:
@@ -92,5 +88,4 @@ def _report(comparison: Comparison, out: Path) -> None:
         regret = [f"{value:.4f} ± {error:.4f}" for value, error in zip(row.regret, row.error, strict=True)]
         shown.add_row(row.method, *regret, *(f"{value:.2f}" for value in row.rank))
     Console(width=None if Console().is_terminal else 120).print(shown)
-    draw_regret(comparison, out / "regret.png", f"Regret on the bundled data\n{title}")
-    draw_rank(comparison, out / "rank.png", f"Rank on the bundled data\n{title}")
+    report(files, out, at=AT, title=f"The bundled data, {title}")

@@ -6,7 +6,7 @@ from scipy import stats
 
 from dre_jax.benchmark import compare, table
 from dre_jax.data import Results
-from dre_jax.errors import DataError
+from dre_jax.errors import ConfigError, DataError
 
 
 def results(runs):
@@ -80,6 +80,7 @@ def test_only_common_runs_count():
         {"one": results(one | {alone: [0.0] * 7}), "two": results({k: v for k, v in two.items() if k not in missing})}
     )
     assert found.dropped == 4
+    assert found.missing == {"one": 0, "two": 4}
     kept = sorted(set(one) - set(missing))
     assert found.regret.shape == (2, len(kept), 7)
     assert found.tasks == tuple(key[:2] for key in kept)
@@ -90,6 +91,7 @@ def test_cut_to_the_shortest():
     long, short = draw(0, n_trials=9), draw(1, n_trials=4)
     found = compare({"long": results(long), "short": results(short)})
     assert found.n_trials == 4
+    assert found.trials == {"long": 9, "short": 4}
     np.testing.assert_array_equal(found.regret[0], 1.0 - np.array([long[key][:5] for key in sorted(long)]))
 
 
@@ -99,6 +101,89 @@ def test_the_order_of_runs_does_not_matter():
     one, two = (compare({name: results(each) for name, each in given.items()}) for given in (runs, turned))
     np.testing.assert_array_equal(one.regret, two.regret)
     assert one.tasks == two.tasks
+
+
+def test_an_order_of_tasks():
+    runs = {name: draw(seed) for seed, name in enumerate("ab")}
+    found = compare({name: results(each) for name, each in runs.items()}, {"t": ["c", "a"], "s": ["b"], "u": ["a"]})
+    kept = [("t", "c"), ("t", "a"), ("s", "b")]
+    assert found.runs == tuple((*task, seed) for task in kept for seed in ("test0", "test1"))
+    assert found.spaces == ("t", "s")
+    assert (found.dropped, found.outside, found.missing) == (0, 6, {"a": 0, "b": 0})
+    np.testing.assert_array_equal(found.regret[1], 1.0 - np.array([runs["b"][key] for key in found.runs]))
+    with pytest.raises(DataError, match="on the tasks of the order"):
+        compare({"a": results(runs["a"])}, {"s": ["z"]})
+
+
+def slow_ranks(regret):
+    """Ranks of f64[methods, runs, T + 1] by counting, in plain Python."""
+    ranks = np.zeros(regret.shape)
+    for run in range(regret.shape[1]):
+        for trial in range(regret.shape[2]):
+            values = [round(float(value), 8) for value in regret[:, run, trial]]
+            for m, value in enumerate(values):
+                ranks[m, run, trial] = 1 + sum(v < value for v in values) + (values.count(value) - 1) / 2
+    return ranks
+
+
+@pytest.fixture
+def uneven():
+    """Four methods on two spaces of one and three tasks, with one and two designs."""
+    keys = [("s", "a", "0"), *(("t", task, seed) for task in "abc" for seed in "01")]
+    rng = np.random.default_rng(3)
+    return compare(
+        {
+            name: results(dict(zip(keys, np.maximum.accumulate(rng.integers(0, 4, (7, 5)) / 3, axis=1), strict=True)))
+            for name in "abcd"
+        }
+    )
+
+
+def test_ranks(uneven):
+    np.testing.assert_array_equal(uneven.ranks(), slow_ranks(uneven.regret))
+    assert (uneven.ranks() % 1 == 0.5).any()  # ties there are
+
+
+def test_means_over_search_spaces(uneven):
+    for values, mean in (
+        (uneven.regret, uneven.average_regret("spaces")),
+        (slow_ranks(uneven.regret), uneven.average_rank("spaces")),
+    ):
+        np.testing.assert_allclose(mean, (values[:, 0] + values[:, 1:].mean(axis=1)) / 2, atol=1e-12)
+    assert not np.allclose(uneven.average_rank("spaces"), uneven.average_rank("runs"))
+
+
+def test_means_over_designs(uneven):
+    expected = np.stack([uneven.regret[:, 0], *(uneven.regret[:, i : i + 2].mean(axis=1) for i in (1, 3, 5))], axis=1)
+    np.testing.assert_allclose(uneven.by_task(uneven.regret), expected, atol=1e-12)
+    ranks = slow_ranks(uneven.regret)
+    by_task = np.stack([ranks[:, 0], *(ranks[:, i : i + 2].mean(axis=1) for i in (1, 3, 5))], axis=1)
+    np.testing.assert_allclose(uneven.rank_error(), stats.sem(by_task, axis=1), atol=1e-12)
+
+
+def test_one_search_space(uneven):
+    found = uneven.of_space("t")
+    assert (found.spaces, len(found.runs)) == (("t",), 6)
+    np.testing.assert_array_equal(found.regret, uneven.regret[:, 1:])
+    with pytest.raises(ConfigError, match="one of s, t, but got 'u'"):
+        uneven.of_space("u")
+
+
+def test_wins_ties_and_losses(uneven):
+    for trial in (0, 4):
+        found = uneven.win_tie_loss("b", trial)
+        assert list(found) == ["a", "c", "d"]
+        for name, counts in found.items():
+            pairs = zip(uneven.regret[1, :, trial], uneven.regret["abcd".index(name), :, trial], strict=True)
+            signs = [int(own > other) - int(own < other) for own, other in pairs]
+            assert counts == (signs.count(-1), signs.count(0), signs.count(1))
+    with pytest.raises(ConfigError, match="one of a, b, c, d, but got 'e'"):
+        uneven.win_tie_loss("e", 0)
+
+
+def test_a_difference_below_eight_decimals_is_a_tie():
+    one, two = (results({("s", "a", "0"): [0.7 + gap]}) for gap in (0.0, 1e-10))
+    assert compare({"one": one, "two": two}).win_tie_loss("one", 0) == {"two": (0, 1, 0)}
 
 
 def test_one_task_has_no_standard_error():

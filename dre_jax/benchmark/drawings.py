@@ -1,0 +1,47 @@
+"""Every figure of a comparison, as PNG and as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dre_jax.benchmark.compare import Comparison
+from dre_jax.benchmark.critical_difference import diagram_data, draw_diagram
+from dre_jax.benchmark.curves import Quantity, curves_data, draw_curves, draw_grid, grid_data
+from dre_jax.benchmark.statistics import Significance
+from dre_jax.data.files import make_folder
+
+
+def draw_all(
+    comparison: Comparison, significance_by_trial: Mapping[int, Significance], out: Path, title: str
+) -> dict[str, Path]:
+    """Draws `rank`, `regret`, `rank-spaces`, `regret-spaces` and a `cd-<trial>` for every trial given.
+
+    Args:
+      comparison: a method's position in it decides its look in every figure.
+      significance_by_trial: for the critical-difference diagrams.
+      out: the folder, made if it is missing.
+      title: heads every figure.
+
+    Returns:
+      The PNG's path by name; the SVG is beside it.
+
+    Raises:
+      DataError: where a file cannot be written.
+    """
+    make_folder(out)
+    paths: dict[str, Path] = {}
+
+    def both(name: str) -> tuple[Path, Path]:
+        paths[name] = out / f"{name}.png"
+        return paths[name], out / f"{name}.svg"
+
+    kinds: tuple[Quantity, ...] = ("rank", "regret")
+    for kind in kinds:
+        draw_curves(curves_data(comparison, kind, title), *both(kind))
+    for kind in kinds:
+        draw_grid(grid_data(comparison, kind), f"{title}, by search space", *both(f"{kind}-spaces"))
+    for trial, significance in sorted(significance_by_trial.items()):
+        data = diagram_data(significance, comparison.methods, f"{title}, after {trial} trials")
+        draw_diagram(data, *both(f"cd-{trial}"))
+    return paths

@@ -1,0 +1,195 @@
+"""The report as one self-contained HTML page: tables that sort, figures embedded, nothing fetched."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dre_jax.benchmark import page_tables
+from dre_jax.benchmark.compare import Comparison
+from dre_jax.benchmark.page_figures import PageFigure, page_figure
+from dre_jax.benchmark.page_tables import Table, number
+from dre_jax.benchmark.statistics import Significance
+from dre_jax.data.files import write_text
+
+Significances = Mapping[str, Mapping[int, Significance]]
+
+UNITS = {
+    "tasks": "Over tasks: one observation a task, the mean of its initial designs",
+    "runs": "Pooled over runs, as HPO-B does: runs of a task are not independent, so these p-values are too small",
+}
+
+
+class Section(NamedTuple):
+    """One comparison on the page."""
+
+    title: str
+    """Empty for the only section of a page."""
+    comparison: Comparison
+    significances: Significances
+    """By unit ("tasks", "runs") and trial."""
+    figures: Mapping[str, Path]
+    """PNG files by name, as `draw_all` gives them."""
+    summary: Mapping[str, Any] = {}
+    """`summary.json`; read for the reference of wins and losses and for where the results come from."""
+    text: tuple[str, ...] = ()
+    """Paragraphs before the results."""
+    tables: tuple[Table, ...] = ()
+    """Further tables before the results."""
+
+
+def write_page(
+    path: Path,
+    comparison: Comparison,
+    significances: Significances,
+    summary: Mapping[str, Any],
+    figures: Mapping[str, Path],
+    title: str,
+) -> None:
+    """Writes the page of one comparison.
+
+    Raises `DataError` where a figure cannot be read or the page cannot be written.
+    """
+    write_sections(path, title, [Section("", comparison, significances, figures, summary)])
+
+
+def write_sections(path: Path, title: str, sections: Sequence[Section], introduction: Sequence[str] = ()) -> None:
+    """Writes a page of several comparisons, one section each; see `write_page`."""
+    script = _resource("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    write_text(
+        path,
+        _template().render(
+            title=title,
+            introduction=introduction,
+            sections=[_content(section) for section in sections],
+            css=_resource("report.css"),
+            script=script,
+            digest=digest,
+        ),
+    )
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    # Names come out of files: everything is escaped but the page's own style and script.
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_resource("report.html.jinja"))
+
+
+def _resource(name: str) -> str:
+    return (resources.files("dre_jax.benchmark") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _content(section: Section) -> dict[str, Any]:
+    """What the template shows of a section."""
+    comparison = section.comparison
+    at = sorted({trial for tests in section.significances.values() for trial in tests}) or [comparison.n_trials]
+    reference = section.summary.get("win_tie_loss", {}).get("reference", comparison.methods[0])
+    several = len(comparison.methods) > 1
+    return {
+        "title": section.title,
+        "text": section.text,
+        "extra": section.tables,
+        "facts": _facts(comparison),
+        "alarms": _alarms(comparison),
+        "findings": [_finding(comparison, section.significances, trial) for trial in at] if several else [],
+        "curves": _figures(section, ("rank", "regret")),
+        "averages": [page_tables.averages(comparison, at, over) for over in ("runs", "spaces")],
+        "diagrams": _figures(section, [name for name in section.figures if name.startswith("cd-")]),
+        "units": [_unit(comparison, unit, tests) for unit, tests in section.significances.items()] if several else [],
+        "wins": page_tables.wins(comparison, reference, at) if several else None,
+        "grids": _figures(section, ("rank-spaces", "regret-spaces")),
+        "spaces": [page_tables.spaces(comparison, trial) for trial in at],
+        "others": _figures(section, [name for name in section.figures if not _is_known(name)]),
+        "files": _files(section.summary),
+        "versions": _versions(section.summary),
+    }
+
+
+def _is_known(name: str) -> bool:
+    return name.startswith("cd-") or name in ("rank", "regret", "rank-spaces", "regret-spaces")
+
+
+def _figures(section: Section, names: Sequence[str]) -> list[PageFigure]:
+    return [page_figure(n, section.figures[n], section.comparison) for n in names if n in section.figures]
+
+
+def _facts(comparison: Comparison) -> list[tuple[int, str]]:
+    counts = (
+        (len(comparison.methods), "method"),
+        (len(comparison.runs), "run"),
+        (len(set(comparison.tasks)), "task"),
+        (len(comparison.spaces), "search space"),
+        (comparison.n_trials, "trial"),
+    )
+    return [(count, word if count == 1 else f"{word}s") for count, word in counts]
+
+
+def _alarms(comparison: Comparison) -> list[str]:
+    """What was left out on the way to the comparison; empty if nothing was."""
+    alarms = []
+    if comparison.dropped:
+        lacking = "; ".join(f"{name} lacks {count}" for name, count in comparison.missing.items() if count)
+        alarms.append(
+            f"{comparison.dropped} runs are left out for all methods because some method lacks them: {lacking}."
+        )
+    if comparison.outside:
+        alarms.append(f"{comparison.outside} runs are left out because the order of tasks does not name them.")
+    longer = [f"{name} has {trials}" for name, trials in comparison.trials.items() if trials > comparison.n_trials]
+    if longer:
+        alarms.append(f"All runs are cut to {comparison.n_trials} trials, the shortest: {'; '.join(longer)}.")
+    return alarms
+
+
+def _finding(comparison: Comparison, significances: Significances, trial: int) -> str:
+    """Who is ahead after some trials, and who cannot be told apart from it."""
+    rank, regret = comparison.average_rank()[:, trial], comparison.average_regret()[:, trial]
+    first, least = int(np.argmin(rank)), int(np.argmin(regret))
+    best, lowest = comparison.methods[first], comparison.methods[least]
+    text = f"After {trial} trials {best} has the best average rank, {number(float(rank[first]), 2)}, and "
+    text += f"{'also' if best == lowest else lowest} the lowest average regret, {number(float(regret[least]))}."
+    found = significances.get("tasks", {}).get(trial)
+    if found is None:
+        return text
+    p = found.wilcoxon_p[found.methods.index(best)]
+    alike = [name for name, value in zip(found.methods, p, strict=True) if name != best and value >= found.alpha]
+    if not alike:
+        return f"{text} Over tasks {best} differs significantly from every other method."
+    return f"{text} Over tasks {best} does not differ significantly from {', '.join(alike)}."
+
+
+def _unit(comparison: Comparison, unit: str, tests: Mapping[int, Significance]) -> dict[str, Any]:
+    return {
+        "title": UNITS.get(unit, unit),
+        "friedman": page_tables.friedman(tests),
+        "pairs": [page_tables.pairs(comparison, found) for _, found in sorted(tests.items())],
+    }
+
+
+def _files(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Where the results come from, a method each."""
+    return [
+        {
+            "method": method,
+            "file": file.get("file", ""),
+            "runs": file.get("runs", ""),
+            "trials": file.get("trials", ""),
+            "meta": json.dumps(file["meta"], indent=2, ensure_ascii=False, default=str) if file.get("meta") else "",
+        }
+        for method, file in summary.get("files", {}).items()
+    ]
+
+
+def _versions(summary: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in summary.get("versions", {}).items())

@@ -1,0 +1,93 @@
+"""The report: result files in, numbers, figures and one page out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from dre_jax.benchmark.compare import Comparison, compare
+from dre_jax.benchmark.result_files import Files, read_files, read_order, warn_of_losses, warn_of_protocols
+from dre_jax.benchmark.statistics import Unit, significance
+from dre_jax.benchmark.summary import summarise, write_summary
+from dre_jax.data.files import make_folder
+from dre_jax.errors import ConfigError
+
+__all__ = ["DEFAULT_AT", "report"]
+
+DEFAULT_AT = (25, 50, 100)
+
+
+def report(
+    files: Files,
+    out: str | os.PathLike[str],
+    *,
+    at: Sequence[int] | None = None,
+    order: str | os.PathLike[str] | Mapping[str, Sequence[str]] | None = None,
+    reference: str | None = None,
+    title: str | None = None,
+) -> dict[str, Any]:
+    """Compares methods by their result files and writes the comparison down.
+
+    Writes `summary.json`, `ranks.csv`, `regret.csv`, the figures and `report.html` into `out`; returns what
+    `summary.json` holds. What the files hold and the comparison leaves out is told in `DataWarning`s.
+
+    Args:
+      files: paths by method, or paths, each of which may be a text "NAME=PATH"; see `read_files`.
+      out: folder, made if it is missing.
+      at: trials that tables and tests look at; by default those of 25, 50 and 100 that there are, else the last.
+      order: search space -> datasets, or a file of that: the order of tasks, and the only ones that count.
+      reference: whose wins, ties and losses are counted; the first method by default.
+      title: of the page and the figures.
+
+    Raises:
+      ConfigError, DataError: before anything is written, unless writing itself fails.
+    """
+    read = read_files(files)
+    tasks = None if order is None else order if isinstance(order, Mapping) else read_order(order)
+    comparison = compare({name: file.results for name, file in read.items()}, tasks)
+    wanted = _trials(at, comparison)
+    reference = _reference(reference, comparison)
+    title = title or _title(comparison)
+    folder = Path(out)
+    make_folder(folder)
+    warn_of_protocols(read)
+    warn_of_losses(comparison, read, tasks)
+    tests = {unit: {t: significance(comparison, t, unit=unit) for t in wanted} for unit in get_args(Unit)}
+    summary = summarise(comparison, read, tests, at=wanted, reference=reference, title=title)
+    write_summary(summary, folder)
+    from dre_jax.benchmark.drawings import draw_all
+    from dre_jax.benchmark.page import write_page
+
+    figures = draw_all(comparison, tests["tasks"], folder, title)
+    write_page(folder / "report.html", comparison, tests, summary, figures, title)
+    return summary
+
+
+def _trials(at: Sequence[int] | None, comparison: Comparison) -> tuple[int, ...]:
+    last = comparison.n_trials
+    if at is None:
+        return tuple(trial for trial in DEFAULT_AT if trial <= last) or (last,)
+    if not at:
+        raise ConfigError("at least one trial must be looked at, but got none")
+    wrong = [trial for trial in at if not 0 <= trial <= last]
+    if wrong:
+        shortest = ", ".join(name for name, trials in comparison.trials.items() if trials == last)
+        raise ConfigError(
+            f"trials to look at must lie between 0 and {last} (all that {shortest} has), but got {wrong[0]}"
+        )
+    return tuple(sorted(set(at)))
+
+
+def _reference(name: str | None, comparison: Comparison) -> str:
+    if name is not None and name not in comparison.methods:
+        raise ConfigError(f"the reference must be one of {', '.join(comparison.methods)}, but got {name!r}")
+    return name or comparison.methods[0]
+
+
+def _title(comparison: Comparison) -> str:
+    tasks, spaces, methods = len(set(comparison.tasks)), len(comparison.spaces), len(comparison.methods)
+    parts = ((methods, "method"), (len(comparison.runs), "run"), (tasks, "task"), (spaces, "search space"))
+    told = [f"{number} {what}{'' if number == 1 else 's'}" for number, what in parts]
+    return f"{told[0]} on {told[1]} ({told[2]}, {told[3]})"

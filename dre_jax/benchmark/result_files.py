@@ -1,0 +1,142 @@
+"""The files of a comparison: which method each is of, the order of tasks, and what has to be said aloud about them."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dre_jax.benchmark.compare import Comparison, Order
+from dre_jax.data import Results, lengths, read_results
+from dre_jax.data.files import read_json
+from dre_jax.errors import ConfigError, DataError, DataWarning
+
+__all__ = ["Files", "ResultFile", "read_files", "read_order", "warn_of_losses", "warn_of_protocols"]
+
+Files = Mapping[str, str | os.PathLike[str]] | Sequence[str | os.PathLike[str]]
+
+
+class ResultFile(NamedTuple):
+    """One method's result file."""
+
+    path: Path
+    results: Results
+
+
+def read_files(files: Files) -> dict[str, ResultFile]:
+    """Result files by method, in the order given.
+
+    Args:
+      files: paths by method, or paths, each of which may be a text "NAME=PATH". Without a name, a method is called what
+        its file says (`_meta.method`) where no other is called so, else after its file.
+
+    Raises:
+      ConfigError: without files, or where two methods have one name.
+      DataError: for a file that is no result file, naming what is wrong in it.
+    """
+    given = list(files.items()) if isinstance(files, Mapping) else [_split(text) for text in files]
+    if not given:
+        raise ConfigError("a report needs at least one result file, but got none")
+    read = [(name, ResultFile(Path(path), read_results(path))) for name, path in given]
+    for _, file in read:
+        if not file.results.traces:
+            raise DataError(f"{file.path}: results must hold at least one run, but hold none")
+    names = _names(read)
+    return {name: file for name, (_, file) in zip(names, read, strict=True)}
+
+
+def _split(given: str | os.PathLike[str]) -> tuple[str | None, str | os.PathLike[str]]:
+    """A name, where there is one, and a path."""
+    if not isinstance(given, str) or "=" not in given or os.path.exists(given):
+        return None, given
+    name, path = (part.strip() for part in given.split("=", 1))
+    if not name or not path:
+        raise ConfigError(f"a named result file must be NAME=FILE, but got {given!r}")
+    return name, path
+
+
+def _names(read: Sequence[tuple[str | None, ResultFile]]) -> list[str]:
+    wanted = [name or _own_name(file) for name, file in read]
+    often = Counter(wanted)
+    found = [
+        name or (own if often[own] == 1 else _stem(file.path)) for (name, file), own in zip(read, wanted, strict=True)
+    ]
+    for name, count in Counter(found).items():
+        if count > 1:
+            paths = ", ".join(str(file.path) for own, (_, file) in zip(found, read, strict=True) if own == name)
+            raise ConfigError(f"methods must have different names (give NAME=FILE), but {name!r} is that of {paths}")
+    return found
+
+
+def _own_name(file: ResultFile) -> str:
+    name = file.results.meta.get("method")
+    return name if isinstance(name, str) and name.strip() else _stem(file.path)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".json")
+
+
+def read_order(path: str | os.PathLike[str]) -> dict[str, list[str]]:
+    """A file `{space: [datasets]}`, such as HPO-B's order of its test tasks. Raises `DataError`."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise DataError(f"{path}: an order must be {{space: [datasets]}}, but got {type(content).__name__}")
+    for space, datasets in content.items():
+        if not isinstance(datasets, list) or not all(isinstance(name, str) for name in datasets):
+            raise DataError(f"{path}: space {space!r}: an order must be a list of dataset names")
+        if len(set(datasets)) < len(datasets):
+            raise DataError(f"{path}: space {space!r}: an order must name each dataset once")
+    return content
+
+
+def warn_of_losses(comparison: Comparison, files: Mapping[str, ResultFile], order: Order | None = None) -> None:
+    """One `DataWarning` for each kind of thing that files or order hold and the comparison does not."""
+    _warn_of_absent(files, order or {})
+    if comparison.outside:
+        _warn(f"{_count(comparison.outside, 'run')} left out: on tasks that the order of tasks does not name")
+    if comparison.dropped:
+        lacking = ", ".join(f"{name} lacks {count}" for name, count in comparison.missing.items() if count)
+        everything = comparison.dropped + len(comparison.runs)
+        _warn(f"{comparison.dropped} of {_count(everything, 'run')} left out, as not every method has them: {lacking}")
+    longest = {name: max(lengths(file.results)) - 1 for name, file in files.items()}
+    longer = [f"{name} has {trials}" for name, trials in longest.items() if trials > comparison.n_trials]
+    if longer:
+        shortest = ", ".join(name for name, trials in comparison.trials.items() if trials == comparison.n_trials)
+        cut = f"all runs cut to {_count(comparison.n_trials, 'trial')}, as {shortest} has no more"
+        _warn(f"{cut}: {', '.join(longer)}")
+
+
+def _warn_of_absent(files: Mapping[str, ResultFile], order: Order) -> None:
+    wanted = [(space, dataset) for space, datasets in order.items() for dataset in datasets]
+    there = {run[:2] for file in files.values() for run in file.results.runs()}
+    absent = [task for task in wanted if task not in there]
+    if absent:
+        first = f"space {absent[0][0]!r}, dataset {absent[0][1]!r}"
+        named = first if len(absent) == 1 else f"{first} and so on"
+        _warn(f"{len(absent)} of {_count(len(wanted), 'task')} of the order not in any file: {named}")
+
+
+def warn_of_protocols(files: Mapping[str, ResultFile]) -> None:
+    """A `DataWarning` where files that say how their runs were made do not say the same."""
+    protocols: dict[str, list[str]] = {}
+    for name, file in files.items():
+        protocol = file.results.meta.get("protocol")
+        if isinstance(protocol, Mapping):
+            said = ", ".join(f"{key} {value}" for key, value in sorted(protocol.items()) if key != "trials")
+            protocols.setdefault(said, []).append(name)
+    if len(protocols) > 1:
+        _warn(
+            "the methods follow different protocols: " + "; ".join(f"{', '.join(n)}: {p}" for p, n in protocols.items())
+        )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, DataWarning, stacklevel=4)

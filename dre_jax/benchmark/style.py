@@ -1,0 +1,110 @@
+"""How a method looks: the same in every figure, told apart with any colour vision and in grey print."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours without their yellow, which is too pale for a line on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+Dash = tuple[float, tuple[float, ...]]
+DASHES: tuple[str | Dash, ...] = ("-", "--", "-.", (0.0, (1.2, 1.2)), (0.0, (8.0, 2.0, 1.5, 2.0, 1.5, 2.0)))
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+LONGEST = 30
+
+
+class Look(NamedTuple):
+    """Colour, dash and marker of a method."""
+
+    colour: str
+    dash: str | Dash
+    marker: str
+
+
+def style(index: int) -> Look:
+    """The look of the method at a position of `Comparison.methods`.
+
+    Colours, dashes and markers go round with 7, 5 and 9, which share no factor: the first 35 methods differ in
+    colour or dash, and the first 45, without colour, in dash or marker.
+
+    >>> style(0)
+    Look(colour='#0072B2', dash='-', marker='o')
+    >>> style(7).colour == style(0).colour, style(7).dash, style(7).marker
+    (True, '-.', '<')
+    """
+    return Look(COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)], MARKERS[index % len(MARKERS)])
+
+
+def line(index: int) -> dict[str, Any]:
+    """The same as arguments of matplotlib's `plot`."""
+    look = style(index)
+    return {"color": look.colour, "linestyle": look.dash, "marker": look.marker, "markersize": 4.5, "linewidth": 1.6}
+
+
+def shown(name: str, longest: int = LONGEST) -> str:
+    """A method's name as it stands in a figure: one line, and its middle left out where it is too long.
+
+    >>> shown("a-name-that-goes-on-and-on-for-ever", 16)
+    'a-name-t…or-ever'
+    """
+    plain = "".join(c if c.isprintable() else " " for c in name).strip() or "(no name)"
+    if len(plain) <= longest:
+        return plain
+    return f"{plain[: longest // 2]}…{plain[-(longest - longest // 2 - 1) :]}"
+
+
+def text_width(texts: Sequence[str], size: float) -> float:
+    """Width in inches of the widest text, each one line, in matplotlib's default font at `size` points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    with _own_settings():
+        font = FontProperties(size=size)
+        widths = [text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] for text in texts]
+    return float(max(widths)) / 72
+
+
+@contextlib.contextmanager
+def _own_settings() -> Iterator[None]:
+    """Matplotlib's defaults whatever the user's settings, names taken literally, and SVG that is always the same."""
+    import logging
+    import warnings
+
+    import matplotlib
+
+    log = logging.getLogger("matplotlib.font_manager")
+    level = log.level
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"text.parse_math": False, "svg.hashsalt": "dre_jax", "font.size": 9.0})
+        # A name may have letters that the font lacks; they are drawn as boxes.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        log.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            log.setLevel(level)
+
+
+def save(size: tuple[float, float], paint: Callable[[Figure], None], *paths: Path) -> None:
+    """Paints a figure of `size` inches and writes it, PNG or SVG by each path's ending.
+
+    Raises `DataError` where a file cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    from dre_jax.data.files import atomic_writer
+
+    with _own_settings():
+        figure = Figure(figsize=size, layout="constrained")
+        paint(figure)
+        for path in paths:
+            kind = path.suffix[1:].lower()
+            with atomic_writer(path) as file:
+                figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
+            figure.set_layout_engine("none")  # stays as the first file has it: that takes half of the time

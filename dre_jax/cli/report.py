@@ -1,0 +1,146 @@
+"""``dre-jax report``: methods compared by their result files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dre_jax.cli import options
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_PAIRS_NAMED = 12
+_TESTS = (
+    "Friedman's test; pairs by Wilcoxon's signed-rank test with Holm's correction, at 0.05. "
+    "Runs of one task are not independent: over runs p is too small"
+)
+
+
+def report(
+    out: Annotated[Path, typer.Option(help="Numbers, figures and report.html go here.", show_default=False)],
+    results: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Result file, or NAME=FILE. Further ones may follow.", show_default=False),
+    ] = None,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE", help="Further result files.", show_default=False)
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(help="Trials of tables and tests. By default those of 25,50,100 that there are.")
+    ] = None,
+    order: Annotated[
+        Path | None,
+        typer.Option(help="File {space: [datasets]}: the order of tasks, and the only ones that count."),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Method whose wins, ties and losses are counted. The first by default.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Of the page and the figures.")] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare methods: ranks, regret and significance; tables, figures and one page."""
+    import sys
+
+    from dre_jax.benchmark.report import report as write_report
+    from dre_jax.errors import ConfigError
+
+    files = [*(results or []), *(more or [])]
+    if not files:
+        raise ConfigError("a report needs --results FILE.json, but got none")
+    if not quiet:
+        print(f"report: comparing, and drawing into {out}", file=sys.stderr, flush=True)
+    summary = write_report(
+        files, out, at=None if at is None else _trials(at), order=order, reference=reference, title=title
+    )
+    print_summary(summary)
+    print(f"report: saved in {out}, page {out / 'report.html'}")
+
+
+def _trials(text: str) -> list[int]:
+    from dre_jax.errors import ConfigError
+
+    found = options.names(text, "--at")
+    if not all(name.isascii() and name.isdigit() for name in found):
+        raise ConfigError(f"--at must be whole numbers separated by commas, but got {text!r}")
+    return [int(name) for name in found]
+
+
+def print_summary(summary: Mapping[str, Any]) -> None:
+    """Prints tables and tests of a report to standard output."""
+    from rich.console import Console
+
+    # Elsewhere than on a terminal nobody's window has to hold a line.
+    console = Console(width=None if Console().is_terminal else 1000, highlight=False, markup=False)
+    error = " ± standard error over tasks" if summary["tasks"] > 1 else ""
+    shown = [(f"{summary['title']}\nMeans of the runs pooled{error}", _averages(summary, summary, bool(error)))]
+    if len(summary["spaces"]) > 1:
+        shown.append(("Means over search spaces", _averages(summary, summary["over_spaces"], False)))
+    if len(summary["methods"]) > 1:
+        reference = summary["win_tie_loss"]["reference"]
+        shown += [(f"Wins / ties / losses of {reference}, in runs", _wins(summary)), (_TESTS, _tests(summary))]
+    for heading, table in shown:
+        console.print(heading, soft_wrap=True)
+        console.print(table)
+
+
+def _averages(summary: Mapping[str, Any], of: Mapping[str, Any], errors: bool) -> Table:
+    """Regret and rank by method and trial."""
+    headings = [f"{what} at {trial}" for what in ("regret", "rank") for trial in summary["at"]]
+    rows = []
+    for name in summary["methods"]:
+        cells = [name]
+        for what, digits in (("regret", 4), ("rank", 2)):
+            for trial in summary["at"]:
+                cell = f"{of[f'{what}_at'][str(trial)][name]:.{digits}f}"
+                if errors:
+                    cell += f" ± {summary['standard_error'][f'average_{what}'][name][trial]:.{digits}f}"
+                cells.append(cell)
+        rows.append(cells)
+    return _table(["method", *headings], rows)
+
+
+def _wins(summary: Mapping[str, Any]) -> Table:
+    counted, at = summary["win_tie_loss"], summary["at"]
+    rows = [
+        [name, *(" / ".join(str(count) for count in counted["at"][str(trial)][name].values()) for trial in at)]
+        for name in summary["methods"]
+        if name != counted["reference"]
+    ]
+    return _table(["against", *(f"at {trial}" for trial in at)], rows)
+
+
+def _tests(summary: Mapping[str, Any]) -> Table:
+    """A row for each unit and trial: Friedman's test, and the pairs that are not told apart."""
+    rows = []
+    for unit, by_trial in summary["significance"].items():
+        for trial, found in by_trial.items():
+            p = "-" if found["friedman_p"] is None else f"{found['friedman_p']:.2g}"
+            rows.append([f"{unit} ({found['n']})", trial, p, _alike(summary["methods"], found)])
+    table = _table(["over", "at", "Friedman p", "pairs not separated"], rows)
+    table.columns[-1].justify = "left"
+    table.columns[-1].max_width = 90
+    return table
+
+
+def _alike(methods: Sequence[str], found: Mapping[str, Any]) -> str:
+    alpha, p = found["alpha"], found["wilcoxon_p"]
+    pairs = [f"{one} and {two}" for one, two in combinations(methods, 2) if p[one][two] > alpha]
+    more = f", and {len(pairs) - _PAIRS_NAMED} more" if len(pairs) > _PAIRS_NAMED else ""
+    return (", ".join(pairs[:_PAIRS_NAMED]) or "none") + more
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table: its first column to the left, numbers to the right."""
+    from rich.table import Table
+
+    shown = Table()
+    for i, heading in enumerate(headings):
+        shown.add_column(heading, justify="right" if i else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*row)
+    return shown

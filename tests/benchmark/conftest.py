@@ -1,0 +1,65 @@
+"""Small result files with many ties."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dre_jax.benchmark.compare import Comparison
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a result file of made-up runs: `write("a", seed=1)`; its path."""
+
+    def file(name, *, seed=0, n_trials=6, spaces=("s", "t"), tasks=("x", "y", "z"), meta=None, lacks=()):
+        rng = np.random.default_rng(seed)
+        content = {} if meta is None else {"_meta": meta}
+        for run in ((space, task, design) for space in spaces for task in tasks for design in ("test0", "test1")):
+            trace = np.maximum.accumulate(rng.integers(0, 5, n_trials + 1) / 4).tolist()
+            if run not in lacks:
+                content.setdefault(run[0], {}).setdefault(run[1], {})[run[2]] = trace
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+        return path
+
+    return file
+
+
+@pytest.fixture
+def make_comparison():
+    """Makes a comparison of random falling regrets; half of the tasks are in each space, every task has two designs."""
+
+    def make(n_methods=3, n_runs=8, n_trials=20, *, seed=0, names=None, spaces=("s", "t"), **changes):
+        rng = np.random.default_rng(seed)
+        regret = np.minimum.accumulate(rng.random((n_methods, n_runs, n_trials + 1)), axis=2)
+        methods = tuple(names or (f"method {i}" for i in range(n_methods)))
+        runs = tuple((spaces[i * len(spaces) // n_runs], f"task {i // 2}", f"test{i % 2}") for i in range(n_runs))
+        made = Comparison(methods, runs, regret, dict.fromkeys(methods, 0), 0, dict.fromkeys(methods, n_trials))
+        return made._replace(**changes)
+
+    return make
+
+
+@pytest.fixture
+def painted(monkeypatch):
+    """What is painted instead of saved: a list of figures, filled as they are drawn."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from dre_jax.benchmark import critical_difference, curves
+    from dre_jax.benchmark.style import _own_settings
+
+    figures = []
+
+    def keep(size, paint, *paths):
+        with _own_settings():
+            figure = Figure(figsize=size, layout="constrained")
+            FigureCanvasAgg(figure)
+            paint(figure)
+            figures.append(figure)
+
+    monkeypatch.setattr(curves, "save", keep)
+    monkeypatch.setattr(critical_difference, "save", keep)
+    return figures

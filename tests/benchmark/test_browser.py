@@ -1,0 +1,107 @@
+"""The page in headless Chromium, with the network cut off: figures decode, tables sort, nothing complains."""
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from dre_jax.benchmark.drawings import draw_all
+from dre_jax.benchmark.page import write_page
+from dre_jax.benchmark.statistics import significance
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
+
+pytestmark = [
+    pytest.mark.multiprocess,
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, chromium-browser or google-chrome on the path"),
+]
+
+# Runs in a copy of the page and writes down what it sees.
+HARNESS = """
+const table = document.querySelector("table.sortable");
+const heads = [...table.tHead.rows[0].cells];
+const rows = () => [...table.tBodies[0].rows].map((row) => row.cells[1].dataset.value);
+const sorts = () => heads.map((head) => head.getAttribute("aria-sort"));
+const button = heads[1].querySelector("button");
+const seen = { title: document.title, before: [rows(), sorts()] };
+button.focus();
+seen.focused = document.activeElement === button;
+button.click();
+seen.up = [rows(), sorts()];
+button.click();
+seen.down = [rows(), sorts()];
+heads[0].querySelector("button").click();
+seen.byName = [[...table.tBodies[0].rows].map((row) => row.cells[0].dataset.value), sorts()];
+seen.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+Promise.all([...document.images].map((image) => image.decode())).finally(() => {
+  seen.images = [...document.images].map((image) => image.naturalWidth);
+  const found = document.createElement("pre");
+  found.id = "seen";
+  found.textContent = JSON.stringify(seen);
+  document.body.append(found);
+});
+"""
+
+
+def browse(page, profile, *options):
+    """Chromium's output and log on a page."""
+    command = [
+        CHROMIUM,
+        "--headless=new",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--no-first-run",
+        "--proxy-server=127.0.0.1:9",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--enable-logging=stderr",
+        f"--user-data-dir={profile}",
+        "--virtual-time-budget=4000",
+        *(["--no-sandbox"] if os.geteuid() == 0 else []),
+        *options,
+        page.as_uri(),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
+
+
+@pytest.fixture
+def report(make_comparison, tmp_path):
+    given = make_comparison(4, names=[EVIL, "b", "a", "c"])
+    tests = {unit: {20: significance(given, 20, unit=unit)} for unit in ("tasks", "runs")}
+    figures = draw_all(given, tests["tasks"], tmp_path, "Title")
+    files = {EVIL: {"file": "a.json", "runs": 8, "trials": 20, "meta": {"note": EVIL}}}
+    write_page(tmp_path / "report.html", given, tests, {"files": files}, figures, "The title")
+    return given, tmp_path / "report.html"
+
+
+def test_in_a_browser(report, tmp_path):
+    given, page = report
+    plain = browse(page, tmp_path / "p1", "--window-size=500,900", f"--screenshot={tmp_path / 'shot.png'}")
+    assert "CONSOLE" not in plain.stderr
+    assert (tmp_path / "shot.png").stat().st_size > 20_000
+    # The page allows no script but its own, so the harness goes into a copy that allows all.
+    content = re.sub("<meta http-equiv=.Content-Security-Policy[^>]*>", "", page.read_text())
+    copy = page.with_name("copy.html")
+    copy.write_text(content.replace("</body>", f"<script>{HARNESS}</script></body>"))
+    shown = browse(copy, tmp_path / "p2", "--window-size=500,900", "--dump-dom")
+    assert "CONSOLE" not in shown.stderr
+    seen = json.loads(html.unescape(re.search('<pre id="seen">(.*?)</pre>', shown.stdout, re.DOTALL)[1]))
+    assert seen["title"] == "The title"
+    assert len(seen["images"]) == 5
+    assert all(width > 0 for width in seen["images"])
+    assert seen["focused"]
+    assert seen["wide"] <= 0  # tables and figures scroll by themselves, the page does not
+    values = given.average_regret()[:, 20].tolist()
+    assert [float(value) for value in seen["before"][0]] == values
+    assert seen["before"][1] == ["none"] * 3
+    assert [float(value) for value in seen["up"][0]] == sorted(values)
+    assert seen["up"][1] == ["none", "ascending", "none"]
+    assert [float(value) for value in seen["down"][0]] == sorted(values, reverse=True)
+    assert seen["down"][1] == ["none", "descending", "none"]
+    assert seen["byName"] == [[EVIL, "a", "b", "c"], ["ascending", "none", "none"]]

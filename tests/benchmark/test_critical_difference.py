@@ -1,0 +1,110 @@
+"""Critical-difference diagrams: the layout as data, and no overlap on the drawn figure."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dre_jax.benchmark.critical_difference import diagram_data, draw_diagram
+from dre_jax.benchmark.statistics import Significance, significance
+from dre_jax.benchmark.style import style
+
+
+def made_up(ranks, cliques=(), *, names=None, unit="tasks", friedman_p=0.001):
+    names = tuple(names or "abcdefghijklmnopqrstuvwxyz"[: len(ranks)])
+    p = np.ones((len(ranks), len(ranks)))
+    return Significance(unit, 86, 25, names, np.array(ranks), 12.34, friedman_p, p, 0.05, tuple(map(tuple, cliques)))
+
+
+def test_leaders():
+    data = diagram_data(made_up([3.2, 1.5, 2.6, 4.4, 3.3]), "abcde", "Title")
+    assert (data.low, data.high) == (1, 5)
+    found = [(leader.method, leader.left, leader.row) for leader in data.leaders]
+    assert found == [("b", True, 0), ("c", True, 1), ("a", True, 2), ("e", False, 1), ("d", False, 0)]
+    assert [leader.position for leader in data.leaders] == [1, 2, 0, 4, 3]
+    assert [leader.rank for leader in data.leaders] == [1.5, 2.6, 3.2, 3.3, 4.4]
+
+
+def test_the_look_follows_the_comparison_and_not_the_tests():
+    data = diagram_data(made_up([1.0, 2.0, 3.0], names=["z", "y", "x"]), ("x", "y", "z"), "Title")
+    assert [(leader.method, leader.position) for leader in data.leaders] == [("z", 2), ("y", 1), ("x", 0)]
+
+
+def test_bars_share_a_row_only_where_they_do_not_touch():
+    ranks = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    data = diagram_data(made_up(ranks, ["ab", "bcd", "cde", "ef"]), "abcdef", "Title")
+    assert [(bar.low, bar.high) for bar in data.bars] == [(1, 2), (2, 4), (3, 5), (5, 6)]
+    assert [bar.row for bar in data.bars] == [0, 1, 0, 1]
+    for one, other in itertools.combinations(data.bars, 2):
+        assert one.row != other.row or one.high < other.low or other.high < one.low
+
+
+def test_a_clique_of_one_has_no_bar():
+    assert diagram_data(made_up([1.0, 2.0], ["a"]), "ab", "Title").bars == ()
+
+
+@pytest.mark.parametrize("ranks", [[1.0], [1.5, 1.5], [2.0, 2.0, 2.0]])
+def test_equal_ranks(ranks, painted):
+    data = diagram_data(made_up(ranks, friedman_p=math.nan), "abc"[: len(ranks)], "Title")
+    assert data.low <= ranks[0] <= data.high
+    assert data.high - data.low >= 1
+    draw_diagram(data)
+    assert len(painted) == 1
+
+
+def test_the_note_states_test_and_n():
+    plain = diagram_data(made_up([1.0, 2.0, 3.0]), "abc", "Title").note.replace("\u00a0", " ")
+    for part in (
+        "Friedman's test over 86 tasks: χ² = 12.3, p = 0.001",
+        "Wilcoxon",
+        "Holm",
+        "α = 0.05",
+        "mean over its",
+    ):
+        assert part in plain
+    pooled = diagram_data(made_up([1.0, 2.0, 3.0], unit="runs"), "abc", "Title").note
+    assert "86 runs" in pooled
+    assert "each run's regret" in pooled
+    assert "three methods or more" in diagram_data(made_up([1.0, 2.0], friedman_p=math.nan), "ab", "Title").note
+
+
+@pytest.mark.parametrize("n_methods", [1, 2, 7, 20])
+@pytest.mark.parametrize("names", ["short", "long"])
+def test_nothing_overlaps_or_leaves_the_figure(painted, n_methods, names):
+    rng = np.random.default_rng(n_methods)
+    ranks = np.sort(n_methods / 2 + rng.normal(0, 0.05, n_methods) * n_methods)
+    made = [f"m{i}" if names == "short" else f"WWWWMMMM-{i}-a-very-long-name-of-a-method" for i in range(n_methods)]
+    cliques = [made[i : i + 3] for i in range(n_methods - 2)]
+    draw_diagram(diagram_data(made_up(ranks, cliques, names=made), made, "A title " * 20))
+    figure = painted[0]
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) >= n_methods + 4  # two ticks, two remarks, title, note
+    for box in boxes:
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= figure.bbox.x1
+        assert box.y1 <= figure.bbox.y1
+    for one, other in itertools.combinations(boxes, 2):
+        assert not one.overlaps(other)
+
+
+def test_colours_and_markers(painted):
+    names = tuple(f"m{i}" for i in range(12))
+    data = diagram_data(made_up(np.arange(12.0, 0.0, -1.0), names=names), names, "Title")
+    draw_diagram(data)
+    marked = [ln for ln in painted[0].axes[0].lines if ln.get_marker() != "None"]
+    looks = [(ln.get_color(), ln.get_marker()) for ln in marked]
+    assert looks == [(style(i).colour, style(i).marker) for i in range(11, -1, -1)]
+
+
+def test_of_a_comparison(make_comparison):
+    given = make_comparison(5, n_runs=20)
+    found = significance(given, 10)
+    data = diagram_data(found, given.methods, "Title")
+    assert sorted(leader.method for leader in data.leaders) == sorted(given.methods)
+    assert {bar.methods for bar in data.bars} == set(found.cliques)
+    ranks = dict(zip(found.methods, found.average_rank, strict=True))
+    for bar in data.bars:
+        assert (bar.low, bar.high) == (min(ranks[m] for m in bar.methods), max(ranks[m] for m in bar.methods))

@@ -1,0 +1,122 @@
+"""Curves: what is drawn, against a plain loop; axes that a zero does not break; legends outside."""
+
+import numpy as np
+import pytest
+
+from dre_jax.benchmark.curves import curves_data, draw_curves, draw_grid, grid_data
+from dre_jax.benchmark.style import style
+
+
+def loop_ranks(regret):
+    """Average rank over runs, f64[methods, T + 1], comparison by comparison."""
+    methods, runs, trials = regret.shape
+    ranks = np.zeros((methods, runs, trials))
+    for r in range(runs):
+        for t in range(trials):
+            for m in range(methods):
+                mine = round(regret[m, r, t], 8)
+                others = [round(regret[o, r, t], 8) for o in range(methods) if o != m]
+                ranks[m, r, t] = 1 + sum(o < mine for o in others) + sum(o == mine for o in others) / 2
+    return ranks
+
+
+def over_tasks(values, runs):
+    """Standard error over tasks, each the mean of its designs."""
+    tasks = sorted({run[:2] for run in runs})
+    means = np.array([values[:, [i for i, run in enumerate(runs) if run[:2] == task]].mean(1) for task in tasks])
+    return means.std(0, ddof=1) / np.sqrt(len(tasks))
+
+
+@pytest.mark.parametrize("quantity", ["rank", "regret"])
+def test_values_and_bands(make_comparison, quantity):
+    given = make_comparison()
+    data = curves_data(given, quantity, "Title")
+    values = loop_ranks(given.regret) if quantity == "rank" else given.regret
+    average, error = values.mean(axis=1), over_tasks(values, given.runs)
+    for i, curve in enumerate(data.curves):
+        assert (curve.method, curve.position) == (f"method {i}", i)
+        np.testing.assert_allclose(curve.value, average[i])
+        np.testing.assert_allclose(curve.high, average[i] + error[i])
+        foot = -np.inf if data.foot is None else data.foot
+        np.testing.assert_allclose(curve.low, np.maximum(average[i] - error[i], foot))
+    assert data.notes == ("Band: ±1 standard error over 4 tasks",)
+    assert not data.lifted
+
+
+def test_no_bands_without_a_second_task_or_for_many_methods(make_comparison):
+    one = curves_data(make_comparison(n_runs=2, spaces=("s",)), "rank", "Title")
+    many = curves_data(make_comparison(n_methods=9), "rank", "Title")
+    for data, said in ((one, "one task"), (many, "more than 8")):
+        assert all(curve.low is None and curve.high is None for curve in data.curves)
+        assert said in data.notes[0]
+
+
+def test_the_foot_of_the_logarithmic_axis(make_comparison):
+    regret = np.full((3, 8, 21), 0.5)
+    regret[0, :, 10:] = 0.0
+    regret[1, :, 10:] = 1e-7  # far below: four decades are all there is
+    data = curves_data(make_comparison(regret=regret), "regret", "Title")
+    assert data.foot == pytest.approx(0.5e-4)
+    assert data.lifted
+    assert "drawn at the foot" in data.notes[1]
+    assert all((curve.value >= data.foot).all() for curve in data.curves)
+    assert data.curves[0].value[-1] == data.foot
+    regret[1] = 0.5
+    assert curves_data(make_comparison(regret=regret), "regret", "Title").foot == pytest.approx(0.5 / 1.1)
+
+
+def test_no_regret_at_all_has_a_linear_axis(make_comparison, painted):
+    data = curves_data(make_comparison(regret=np.zeros((3, 8, 21))), "regret", "Title")
+    assert data.foot is None
+    draw_curves(data)
+    assert painted[0].axes[0].get_yscale() == "linear"
+
+
+def test_rounding_noise_counts_as_zero(make_comparison):
+    regret = np.full((1, 8, 3), 0.1)
+    regret[..., 2] = 1e-16
+    data = curves_data(make_comparison(1, n_trials=2, regret=regret), "regret", "Title")
+    assert data.foot == pytest.approx(0.1 / 1.1)
+    assert data.lifted
+
+
+def test_panels_are_the_search_spaces(make_comparison):
+    given = make_comparison(n_runs=12, spaces=("b", "a", "c"))
+    panels = grid_data(given, "regret")
+    assert [panel.title for panel in panels] == [f"{name} (2 tasks)" for name in "bac"]
+    for panel, start in zip(panels, (0, 4, 8), strict=True):
+        for i, curve in enumerate(panel.curves):
+            expected = given.regret[i, start : start + 4].mean(axis=0)
+            np.testing.assert_allclose(curve.value, np.maximum(expected, panel.foot))
+            assert curve.low is None
+
+
+@pytest.mark.parametrize("n_methods", [1, 3, 20])
+def test_lines_and_legend(make_comparison, painted, n_methods):
+    given = make_comparison(n_methods, names=["_hidden", "$x$", *(f"m{i}" for i in range(2, n_methods))][:n_methods])
+    draw_curves(curves_data(given, "regret", "Title"))
+    draw_grid(grid_data(given, "rank"), "Title")
+    for figure in painted:
+        figure.canvas.draw()
+        legend = figure.legends[0]
+        assert [text.get_text() for text in legend.get_texts()] == list(given.methods)
+        box = legend.get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.x1
+        for axes in filter(lambda axes: axes.get_visible(), figure.axes):
+            assert axes.get_tightbbox().y0 >= box.y1
+            assert [(ln.get_color(), ln.get_marker()) for ln in axes.lines] == [
+                (style(i).colour, style(i).marker) for i in range(n_methods)
+            ]
+
+
+def test_ticks_on_the_regret_axis(make_comparison, painted):
+    for top, low in ((0.5, 0.4), (0.5, 0.05), (0.5, 1e-3), (1e-5, 1e-6)):
+        regret = np.geomspace(top, low, 21) * np.ones((2, 8, 1))
+        draw_curves(curves_data(make_comparison(2, regret=regret), "regret", "Title"))
+        axes = painted[-1].axes[0]
+        painted[-1].canvas.draw()
+        bottom, up = axes.get_ylim()
+        ticks = [tick for tick in axes.get_yticks() if bottom <= tick <= up]
+        assert len(ticks) >= 2
+        assert not any("$" in label.get_text() for label in axes.get_yticklabels())

@@ -1,0 +1,185 @@
+"""The report page: whole, self-contained, and nothing in it runs that came out of a file."""
+
+import base64
+import html.parser
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from dre_jax.benchmark.drawings import draw_all
+from dre_jax.benchmark.page import Section, write_page, write_sections
+from dre_jax.benchmark.page_tables import Cell, Table
+from dre_jax.benchmark.statistics import significance
+from dre_jax.errors import DataError
+
+EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
+META = {"protocol": {"mode": "v3-test"}, "configuration": {"note": EVIL}, "seed": 7}
+
+
+class Reader(html.parser.HTMLParser):
+    """Elements with their attributes, the text, and what was opened and not closed."""
+
+    VOID = frozenset({"meta", "img", "line"})
+
+    def __init__(self, content):
+        super().__init__()
+        self.elements, self.text, self.open = [], "", []
+        self.feed(content)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] not in (["script"], ["style"]):
+            self.text += data
+
+    def of(self, wanted):
+        return [attributes for tag, attributes in self.elements if tag == wanted]
+
+
+def both_units(comparison, *trials):
+    return {unit: {t: significance(comparison, t, unit=unit) for t in trials} for unit in ("tasks", "runs")}
+
+
+def page(path, comparison, *, figures=None, files=None, title="A title"):
+    summary = {
+        "win_tie_loss": {"reference": comparison.methods[-1]},
+        "files": files or {},
+        "versions": {"numpy": "9.9"},
+    }
+    write_page(path, comparison, both_units(comparison, 5, 20), summary, figures or {}, title)
+    return path.read_text(encoding="utf-8")
+
+
+def test_figures_are_embedded(make_comparison, tmp_path):
+    given = make_comparison()
+    figures = draw_all(given, {5: significance(given, 5)}, tmp_path, "Title")
+    content = page(tmp_path / "report.html", given, figures=figures)
+    images = Reader(content).of("img")
+    assert len(images) == 5
+    for image in images:
+        kind, data = re.fullmatch(r"data:image/([^;]+);base64,(.+)", image["src"]).groups()
+        assert kind == "svg+xml"
+        assert ET.fromstring(base64.b64decode(data)).tag.endswith("svg")
+        assert len(image["alt"]) > 40
+    assert content.count("±1 standard error over 4 tasks") >= 2
+    assert "share the mean of their ranks" in content
+
+
+def test_a_large_drawing_is_embedded_as_png(make_comparison, tmp_path, monkeypatch):
+    given = make_comparison()
+    figures = draw_all(given, {}, tmp_path, "Title")
+    monkeypatch.setattr("dre_jax.benchmark.page_figures.LARGEST_SVG", 1)
+    images = Reader(page(tmp_path / "report.html", given, figures=figures)).of("img")
+    assert [image["src"].split(",")[0] for image in images] == ["data:image/png;base64"] * 4
+
+
+def test_nothing_is_fetched(make_comparison, tmp_path):
+    reader = Reader(page(tmp_path / "report.html", make_comparison()))
+    for tag, attributes in reader.elements:
+        for name in ("src", "href", "action", "data", "srcset"):
+            value = attributes.get(name)
+            assert value is None or value.startswith(("data:", "#")), (tag, value)
+    assert not reader.of("link")
+    assert "default-src 'none'" in reader.of("meta")[2]["content"]
+
+
+def test_names_are_escaped(make_comparison, tmp_path):
+    given = make_comparison(3, names=[EVIL, "a & b", "'\""], spaces=("</table>", "<i>"))
+    files = {EVIL: {"file": EVIL, "runs": 1, "trials": 2, "meta": META}}
+    reader = Reader(page(tmp_path / "report.html", given, files=files, title=EVIL))
+    assert len(reader.of("script")) == 1
+    assert not reader.of("img")
+    assert not any(name.startswith("on") for _, attributes in reader.elements for name in attributes)
+    assert not reader.of("i")
+    for text in (EVIL, "a & b", "'\"", "</table>"):
+        assert text in reader.text
+
+
+def test_what_was_left_out_is_said(make_comparison, tmp_path):
+    plain = page(tmp_path / "a.html", make_comparison())
+    assert 'class="alarm"' not in plain
+    given = make_comparison(
+        dropped=3,
+        missing={"method 0": 0, "method 1": 2, "method 2": 1},
+        outside=4,
+        trials={"method 0": 20, "method 1": 50, "method 2": 20},
+    )
+    text = Reader(page(tmp_path / "b.html", given)).text
+    assert (
+        "3 runs are left out for all methods because some method lacks them: method 1 lacks 2; method 2 lacks 1."
+        in text
+    )
+    assert "4 runs are left out because the order of tasks does not name them." in text
+    assert "All runs are cut to 20 trials, the shortest: method 1 has 50." in text
+
+
+def test_what_the_page_says(make_comparison, tmp_path):
+    given = make_comparison(3, 40)
+    files = {"method 0": {"file": "a.json", "runs": 40, "trials": 20, "meta": META}, "method 1": {"file": "b.json"}}
+    reader = Reader(page(tmp_path / "report.html", given, files=files))
+    words = " ".join(reader.text.split())
+    for count, word in ((3, "methods"), (40, "runs"), (20, "tasks"), (2, "search spaces"), (20, "trials")):
+        assert f"{word}{count}" in words  # a term and its definition
+    best = given.methods[given.average_rank()[:, 20].argmin()]
+    assert f"After 20 trials {best} has the best average rank" in words
+    assert "Over tasks: one observation a task" in words
+    assert "Pooled over runs, as HPO-B does" in words
+    assert "Runs that method 2 wins / ties / loses" in words
+    assert '"mode": "v3-test"' in words
+    assert "how it came about: b.json" in words
+    assert "numpy 9.9" in words
+
+
+def test_headings_and_anchors(make_comparison, tmp_path):
+    reader = Reader(page(tmp_path / "report.html", make_comparison()))
+    ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for link in reader.of("a"):
+        assert link["href"][1:] in ids
+    assert len(reader.of("h1")) == 1
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 20), (2, 1, 20), (1, 1, 20), (20, 8, 20)])
+def test_sizes(make_comparison, tmp_path, shape):
+    given = make_comparison(*shape, spaces=("s",) if shape[1] == 1 else ("s", "t"))
+    reader = Reader(page(tmp_path / "report.html", given))
+    assert "nan" not in reader.text.lower()
+    for row in re.findall(r"<tr>(.*?)</tr>", (tmp_path / "report.html").read_text(), re.DOTALL):
+        assert len(re.findall("<t[hd]", row)) >= 2
+
+
+def test_several_sections(make_comparison, tmp_path):
+    given = make_comparison()
+    tests = both_units(given, 5)
+    extra = Table("Extra", ("A", "B"), ((Cell("x <y>", "x"), Cell("z", "z")),), "Note", sortable=False, words=True)
+    sections = [
+        Section("First", given, tests, {}, text=("Text <b>",), tables=(extra,)),
+        Section("Second", given, tests, {}),
+    ]
+    write_sections(tmp_path / "page.html", "All", sections, ["Hello"])
+    reader = Reader((tmp_path / "page.html").read_text())
+    ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert [link["href"] for link in reader.of("a")] == ["#s1", "#s2"]
+    for part in ("First", "Second", "Hello", "Text <b>", "x <y>"):
+        assert part in reader.text
+
+
+def test_the_same_page_twice(make_comparison, tmp_path):
+    given = make_comparison()
+    assert page(tmp_path / "a.html", given) == page(tmp_path / "b.html", given)
+
+
+def test_a_figure_that_is_not_there(make_comparison, tmp_path):
+    with pytest.raises(DataError, match=r"rank\.png cannot be read"):
+        page(tmp_path / "report.html", make_comparison(), figures={"rank": tmp_path / "rank.png"})
+    assert not (tmp_path / "report.html").exists()

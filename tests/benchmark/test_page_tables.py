@@ -1,0 +1,93 @@
+"""The page's tables, cell by cell against plain loops."""
+
+import numpy as np
+import pytest
+
+from dre_jax.benchmark import page_tables
+from dre_jax.benchmark.statistics import significance
+from dre_jax.benchmark.style import style
+
+
+def texts(table):
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def test_averages_pooled(make_comparison):
+    regret = np.zeros((2, 4, 3))
+    regret[0] = [[0.5, 0.25, 0.25], [0.5, 0.25, 0.0], [0.5, 0.5, 0.5], [0.5, 0.0, 0.0]]
+    regret[1] = [[0.5, 0.25, 0.1], [0.5, 0.5, 0.5], [0.5, 0.25, 0.25], [0.5, 0.0, 0.0]]
+    table = page_tables.averages(make_comparison(2, 4, 2, regret=regret), [1, 2], "runs")
+    assert table.columns == ("Method", "Regret at 1", "Regret at 2", "Rank at 1", "Rank at 2")
+    # Tasks are pairs of runs. After two trials the first method has 0.125 and 0.25, the second 0.3 and 0.125: the
+    # standard error of two numbers is half of their difference.
+    assert texts(table) == [
+        ["method 0", "0.2500 ± 0.0000", "0.1875 ± 0.0625", "1.500", "1.625"],
+        ["method 1", "0.2500 ± 0.1250", "0.2125 ± 0.0875", "1.500", "1.375"],
+    ]
+    assert [[cell.strong for cell in row] for row in table.rows] == [
+        [False, True, True, True, False],
+        [False, True, False, True, True],
+    ]
+    assert table.rows[1][2].value == pytest.approx(0.2125)
+
+
+def test_averages_over_spaces(make_comparison):
+    given = make_comparison(2, 6, spaces=("s", "t", "t"))
+    assert given.spaces == ("s", "t")
+    table = page_tables.averages(given, [20], "spaces")
+    for i, row in enumerate(table.rows):
+        expected = (given.regret[i, :2, 20].mean() + given.regret[i, 2:, 20].mean()) / 2
+        assert row[1].value == pytest.approx(expected)
+        assert "±" not in row[1].text
+
+
+def test_wins(make_comparison):
+    regret = np.full((2, 4, 2), 0.5)
+    regret[0, :, 1] = [0.1, 0.2, 0.3, 0.3]
+    regret[1, :, 1] = [0.2, 0.3, 0.1, 0.3 + 1e-12]
+    table = page_tables.wins(make_comparison(2, 4, 1, regret=regret), "method 1", [0, 1])
+    assert texts(table) == [["method 0", "0 / 4 / 0", "1 / 1 / 2"]]
+    assert table.rows[0][2].value == -1
+
+
+def test_spaces(make_comparison):
+    given = make_comparison(2, 8)
+    table = page_tables.spaces(given, 5)
+    assert [row[0].text for row in table.rows] == ["s", "t"]
+    assert [row[1].value for row in table.rows] == [2, 2]
+    for row, part in zip(table.rows, (slice(0, 4), slice(4, 8)), strict=True):
+        means = given.regret[:, part, 5].mean(axis=1)
+        np.testing.assert_allclose([cell.value for cell in row[2:]], means)
+        assert [cell.strong for cell in row[2:]] == [m == means.min() for m in means]
+
+
+def test_pairs_and_friedman(make_comparison):
+    given = make_comparison(4, 40)
+    found = significance(given, 10)
+    table = page_tables.pairs(given, found)
+    order = np.argsort(found.average_rank)
+    assert [row[0].text for row in table.rows] == [found.methods[i] for i in order] == list(table.columns[2:])
+    for i, row in zip(order, table.rows, strict=True):
+        for j, cell in zip(order, row[2:], strict=True):
+            if i != j:
+                assert cell.value == found.wilcoxon_p[i, j]
+                assert cell.strong == (found.wilcoxon_p[i, j] < 0.05)
+    assert f"over {found.n} tasks" in table.caption
+    cells = page_tables.friedman({10: found}).rows[0]
+    assert [cell.value for cell in cells] == [10, 20, found.friedman_statistic, found.friedman_p]
+
+
+def test_a_method_has_its_look(make_comparison):
+    given = make_comparison(9)
+    table = page_tables.averages(given, [1], "runs")
+    assert [row[0].key.colour for row in table.rows] == [style(i).colour for i in range(9)]
+    assert len({(row[0].key.colour, row[0].key.dashes) for row in table.rows}) == 9
+    assert [row[0].key.black for row in table.rows] == [style(i).colour == "#000000" for i in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.0, "0.0000"), (4e-5, "4.0e-05"), (6e-5, "6.0e-05"), (6e-4, "0.0006"), (1.0, "1.0000"), (float("nan"), "–")],
+)
+def test_number(value, expected):
+    assert page_tables.number(value) == expected

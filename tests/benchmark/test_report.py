@@ -1,0 +1,147 @@
+"""The whole report on small made-up files, its numbers against plain Python."""
+
+import csv
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from dre_jax.benchmark import report
+from dre_jax.errors import ConfigError, DataError, DataWarning
+
+META = {"method": "dre", "protocol": {"mode": "v3"}, "seed": 3, "odd": float("nan")}
+
+
+@pytest.fixture
+def files(write):
+    return [write("a", seed=1, meta=META), write("b", seed=2), write("c", seed=3)]
+
+
+@pytest.fixture
+def numbers_only(monkeypatch):
+    """Leaves out what takes seconds and is tested elsewhere."""
+    monkeypatch.setattr("dre_jax.benchmark.drawings.draw_all", lambda *_: {})
+    monkeypatch.setattr("dre_jax.benchmark.page.write_page", lambda *_: None)
+
+
+def slow(files, at):
+    """Average rank and regret over runs and over spaces, {trial: (..)}, number by number."""
+    contents = [{key: value for key, value in json.loads(f.read_text()).items() if key != "_meta"} for f in files]
+    found = {}
+    for trial in at:
+        ranks, regrets = {}, {}
+        for space, datasets in contents[0].items():
+            for dataset, seeds in datasets.items():
+                for seed in seeds:
+                    values = [round(1 - content[space][dataset][seed][trial], 8) for content in contents]
+                    for m, value in enumerate(values):
+                        rank = 1 + sum(v < value for v in values) + (values.count(value) - 1) / 2
+                        ranks.setdefault((m, space), []).append(rank)
+                        regrets.setdefault((m, space), []).append(value)
+        means = []
+        for parts in (ranks, regrets):
+            by_method = [[values for (m, _), values in parts.items() if m == method] for method in range(len(files))]
+            means.append([np.mean(np.concatenate(values)) for values in by_method])
+            means.append([np.mean([np.mean(value) for value in values]) for values in by_method])
+        found[trial] = means
+    return found
+
+
+def test_numbers(files, tmp_path, numbers_only):
+    found = report(files, tmp_path / "out", at=[5, 2], reference="b", title="Mine")
+    assert found == json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert found["title"] == "Mine"
+    assert (found["methods"], found["runs"], found["tasks"]) == (["dre", "b", "c"], 12, 6)
+    assert (found["trials"], found["at"]) == (6, [2, 5])
+    for trial, expected in slow(files, range(7)).items():
+        given = (
+            [of[f"average_{what}"][name][trial] for name in found["methods"]]
+            for what in ("rank", "regret")
+            for of in (found, found["over_spaces"])
+        )
+        for one, two in zip(given, expected, strict=True):
+            np.testing.assert_allclose(one, two, atol=1e-12)
+    for of in (found, found["over_spaces"]):
+        for what in ("rank", "regret"):
+            assert list(of[f"{what}_at"]) == ["2", "5"]
+            for name in found["methods"]:
+                assert of[f"{what}_at"]["5"][name] == of[f"average_{what}"][name][5]
+    assert found["files"]["dre"] == {"file": "a.json", "runs": 12, "trials": 6, "meta": META | {"odd": None}}
+    assert set(found["versions"]) == {"dre_jax", "numpy", "scipy", "matplotlib"}
+    assert list(found["significance"]) == ["tasks", "runs"]
+    assert [found["significance"][unit]["5"]["n"] for unit in ("tasks", "runs")] == [6, 12]
+    assert (found["win_tie_loss"]["reference"], list(found["win_tie_loss"]["at"])) == ("b", ["2", "5"])
+    assert sum(found["win_tie_loss"]["at"]["5"]["c"].values()) == 12
+    assert list(found["win_tie_loss"]["at"]["5"]["c"]) == ["wins", "ties", "losses"]
+
+
+def test_tables(files, tmp_path, numbers_only):
+    named = {'a, "b"': files[0], "b": files[1]}
+    found = report(named, tmp_path)
+    for name, key in (("ranks.csv", "average_rank"), ("regret.csv", "average_regret")):
+        with (tmp_path / name).open(newline="") as file:
+            rows = list(csv.reader(file))
+        assert rows[0] == ["trial", *named]
+        assert [row[0] for row in rows[1:]] == [str(trial) for trial in range(7)]
+        for column, method in enumerate(named, 1):
+            assert [float(row[column]) for row in rows[1:]] == found[key][method]
+
+
+def test_the_order_and_what_is_missing(write, tmp_path, numbers_only):
+    lacks = [("s", "x", "test0")]
+    files = [write("a", lacks=lacks), write("b", seed=1)]
+    with pytest.warns(DataWarning) as said:
+        found = report(files, tmp_path / "out", order={"t": ["y"], "s": ["x"]})
+    assert len(said) == 2
+    assert (found["runs"], found["dropped"], found["outside"]) == (3, 1, 8)
+    assert found["missing"] == {"a": 1, "b": 0}
+    assert list(found["spaces"]) == ["t", "s"]
+    assert found["spaces"]["t"]["runs"] == 2
+    order = tmp_path / "order.json"
+    order.write_text('{"t": ["y"], "s": ["x"]}')
+    with pytest.warns(DataWarning):
+        assert report(files, tmp_path / "out", order=order) == found
+
+
+@pytest.mark.parametrize(("n_trials", "at"), [(3, [3]), (25, [25]), (60, [25, 50]), (101, [25, 50, 100])])
+def test_trials_looked_at(write, tmp_path, numbers_only, n_trials, at):
+    assert report([write("a", n_trials=n_trials)], tmp_path)["at"] == at
+
+
+def test_one_run_of_one_method(write, tmp_path):
+    """Nothing to test or to average, and still a page."""
+    path = write("a", spaces=("s",), tasks=("x",), lacks=[("s", "x", "test1")], n_trials=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = report([path], tmp_path / "out")
+    assert found["title"] == "1 method on 1 run (1 task, 1 search space)"
+    assert found["standard_error"]["average_regret"] == {"a": [None, None, None]}
+    assert found["significance"]["tasks"]["2"]["friedman_p"] is None
+    assert found["win_tie_loss"]["at"] == {"2": {}}
+    assert (tmp_path / "out" / "report.html").stat().st_size > 1000
+
+
+def test_everything_is_written(files, tmp_path):
+    report(files, tmp_path / "new" / "out", at=[1, 6])
+    written = {path.name for path in (tmp_path / "new" / "out").iterdir()}
+    figures = {f"{name}.{kind}" for name in ("rank", "regret", "cd-1", "cd-6") for kind in ("png", "svg")}
+    assert written >= figures | {"summary.json", "ranks.csv", "regret.csv", "report.html"}
+    page = (tmp_path / "new" / "out" / "report.html").read_text()
+    assert all(name in page for name in ("dre", "b", "c"))
+
+
+def test_refusals(files, write, tmp_path):
+    out = tmp_path / "out"
+    for arguments, named in (
+        ({"at": [7]}, "between 0 and 6 (all that dre, b, c has), but got 7"),
+        ({"at": [-1]}, "but got -1"),
+        ({"at": []}, "at least one trial"),
+        ({"reference": "z"}, "the reference must be one of dre, b, c, but got 'z'"),
+    ):
+        with pytest.raises(ConfigError) as error:
+            report(files, out, **arguments)
+        assert named in str(error.value)
+    with pytest.raises(DataError, match="a, other have none"):
+        report([write("a"), write("other", tasks=("w",))], out)
+    assert not out.exists()

@@ -1,0 +1,136 @@
+"""Which method a file is of, and what is said about what the files hold."""
+
+import gzip
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+
+from dre_jax.benchmark import compare
+from dre_jax.benchmark.result_files import read_files, read_order, warn_of_losses, warn_of_protocols
+from dre_jax.errors import ConfigError, DataError, DataWarning
+
+
+def said(files, order=None):
+    """What is warned of, as a list."""
+    read = read_files(files)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_losses(compare({name: file.results for name, file in read.items()}, order), read, order)
+        warn_of_protocols(read)
+    assert all(warning.category is DataWarning for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+def test_names(write, tmp_path):
+    one, two = write("one"), write("two", meta={"method": "dre"})
+    packed = tmp_path / "three.json.gz"
+    packed.write_bytes(gzip.compress(one.read_bytes()))
+    assert list(read_files([one, two, packed])) == ["one", "dre", "three"]
+    assert list(read_files([str(two), f"mine={one}"])) == ["dre", "mine"]
+    assert list(read_files({"b": one, "a": two})) == ["b", "a"]
+    assert read_files({"b": one, "a": two})["a"].path == two
+
+
+def test_a_method_that_is_not_alone_is_called_after_its_file(write):
+    files = [write(name, meta={"method": "dre"}) for name in ("epochs-100", "epochs-1000")]
+    assert list(read_files([*files, write("other", meta={"method": "random"})])) == [
+        "epochs-100",
+        "epochs-1000",
+        "random",
+    ]
+    # Also where another file has the name for its own.
+    assert list(read_files([write("dre"), files[0]]))[1] == "epochs-100"
+
+
+@pytest.mark.parametrize("method", [None, 3, "", "  "])
+def test_a_useless_name_in_the_file(write, method):
+    assert list(read_files([write("one", meta={"method": method})])) == ["one"]
+
+
+def test_equals_sign_in_a_path(write):
+    path = write("lr=0.1/dre")
+    assert list(read_files([str(path)])) == ["dre"]
+    assert list(read_files([f"a={path}"])) == ["a"]
+
+
+def test_names_must_differ(write, tmp_path):
+    one = write("one")
+    (tmp_path / "b").mkdir()
+    same = one.rename(tmp_path / "b" / "one.json")
+    one = write("one")
+    for given in ([one, one], [one, same], [f"a={one}", f"a={same}"], [f"one={same}", one]):
+        with pytest.raises(ConfigError, match="different names"):
+            read_files(given)
+    assert list(read_files([one, f"b={same}"])) == ["one", "b"]
+
+
+def test_nothing_to_read(write, tmp_path):
+    with pytest.raises(ConfigError, match="at least one result file"):
+        read_files([])
+    with pytest.raises(ConfigError, match="NAME=FILE"):
+        read_files([f"={write('a')}"])
+    with pytest.raises(DataError, match=r"nowhere\.json"):
+        read_files([tmp_path / "nowhere.json"])
+    with pytest.raises(DataError, match=r"none\.json: results must hold at least one run"):
+        read_files([write("none", tasks=())])
+
+
+def test_nothing_to_say(write):
+    assert said([write("a"), write("b", seed=1)]) == []
+    assert said([write("a", meta={"method": "a"}), write("b", meta={"protocol": {"mode": "v3"}})]) == []
+
+
+def test_runs_that_are_missing(write):
+    lacks = [("s", "x", "test0"), ("t", "y", "test1")]
+    (line,) = said([write("a", lacks=lacks[:1]), write("b", lacks=lacks), write("c")])
+    assert line == "2 of 12 runs left out, as not every method has them: a lacks 1, b lacks 2"
+
+
+def test_files_of_different_length(write):
+    (line,) = said([write("a", n_trials=9), write("b", n_trials=4), write("c", n_trials=4), write("d", n_trials=5)])
+    assert line == "all runs cut to 4 trials, as b, c has no more: a has 9, d has 5"
+
+
+def test_runs_of_different_length_in_a_file(write):
+    path = write("a", n_trials=9)
+    content = json.loads(path.read_text())
+    content["s"]["x"]["test0"] = content["s"]["x"]["test0"][:3]
+    path.write_text(json.dumps(content))
+    assert said([path]) == ["all runs cut to 2 trials, as a has no more: a has 9"]
+
+
+def test_runs_outside_the_order(write):
+    (line,) = said([write("a"), write("b")], {"s": ["x", "y"], "t": ["z"]})
+    assert line == "6 runs left out: on tasks that the order of tasks does not name"
+    (line,) = said([write("a"), write("b")], {"s": ["x", "y", "z"], "t": ["z", "x", "y"], "u": ["x"]})
+    assert line == "1 of 7 tasks of the order not in any file: space 'u', dataset 'x'"
+
+
+def test_different_protocols(write):
+    protocols = [{"mode": "v3", "split": split, "trials": trials} for split, trials in (("test", 6), ("validation", 6))]
+    files = [write(name, meta={"protocol": protocol}) for name, protocol in zip("ab", protocols, strict=True)]
+    (line,) = said([*files, write("c"), write("d", meta={"protocol": protocols[0] | {"trials": 10}})])
+    expected = "the methods follow different protocols: a, d: mode v3, split test; b: mode v3, split validation"
+    assert line == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        ("[]", "but got list"),
+        ('{"s": "x"}', "space 's': an order must be a list of dataset names"),
+        ('{"s": [3]}', "space 's': an order must be a list of dataset names"),
+        ('{"s": ["x", "x"]}', "space 's': an order must name each dataset once"),
+        ("", "empty"),
+    ],
+)
+def test_an_order_of_something_else(tmp_path: Path, content, named):
+    path = tmp_path / "order.json"
+    path.write_text(content)
+    with pytest.raises(DataError, match=r"order\.json") as error:
+        read_order(path)
+    assert named in str(error.value)
+    path.write_text('{"s": ["x", "y"]}')
+    assert read_order(path) == {"s": ["x", "y"]}

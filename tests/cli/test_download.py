@@ -1,0 +1,82 @@
+"""`dre-jax download` on what is on this machine; the network's part is tested in tests/data."""
+
+import json
+import re
+import zipfile
+
+import numpy as np
+import pytest
+
+from dre_jax.data import SearchSpace, Task, write_dataset
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A folder with as many spaces and test tasks as HPO-B has, but tiny; treat as read-only."""
+    folder, rng = tmp_path_factory.mktemp("whole"), np.random.default_rng(0)
+    counts = [6] * 14 + [1, 1]  # 86 in 16
+
+    def tasks(prefix, n):
+        return {f"{prefix}{i}": Task(f"{prefix}{i}", rng.random((6, 2), np.float32), rng.random(6)) for i in range(n)}
+
+    def space(name, n):
+        designs = {f"e{i}": {f"test{k}": rng.permutation(6)[:5] for k in range(5)} for i in range(n)}
+        return SearchSpace(name, tasks("t", 1), tasks("v", 1), tasks("e", n), designs)
+
+    write_dataset(folder, [space(str(4000 + i), n) for i, n in enumerate(counts)])
+    return folder
+
+
+def test_download(cli, whole, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile("a.zip", "w") as archive:
+        for path in whole.iterdir():
+            archive.write(path, f"hpob-data/{path.name}")
+    status, out, error = cli("download", "hpo-b", "--url", "a.zip")
+    assert (status, out) == (
+        0,
+        "hpob-data: 16 search spaces, 16 / 16 / 86 tasks for training / validation / test, 708 evaluations, "
+        "5 initial designs, from a.zip\n",
+    )
+    lines = error.splitlines()
+    assert lines[0] == "unpack (MB): 1/1"
+    assert [line for line in lines if re.fullmatch(r"check meta-test-dataset\.json \(MB\): 1/1", line)]
+    assert {path.name for path in (tmp_path / "hpob-data").iterdir()} == {path.name for path in whole.iterdir()} | {
+        "dre-jax-download.json"
+    }
+    note = json.loads((tmp_path / "hpob-data" / "dre-jax-download.json").read_text())
+    assert (note["collection"], note["source"]) == ("hpo-b", "a.zip")
+    status, out, error = cli("download", "hpo-b", "--url", "a.zip")
+    assert (status, error) == (0, "")
+    assert out.startswith("hpob-data is there already: 16 search spaces")
+
+
+def test_quiet(cli, whole, tmp_path):
+    status, out, error = cli("download", "hpo-b", "--url", whole, "--out", tmp_path / "x", "--quiet")
+    assert (status, error) == (0, "")
+    assert out.startswith(f"{tmp_path / 'x'}: 16 search spaces")
+
+
+def test_small_data_are_refused(refused, tmp_path, data):
+    line = refused("download", "hpo-b", "--url", data, "--out", tmp_path / "x", "--quiet")
+    assert "HPO-B must hold 16 search spaces and 86 test tasks, but there are 4 and 40" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([], "Missing argument"),
+        (["hpo-c"], "hpo-b, hpo-b-surrogates, but got 'hpo-c'"),
+        (["hpo-b", "--url", "nowhere.zip"], "'nowhere.zip'"),
+        (["hpo-b", "--url", "ftp://example.org/a.zip"], "must be an http(s) URL"),
+        (["hpo-b", "--url", ".", "--quiet"], "must hold bo-initializations.json"),
+        (["hpo-b-surrogates", "--url", ".", "--quiet"], "summary-stats"),
+        (["hpo-b", "--out", "/dev/null"], "the folder must be new, empty"),
+        (["hpo-b", "--out", "/dev/null/x", "--url", "."], "/dev/null"),
+    ],
+)
+def test_refuses(refused, tmp_path, monkeypatch, arguments, named):
+    monkeypatch.chdir(tmp_path)
+    assert named in refused("download", *arguments)
+    assert list(tmp_path.iterdir()) == []
