@@ -10,7 +10,7 @@ dre_jax.errors.DataError: a task must hold at least one row, but dataset 'wine' 
 
 from __future__ import annotations
 
-__all__ = ["CheckpointError", "ConfigError", "DataError", "DataWarning", "DreError", "MissingExtraError"]
+__all__ = ["CheckpointError", "ConfigError", "DataError", "DataWarning", "DreError", "MethodError", "MissingExtraError"]
 
 
 class DreError(Exception):
@@ -34,6 +34,10 @@ class ConfigError(DreError):
 
 class CheckpointError(DreError):
     """A checkpoint is missing, incomplete, or does not fit the data or the configuration at hand."""
+
+
+class MethodError(DreError):
+    """A host method, somebody else's class, failed or answered with what it must not; the message names it."""
 
 
 class MissingExtraError(DreError, ImportError):

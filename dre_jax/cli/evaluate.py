@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -11,12 +12,20 @@ from dre_jax.cli import options
 
 if TYPE_CHECKING:
     from dre_jax.benchmark import Plan
+    from dre_jax.benchmark.plan import Mode
     from dre_jax.search.acquisition import Kind
 
 
 def evaluate(
     data: options.Data,
-    method: Annotated[str, typer.Option(help="A name that `dre-jax methods` lists.", show_default=False)],
+    method: Annotated[
+        str,
+        typer.Option(
+            help="A name that `dre-jax methods` lists; or a class with observe_and_suggest, package.module:Class or "
+            "path/to/file.py:Class.",
+            show_default=False,
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Results file, HPO-B's format.", show_default=False)],
     space: options.Spaces = None,
     checkpoints: Annotated[
@@ -29,6 +38,15 @@ def evaluate(
     learning_rate: Annotated[float | None, typer.Option(help="Fine-tuning's learning rate.")] = None,
     acquisition: Annotated[str | None, typer.Option(help="ei, pi, lcb or mean_rank.")] = None,
     mode: Annotated[str, typer.Option(help="HPO-B's: v3, v3-test or v3-train-augmented.")] = "v3",
+    continuous: Annotated[
+        str | None,
+        typer.Option(
+            help="Search [0, 1]^D, counting as HPO-B does (hpob) or every evaluation when it is made (fixed)."
+        ),
+    ] = None,
+    surrogates: Annotated[
+        Path | None, typer.Option(help="Folder of HPO-B's surrogates, for --continuous.", show_default=False)
+    ] = None,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
 ) -> None:
@@ -38,14 +56,13 @@ def evaluate(
 
     prepare()
     from dre_jax.benchmark import Plan
-    from dre_jax.data import list_spaces
 
     if split not in ("test", "validation"):
         raise ConfigError(f"--split must be test or validation, but got {split!r}")
     plan = Plan(
         data=data,
         mode=mode,
-        spaces=tuple(space or list_spaces(data, mode)),
+        spaces=tuple(space) if space else None,
         method=method,
         checkpoints=checkpoints,
         split=split,
@@ -54,6 +71,8 @@ def evaluate(
         epochs=epochs,
         learning_rate=learning_rate,
         acquisition=_acquisition(acquisition),
+        continuous=_continuous(continuous, surrogates),
+        surrogates=surrogates,
         seed=seed,
     )
     run_plan(plan, out, quiet=quiet)
@@ -69,13 +88,34 @@ def _acquisition(name: str | None) -> Kind | None:
     return None if name is None else known[name]
 
 
+def _continuous(name: str | None, surrogates: Path | None) -> Mode | None:
+    from dre_jax.benchmark.plan import Mode
+    from dre_jax.errors import ConfigError
+
+    if (name is None) != (surrogates is None):
+        raise ConfigError("--continuous and --surrogates go together, but only one of them was given")
+    known = {mode: mode for mode in get_args(Mode)}
+    if name is not None and name not in known:
+        raise ConfigError(f"--continuous must be one of {', '.join(known)}, but got {name!r}")
+    return None if name is None else known[name]
+
+
 def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:
-    """Runs a plan with progress on standard error and a closing line on standard output."""
+    """Runs a plan with progress on standard error and a closing line on standard output.
+
+    Raises:
+      MethodError: at the end, after a line about each, for runs that a host method's fault ended.
+    """
     from dre_jax.benchmark import Evaluation
     from dre_jax.cli.progress import Bar
+    from dre_jax.errors import MethodError
 
     evaluation = Evaluation(plan, out)
-    with Bar(f"evaluate {plan.method}", evaluation.total, quiet=quiet, start=evaluation.done, unit="runs") as bar:
+    with Bar(f"evaluate {plan.label}", evaluation.total, quiet=quiet, start=evaluation.done, unit="runs") as bar:
         for run in evaluation:
             bar.advance_to(evaluation.done, f"{run.space} {run.dataset}")
     print(evaluation.summary())
+    for failed in evaluation.failed:
+        print(f"dre-jax: failed: {failed}", file=sys.stderr)
+    if evaluation.failed:
+        raise MethodError(evaluation.failures())

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,7 +31,7 @@ _AUGMENTED = _V3 | {"train": f"{_TRAIN}-augmented"}
 # Which file feeds which split. v1 and v2 then put everything into the test split, as HPO-B's handler does.
 _FILES = {"v1": _AUGMENTED, "v2": _V3, "v3": _V3, "v3-test": {"test": _TEST}, "v3-train-augmented": _AUGMENTED}
 MODES = tuple(_FILES)
-_MERGED = ("v1", "v2")
+MERGED = ("v1", "v2")
 # A min-max scaling done in another precision may leave the unit cube by a rounding error.
 _UNIT_TOLERANCE = 1e-6
 _NAMES_SHOWN = 20
@@ -43,18 +43,22 @@ def list_spaces(folder: str | os.PathLike[str], mode: str = "v3") -> list[str]:
     v1 and v2 know the spaces of the training file only, as in HPO-B; the others those of any of their files.
     Raises `ConfigError` for an unknown mode, and `DataError` for a folder or a file that cannot be read.
     """
-    stems = _stems(mode)
-    asked = [stems["train"]] if mode in _MERGED else stems.values()
+    stems = files_of(mode)
+    asked = [stems["train"]] if mode in MERGED else stems.values()
     paths = [find_json(folder, stem) for stem in asked]
     return list(dict.fromkeys(space for path in paths for space in list_spaces_of_file(path)))
 
 
-def load_space(folder: str | os.PathLike[str], space: str, mode: str = "v3") -> SearchSpace:
+def load_space(
+    folder: str | os.PathLike[str], space: str, mode: str = "v3", *, splits: Collection[str] | None = None
+) -> SearchSpace:
     """One search space; the others in the files are passed over.
 
     Modes are HPO-B's: `v3` (three splits), `v3-test` (the test split only), `v3-train-augmented` (the larger training
     file), `v2` (all of v3 merged into the test split) and `v1` (the same with the larger training file). A space that
     a file lacks has an empty split. `v3-test` leaves out the designs of the other splits' datasets.
+    `splits` names those that are wanted: the files of the others are not opened, and their splits are empty (the
+    training file is by far the largest, and only what learns from past tasks needs it). v1 and v2 read all files.
 
     Raises `ConfigError` for an unknown mode, and `DataError` for files that are missing or malformed, an unknown space,
     a column count that differs inside the space, tables with other than finite numbers, and designs that do not fit
@@ -69,17 +73,18 @@ def load_space(folder: str | os.PathLike[str], space: str, mode: str = "v3") -> 
     ...     load_space(folder, "svm").train["wine"].n_rows
     2
     """
-    paths = {split: find_json(folder, stem) for split, stem in _stems(mode).items()}
+    stems = files_of(mode, splits)
+    paths = {split: find_json(folder, stem) for split, stem in stems.items()}
     designs_path = find_json(folder, DESIGNS)
-    splits = {split: _read_tasks(path, space) for split, path in paths.items()}
-    _check_known(folder, space, mode, splits)
-    _check_columns(space, paths, splits)
-    if mode in _MERGED:
+    read = {split: _read_tasks(path, space) for split, path in paths.items()}
+    _check_known(folder, space, mode, read)
+    _check_columns(space, paths, read)
+    if mode in MERGED:
         # In the order of HPO-B's handler, in case a dataset occurs in two files.
-        splits = {"test": splits["train"] | splits["test"] | splits["validation"]}
-    tables = {name: task for tasks in splits.values() for name, task in tasks.items()}
+        read = {"test": read["train"] | read["test"] | read["validation"]}
+    tables = {name: task for tasks in read.values() for name, task in tasks.items()}
     designs = _read_designs(designs_path, space, tables, complete=len(paths) == len(SPLITS))
-    result = SearchSpace(space, **splits, designs=designs)
+    result = SearchSpace(space, **read, designs=designs)
     _warn(result)
     return result
 
@@ -107,10 +112,23 @@ def write_dataset(folder: str | os.PathLike[str], spaces: Iterable[SearchSpace],
         _write(folder / f"{stem}.json{'.gz' if compress else ''}", [space.name for space in spaces], values)
 
 
-def _stems(mode: str) -> dict[str, str]:
+def files_of(mode: str, splits: Collection[str] | None = None) -> dict[str, str]:
+    """The file, without its ending, that feeds each of the wanted splits in a mode.
+
+    Raises `ConfigError` for an unknown mode or split, or one that the mode does not read.
+
+    >>> files_of("v3", ["test"])
+    {'test': 'meta-test-dataset'}
+    """
     if mode not in _FILES:
         raise ConfigError(f"the mode must be one of {', '.join(MODES)}, but got {mode!r}")
-    return _FILES[mode]
+    files = _FILES[mode]
+    if splits is None or mode in MERGED:
+        return files
+    for split in splits:
+        if split not in files:
+            raise ConfigError(f"the split must be one of {', '.join(files)} in mode {mode}, but got {split!r}")
+    return {split: stem for split, stem in files.items() if split in splits}
 
 
 def _read_tasks(path: Path, space: str) -> dict[str, Task]:
@@ -119,7 +137,7 @@ def _read_tasks(path: Path, space: str) -> dict[str, Task]:
 
 
 def _check_known(folder: str | os.PathLike[str], space: str, mode: str, splits: dict[str, dict[str, Task]]) -> None:
-    if any(splits.values()) and (mode not in _MERGED or splits["train"]):
+    if any(splits.values()) and (mode not in MERGED or splits["train"]):
         return
     known = list_spaces(folder, mode)
     if space not in known:

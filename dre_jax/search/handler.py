@@ -61,7 +61,7 @@ class Suggester:
         if not np.isfinite(pending).all():
             raise DataError("X_pen must hold finite numbers, but got NaN or infinity")
         n, m = len(observed), len(pending)
-        history = make_history(observed, y_obs, capacity=_capacity(n))
+        history = make_history(observed, y_obs, capacity=capacity_for(n))
         # The pending rows shrink as the observed ones grow: their sum stays, and so does the padded size.
         padded = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
         candidates = Candidates(jnp.asarray(padded), jnp.arange(len(padded)) < m)
@@ -73,7 +73,8 @@ class Suggester:
         return int(row)
 
 
-def _capacity(n: int) -> int:
+def capacity_for(n: int) -> int:
+    """Slots of a history of n trials: 16, 32, 64 and so on."""
     capacity = FIRST_BUCKET
     while capacity < n:
         capacity *= 2

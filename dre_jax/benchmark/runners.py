@@ -1,0 +1,154 @@
+"""How a plan's method runs on one search space: a runner for the methods of the one protocol.
+
+Runners for host methods and for continuous search are in `foreign.py` and `continuous_runs.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from jax import Array
+
+from dre_jax.benchmark.plan import Plan
+from dre_jax.data import SearchSpace
+from dre_jax.data.outline import Outline
+from dre_jax.data.spaces import Designs
+from dre_jax.errors import CheckpointError
+from dre_jax.methods import DRE, Entry, Options, find
+from dre_jax.search.batch import run_tasks
+from dre_jax.search.method import Method
+
+Outcome = tuple[str, str, np.ndarray | str]
+"""Dataset, seed name, and the T + 1 incumbents; or what went wrong."""
+
+
+class Runner(Protocol):
+    """A plan's method, on the search spaces one after the other."""
+
+    learns: bool
+    """Whether `run` needs the training split."""
+
+    def configuration(self, space: str) -> Any:
+        """How the method is configured, for the result file."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """What else the result file says."""
+        ...
+
+    def run(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Outcome]:
+        """The runs from the given designs."""
+        ...
+
+
+def entry_of(method: str | Method) -> Entry:
+    """The registry's entry, or one made for a method that came as an object."""
+    if isinstance(method, str):
+        return find(method)
+    if isinstance(method, DRE):
+        given = method
+        return Entry(
+            name="DRE",
+            summary="",
+            paper="",
+            transfer=given.transfer,
+            build=lambda options: dataclasses.replace(given, model=options.model or given.model),
+            reads_checkpoints=given.transfer,
+        )
+    return Entry(name=type(method).__name__, summary="", paper="", transfer=True, build=lambda _: method)
+
+
+class Fitted:
+    """A method of the one protocol, and where its parameters come from.
+
+    Raises:
+      CheckpointError, ConfigError: at once, for checkpoints that are missing or do not fit.
+    """
+
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
+        assert not isinstance(plan.method, type)
+        entry = entry_of(plan.method)
+        options = Options(epochs=plan.epochs, learning_rate=plan.learning_rate, acquisition=plan.acquisition)
+        self._seed = plan.seed
+        self._root = plan.checkpoints if entry.reads_checkpoints else None
+        # Read once: the description decides the model here, and the result file says what it said.
+        self._metadata = {} if self._root is None else {n: _metadata(self._root / n, s) for n, s in spaces.items()}
+        self._methods = {name: _build(entry, options, self._metadata.get(name)) for name in spaces}
+        self.learns = entry.transfer and self._root is None
+
+    def configuration(self, space: str) -> dict[str, Any]:
+        """The method's fields."""
+        method = self._methods[space]
+        return dataclasses.asdict(method) if dataclasses.is_dataclass(method) and not isinstance(method, type) else {}
+
+    def facts(self) -> dict[str, Any]:
+        """Which checkpoints: where they stand and what they were trained on."""
+        kept = ("step", "best_step", "fingerprint", "key")
+        return {"checkpoints": {name: {k: found[k] for k in kept} for name, found in self._metadata.items()}}
+
+    def ready(self, space: SearchSpace) -> tuple[Method, Any]:
+        """The method and its parameters for a search space: from its checkpoint, or fitted now.
+
+        Raises:
+          CheckpointError: where the checkpoint has changed since it was described.
+        """
+        method = self._methods[space.name]
+        if self._root is None:
+            return method, method.fit(space, jax.random.key(self._seed))
+        from dre_jax.training.checkpoint import Checkpoint
+
+        saved = Checkpoint(self._root / space.name).load()
+        said = self._metadata[space.name]
+        if saved.metadata["step"] != said["step"] or saved.metadata["fingerprint"] != said["fingerprint"]:
+            now, then = saved.metadata["step"], said["step"]
+            message = f"a checkpoint must stay as it is during an evaluation, but {self._root / space.name} has changed"
+            raise CheckpointError(f"{message} (step {now}, was {then})")
+        return method, saved.state.params if saved.best is None else saved.best
+
+
+class CompiledRunner:
+    """The compiled loop on the tables."""
+
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
+        self._plan = plan
+        self._fitted = Fitted(plan, spaces)
+        self.learns = self._fitted.learns
+
+    def configuration(self, space: str) -> dict[str, Any]:
+        """The method's fields."""
+        return self._fitted.configuration(space)
+
+    def facts(self) -> dict[str, Any]:
+        """The checkpoints."""
+        return self._fitted.facts()
+
+    def run(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Outcome]:
+        """As `run_tasks`."""
+        method, params = self._fitted.ready(space)
+        tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
+        yield from run_tasks(method, params, tasks, designs, n_trials=self._plan.trials, key=key)
+
+
+def _metadata(folder: Path, space: Outline) -> dict[str, Any]:
+    from dre_jax.training.checkpoint import Checkpoint, differences
+
+    checkpoint = Checkpoint(folder)
+    found = checkpoint.metadata()
+    changed = differences({"space": space.name, "columns": space.n_columns}, found)
+    if changed:
+        raise CheckpointError(f"the checkpoint in {checkpoint.folder} does not fit: {'; '.join(changed)}")
+    return found
+
+
+def _build(entry: Entry, options: Options, metadata: dict[str, Any] | None) -> Method:
+    """The method, with the model of the search space's checkpoint where it reads one."""
+    if metadata is None:
+        return entry.build(options)
+    from dre_jax.training.checkpoint import model_config
+
+    return entry.build(dataclasses.replace(options, model=model_config(metadata)))

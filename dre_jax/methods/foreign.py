@@ -1,0 +1,88 @@
+"""Host methods by name: `package.module:Class`, or `path/to/file.py:Class`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from dre_jax.errors import ConfigError, MissingExtraError
+from dre_jax.search.host import HostMethod
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a method's name means a class outside of the library.
+
+    Example:
+      >>> is_foreign("peers/gp.py:GP"), is_foreign("dre")
+      (True, False)
+    """
+    return ":" in name or name.endswith(".py")
+
+
+def load_class(name: str) -> type[HostMethod]:
+    """The class of a name.
+
+    A module is looked for where Python looks, and in the current folder; beside a file, its own folder is looked
+    through for what it imports, as when Python runs it.
+
+    Raises:
+      ConfigError: where it cannot be imported, or has no `observe_and_suggest`.
+      MissingExtraError: as raised by the module, which says itself what to install.
+    """
+    module_name, _, attribute = name.rpartition(":")
+    if not module_name or not attribute:
+        raise ConfigError(f"a host method is package.module:Class or path/to/file.py:Class, but got {name!r}")
+    try:
+        module = _load_file(Path(module_name)) if module_name.endswith(".py") else _load_module(module_name)
+    except (ConfigError, MissingExtraError):
+        raise
+    except Exception as error:  # whatever the module does while it is imported
+        raise ConfigError(f"method {name}: cannot be imported: {type(error).__name__}: {error}") from error
+    found = getattr(module, attribute, None)
+    if not isinstance(found, type):
+        classes = [key for key, value in vars(module).items() if isinstance(value, type)]
+        raise ConfigError(f"{module_name} must hold a class {attribute!r}, but has {', '.join(classes) or 'none'}")
+    return checked(found, name)
+
+
+def checked(found: type, name: str) -> type[HostMethod]:
+    """The class, if it has HPO-B's call.
+
+    Raises:
+      ConfigError: if not.
+    """
+    if not callable(getattr(found, "observe_and_suggest", None)):
+        raise ConfigError(f"method {name}: the class must have a method observe_and_suggest, but has none")
+    return found
+
+
+def _load_module(name: str) -> ModuleType:
+    _search("")
+    return importlib.import_module(name)
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ConfigError(f"a host method's file must exist, but {path} does not")
+    path = path.resolve()
+    _search(str(path.parent))
+    # A name that no import can ask for: a file may be called like a module that it imports.
+    spec = importlib.util.spec_from_file_location(f"dre_jax host method {path}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look their module up
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[spec.name]
+        raise
+    return module
+
+
+def _search(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(0, folder)

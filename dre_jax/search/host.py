@@ -1,0 +1,104 @@
+"""Host methods: classes of other libraries behind HPO-B's own call, in a plain Python loop.
+
+The compiled loop (`dre_jax.search.loop`) needs pure functions; a host method needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from typing import Any, Protocol
+
+import numpy as np
+
+from dre_jax.data.tasks import unit_scale
+from dre_jax.errors import MethodError
+
+
+class HostMethod(Protocol):
+    """The call that HPO-B's handler makes (Pineda Arango et al. 2021); one object serves one run, and may remember."""
+
+    def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any = None) -> Any:
+        """What to evaluate next.
+
+        Args:
+          X_obs: f64[n, D], evaluated so far, in the order of evaluation.
+          y_obs: f64[n, 1], scaled to [0, 1] with the whole table's range; higher is better.
+          X_pen: f64[m, D], not evaluated yet; left out where the search is continuous.
+
+        Returns:
+          The index of a row of X_pen; in continuous search a vector of D numbers in [0, 1].
+        """
+        ...
+
+
+def run_host(
+    method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarray, n_trials: int, *, name: str | None = None
+) -> np.ndarray:
+    """One run on a table, as HPO-B's handler does it: scaled with the table, ended once its optimum is found.
+
+    Like HPO-B's handler it looks for the optimum after each trial, so a method is asked once even where the design
+    holds it. A table with a constant response gives 0.5 throughout, as in `run_tasks`, where HPO-B has 0/0.
+
+    Args:
+      method: an object of its own for this run, if it remembers anything.
+      x: [N, D].
+      y: [N] or [N, 1].
+      design: rows evaluated at the start.
+      n_trials: T.
+      name: of the method, for messages; its class by default.
+
+    Returns:
+      f64[T + 1], incumbents.
+
+    Raises:
+      MethodError: for an answer that is no index of a pending row. What the method itself raises is let through.
+
+    Example:
+      >>> class First:
+      ...     def observe_and_suggest(self, X_obs, y_obs, X_pen):
+      ...         return 0
+      >>> run_host(First(), np.eye(4), np.array([3.0, 1.0, 5.0, 4.0]), np.array([1]), 3).tolist()
+      [0.0, 0.5, 1.0, 1.0]
+    """
+    name = name or type(method).__name__
+    x = np.asarray(x, np.float64)
+    scaled = unit_scale(np.asarray(y, np.float64).reshape(-1))[:, None]
+    ask = _by_keyword_or_position(method)
+    current = [int(row) for row in design]
+    pending = [row for row in range(len(x)) if row not in set(current)]
+    trace = [float(scaled[current].max())]
+    best = float(scaled.max())
+    while len(trace) <= n_trials and pending:
+        answer = ask(x[current], scaled[current], x[pending])
+        current.append(pending.pop(_index(answer, len(pending), name)))
+        trace.append(float(scaled[current].max()))
+        if trace[-1] == best:
+            break
+    return np.array(trace + [best] * (n_trials + 1 - len(trace)))
+
+
+def _by_keyword_or_position(method: HostMethod) -> Any:
+    """HPO-B's newer handlers name the arguments, the older ones do not, and classes were written for both."""
+    call = method.observe_and_suggest
+    try:
+        inspect.signature(call).bind(X_obs=None, y_obs=None, X_pen=None)
+    except (TypeError, ValueError):
+        return call
+    return lambda x_obs, y_obs, x_pen: call(X_obs=x_obs, y_obs=y_obs, X_pen=x_pen)
+
+
+def _index(answer: Any, n_pending: int, name: str) -> int:
+    """The answer as an index, from 0: NumPy's integers and arrays or tensors of no dimension are as good as an int."""
+    rule = f"method {name}: observe_and_suggest must return the index of one of the {n_pending} rows of X_pen"
+    if isinstance(answer, (bool, np.bool_)):
+        raise MethodError(f"{rule}, but returned {answer!r}")
+    try:
+        index = operator.index(answer)
+    except (TypeError, ValueError):
+        shown = repr(answer)
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        raise MethodError(f"{rule}, but returned {shown} of type {type(answer).__name__}") from None
+    if not 0 <= index < n_pending:
+        raise MethodError(f"{rule}, but returned {index}")
+    return index

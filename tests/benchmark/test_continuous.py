@@ -1,0 +1,281 @@
+"""The continuous benchmark against HPO-B's contract stated once more, on small surrogates of the bundled data."""
+
+import json
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from dre_jax.benchmark import Evaluation, HPOBHandler, Plan, run_hpob
+from dre_jax.benchmark.continuous import Surrogate, run_continuous
+from dre_jax.cli import main
+from dre_jax.data import bundled, read_results
+from dre_jax.errors import ConfigError, DataError, MethodError
+from dre_jax.model import ModelConfig
+from dre_jax.training import MetaTrainConfig
+from dre_jax.training.checkpoint import Checkpoint, describe
+from dre_jax.training.meta_train import start
+
+xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed: pip install 'dre_jax[hpob]'")
+
+SPACES = ("svm", "nearest-neighbours")
+
+
+@pytest.fixture(scope="module")
+def surrogates(tmp_path_factory):
+    """Surrogates of two search spaces' test tasks, trained and saved as HPO-B's were."""
+    folder = tmp_path_factory.mktemp("saved-surrogates")
+    ranges = {}
+    for space in SPACES:
+        for dataset, task in bundled.load(space).test.items():
+            parameters = {"max_depth": 4, "eta": 0.3, "objective": "reg:squarederror", "nthread": 1}
+            booster = xgboost.train(parameters, xgboost.DMatrix(task.X, label=task.y), 15)
+            booster.save_model(folder / f"surrogate-{space}-{dataset}.json")
+            # HPO-B's ranges are the tables', which a surrogate hardly reaches; every other one here can be.
+            reached = np.quantile(booster.predict(xgboost.DMatrix(task.X)), 0.8)
+            high = float(reached if len(ranges) % 2 else task.y.max())
+            ranges[f"surrogate-{space}-{dataset}"] = {"y_min": float(task.y.min()), "y_max": high}
+    (folder / "summary-stats.json").write_text(json.dumps(ranges))
+    return folder
+
+
+class Random:
+    """Uniform, in the shape that HPO-B's own example returns."""
+
+    def __init__(self, seed=0):
+        self.rng = np.random.default_rng(seed)
+
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        assert X_pen is None
+        return self.rng.random((1, X_obs.shape[1]))
+
+
+class Climber:
+    """Steps from the best; names of its own for the arguments; remembers."""
+
+    def __init__(self):
+        self.rng, self.width = np.random.default_rng(1), 0.5
+
+    def observe_and_suggest(self, observed, responses):
+        assert responses.shape == (len(observed), 1)
+        assert ((responses >= 0) & (responses <= 1)).all()
+        self.width *= 0.95
+        best = observed[np.argmax(responses)]
+        return np.clip(best + self.width * self.rng.normal(size=len(best)), 0, 1)
+
+
+def stated(folder, method, space, dataset, seed, n_trials):
+    """HPO-B's `evaluate_continuous`: what the last evaluation gave is not looked at before it is written down."""
+    name = f"surrogate-{space}-{dataset}"
+    booster = xgboost.Booster()
+    booster.load_model(folder / f"{name}.json")
+    low, high = (json.loads((folder / "summary-stats.json").read_text())[name][key] for key in ("y_min", "y_max"))
+    loaded = bundled.load(space)
+    rows = loaded.designs[dataset][seed]
+    x, y = loaded.test[dataset].X[rows].astype(np.float64), loaded.test[dataset].y[rows][:, None]
+    history = []
+    while len(history) < n_trials:
+        scaled = np.clip((y - low) / (high - low), 0, 1)
+        best = np.max(scaled)
+        history.append(best)
+        point = method.observe_and_suggest(x, scaled)
+        value = booster.predict(xgboost.DMatrix(point.reshape(-1, x.shape[1])))
+        y = np.append(y, value).reshape(-1, 1)
+        x = np.append(x, point).reshape(-1, x.shape[1])
+        if max(y) >= high:
+            break
+    return [*history, best, *[1] * (n_trials - len(history))], y, (low, high)
+
+
+@pytest.mark.parametrize("make", [Random, Climber])
+def test_counts_as_hpob_to_the_last_bit(surrogates, make):
+    handler = HPOBHandler(bundled.path(), surrogates_dir=surrogates)
+    assert handler.surrogates_stats == json.loads((surrogates / "summary-stats.json").read_text())
+    late, unseen = 0, 0
+    for space in SPACES:
+        for number, dataset in enumerate(handler.get_datasets(space)):
+            n_trials = (1, 2, 9)[number % 3]
+            expected, y, (low, high) = stated(surrogates, make(), space, dataset, "test1", n_trials)
+            assert handler.evaluate_continuous(make(), space, dataset, "test1", n_trials) == expected
+            # And the other mode counts each evaluation when it is made.
+            fixed = handler.evaluate_continuous(make(), space, dataset, "test1", n_trials, mode="fixed")
+            best = np.maximum.accumulate(np.clip((y[:, 0] - low) / (high - low), 0, 1))[4:]
+            assert fixed == [*best, *[1.0] * (n_trials + 1 - len(best))]
+            late += 1 in expected and expected.index(1) > fixed.index(1)
+            unseen += expected[-1] < fixed[-1]
+    # The tasks are such that the two modes differ, in both ways, for who gets far enough.
+    if make is Climber:
+        assert late > 0
+        assert unseen > 0
+
+
+def test_a_range_that_is_empty(surrogates):
+    flat = Surrogate("flat", None, 0.5, 0.5)
+    for mode in ("hpob", "fixed"):
+        assert run_continuous(Random(), flat, np.zeros((5, 2)), np.zeros(5), 3, mode=mode).tolist() == [0.5] * 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (np.zeros(13), "returned shape (13,)"),
+        (np.zeros((2, 14)), "returned shape (2, 14)"),
+        (0.5, "returned shape ()"),
+        (3, "returned shape ()"),
+        (None, "but returned"),
+        ("near", "returned str"),
+        ([0.5] * 13 + [float("nan")], "returned nan in column 13"),
+        ([0.5] * 12 + [1.5, 0.5], "returned 1.5 in column 12"),
+        ([-0.1] + [0.5] * 13, "returned -0.1 in column 0"),
+        ([0.5] * 13 + [float("inf")], "returned inf in column 13"),
+    ],
+)
+def test_answers_that_are_no_point(surrogates, answer, said):
+    class Peer:
+        def observe_and_suggest(self, x_obs, y_obs):
+            return answer
+
+    handler = HPOBHandler(bundled.path(), surrogates_dir=surrogates)
+    with pytest.raises(MethodError) as caught:
+        handler.evaluate_continuous(Peer(), "svm", handler.get_datasets("svm")[0], "test0", 3)
+    assert "method Peer: observe_and_suggest must return a vector of 14 numbers in [0, 1]" in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_lists_and_rounding_errors_will_do(surrogates):
+    class Peer:
+        def observe_and_suggest(self, x_obs, y_obs):
+            return [1.0 + 1e-7, *[0.0] * 13]
+
+    handler = HPOBHandler(bundled.path(), surrogates_dir=surrogates)
+    assert len(handler.evaluate_continuous(Peer(), "svm", handler.get_datasets("svm")[0], "test0", 3)) == 4
+
+
+@pytest.fixture
+def plan(surrogates):
+    return Plan(
+        data=bundled.path(), method="random", spaces=("svm",), trials=4, seeds=("test0",), continuous="hpob",
+        surrogates=surrogates,
+    )  # fmt: skip
+
+
+def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
+    dataset = next(iter(bundled.load("svm").test))
+    name = f"surrogate-svm-{dataset}"
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in surrogates.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    broken = replace(plan, surrogates=copy)
+
+    def refused(message, at_once=True):
+        def evaluate():
+            evaluation = Evaluation(broken, tmp_path / "out.json")
+            assert not at_once
+            list(evaluation)
+
+        with pytest.raises(DataError, match=message):
+            evaluate()
+
+    (copy / f"{name}.json").write_text("{}")
+    refused(f"{name}.json is no XGBoost model", at_once=False)
+    narrow = xgboost.DMatrix(np.eye(3), label=np.arange(3))
+    xgboost.train({"nthread": 1}, narrow, 1).save_model(copy / f"{name}.json")
+    refused("must have as many columns as the table", at_once=False)
+    (copy / f"{name}.json").unlink()
+    refused(f"must hold {name}.json")
+    (copy / "summary-stats.json").write_text(json.dumps({name: {"y_min": "low"}}))
+    refused("must hold")
+    (copy / "summary-stats.json").unlink()
+    refused("summary-stats.json")
+    with pytest.raises(ConfigError, match="hpob or fixed, but got 'late'"):
+        run_continuous(Random(), Surrogate("s", None, 0, 1), np.zeros((5, 2)), np.zeros(5), 3, mode="late")
+
+
+def content(path):
+    found = json.loads(path.read_text())
+    found["_meta"].pop("versions")
+    return found
+
+
+@pytest.mark.parametrize("method", ["random", "dre-ri", "dre-no-finetune"])
+def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint):
+    given = replace(plan, method=method, epochs=2 if method == "dre-ri" else None, trials=3, continuous="fixed")
+    given = replace(given, checkpoints=tiny_checkpoint if method == "dre-no-finetune" else None)
+    whole, out = tmp_path / "whole.json", tmp_path / "out.json"
+    runs = list(Evaluation(given, whole))
+    assert len(runs) == 10
+    meta = read_results(whole).meta
+    assert meta["protocol"]["benchmark"] == "HPO-B v3, continuous"
+    assert meta["protocol"]["continuous"] == "fixed"
+    assert meta["versions"]["xgboost"] == xgboost.__version__
+    assert meta["configuration"]["points"]["uniform"] > 0
+    for count, _ in enumerate(Evaluation(given, out), start=1):
+        if count == 4:
+            break
+    list(Evaluation(given, out))
+    assert content(out) == content(whole)
+    with pytest.raises(DataError, match="holds another evaluation"):
+        Evaluation(replace(given, continuous="hpob"), out)
+
+
+@pytest.fixture(scope="module")
+def tiny_checkpoint(tmp_path_factory):
+    """Random weights."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    model, config, key = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)), MetaTrainConfig(), jax.random.key(0)
+    facts = describe(space="svm", n_columns=14, model=model, config=config, key=key, fingerprint="of nothing")
+    facts = {**facts, "history": [], "best_step": None, "versions": {}}
+    Checkpoint(root / "svm").save(start(model, config, 14, key), None, facts)
+    return root
+
+
+PEER = """
+import random
+
+class Peer:
+    def observe_and_suggest(self, x_obs, y_obs):
+        if len(x_obs) > 6 and y_obs[0, 0] > 0.8:
+            raise ValueError("enough")
+        return [random.random() for _ in x_obs[0]]
+"""
+
+
+def test_a_peer_on_the_command_line(plan, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("DRE_JAX_CACHE", "")
+    (tmp_path / "peer.py").write_text(PEER)
+    out = tmp_path / "out.json"
+    command = ["evaluate", "--data", plan.data, "--space", "svm", "--method", f"{tmp_path}/peer.py:Peer", "--out", out]
+    options = ["--trials", 3, "--continuous", "hpob", "--surrogates", plan.surrogates, "--quiet"]
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        return ended.value.code, capsys.readouterr().err
+
+    status, said = run(*command, *options)
+    assert status == 2
+    assert "ValueError: enough" in said
+    failed = len(said.splitlines()) - 1
+    runs = list(read_results(out).runs())
+    assert 0 < failed < 50
+    assert len(runs) == 50 - failed
+    assert read_results(out).meta["protocol"]["continuous"] == "hpob"
+    assert all(trace[-1] == trace[-2] or trace[-1] == 1 for *_, trace in runs)
+    for wrong, named in (
+        (["--continuous", "late", "--surrogates", plan.surrogates], "hpob, fixed, but got 'late'"),
+        (["--continuous", "hpob"], "--continuous and --surrogates go together"),
+        (["--surrogates", plan.surrogates], "--continuous and --surrogates go together"),
+        (["--continuous", "hpob", "--surrogates", "/nowhere"], "/nowhere"),
+    ):
+        status, said = run(*command, *wrong)
+        assert status == 2
+        assert named in said
+
+
+def test_one_call(plan, tmp_path):
+    results = run_hpob(
+        Random, plan.data, tmp_path / "a.json", spaces=["svm"], trials=2, continuous="fixed", surrogates=plan.surrogates
+    )
+    assert len(list(results.runs())) == 50

@@ -1,0 +1,228 @@
+"""Host methods in an evaluation: the same result file, and a fault ends one run."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dre_jax.benchmark import Evaluation, Plan, run_hpob
+from dre_jax.cli import main
+from dre_jax.data import bundled, load_space, read_results
+from dre_jax.errors import ConfigError, DataError, MethodError
+from dre_jax.search.host import run_host
+
+PEER = """
+import os, random
+import numpy as np
+
+class Drawn:
+    '''Both generators that such classes draw from; and a fresh object never knows of another run.'''
+    def __init__(self):
+        self.asked = 0
+
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        assert len(X_obs) == 5 + self.asked
+        self.asked += 1
+        return (random.randrange(len(X_pen)) + np.random.randint(len(X_pen))) % len(X_pen)
+
+class Faulty(Drawn):
+    '''Fails on the tables that the variable names by their first entry.'''
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        if os.environ.get("PEER_FAILS") and y_obs[0, 0] > float(os.environ["PEER_FAILS"]):
+            raise RuntimeError("no such\\nluck")
+        return super().observe_and_suggest(X_obs, y_obs, X_pen)
+
+class Wrong:
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        return len(X_pen)
+
+class Needy:
+    def __init__(self, dimension):
+        pass
+    observe_and_suggest = None
+
+class Described(Drawn):
+    def __repr__(self):
+        return "Described(beta=2)"
+"""
+
+
+@pytest.fixture
+def peer(tmp_path):
+    path = tmp_path / "peer.py"
+    path.write_text(PEER)
+    return lambda name: f"{path}:{name}"
+
+
+@pytest.fixture
+def plan(peer):
+    return Plan(data=bundled.path(), spaces=("svm",), method=peer("Drawn"), trials=6, seeds=("test0", "test1"))
+
+
+def content(path):
+    found = json.loads(path.read_text())
+    found["_meta"].pop("versions")
+    return found
+
+
+def test_what_is_written(plan, tmp_path):
+    out = tmp_path / "out.json"
+    runs = list(Evaluation(plan, out))
+    space = load_space(bundled.path(), "svm")
+    assert len(runs) == 2 * len(space.test)
+    tables = {dataset: set(np.round(_scaled(task.y), 12)) for dataset, task in space.test.items()}
+    for run in runs:
+        assert len(run.trace) == 7
+        assert set(np.round(run.trace, 12)) <= tables[run.dataset]
+        assert run.trace[0] == _scaled(space.test[run.dataset].y)[space.designs[run.dataset][run.seed]].max()
+    meta = content(out)["_meta"]
+    assert meta["method"] == "peer.py:Drawn"
+    assert meta["protocol"]["method"] == "host method, observe_and_suggest"
+    assert meta["protocol"]["benchmark"] == "HPO-B v3, discrete"
+    assert meta["configuration"] is None
+    assert "failed" not in meta
+
+
+def _scaled(y):
+    return (y - y.min()) / (y.max() - y.min())
+
+
+def test_the_seed_decides_and_resuming_changes_nothing(plan, tmp_path):
+    whole, out, other = (tmp_path / f"{name}.json" for name in ("whole", "out", "other"))
+    list(Evaluation(plan, whole))
+    for count, _ in enumerate(Evaluation(plan, out), start=1):
+        if count == 3:
+            break
+    random.seed(99)
+    np.random.seed(99)  # noqa: NPY002
+    assert len(list(Evaluation(plan, out))) == 2 * 10 - 3
+    assert content(out) == content(whole)
+    list(Evaluation(replace(plan, seed=1), other))
+    assert content(other)["svm"] != content(whole)["svm"]
+
+
+def test_a_class_and_its_words(plan, tmp_path):
+    class Local:
+        def observe_and_suggest(self, X_obs, y_obs, X_pen):
+            return 0
+
+    results = run_hpob(Local, bundled.path(), tmp_path / "local.json", spaces=["svm"], trials=3, seeds=["test2"])
+    space = bundled.load("svm")
+    for _, dataset, seed, trace in results.runs():
+        task = space.test[dataset]
+        expected = run_host(Local(), task.X, task.y, space.designs[dataset][seed], 3)
+        np.testing.assert_array_equal(trace, expected)
+    assert results.meta["method"].endswith("Local")
+    out = tmp_path / "described.json"
+    next(iter(Evaluation(replace(plan, method=plan.method.replace("Drawn", "Described")), out)))
+    assert content(out)["_meta"]["configuration"] == "Described(beta=2)"
+
+
+def test_a_fault_ends_one_run_and_is_tried_again(plan, tmp_path, monkeypatch):
+    out, whole = tmp_path / "out.json", tmp_path / "whole.json"
+    faulty = replace(plan, method=plan.method.replace("Drawn", "Faulty"))
+    list(Evaluation(faulty, whole))
+    monkeypatch.setenv("PEER_FAILS", "0.5")
+    evaluation = Evaluation(faulty, out)
+    finished = list(evaluation)
+    assert evaluation.failed
+    assert finished
+    assert len(finished) + len(evaluation.failed) == evaluation.total
+    first = evaluation.failed[0]
+    assert str(first).endswith("method peer.py:Faulty: RuntimeError: no such luck")
+    assert f"dataset {first.dataset!r}, seed {first.seed!r}" in str(first)
+    noted = content(out)["_meta"]["failed"]
+    assert [tuple(run.values()) for run in noted] == [tuple(run) for run in evaluation.failed]
+    # What failed is not there, and the reader of the file is told nothing else.
+    assert len(list(read_results(out).runs())) == len(finished)
+    with pytest.raises(MethodError, match="runs failed and are not in"):
+        run_hpob(faulty.method, faulty.data, out, spaces=["svm"], trials=6, seeds=faulty.seeds)
+    monkeypatch.delenv("PEER_FAILS")
+    assert len(list(Evaluation(faulty, out))) == len(evaluation.failed)
+    assert content(out) == content(whole)
+
+
+def test_wrong_answers_are_faults(plan, tmp_path):
+    evaluation = Evaluation(replace(plan, method=plan.method.replace("Drawn", "Wrong")), tmp_path / "out.json")
+    assert list(evaluation) == []
+    assert len(evaluation.failed) == evaluation.total
+    assert "must return the index of one of the" in evaluation.failed[0].error
+    assert "0 runs" in evaluation.summary()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"epochs": 3}, "made without arguments, but got epochs"),
+        ({"method": "peer.py:Drawn"}, "must exist"),
+        ({"method": int}, "must have a method observe_and_suggest"),
+        ({"method": 3}, "a method must be a name, a class"),
+    ],
+)
+def test_refused_at_once(plan, tmp_path, monkeypatch, changed, message):
+    monkeypatch.chdir("/")
+    with pytest.raises(ConfigError, match=message):
+        Evaluation(replace(plan, **changed), tmp_path / "out.json")
+
+
+def test_another_method_into_the_same_file(plan, tmp_path):
+    out = tmp_path / "out.json"
+    next(iter(Evaluation(plan, out)))
+    with pytest.raises(DataError, match=r"method: peer.py:Wrong here, peer.py:Drawn in the file"):
+        Evaluation(replace(plan, method=plan.method.replace("Drawn", "Wrong")), out)
+
+
+def command(plan, out, name):
+    method = plan.method.replace("Drawn", name)
+    options = ["--space", "svm", "--trials", "6", "--seeds", "test0", "--quiet"]
+    return ["evaluate", "--data", str(plan.data), "--method", method, "--out", str(out), *options]
+
+
+def test_on_the_command_line(plan, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("DRE_JAX_CACHE", "")
+    monkeypatch.setenv("PEER_FAILS", "0.5")
+    for name, status in (("Drawn", 0), ("Faulty", 2), ("Needy", 2)):
+        with pytest.raises(SystemExit) as ended:
+            main(command(plan, tmp_path / f"{name}.json", name))
+        printed = capsys.readouterr()
+        assert ended.value.code == status, printed.err
+        lines = printed.err.splitlines()
+        if name == "Drawn":
+            assert printed.out.startswith("peer.py:Drawn: 10 runs, mean regret ")
+        if name == "Faulty":
+            assert all(line.startswith("dre-jax: failed: space 'svm', dataset ") for line in lines[:-1])
+            assert f"dre-jax: {len(lines) - 1} of 10 runs failed" in lines[-1]
+            assert printed.out.startswith(f"peer.py:Faulty: {10 - (len(lines) - 1)} runs")
+        if name == "Needy":
+            assert lines == [f"dre-jax: method {tmp_path}/peer.py:Needy: the class must have a method "
+                             "observe_and_suggest, but has none"]  # fmt: skip
+
+
+SLOW = """
+import time
+
+class Slow:
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        time.sleep(0.02)
+        return 0
+"""
+
+
+@pytest.mark.multiprocess
+def test_interrupted_on_the_command_line(plan, tmp_path):
+    (tmp_path / "peer.py").write_text(SLOW)
+    out = tmp_path / "out.json"
+    arguments = [sys.executable, "-m", "dre_jax", *command(plan, out, "Slow")]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+        while not out.exists():
+            assert process.poll() is None, process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert said == "dre-jax: interrupted; the same command goes on from what was saved\n"
+    assert 1 <= len(list(read_results(out).runs())) < 10

@@ -1,0 +1,75 @@
+"""Host methods by name."""
+
+import sys
+
+import pytest
+
+from dre_jax.errors import ConfigError, MissingExtraError
+from dre_jax.methods.foreign import load_class
+
+SOURCE = """
+from dataclasses import dataclass
+from beside import WHICH
+
+@dataclass
+class Peer:
+    which: int = WHICH
+
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        return self.which
+
+class Other:
+    pass
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("beside", "peer"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    (tmp_path / "beside.py").write_text("WHICH = 3\n")
+    (tmp_path / "peer.py").write_text(SOURCE)
+    yield tmp_path
+    for name in ("beside", "peer"):
+        sys.modules.pop(name, None)
+
+
+def test_from_a_file_with_what_lies_beside_it(folder):
+    assert load_class(f"{folder}/peer.py:Peer")().observe_and_suggest(None, None) == 3
+
+
+def test_from_a_module_of_the_current_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert load_class("peer:Peer")().which == 3
+    assert load_class("peer.py:Peer")().which == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("peer.py:", "package.module:Class or path/to/file.py:Class"),
+        ("peer.py", "package.module:Class"),
+        (":Peer", "package.module:Class"),
+        ("nowhere.py:Peer", "a host method's file must exist, but nowhere.py does not"),
+        ("peer.py:Missing", "must hold a class 'Missing', but has Peer, Other"),
+        ("peer.py:Other", "must have a method observe_and_suggest"),
+        ("no.such.module:Peer", "cannot be imported: ModuleNotFoundError: No module named 'no'"),
+        ("broken.py:Peer", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("peer.py:WHICH", "must hold a class 'WHICH'"),
+    ],
+)
+def test_what_is_no_host_method(folder, monkeypatch, name, message):
+    monkeypatch.chdir(folder)
+    (folder / "broken.py").write_text("1 / 0\n")
+    with pytest.raises(ConfigError) as caught:
+        load_class(name)
+    assert message in str(caught.value)
+
+
+def test_a_missing_package_says_itself_what_to_install(folder):
+    (folder / "needs.py").write_text(
+        "from dre_jax.errors import MissingExtraError\nraise MissingExtraError('smac', 'baselines')"
+    )
+    with pytest.raises(MissingExtraError, match="baselines"):
+        load_class(f"{folder}/needs.py:Peer")
