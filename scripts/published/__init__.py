@@ -1,0 +1,1 @@
+"""What `scripts/reproduce_published.py` draws: the paper's experiments, and what it says of them."""

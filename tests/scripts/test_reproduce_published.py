@@ -1,0 +1,120 @@
+"""The paper's figures from traces: the page's structure on made-up traces, its numbers on the published ones."""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The script as a module."""
+    sys.path.insert(0, str(SCRIPTS))
+    try:
+        yield importlib.import_module("reproduce_published")
+    finally:
+        sys.path.remove(str(SCRIPTS))
+
+
+@pytest.fixture(scope="module")
+def traces(script, tmp_path_factory):
+    """A trace of six trials for every file that an experiment names."""
+    folder = tmp_path_factory.mktemp("traces")
+    for i, name in enumerate(sorted({file for e in script.EXPERIMENTS for file in e.files.values()})):
+        rng = np.random.default_rng(i)
+        write(folder / f"{name}.json", rng)
+    return folder
+
+
+def write(path, rng, trials=6):
+    content = {
+        space: {
+            task: {f"test{i}": np.maximum.accumulate(rng.random(trials + 1)).tolist() for i in range(2)}
+            for task in ("x", "y", "z")
+        }
+        for space in ("s", "t")
+    }
+    path.write_text(json.dumps(content))
+
+
+@pytest.fixture
+def quick(script, monkeypatch):
+    """Leaves the drawing out; one test below has it."""
+    monkeypatch.setattr("published.sections._draw", lambda *_: {})
+
+
+def test_structure(script, traces, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(script, "EXPERIMENTS", script.EXPERIMENTS[:1])
+    assert script.main(["--traces", str(traces), "--out", str(tmp_path / "out")]) == 0
+    drawn = sorted(path.name for path in (tmp_path / "out" / "transfer").iterdir())
+    names = ("cd-6", "rank", "rank-spaces", "regret")
+    assert drawn == sorted(f"{name}.{kind}" for name in names for kind in ("png", "svg"))
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("<img ") == 4
+    assert "GCP, DKLM and HEBO" in page
+    assert "reference numbers not met: 0" in capsys.readouterr().out
+
+
+def test_one_section_an_experiment(script, traces, tmp_path, quick):
+    assert script.run(traces, tmp_path) == 0
+    page = (tmp_path / "report.html").read_text()
+    titles = re.findall(r'<h2 id="s\d">(.*?)</h2>', page)
+    assert [title.split(":")[0] for title in titles] == [
+        "Figures 5a, 9a and 12",
+        "Figures 5b, 9b and 13",
+        "Figures 6a and 11a",
+        "Figures 6b and 11b",
+        "Figures 6c and 10b",
+        "Figures 7 and 10a",
+    ]
+    assert page.count("What the paper says") >= 6
+    assert "cannot be told" in page  # the reference numbers: these traces end after six trials
+
+
+def test_a_missing_trace_is_said(script, traces, tmp_path, capsys, quick):
+    folder = tmp_path / "some"
+    folder.mkdir()
+    for name in ("DRE", "FSBO", "scorer-16x2"):
+        (folder / f"{name}.json").write_bytes((traces / f"{name}.json").read_bytes())
+    script.run(folder, tmp_path)
+    said = capsys.readouterr().out
+    assert "RGPE.json, TST.json, TAF.json, Random.json" in said
+    assert said.count("left out: it takes two traces at least") == 5
+    assert "1 experiments in" in said
+    page = (tmp_path / "report.html").read_text()
+    assert "Missing in the folder, and so not drawn: RGPE.json" in page
+
+
+@pytest.mark.parametrize(("folder", "said"), [("nowhere", "must be a folder"), (".", "holds the traces of no")])
+def test_a_wrong_folder(script, tmp_path, capsys, folder, said):
+    assert script.main(["--traces", str(tmp_path / folder), "--out", str(tmp_path / "out")]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_number_that_is_not_met_ends_with_1(script, tmp_path, capsys, quick, monkeypatch):
+    transfer = script.EXPERIMENTS[0]
+    monkeypatch.setattr(script, "EXPERIMENTS", (transfer,))
+    for i, name in enumerate(transfer.files):
+        write(tmp_path / f"{name}.json", np.random.default_rng(i), trials=100)
+    assert script.main(["--traces", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    assert f"not met: {len(transfer.numbers)}" in capsys.readouterr().out
+
+
+def test_the_published_traces(script, shared_data, tmp_path, capsys, quick):
+    assert script.main(["--traces", str(shared_data / "hpob-traces"), "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "not in" not in said
+    assert "6 experiments" in said
+    # Thirteen reference numbers, and what the paper says in words but for its two claims of significance.
+    assert len(re.findall(r"\[yes\] Average (rank|regret)", said)) == 13
+    assert [line.split("] ")[1].split(" (")[0] for line in said.splitlines() if "[no]" in line] == [
+        "Its lead is significant.",
+        "The differences are significant.",
+    ]
+    assert "not from FSBO after 100" in said
