@@ -1,0 +1,339 @@
+"""Deep ranking ensembles in plain, eager PyTorch: a statement of the algorithm to hold the library to.
+
+A Python loop over members, one graph a step, `torch.optim.Adam`, PyTorch's own initialisation. Where the published
+code and the library decide differently (docs/architecture.md, Decisions), `Decisions` has a switch: ``REFERENCE`` is
+the published code's side, ``LIBRARY`` the library's. The columns of the configuration come before the context, as in
+the library, so that weights can be carried over (`benchmarks.torch_weights`).
+
+    python -m benchmarks.torch_reference --golden tests/training/torch_parity.json
+
+writes what the library is held to where PyTorch is not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dre_jax.data.spaces import Task
+from dre_jax.data.tasks import tie_levels, unit_scale
+from dre_jax.model import ModelConfig
+
+_EMPTY_LEVEL = torch.iinfo(torch.int64).max
+_EMPTY_SCORE = -1e30  # not minus infinity, whose differences are not numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decisions:
+    """Where the published code and the library differ; the defaults are the published code's."""
+
+    epsilon: float | None = 1e-10
+    """Added inside the logarithm after a shift by the maximum; None takes the exact log-sum-exp."""
+    ties: Literal["shuffle", "breslow"] = "shuffle"
+    """Equal responses: in a new random order at every step, or with one denominator and one weight."""
+    lists: Literal["shared", "own"] = "shared"
+    """Meta-training: one draw of lists for all members, or each member its own. Fine-tuning has one in any case."""
+    aggregate: Literal["mean", "sum"] = "mean"
+    """Of the members' losses; Adam sees the difference beside its epsilon only."""
+    response_scale: Literal["table", "support"] = "table"
+    """What the deep set sees of the response."""
+    least_support: int = 0
+    """Rows of the support at least; an empty support gives no number."""
+    incumbent: Literal["last", "best"] = "last"
+    """What is ranked with the candidates: the last suggestion, or the best observed."""
+    logarithm: bool = False
+    """Whether improvements are compared by their logarithm, which is not zero where they are."""
+    equal_values: Literal["first", "random"] = "first"
+    """Which of the best candidates is taken."""
+
+
+REFERENCE = Decisions()
+"""As the published code has it."""
+
+LIBRARY = Decisions(
+    epsilon=None,
+    ties="breslow",
+    lists="own",
+    aggregate="sum",
+    response_scale="support",
+    least_support=1,
+    incumbent="best",
+    logarithm=True,
+    equal_values="random",
+)
+"""As the library has it by default."""
+
+
+class Batch(NamedTuple):
+    """B lists side by side, items in any order."""
+
+    support_x: Tensor
+    """f[B, k, D]"""
+    support_y: Tensor
+    """f[B, k], higher is better."""
+    x: Tensor
+    """f[B, n, D], the items to rank."""
+    level: Tensor
+    """i64[B, n]: smaller is better, equal where tied."""
+    support_where: Tensor | None = None
+    """bool[B, k]; None where every slot is filled."""
+    where: Tensor | None = None
+    """bool[B, n]; likewise."""
+
+
+def _layers(sizes: Sequence[int]) -> nn.Sequential:
+    """Linear layers with ReLU between them."""
+    parts: list[nn.Module] = []
+    for inputs, outputs in pairwise(sizes):
+        parts += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*parts[:-1])
+
+
+class DeepSet(nn.Module):
+    """Context of a support set (Zaheer et al. 2017), the mean in the middle."""
+
+    def __init__(self, n_columns: int, phi: Sequence[int], rho: Sequence[int]) -> None:
+        super().__init__()
+        self.phi = _layers((n_columns + 1, *phi))
+        self.rho = _layers((phi[-1], *rho))
+
+    def forward(self, x: Tensor, y: Tensor, where: Tensor | None) -> Tensor:
+        h = self.phi(torch.cat([x, y[..., None]], dim=-1))
+        if where is None:
+            return self.rho(h.mean(dim=-2))
+        share = where.to(h.dtype) / where.sum(dim=-1, keepdim=True).clamp(min=1).to(h.dtype)
+        return self.rho((share[..., None] * h).sum(dim=-2))
+
+
+class Ensemble(nn.Module):
+    """Scorers one after the other, behind one deep set, one each, or none."""
+
+    def __init__(self, model: ModelConfig, n_columns: int, response_scale: str) -> None:
+        super().__init__()
+        if model.range_limit is not None:
+            raise ValueError(f"the reference has no range controller, but got range_limit={model.range_limit}")
+        n_deep_sets = {"own": model.members, "shared": 1, "none": 0}[model.context]
+        inputs = model.scorer_inputs(n_columns)
+        self.scorers = nn.ModuleList(_layers((inputs, *model.hidden, 1)) for _ in range(model.members))
+        self.deep_sets = nn.ModuleList(DeepSet(n_columns, model.phi, model.rho) for _ in range(n_deep_sets))
+        self.response_scale = response_scale
+
+    def _inputs(self, deep_set: DeepSet | None, batch: Batch) -> Tensor:
+        """What a scorer reads, f[B, n, D + C]."""
+        if deep_set is None:
+            return batch.x
+        y = batch.support_y
+        if self.response_scale == "support":
+            y = scale_response(y, batch.support_where)
+        context = deep_set(batch.support_x, y, batch.support_where)
+        return torch.cat([batch.x, context[..., None, :].expand(*batch.x.shape[:-1], -1)], dim=-1)
+
+    def forward(self, batches: Sequence[Batch]) -> list[Tensor]:
+        """Scores of each member, f[B, n] each; one batch for all members, or one for each."""
+        count = len(self.scorers)
+        deep_sets = list(self.deep_sets) or [None]
+        # What all members read alike is worked out once.
+        parts = max(len(batches), len(deep_sets))
+        inputs = [self._inputs(deep_sets[m % len(deep_sets)], batches[m % len(batches)]) for m in range(parts)]
+        return [scorer(inputs[m % parts]).squeeze(-1) for m, scorer in zip(range(count), self.scorers, strict=True)]
+
+
+def scale_response(y: Tensor, where: Tensor | None) -> Tensor:
+    """Min-max over the last axis, 0.5 where all are equal."""
+    low_of = y if where is None else y.masked_fill(~where, torch.inf)
+    high_of = y if where is None else y.masked_fill(~where, -torch.inf)
+    low, high = low_of.amin(dim=-1, keepdim=True), high_of.amax(dim=-1, keepdim=True)
+    spread = high - low
+    scaled = torch.where(spread > 0, (y - low) / torch.where(spread > 0, spread, torch.ones_like(spread)), 0.5)
+    return scaled if where is None else torch.where(where, scaled, 0.5)
+
+
+class Order(NamedTuple):
+    """The order of relevance of a batch's items: what a loss needs to know of their responses."""
+
+    order: Tensor
+    """i64[B, n]: the items, best first, empty slots last."""
+    weight: Tensor
+    """f[B, n] of each position, zero in empty slots."""
+    where: Tensor | None
+    """bool[B, n]: which positions hold an item; None where all do."""
+    first: Tensor | None
+    """i64[B, n]: position of the first item of the tie group; None where each item is a group of its own."""
+
+
+def sort_batch(batch: Batch, decisions: Decisions, generator: torch.Generator | None = None) -> Order:
+    """Sorts a batch's items by level, and weighs the positions."""
+    level = batch.level if batch.where is None else batch.level.masked_fill(~batch.where, _EMPTY_LEVEL)
+    if decisions.ties == "shuffle":
+        shuffled = torch.randperm(level.shape[-1], generator=generator)
+        level, in_order = level[..., shuffled].sort(dim=-1, stable=True)
+        order, first = shuffled[in_order], None
+    else:
+        level, order = level.sort(dim=-1, stable=True)
+        first = torch.searchsorted(level, level)
+    weight = (1.0 / torch.log(torch.arange(2, level.shape[-1] + 2, dtype=batch.x.dtype))).expand(level.shape)
+    if first is not None:
+        total = torch.zeros_like(weight, dtype=torch.float64).scatter_add(-1, first, weight.double())
+        count = torch.zeros_like(total).scatter_add(-1, first, torch.ones_like(total))
+        weight = (total / count.clamp(min=1)).gather(-1, first).to(weight.dtype)
+    where = None if batch.where is None else level != _EMPTY_LEVEL
+    return Order(order, weight if where is None else weight * where, where, first)
+
+
+def listmle(scores: Tensor, items: Order, epsilon: float | None) -> Tensor:
+    """Weighted ListMLE (the paper, equation 1); scores f[B, n], in the order of the batch -> f[B]."""
+    scores = scores.gather(-1, items.order)
+    if items.where is not None:
+        scores = scores.masked_fill(~items.where, _EMPTY_SCORE)
+    logs, scores = _suffix_logs(scores, epsilon)
+    if items.first is not None:
+        logs = logs.gather(-1, items.first)
+    return (items.weight * (logs - scores)).sum(dim=-1)
+
+
+def _suffix_logs(scores: Tensor, epsilon: float | None) -> tuple[Tensor, Tensor]:
+    """Logarithm of the sum of exp(scores) from each item to the end, and the scores, both with the same shift."""
+    if epsilon is None:
+        return scores.flip(-1).logcumsumexp(dim=-1).flip(-1), scores
+    shifted = scores - scores.amax(dim=-1, keepdim=True)
+    return torch.log(shifted.exp().flip(-1).cumsum(dim=-1).flip(-1) + epsilon), shifted
+
+
+def total_loss(
+    ensemble: Ensemble, batches: Sequence[Batch], decisions: Decisions, generator: torch.Generator | None = None
+) -> Tensor:
+    """Loss of all members: of each the mean over its lists."""
+    if decisions.ties == "shuffle":  # by each member anew
+        orders = [sort_batch(batches[m % len(batches)], decisions, generator) for m in range(len(ensemble.scorers))]
+    else:
+        orders = [sort_batch(batch, decisions) for batch in batches]
+    losses = [
+        listmle(scores, orders[m % len(orders)], decisions.epsilon).mean() for m, scores in enumerate(ensemble(batches))
+    ]
+    together = torch.stack(losses)
+    return together.sum() if decisions.aggregate == "sum" else together.mean()
+
+
+def adam(ensemble: Ensemble, learning_rate: float, *, fused: bool = False) -> torch.optim.Adam:
+    """PyTorch's Adam; ``fused`` is its one-kernel form, which the published code does not ask for."""
+    return torch.optim.Adam(ensemble.parameters(), lr=learning_rate, fused=fused)
+
+
+def train_step(
+    ensemble: Ensemble,
+    optimiser: torch.optim.Optimizer,
+    batches: Sequence[Batch],
+    decisions: Decisions,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """One full-batch step; returns the loss before it."""
+    optimiser.zero_grad()
+    loss = total_loss(ensemble, batches, decisions, generator)
+    loss.backward()
+    optimiser.step()
+    return loss.detach()
+
+
+class Table(NamedTuple):
+    """One task as tensors, in the order of its file."""
+
+    x: Tensor
+    """f32[n, D]"""
+    y: Tensor
+    """f32[n], scaled to [0, 1] over the table."""
+    level: Tensor
+    """i64[n]"""
+
+
+def tensors(task: Task) -> Table:
+    """A task's table."""
+    return Table(
+        torch.tensor(task.X), torch.tensor(unit_scale(task.y)).float(), torch.tensor(tie_levels(task.y)).long()
+    )
+
+
+def draw_lists(tables: Sequence[Table], count: int, generator: torch.Generator, n_query: int = 100) -> Batch:
+    """Double sampling: for each list a task, then support and query without replacement.
+
+    A fifth as many rows as the query's feed the deep set, and never more than half of the table; lists that stand side
+    by side are cut to the shortest.
+    """
+    chosen = [tables[i] for i in torch.randint(len(tables), (count,), generator=generator).tolist()]
+    shortest = min(len(table.y) for table in chosen)
+    k = min(n_query // 5, shortest // 2)
+    n = min(n_query, shortest - k)
+    rows = [torch.randperm(len(table.y), generator=generator)[: k + n] for table in chosen]
+    x, y, level = (
+        torch.stack([field[picked] for field, picked in zip(fields, rows, strict=True)])
+        for fields in zip(*chosen, strict=True)
+    )
+    return Batch(x[:, :k], y[:, :k], x[:, k:], level[:, k:])
+
+
+def meta_train(
+    tables: Sequence[Table],
+    model: ModelConfig,
+    decisions: Decisions,
+    *,
+    steps: int,
+    seed: int,
+    learning_rate: float = 1e-3,
+    lists_per_step: int = 1,
+    fused: bool = False,
+    report: Callable[[int, float], None] | None = None,
+) -> Ensemble:
+    """Meta-trains from PyTorch's initialisation (the paper, Algorithm 1); seeds PyTorch's own generator."""
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    ensemble = Ensemble(model, tables[0].x.shape[-1], decisions.response_scale)
+    optimiser = adam(ensemble, learning_rate, fused=fused)
+    draws = model.members if decisions.lists == "own" else 1
+    for step in range(steps):
+        batches = [draw_lists(tables, lists_per_step, generator) for _ in range(draws)]
+        loss = train_step(ensemble, optimiser, batches, decisions, generator)
+        if report and (step + 1) % 500 == 0:
+            report(step + 1, float(loss))
+    return ensemble
+
+
+def fine_tune(
+    checkpoint: Ensemble,
+    history: Table,
+    decisions: Decisions,
+    *,
+    generator: torch.Generator,
+    epochs: int = 1000,
+    learning_rate: float = 1e-3,
+    fused: bool = False,
+) -> Ensemble:
+    """The checkpoint fitted to a history; at every epoch a fresh fifth of it is the support (Algorithm 2, line 3)."""
+    ensemble = copy.deepcopy(checkpoint)
+    optimiser = adam(ensemble, learning_rate, fused=fused)
+    n = len(history.y)
+    k = max(decisions.least_support, n // 5)
+    for _ in range(epochs):
+        rows = torch.randperm(n, generator=generator)
+        x, y, level = (field[rows][None] for field in history)
+        train_step(ensemble, optimiser, [Batch(x[:, :k], y[:, :k], x[:, k:], level[:, k:])], decisions, generator)
+    return ensemble
+
+
+def main() -> None:
+    """Writes the golden file."""
+    from benchmarks.torch_golden import write
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--golden", type=Path, required=True, help="JSON file to write")
+    write(parser.parse_args().golden)
+
+
+if __name__ == "__main__":
+    main()
