@@ -1,0 +1,55 @@
+"""The thesis' case study of inverse mapping: do ranking losses learn to sort numbers?
+
+    python scripts/inverse_mapping.py --out DIR            # minutes on one core
+    python scripts/inverse_mapping.py --out DIR --quick    # tiny sizes, to try the script
+
+Writes DIR/inverse_mapping.md, .json, .png and .svg and prints the table. `scripts/papers/sorting.py` says what the
+thesis fixes and what is our choice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from papers.sorting import TRAINED_ON, Sizes, run
+from papers.sorting_report import CASE_STUDY, as_json, draw, findings, table
+
+from dre_jax.cli.runtime import prepare
+from dre_jax.data.files import make_folder, write_json, write_text
+
+QUICK = Sizes(arms=(*CASE_STUDY, "RankNet"), list_sizes=(3,), epochs=(5, 10), seeds=2, test_lists=50, hidden=(8,))
+NAME = "inverse_mapping"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder for table and figure")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
+    given = parser.parse_args()
+    sizes = QUICK if given.quick else Sizes()
+    make_folder(given.out)
+    prepare()
+    measured = []
+    started = time.perf_counter()
+    for name in sizes.arms:
+        for n in sizes.list_sizes:
+            measured += run(name, n, sizes)
+            print(f"{name}, list size {n}: done after {time.perf_counter() - started:.0f} s", flush=True)
+    low, high = TRAINED_ON
+    head = (
+        f"Share of {sizes.test_lists} lists sorted without a mistake, mean ± standard deviation over {sizes.seeds} "
+        f"seeds; trained on numbers in [{low:g}, {high:g}], {sizes.batch} lists an epoch. "
+        "Pairs: share of pairs in order. Thesis: its accuracies in the same order."
+    )
+    text = "\n\n".join([head, table(measured), "\n".join(f"- {line}" for line in findings(measured))])
+    print(text)
+    write_text(given.out / f"{NAME}.md", text + "\n")
+    write_json(given.out / f"{NAME}.json", {"sizes": asdict(sizes), "measured": as_json(measured)}, indent=1)
+    draw(measured, given.out, NAME)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Parts of the scripts that repeat the papers' own small experiments."""

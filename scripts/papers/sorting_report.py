@@ -1,0 +1,146 @@
+"""The inverse-mapping case study as a table, a figure, and what it says beside the thesis."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dre_jax.benchmark.style import style
+from papers.plots import save
+from papers.sorting import RANGES, Measured
+
+# Epochs, list size -> accuracy in the order of RANGES: the thesis' table, means of five runs.
+THESIS = {
+    (1000, 3): (0.99, 0.27, 0.40),
+    (100, 3): (0.77, 0.29, 0.11),
+    (100, 30): (0.80, 0.79, 0.46),
+    (100, 100): (0.99, 0.00, 0.39),
+    (1000, 100): (1.00, 0.71, 0.48),
+}
+TOO_SMALL = 0.02  # a difference of means that is not worth a word
+CASE_STUDY = ("ListMLE", "ListMLE, rate 1e-4", "ListMLE, free range")
+
+
+def spread(values: np.ndarray) -> float:
+    """Standard deviation over seeds; 0 for one seed."""
+    return float(values.std(ddof=1)) if len(values) > 1 else 0.0
+
+
+def table(measured: list[Measured]) -> str:
+    """Markdown: one row for each loss, list size and number of epochs."""
+    head = ["loss", "list size", "epochs", *RANGES, *(f"pairs {name}" for name in RANGES), "thesis"]
+    lines = [_row(head), _row(["---"] * len(head))]
+    for m in measured:
+        accuracy = [f"{v.mean():.2f} ± {spread(v):.2f}" for v in m.accuracy.values()]
+        pairs = [f"{v.mean():.3f}" for v in m.pairs.values()]
+        thesis = THESIS.get((m.epochs, m.list_size)) if m.arm in CASE_STUDY else None
+        quoted = " / ".join(f"{v:.2f}" for v in thesis) if thesis else "–"
+        lines.append(_row([m.arm, str(m.list_size), str(m.epochs), *accuracy, *pairs, quoted]))
+    return "\n".join(lines)
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def findings(measured: list[Measured]) -> list[str]:
+    """One sentence for each thing that the thesis finds, then the other losses; every number from what was run."""
+    epochs = sorted({m.epochs for m in measured})
+    sizes = sorted({m.list_size for m in measured})
+    most, longest = epochs[-1], sizes[-1]
+    mean = {(m.arm, m.epochs, m.list_size): [float(v.mean()) for v in m.accuracy.values()] for m in measured}
+    sentences = []
+    for arm in CASE_STUDY:
+        before, after = ([mean[arm, e, n][0] for n in sizes] for e in (epochs[0], most))
+        sentences.append(
+            f"{arm}, more epochs: from {epochs[0]} to {most}, accuracy in range goes from {_list(before)} to "
+            f"{_list(after)} at list sizes {', '.join(map(str, sizes))}; the thesis says that more epochs help: "
+            f"{_verdict(before, after)}."
+        )
+        sentences.append(
+            f"{arm}, longer lists: after {most} epochs accuracy in range is {after[0]:.2f} at list size {sizes[0]} and "
+            f"{after[-1]:.2f} at {longest}; the thesis, with 0.99 and 1.00, says that longer lists help: "
+            f"{_verdict(after[:1], after[-1:])}."
+        )
+        inside, outside, hybrid = mean[arm, most, longest]
+        sentences.append(
+            f"{arm}, elsewhere: after {most} epochs at list size {longest} accuracy is {outside:.2f} out of range and "
+            f"{hybrid:.2f} hybrid, against {inside:.2f} in range; the thesis has 0.71, 0.48 and 1.00, the best in "
+            f"range: {'agrees' if inside > max(outside, hybrid) else 'does not agree'}."
+        )
+    ranking = sorted({m.arm for m in measured}, key=lambda arm: -mean[arm, most, longest][0])
+    order = "; ".join(f"{arm} {mean[arm, most, longest][0]:.2f}" for arm in ranking)
+    sentences.append(f"Losses in range after {most} epochs at list size {longest} (not in the thesis): {order}.")
+    tied = max(float(m.tied["in range"].mean()) for m in measured)
+    sentences.append(f"Rounding: at most {tied:.2%} of the pairs in range score the same in float32, whatever the row.")
+    return sentences
+
+
+def _list(values: list[float]) -> str:
+    return "/".join(f"{v:.2f}" for v in values)
+
+
+def _verdict(before: list[float], after: list[float]) -> str:
+    """Whether accuracy rose, where it could."""
+    gains = [b - a for a, b in zip(before, after, strict=True)]
+    if min(gains) < -TOO_SMALL:
+        return "does not agree"
+    return "agrees" if max(gains) > TOO_SMALL else "no difference to be seen"
+
+
+def as_json(measured: list[Measured]) -> list[dict[str, Any]]:
+    """Every seed's numbers."""
+    return [
+        {
+            "loss": m.arm,
+            "list_size": m.list_size,
+            "epochs": m.epochs,
+            "accuracy": {name: v.tolist() for name, v in m.accuracy.items()},
+            "pairs": {name: v.tolist() for name, v in m.pairs.items()},
+            "tied": {name: v.tolist() for name, v in m.tied.items()},
+        }
+        for m in measured
+    ]
+
+
+def draw(measured: list[Measured], folder: Path, name: str) -> None:
+    """Accuracy by range (columns), epochs (rows), list size and loss, with the thesis' numbers; NAME.png and .svg."""
+    epochs = sorted({m.epochs for m in measured})
+    save((9.6, 2.4 * len(epochs) + 1.0), lambda figure: _paint(figure, measured, epochs), folder, name)
+
+
+def _paint(figure: Any, measured: list[Measured], epochs: list[int]) -> None:
+    arms = list(dict.fromkeys(m.arm for m in measured))
+    sizes = sorted({m.list_size for m in measured})
+    grid = figure.subplots(len(epochs), len(RANGES), sharex=True, sharey=True, squeeze=False)
+    legend: dict[str, Any] = {}
+    for row, e in zip(grid, epochs, strict=True):
+        for axes, (i, (where, (low, high))) in zip(row, enumerate(RANGES.items()), strict=True):
+            for j, arm in enumerate(arms):
+                mine = [m for m in measured if m.arm == arm and m.epochs == e]
+                legend[arm] = _points(axes, mine, where, sizes, j, len(arms))
+            for position, n in enumerate(sizes):
+                if (e, n) in THESIS:
+                    ends = [position - 0.45, position + 0.45]
+                    (legend["thesis (ListMLE)"],) = axes.plot(ends, [THESIS[e, n][i]] * 2, color="0.3", lw=1.4, ls=":")
+            axes.set_title(f"{where} ({low:g} to {high:g}), {e} epochs")
+            axes.set_xticks(range(len(sizes)), [str(n) for n in sizes])
+            axes.set_xlim(-0.5, len(sizes) - 0.5)
+            axes.set_ylim(-0.03, 1.03)
+            axes.grid(axis="x", visible=False)
+    for axes in grid[-1]:
+        axes.set_xlabel("numbers in a list")
+    figure.supylabel("share of lists sorted (mean ± deviation over seeds)", fontsize=9)
+    figure.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=4)
+
+
+def _points(axes: Any, measured: list[Measured], where: str, sizes: list[int], j: int, count: int) -> Any:
+    """One loss: a point with its spread at each list size, beside those of the other losses."""
+    x = [sizes.index(m.list_size) + (j - (count - 1) / 2) * 0.8 / count for m in measured]
+    y = np.array([m.accuracy[where].mean() for m in measured])
+    wide = np.array([spread(m.accuracy[where]) for m in measured])
+    bars = np.stack([np.minimum(wide, y), np.minimum(wide, 1 - y)])  # a share stays within 0 and 1
+    look = style(j)
+    return axes.errorbar(x, y, bars, fmt=look.marker, color=look.colour, ms=4.5, lw=1, capsize=2)

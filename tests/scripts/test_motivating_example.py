@@ -1,0 +1,142 @@
+"""The motivating example's script against plain loops, and its files."""
+
+import importlib
+import json
+import re
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import norm, rankdata
+
+from dre_jax.data.tasks import unit_scale
+from dre_jax.search import run_in_python
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def part():
+    """Imports a script or one of its parts, as a run of the script would."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(SCRIPTS))
+        yield importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def run(part):
+    """The run that the script draws with quick settings: a few trials of an untrained ensemble, beta 0, seed 0."""
+    sinusoid, inside, transfer = (part(f"papers.{name}") for name in ("sinusoid", "inside", "transfer"))
+    method = transfer.untrained(part("motivating_example").QUICK)
+    task = sinusoid.make_task("beta 0", 0.0)
+    design = sinusoid.initial_rows(0, (0.0,))
+    steps = inside.walk(method, None, task, design, 3, jax.random.key(0))
+    return method, task, design, steps, inside
+
+
+def test_the_sinusoids_have_their_optima_where_calculus_puts_them(part):
+    sinusoid = part("papers.sinusoid")
+    assert sinusoid.X[sinusoid.sinusoid(0.0).argmax()] == pytest.approx(0.0, abs=1e-9)
+    top = sinusoid.sinusoid(8.0) > 0.999
+    # (x + pi) / 2 + 8 = pi / 2 + 2 pi k
+    for peak in (4 * np.pi - 16, 8 * np.pi - 16):
+        near = abs(sinusoid.X - peak) < 0.05
+        assert near.any() == (abs(peak) <= 10)
+        assert top[near].all()
+
+
+def test_the_hard_shift_is_the_farthest_from_the_training_tasks(part):
+    sinusoid = part("papers.sinusoid")
+
+    def distance(shift):
+        turns = np.exp(1j * (shift - np.array(sinusoid.TRAIN_SHIFTS)))
+        return abs(np.angle(turns)).min()
+
+    everywhere = [distance(shift) for shift in np.linspace(0, 2 * np.pi, 1000)]
+    assert distance(sinusoid.GAP_SHIFT) >= max(everywhere) - 0.01
+    assert distance(sinusoid.TEST_SHIFT) < 0.5
+
+
+def test_designs_hold_nothing_near_the_optimum(part):
+    sinusoid = part("papers.sinusoid")
+    space = sinusoid.make_space(5)
+    for name, task in space.test.items():
+        for rows in space.designs[name].values():
+            assert len(set(rows.tolist())) == 3
+            assert unit_scale(task.y)[rows].max() < 0.99
+
+
+def test_what_is_drawn_is_what_the_library_picks(run):
+    method, task, design, steps, inside = run
+    picks = run_in_python(method, None, inside.search_task(task), design, jax.random.key(0), 3)
+    assert [step.chosen for step in steps] == picks.tolist()
+    assert steps[-1].rows.tolist() == [*design.tolist(), *picks[:-1].tolist()]
+
+
+def test_ranks_and_improvement_follow_from_the_scores(run):
+    _, task, _, steps, _ = run
+    for step in steps:
+        best = step.rows[np.argmax(task.y[step.rows])]
+        pending = sorted(set(range(task.n_rows)) - set(step.rows.tolist()))
+        ranked = sorted([*pending, best])
+        ranks = np.array([rankdata(-member[ranked]) for member in step.scores])
+        mean, deviation = ranks.mean(axis=0), np.maximum(ranks.std(axis=0), 1e-9)
+        np.testing.assert_allclose(step.ranks[:, ranked], ranks)
+        np.testing.assert_allclose(step.mean[ranked], mean, rtol=1e-5)
+        np.testing.assert_allclose(step.deviation[ranked], deviation, rtol=1e-3, atol=1e-3)
+        z = (mean[ranked.index(best)] - mean) / deviation
+        improvement = deviation * (norm.pdf(z) + z * norm.cdf(z))
+        found = np.exp(step.log_ei[pending])
+        np.testing.assert_allclose(found, improvement[np.isin(ranked, pending)], rtol=5e-2, atol=5e-2)
+        assert found.max() == pytest.approx(np.exp(step.log_ei[step.chosen]))
+
+
+def test_outputs_on_one_scale_are_told_from_others(part):
+    report = part("papers.sinusoid_report")
+    members = np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]])
+    same, shifted = report.outputs(members), report.outputs(members * [[1.0], [4.0]] + [[0.0], [100.0]])
+    assert (same.spread_of_ranges, same.between) == (1.0, 0.0)
+    assert shifted.spread_of_ranges == 4.0
+    flat = np.array([1, 2, 3, 112, 104, 108.0])
+    assert shifted.between == pytest.approx(((flat[3:].mean() - flat[:3].mean()) / 2) ** 2 / flat.var())
+
+
+def test_trials_are_counted_from_the_design_on(part):
+    transfer = part("papers.transfer")
+    found = transfer.trials_to_reach(np.array([[0.1, 0.5, 0.995], [0.99, 1.0, 1.0], [0.1, 0.2, 0.9899]]))
+    np.testing.assert_array_equal(found, [2.0, 0.0, np.nan])
+
+
+def test_chance_is_the_mean_over_random_orders(part):
+    sinusoid, report = part("papers.sinusoid"), part("papers.sinusoid_report")
+    task = sinusoid.make_task("beta 8", 8.0)
+    good = np.zeros(task.n_rows - 3, bool)
+    good[: (unit_scale(task.y) >= 0.99).sum()] = True
+    rng = np.random.default_rng(0)
+    trials = [rng.permutation(good).argmax() + 1 for _ in range(20_000)]
+    assert report.expected_by_chance(task) == pytest.approx(np.mean(trials), abs=0.3)
+
+
+@pytest.mark.slow
+def test_the_script_writes_what_it_prints_and_the_same_again(part, run, tmp_path, monkeypatch, capsys):
+    script = part("motivating_example")
+    monkeypatch.setenv("DRE_JAX_CACHE", "")
+    monkeypatch.setattr(sys, "argv", ["motivating_example.py", "--quick", "--out", str(tmp_path)])
+    script.main()
+    printed = capsys.readouterr().out
+    figures = {f"{name}.{kind}" for name in ("steps", "outputs", "transfer") for kind in ("png", "svg")}
+    assert {path.name for path in tmp_path.iterdir()} == figures | {"motivating_example.md", "motivating_example.json"}
+    assert (tmp_path / "motivating_example.md").read_text() in printed
+    written = json.loads((tmp_path / "motivating_example.json").read_text())
+    x = part("papers.sinusoid").X
+    assert [step["next"] for step in written["steps"]] == [x[step.chosen] for step in run[3]]
+    assert len(re.findall(r"^\| \d+ \|", printed, re.MULTILINE)) == 3
+    again = script.compare(script.make_space(2), script.QUICK, lambda line: None)
+    for dataset, methods in written["incumbents"].items():
+        assert list(methods) == ["untrained", "random search", "meta-trained", "meta-trained, fine-tuned"]
+        for name, incumbents in methods.items():
+            assert np.array(incumbents).shape == (2, 4)
+            assert (np.diff(incumbents, axis=1) >= 0).all()
+            np.testing.assert_array_equal(incumbents, again[dataset][name])
