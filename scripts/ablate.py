@@ -1,0 +1,67 @@
+"""Ablations on validation tasks: what each choice is worth, with the spread over meta-training seeds.
+
+    python scripts/ablate.py NAME [NAME ...] --data FOLDER [--data bundled] --out DIR
+    python scripts/ablate.py all --data FOLDER --data bundled --out DIR        # a few hours of 2 cores
+
+FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Every number is a mean over search spaces, so
+that none counts for more than another. What is finished is kept in DIR: the same command goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ablations.runner import BUNDLED, Job, collect, jobs, run_all
+from ablations.studies import STUDIES
+from ablations.tables import markdown, page
+
+from dre_jax.benchmark import Comparison, compare
+from dre_jax.cli.progress import Bar
+from dre_jax.data.files import write_text
+from dre_jax.errors import DataError
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="+", choices=[*STUDIES, "all"])
+    parser.add_argument("--data", action="append", help="a folder, or bundled; may be given again (default: bundled)")
+    parser.add_argument("--out", type=Path, required=True, help="checkpoints, results and tables")
+    parser.add_argument("--seeds", type=int, default=3, help="meta-trainings of each variant")
+    parser.add_argument("--designs", default="test0,test1", help="initial designs")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/ablations.md)")
+    parser.add_argument("--table-only", action="store_true", help="make the tables of what is finished")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Runs what is missing and prints a table a study."""
+    given = arguments()
+    names = list(STUDIES) if "all" in given.name else list(dict.fromkeys(given.name))
+    methods = [method for name in names for method in STUDIES[name].variants.values()]
+    todo = jobs(methods, given.data or [BUNDLED], range(given.seeds), tuple(given.designs.split(",")), given.out)
+    if not given.table_only:
+        with Bar("ablate", len({job.path() for job in todo}), quiet=False, unit="jobs") as bar:
+            for done, _ in run_all(todo, given.workers):
+                bar.advance_to(done)
+    sections = {}
+    for name in names:
+        comparison = finished(name, todo)
+        if comparison is not None:
+            sections[name] = markdown(name, STUDIES[name], comparison)
+            print(sections[name], end="\n\n")
+    write_text(given.page or given.out / "ablations.md", page(sections))
+
+
+def finished(name: str, todo: list[Job]) -> Comparison | None:
+    """The study's runs that all its variants have; None if there are none."""
+    try:
+        return compare({variant: collect(method, todo) for variant, method in STUDIES[name].variants.items()})
+    except DataError as error:
+        print(f"{name}: nothing to compare yet ({error})")
+        return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Meta-trains and evaluates variants, a file a variant, search space and seed; what is there is not done again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+from dre_jax.data import Results, SearchSpace, add_trace, bundled, list_spaces, load_space, read_results, write_results
+from dre_jax.methods import DRE
+
+TRIALS = 25
+BUNDLED = "bundled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One variant on one search space, meta-trained with one seed."""
+
+    method: DRE
+    data: str
+    """A folder in HPO-B's layout, or "bundled"."""
+    space: str
+    seed: int
+    designs: tuple[str, ...]
+    out: Path
+
+    def path(self) -> Path:
+        """The result file: named by what it depends on, so that studies share their common variants."""
+        facts = [dataclasses.asdict(self.method), self.designs, TRIALS]
+        return self.out / "runs" / _digest(facts) / f"{_label(self.data)}-{self.space}-{self.seed}.json"
+
+    def checkpoint(self) -> Path:
+        """The meta-trained parameters: shared by variants that differ only in what happens at a trial."""
+        facts = [dataclasses.asdict(self.method.model), dataclasses.asdict(self.method.training)]
+        return self.out / "checkpoints" / _digest(facts) / f"{_label(self.data)}-{self.space}-{self.seed}"
+
+
+def _digest(facts: object) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _label(data: str) -> str:
+    return data if data == BUNDLED else Path(data).name
+
+
+def folder(data: str) -> Path:
+    return bundled.path() if data == BUNDLED else Path(data)
+
+
+@cache
+def _space(data: str, name: str) -> SearchSpace:
+    return load_space(folder(data), name)
+
+
+def _start_worker() -> None:
+    # Each worker has a core of its own: jobs are many and small.
+    os.environ["JAX_NUM_CPU_DEVICES"] = "1"
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+    from dre_jax.cli.runtime import prepare
+
+    prepare()
+
+
+def run(job: Job) -> Path:
+    """Does a job, unless its file is there."""
+    path = job.path()
+    if path.exists():
+        return path
+    import jax
+
+    from dre_jax.search.batch import run_id, run_tasks
+
+    space = _space(job.data, job.space)
+    params = _meta_train(job, space) if job.method.transfer else None
+    designs = {name: {seed: space.designs[name][seed] for seed in job.designs} for name in space.validation}
+    key = jax.random.fold_in(jax.random.key(job.seed), run_id(job.space))
+    results = Results({}, {"configuration": json.loads(json.dumps(dataclasses.asdict(job.method)))})
+    for dataset, seed, trace in run_tasks(job.method, params, space.validation, designs, n_trials=TRIALS, key=key):
+        # A run of another meta-training is another run: its name says which.
+        results = add_trace(results, f"{_label(job.data)}/{job.space}", dataset, f"{job.seed}:{seed}", trace)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_results(path, results)
+    return path
+
+
+def _meta_train(job: Job, space: SearchSpace) -> object:
+    import jax
+
+    from dre_jax.training.trainer import meta_train
+
+    key = jax.random.key(job.seed)
+    return meta_train(space, job.method.model, job.method.training, key=key, folder=job.checkpoint()).params
+
+
+def jobs(
+    methods: Sequence[DRE], data: Sequence[str], seeds: Sequence[int], designs: tuple[str, ...], out: Path
+) -> list[Job]:
+    """All jobs, seed by seed: a table of what is finished so far is a fair one."""
+    return [
+        Job(method=method, data=source, space=space, seed=seed, designs=designs, out=out)
+        for seed in seeds
+        for method in dict.fromkeys(methods)
+        for source in data
+        for space in list_spaces(folder(source))
+    ]
+
+
+def run_all(todo: Sequence[Job], workers: int) -> Iterator[tuple[int, int]]:
+    """Does the jobs on so many processes; yields how many are done, of how many."""
+    missing = [job for job in todo if not job.path().exists()]
+    # Variants that share a meta-training would do it twice if they came at the same time: the first does it for all.
+    done = len(todo) - len(missing)
+    yield done, len(todo)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker) as pool:
+        futures = [pool.submit(_run_group, group) for group in _groups(missing)]
+        try:
+            for future in as_completed(futures):
+                done += future.result()
+                yield done, len(todo)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _groups(missing: Sequence[Job]) -> list[list[Job]]:
+    """Jobs that share a meta-training, together."""
+    found: dict[object, list[Job]] = {}
+    for job in missing:
+        found.setdefault(job.checkpoint() if job.method.transfer else job.path(), []).append(job)
+    return list(found.values())
+
+
+def _run_group(group: Sequence[Job]) -> int:
+    for job in group:
+        run(job)
+    return len(group)
+
+
+def collect(method: DRE, todo: Sequence[Job]) -> Results:
+    """A variant's runs of all search spaces and seeds that are finished."""
+    results = Results()
+    for job in todo:
+        if job.method == method and job.path().exists():
+            for one in read_results(job.path()).runs():
+                results = add_trace(results, *one)
+    return results

@@ -1,0 +1,249 @@
+"""The studies: which choice each looks at, its variants, and what the papers say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dre_jax.losses import PositionWeights
+from dre_jax.methods import DRE
+from dre_jax.model import ModelConfig, preset
+from dre_jax.search.acquisition import AcquisitionConfig, Kind
+from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig
+from dre_jax.training.config import PAPER_FINE_TUNING
+
+STEPS = 5000
+# Spelt out where the library's defaults were changed because of these studies.
+LOSS = LossConfig(weights="inverse_log")
+GENTLE = FineTuneConfig(epochs=100, learning_rate=1e-4, loss=LOSS)
+BASE = DRE(
+    training=MetaTrainConfig(steps=STEPS, evaluate_every=STEPS, loss=LOSS),
+    fine_tuning=GENTLE,
+    acquisition=AcquisitionConfig(kind="ei"),
+)
+# From random weights: the paper's learning rate, a fifth of its epochs.
+FROM_RANDOM = FineTuneConfig(epochs=200, learning_rate=0.02, loss=LOSS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A choice, by its variants; the first is what the others are tested against."""
+
+    question: str
+    papers: str
+    """What the papers say of it."""
+    variants: dict[str, DRE]
+    found: str = ""
+    """What our table says, and whether it agrees."""
+
+
+def _model(**changes: object) -> DRE:
+    return replace(BASE, model=replace(BASE.model, **changes))
+
+
+def _training(**changes: object) -> DRE:
+    return replace(BASE, training=replace(BASE.training, **changes))
+
+
+def _fine_tuning(**changes: object) -> DRE:
+    return replace(BASE, fine_tuning=replace(BASE.fine_tuning, **changes))
+
+
+def _loss(**changes: object) -> DRE:
+    """One loss for meta-training and fine-tuning."""
+    loss = replace(LOSS, **changes)
+    return replace(BASE, training=replace(BASE.training, loss=loss), fine_tuning=replace(BASE.fine_tuning, loss=loss))
+
+
+def _steps(steps: int) -> DRE:
+    return _training(steps=steps, evaluate_every=steps)
+
+
+def _lists_of(size: int) -> DRE:
+    """Lists of so many ranked rows, and a fifth as many for the deep set."""
+    return _training(n_query=size, n_support=max(size // 5, 1))
+
+
+def _scorer(width: int, layers: int) -> DRE:
+    return _model(hidden=(width,) * layers)
+
+
+def _parts(*, context: bool, transfer: bool, tuned: bool) -> DRE:
+    """Deep set, meta-training and fine-tuning, each there or not."""
+    tuning = GENTLE if transfer else FROM_RANDOM
+    return replace(
+        BASE,
+        model=ModelConfig(context="own" if context else "none"),
+        transfer=transfer,
+        fine_tuning=tuning if tuned else replace(tuning, epochs=0),
+    )
+
+
+def _tuned(epochs: int, rate: float = 1e-4) -> DRE:
+    return _fine_tuning(epochs=epochs, learning_rate=rate)
+
+
+def _acquisition(**changes: object) -> DRE:
+    return replace(BASE, acquisition=AcquisitionConfig(**changes))
+
+
+_PARTS = {
+    f"{'deep set' if c else 'no deep set'}, {'meta-trained' if m else 'random weights'}, "
+    f"{'fine-tuned' if f else 'not fine-tuned'}": _parts(context=c, transfer=m, tuned=f)
+    for m in (True, False)
+    for f in (True, False)
+    for c in (True, False)
+}
+
+
+def _together(
+    *, weights: PositionWeights = "inverse_linear", kind: Kind = "lcb", rate: float = 3e-4, steps: int = STEPS
+) -> DRE:
+    """What did best alone, together: weights that fall faster, and the confidence bound."""
+    base = _loss(weights=weights)
+    return replace(
+        base,
+        training=replace(base.training, steps=steps, evaluate_every=steps),
+        fine_tuning=replace(base.fine_tuning, learning_rate=rate),
+        acquisition=AcquisitionConfig(kind=kind),
+    )
+
+
+PAPER = replace(
+    BASE,
+    model=preset("paper"),
+    training=replace(BASE.training, own_lists=False),
+    fine_tuning=PAPER_FINE_TUNING,
+)
+
+
+STUDIES: dict[str, Study] = {
+    "together": Study(
+        question="Do the choices that are best alone add up?",
+        papers="one deep set for all, PyTorch's random weights, inverse logarithm, EI, 1000 epochs at 0.001",
+        variants={
+            "inverse log, EI, 100 x 1e-4": BASE,
+            "inverse linear, LCB, 100 x 1e-4": _together(rate=1e-4),
+            "inverse linear, LCB, 100 x 3e-4": _together(),
+            "inverse linear, EI, 100 x 3e-4": _together(kind="ei"),
+            "inverse log, LCB, 100 x 3e-4": _together(weights="inverse_log"),
+            "inverse linear, LCB, 100 x 3e-4, 2,500 steps": _together(steps=2500),
+            "the paper's": PAPER,
+        },
+    ),
+    "acquisition": Study(
+        question="Which acquisition function over the ranks?",
+        papers="expected improvement is ahead of the confidence bound and of the mean alone",
+        variants={
+            "EI": BASE,
+            "PI": _acquisition(kind="pi"),
+            "LCB, beta 1": _acquisition(kind="lcb"),
+            "LCB, beta 0.3": _acquisition(kind="lcb", beta=0.3),
+            "mean rank": _acquisition(kind="mean_rank"),
+        },
+    ),
+    "fine-tuning": Study(
+        question="How long and how fast is a trial's fine-tuning?",
+        papers="1000 epochs at 0.001",
+        variants={
+            "100 x 1e-4": BASE,
+            "none": _tuned(0),
+            "30 x 1e-4": _tuned(30),
+            "300 x 1e-4": _tuned(300),
+            "100 x 3e-4": _tuned(100, 3e-4),
+            "100 x 1e-3": _tuned(100, 1e-3),
+            "1000 x 1e-3": _tuned(1000, 1e-3),
+        },
+    ),
+    "context": Study(
+        question="A deep set for each member, one for all, or none?",
+        papers="one for all",
+        variants={"own": BASE, "shared": _model(context="shared"), "none": _model(context="none")},
+    ),
+    "initialiser": Study(
+        question="Flax's random weights or PyTorch's?",
+        papers="PyTorch's",
+        variants={"LeCun normal": BASE, "PyTorch's uniform": _model(initialiser="torch_uniform")},
+    ),
+    "batches": Study(
+        question="Does each member learn from lists of its own?",
+        papers="the reference code shares one batch",
+        variants={"own lists": BASE, "shared lists": _training(own_lists=False)},
+    ),
+    "losses": Study(
+        question="Which loss?",
+        papers="list-wise, weighted, ahead of list-wise, pair-wise, point-wise and regression, in this order",
+        variants={
+            "list-wise, weighted": BASE,
+            "list-wise": _loss(weights="none"),
+            "ListNet": _loss(name="listnet", weights="none"),
+            "pair-wise": _loss(name="ranknet", weights="none"),
+            "point-wise": _loss(name="subset_regression", weights="none"),
+            "regression": _loss(name="mean_squared_error", weights="none"),
+        },
+    ),
+    "steps": Study(
+        question="How many steps of meta-training?",
+        papers="500,000",
+        variants={f"{n:,} steps": _steps(n) for n in (STEPS, 1250, 2500, 10_000, 20_000)},
+    ),
+    "lists": Study(
+        question="How many lists a step?",
+        papers="1 in the code, 100 in the paper",
+        variants={f"{n} lists" if n > 1 else "1 list": _training(lists_per_step=n) for n in (1, 4, 16)},
+    ),
+    "weights": Study(
+        question="Which weights for the positions?",
+        papers="the inverse logarithm is best",
+        variants={
+            "inverse log": BASE,
+            "inverse linear": _loss(weights="inverse_linear"),
+            "attention": _loss(weights="attention"),
+            "none": _loss(weights="none"),
+        },
+    ),
+    "list-size": Study(
+        question="How long are the lists?",
+        papers="100; hardly any difference from 10",
+        variants={f"{n} rows": _lists_of(n) for n in (100, 50, 10)},
+    ),
+    "parts": Study(
+        question="What do deep set, meta-training and fine-tuning each add?",
+        papers="each helps, meta-training most",
+        variants=_PARTS,
+    ),
+    "ties": Study(
+        question="Do tied responses share a denominator, or are they shuffled?",
+        papers="shuffled",
+        variants={"Breslow": BASE, "shuffled": _loss(ties="shuffle")},
+    ),
+    "restart": Study(
+        question="Does a trial's fine-tuning start from the checkpoint, or where the last ended?",
+        papers="from the checkpoint",
+        variants={
+            "restart, 100 x 1e-4": BASE,
+            "reuse, 100 x 1e-4": _fine_tuning(reuse=True),
+            "restart, 100 x 1e-3": _tuned(100, 1e-3),
+            "reuse, 100 x 1e-3": _fine_tuning(reuse=True, learning_rate=1e-3),
+        },
+    ),
+    "schedule": Study(
+        question="Constant learning rates, or a cosine to zero?",
+        papers="cosine in the thesis's baselines, constant in the paper",
+        variants={
+            "constant": BASE,
+            "cosine in meta-training": _training(schedule="cosine"),
+            "cosine in fine-tuning": _fine_tuning(schedule="cosine"),
+        },
+    ),
+    "response": Study(
+        question="Does the deep set see the response scaled with the support, or with the whole table?",
+        papers="the whole table, which a tuner cannot know",
+        variants={"support": BASE, "table": _model(response_scale="table")},
+    ),
+    "scorer": Study(
+        question="How large is a scorer?",
+        papers="four layers of 32; hardly any difference between sizes",
+        variants={"4 x 32": BASE}
+        | {f"{n} x {w}": _scorer(w, n) for w in (16, 32, 64) for n in (2, 3, 4) if (w, n) != (32, 4)},
+    ),
+}

@@ -1,0 +1,103 @@
+"""A study's table: regret with its spread over meta-trainings, rank, and the test against the first variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from ablations.studies import Study
+from dre_jax.benchmark import Comparison
+from dre_jax.benchmark.statistics import holm
+
+AT = (5, 10, 25)
+
+
+class Line(NamedTuple):
+    """A variant."""
+
+    name: str
+    regret: np.ndarray
+    """f64[len(AT)]: mean over search spaces."""
+    spread: np.ndarray
+    """f64[len(AT)]: standard deviation of that mean over meta-training seeds."""
+    rank: np.ndarray
+    """f64[len(AT)]: among the study's variants, mean over search spaces."""
+    p: np.ndarray | None
+    """f64[len(AT)]: Wilcoxon over tasks against the first variant, Holm-adjusted over the variants; None for it."""
+
+
+def seed_of(run: tuple[str, str, str]) -> str:
+    return run[2].partition(":")[0]
+
+
+def lines(comparison: Comparison) -> list[Line]:
+    """A line a variant, from runs whose seeds are named ``<meta-training seed>:<design>``."""
+    at = list(AT)
+    seeds = sorted({seed_of(run) for run in comparison.runs})
+    by_seed = np.stack([_of_seed(comparison, seed).average_regret("spaces")[:, at] for seed in seeds])
+    spread = by_seed.std(axis=0, ddof=1) if len(seeds) > 1 else np.full(by_seed.shape[1:], np.nan)
+    regret, rank = comparison.average_regret("spaces")[:, at], comparison.average_rank("spaces")[:, at]
+    p = _against_first(comparison.by_task(comparison.regret)[:, :, at])
+    return [
+        Line(name, regret[i], spread[i], rank[i], None if i == 0 else p[i - 1])
+        for i, name in enumerate(comparison.methods)
+    ]
+
+
+def _of_seed(comparison: Comparison, seed: str) -> Comparison:
+    kept = [i for i, run in enumerate(comparison.runs) if seed_of(run) == seed]
+    return comparison._replace(runs=tuple(comparison.runs[i] for i in kept), regret=comparison.regret[:, kept])
+
+
+def _against_first(values: np.ndarray) -> np.ndarray:
+    """f64[variants - 1, trials] from f64[variants, tasks, trials]."""
+    first, others = values[0], values[1:]
+    p = [[_wilcoxon(other[:, t] - first[:, t]) for other in others] for t in range(values.shape[2])]
+    return np.array([holm(row) for row in p]).T
+
+
+def _wilcoxon(differences: np.ndarray) -> float:
+    rounded = np.round(differences, 8)
+    return float(stats.wilcoxon(rounded, zero_method="zsplit").pvalue) if rounded.any() else 1.0
+
+
+def markdown(name: str, study: Study, comparison: Comparison) -> str:
+    """The study as a section: question, what the papers say, table, and what was found."""
+    n_seeds = len({seed_of(run) for run in comparison.runs})
+    facts = (
+        f"{len(comparison.runs)} runs a variant: {len(set(comparison.tasks))} validation tasks of "
+        f"{len(comparison.spaces)} search spaces, {n_seeds} meta-trainings, "
+        f"{len({run[2] for run in comparison.runs}) // n_seeds} initial designs."
+    )
+    heads = ["variant", *(f"regret at {t}" for t in AT), *(f"rank at {t}" for t in AT), *(f"p at {t}" for t in AT)]
+    rows = [_cells(line) for line in lines(comparison)]
+    parts = [f"## {study.question}", f"`{name}`. The papers: {study.papers}.", facts, _table(heads, rows)]
+    if study.found:
+        parts.append(study.found)
+    return "\n\n".join(parts)
+
+
+def _cells(line: Line) -> list[str]:
+    regret = [f"{r:.4f} ± {s:.4f}" for r, s in zip(line.regret, line.spread, strict=True)]
+    p = ["" for _ in AT] if line.p is None else [f"{value:.3f}" for value in line.p]
+    return [line.name, *regret, *(f"{rank:.2f}" for rank in line.rank), *p]
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rule = ["---", *("---:" for _ in heads[1:])]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def page(sections: Mapping[str, str]) -> str:
+    """All sections as one document."""
+    top = """# Ablations
+
+What each choice is worth on validation tasks; made by `scripts/ablate.py`. Regret and rank are means over search
+spaces, so that none counts for more than another; ± is the standard deviation of that mean over meta-trainings with
+different seeds; rank is among the variants of one table. p is from Wilcoxon's signed-rank test over tasks (means over
+meta-trainings and designs) against the first variant, Holm-adjusted over the table's variants.
+"""
+    return "\n\n".join([top.rstrip(), *sections.values()]) + "\n"
