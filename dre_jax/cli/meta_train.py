@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,12 +41,16 @@ def meta_train(
 
     from dre_jax.data import list_spaces, load_space
     from dre_jax.model import preset as model_preset
-    from dre_jax.training import MetaTrainConfig
+    from dre_jax.training.config import META_TRAINING_PRESETS
 
-    config = MetaTrainConfig(
-        steps=steps, lists_per_step=lists_per_step, evaluate_every=min(evaluate_every, steps), patience=patience
-    )
     model = model_preset(preset)
+    config = replace(
+        META_TRAINING_PRESETS[preset],
+        steps=steps,
+        lists_per_step=lists_per_step,
+        evaluate_every=min(evaluate_every, steps),
+        patience=patience,
+    )
     for name in space or list_spaces(data, mode):
         train_space(load_space(data, name, mode), model, config, jax.random.key(seed), out / name, quiet=quiet)
 

@@ -12,7 +12,7 @@ from dre_jax.methods.random_search import RandomSearch
 from dre_jax.model import ModelConfig
 from dre_jax.search.acquisition import AcquisitionConfig, Kind
 from dre_jax.search.method import Method
-from dre_jax.training.config import FineTuneConfig
+from dre_jax.training.config import PAPER_FINE_TUNING, FineTuneConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +67,18 @@ def _dre_no_finetune(options: Options) -> DRE:
     return _ensemble(options, FineTuneConfig(epochs=0))
 
 
+def _dre_paper(options: Options) -> DRE:
+    return _ensemble(_with_ei(options), _fine_tuning(options, PAPER_FINE_TUNING))
+
+
 def _dre_ri(options: Options) -> DRE:
-    default = FineTuneConfig(epochs=1000, learning_rate=0.02)
-    return _ensemble(options, _fine_tuning(options, default), transfer=False)
+    default = replace(PAPER_FINE_TUNING, learning_rate=0.02)
+    return _ensemble(_with_ei(options), _fine_tuning(options, default), transfer=False)
+
+
+def _with_ei(options: Options) -> Options:
+    """The paper's acquisition function, where the user names none."""
+    return replace(options, acquisition=options.acquisition or "ei")
 
 
 def _random(options: Options) -> RandomSearch:
@@ -87,6 +96,14 @@ METHODS: dict[str, Entry] = {
             paper=_DRE_PAPER,
             transfer=True,
             build=_dre,
+            reads_checkpoints=True,
+        ),
+        Entry(
+            name="dre-paper",
+            summary="the same as the paper has it: expected improvement, 1000 epochs at 0.001",
+            paper=_DRE_PAPER,
+            transfer=True,
+            build=_dre_paper,
             reads_checkpoints=True,
         ),
         Entry(

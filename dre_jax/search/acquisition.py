@@ -27,8 +27,8 @@ class AcquisitionConfig:
       ConfigError: for an unknown kind.
     """
 
-    kind: Kind = "ei"
-    """Expected improvement, probability of improvement, lower confidence bound, or the mean rank alone."""
+    kind: Kind = "lcb"
+    """Lower confidence bound, expected improvement (the paper's), probability of improvement, or mean rank alone."""
     beta: float = 1.0
     """Deviations that the confidence bound takes off the mean rank."""
 

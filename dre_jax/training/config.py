@@ -38,7 +38,7 @@ class LossConfig:
 
     name: str = "listmle"
     """One of `dre_jax.losses.RANKED_LOSSES`."""
-    weights: PositionWeights = "inverse_log"
+    weights: PositionWeights = "inverse_linear"
     """Weights of the positions."""
     ties: Ties = "breslow"
     """What to do with equal responses."""
@@ -103,7 +103,7 @@ class FineTuneConfig:
 
     epochs: int = 100
     """Full-batch Adam steps at every trial; 0 does not fine-tune."""
-    learning_rate: float = 1e-4
+    learning_rate: float = 3e-4
     """Adam's, at the start."""
     schedule: Schedule = "constant"
     """Learning rate over the epochs."""
@@ -123,5 +123,14 @@ class FineTuneConfig:
         return _schedule(self.schedule, self.learning_rate, self.epochs)
 
 
-PAPER_FINE_TUNING = FineTuneConfig(epochs=1000, learning_rate=1e-3)
-"""The paper's: ten times the epochs, at ten times the learning rate (section 4.3)."""
+PAPER_LOSS = LossConfig(weights="inverse_log")
+"""The paper's (equation 1)."""
+
+PAPER_META_TRAINING = MetaTrainConfig(own_lists=False, loss=PAPER_LOSS)
+"""The reference code's: one list a step, the same for all members. The paper takes 500,000 steps (section 4.3)."""
+
+PAPER_FINE_TUNING = FineTuneConfig(epochs=1000, learning_rate=1e-3, loss=PAPER_LOSS)
+"""The paper's: ten times the epochs, at three times the learning rate (section 4.3)."""
+
+META_TRAINING_PRESETS = {"default": MetaTrainConfig(), "paper": PAPER_META_TRAINING}
+"""Meta-training by the names of the model's presets."""

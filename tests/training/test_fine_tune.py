@@ -91,7 +91,7 @@ def slow_fine_tune(config, params, key):
     @jax.jit
     def gradient(params, support, x, response):
         def loss(params):
-            one = partial(listmle, response=response, weights="inverse_log")
+            one = partial(listmle, response=response, weights="inverse_linear")
             return jnp.sum(jax.vmap(one)(scores(MODEL, params, support, x)))
 
         return jax.grad(loss)(params)
@@ -153,7 +153,7 @@ def loss_of(params):
 
     def one(support_rows, support_where, query):
         values = scores(MODEL, params, Support(h.x[support_rows], h.response[support_rows], support_where), h.x[query])
-        return jax.vmap(lambda s: listmle(s, h.response[query], weights="inverse_log"))(values)
+        return jax.vmap(lambda s: listmle(s, h.response[query], weights="inverse_linear"))(values)
 
     return jnp.mean(jax.vmap(one)(epochs.support, epochs.support_where, epochs.query), axis=0)
 

@@ -58,7 +58,7 @@ def loss_of_list(table, params, support, query):
     """Loss of each member over a list in full, sorted by the loss itself."""
     seen = Support(table.x[support], table.response[support], jnp.ones(support.shape, bool))
     values = scores(MODEL, params, seen, table.x[query])
-    return jax.vmap(lambda one: listmle(one, table.response[query], weights="inverse_log"))(values)
+    return jax.vmap(lambda one: listmle(one, table.response[query], weights=CONFIG.loss.weights))(values)
 
 
 def slow_losses(table, config, params, key, step):
