@@ -18,7 +18,7 @@ from dre_jax.training.fine_tune import fine_tune
 
 @dataclass(frozen=True, kw_only=True)
 class DRE:
-    """Meta-trained scorers, fine-tuned on the history before every trial; expected improvement over ranks picks.
+    """Meta-trained scorers, fine-tuned on the history before every trial; an acquisition over their ranks picks.
 
     Example:
       >>> DRE(fine_tuning=FineTuneConfig(epochs=0))  # doctest: +ELLIPSIS

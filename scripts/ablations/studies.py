@@ -127,6 +127,7 @@ STUDIES: dict[str, Study] = {
             "inverse linear, EI, 100 x 3e-4": _together(kind="ei"),
             "inverse log, LCB, 100 x 3e-4": _together(weights="inverse_log"),
             "inverse linear, LCB, 100 x 3e-4, 2,500 steps": _together(steps=2500),
+            "inverse linear, LCB, 100 x 3e-4, 20,000 steps": _together(steps=20_000),
             "the paper's": PAPER,
         },
     ),
