@@ -22,7 +22,7 @@ def meta_train(
     data: options.Data,
     out: Annotated[Path, typer.Option(help="Checkpoints go to OUT/SPACE.", show_default=False)],
     space: options.Spaces = None,
-    steps: Annotated[int, typer.Option(help="Training steps.", min=1)] = 20_000,
+    steps: Annotated[int, typer.Option(help="Training steps.", min=1)] = 5000,
     lists_per_step: Annotated[int, typer.Option(help="Lists that each member draws for a step.", min=1)] = 1,
     evaluate_every: Annotated[int, typer.Option(help="Steps between two checkpoints.", min=1)] = 1000,
     patience: Annotated[

@@ -57,7 +57,7 @@ class MetaTrainConfig:
       ConfigError: where a number is out of range or a name is unknown.
     """
 
-    steps: int = 20_000
+    steps: int = 5000
     """Adam steps."""
     lists_per_step: int = 1
     """Lists that each member draws for a step."""
