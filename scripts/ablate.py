@@ -1,7 +1,7 @@
 """Ablations on validation tasks: what each choice is worth, with the spread over meta-training seeds.
 
     python scripts/ablate.py NAME [NAME ...] --data FOLDER [--data bundled] --out DIR
-    python scripts/ablate.py all --data FOLDER --data bundled --out DIR        # a few hours of 2 cores
+    python scripts/ablate.py all --data FOLDER --out DIR        # a few hours of 2 cores
 
 FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Every number is a mean over search spaces, so
 that none counts for more than another. What is finished is kept in DIR: the same command goes on where it was.
@@ -31,6 +31,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--designs", default="test0,test1", help="initial designs")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/ablations.md)")
+    parser.add_argument("--title", default="Ablations", help="of that page")
     parser.add_argument("--table-only", action="store_true", help="make the tables of what is finished")
     return parser.parse_args()
 
@@ -51,7 +52,7 @@ def main() -> None:
         if comparison is not None:
             sections[name] = markdown(name, STUDIES[name], comparison)
             print(sections[name], end="\n\n")
-    write_text(given.page or given.out / "ablations.md", page(sections))
+    write_text(given.page or given.out / "ablations.md", page(given.title, sections))
 
 
 def finished(name: str, todo: list[Job]) -> Comparison | None:

@@ -91,9 +91,9 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
 
 
-def page(sections: Mapping[str, str]) -> str:
+def page(title: str, sections: Mapping[str, str]) -> str:
     """All sections as one document."""
-    top = """# Ablations
+    top = f"""# {title}
 
 What each choice is worth on validation tasks; made by `scripts/ablate.py`. Regret and rank are means over search
 spaces, so that none counts for more than another; ± is the standard deviation of that mean over meta-trainings with
