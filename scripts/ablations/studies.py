@@ -145,6 +145,8 @@ STUDIES: dict[str, Study] = {
             "LCB, beta 0.3": _acquisition(kind="lcb", beta=0.3),
             "mean rank": _acquisition(kind="mean_rank"),
         },
+        found="The bound with one deviation has the least regret at 10 and 25 trials and the best ranks, here within\n"
+        "chance (p 0.10 at 25); the other functions hardly differ. Does not agree that EI is best.",
     ),
     "fine-tuning": Study(
         question="How long and how fast is a trial's fine-tuning?",
@@ -158,21 +160,29 @@ STUDIES: dict[str, Study] = {
             "100 x 1e-3": _tuned(100, 1e-3),
             "1000 x 1e-3": _tuned(1000, 1e-3),
         },
+        found="The paper's 1000 epochs at 0.001 have more regret than any other fine-tuning; 100 at 0.0003 "
+        "and 300 at 0.0001\n"
+        "have the least, all within chance. Agrees that fine-tuning helps, not on its strength.",
     ),
     "context": Study(
         question="A deep set for each member, one for all, or none?",
         papers="one for all",
         variants={"own": BASE, "shared": _model(context="shared"), "none": _model(context="none")},
+        found="A deep set of one's own has the least regret at 10 trials; all within chance. No preference "
+        "for a shared one.",
     ),
     "initialiser": Study(
         question="Flax's random weights or PyTorch's?",
         papers="PyTorch's",
         variants={"LeCun normal": BASE, "PyTorch's uniform": _model(initialiser="torch_uniform")},
+        found="No difference by more than chance; LeCun normal has the lower mean throughout and stays.",
     ),
     "batches": Study(
         question="Does each member learn from lists of its own?",
         papers="the reference code shares one batch",
         variants={"own lists": BASE, "shared lists": _training(own_lists=False)},
+        found="Shared lists have the lower mean at 10 and 25 trials (p 0.05 at 25), own lists at 5: "
+        "undecided, own lists stay.",
     ),
     "losses": Study(
         question="Which loss?",
@@ -185,16 +195,22 @@ STUDIES: dict[str, Study] = {
             "point-wise": _loss(name="subset_regression", weights="none"),
             "regression": _loss(name="mean_squared_error", weights="none"),
         },
+        found="No loss is ahead by more than chance. Weights help the list-wise loss, regression has the "
+        "worst ranks: agrees.\n"
+        "The pair-wise loss is as good as the weighted list-wise one: does not agree.",
     ),
     "steps": Study(
         question="How many steps of meta-training?",
         papers="500,000",
         variants={f"{n:,} steps": _steps(n) for n in (STEPS, 1250, 2500, 10_000, 20_000)},
+        found="The least regret is at 2,500 to 5,000 steps; 20,000 are worse at 10 and 25 trials: these sets "
+        "of tasks are small.",
     ),
     "lists": Study(
         question="How many lists a step?",
         papers="1 in the code, 100 in the paper",
         variants={f"{n} lists" if n > 1 else "1 list": _training(lists_per_step=n) for n in (1, 4, 16)},
+        found="No difference by more than chance: one list a step is enough.",
     ),
     "weights": Study(
         question="Which weights for the positions?",
@@ -205,6 +221,9 @@ STUDIES: dict[str, Study] = {
             "attention": _loss(weights="attention"),
             "none": _loss(weights="none"),
         },
+        found="The inverse of the position has the least regret at all three, no weights and attention the "
+        "most, within chance.\n"
+        "Agrees that weights help, not that the inverse logarithm is best.",
     ),
     "list-size": Study(
         question="How long are the lists?",

@@ -81,7 +81,10 @@ def markdown(name: str, study: Study, comparison: Comparison) -> str:
 
 
 def _cells(line: Line) -> list[str]:
-    regret = [f"{r:.4f} ± {s:.4f}" for r, s in zip(line.regret, line.spread, strict=True)]
+    regret = [
+        f"{mean:.4f}" if np.isnan(spread) else f"{mean:.4f} ± {spread:.4f}"
+        for mean, spread in zip(line.regret, line.spread, strict=True)
+    ]
     p = ["" for _ in AT] if line.p is None else [f"{value:.3f}" for value in line.p]
     return [line.name, *regret, *(f"{rank:.2f}" for rank in line.rank), *p]
 
