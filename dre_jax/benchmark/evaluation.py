@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,16 +49,14 @@ class Evaluation:
         return self.total - sum(len(seeds) for name in self._wanted for seeds in self._missing(name).values())
 
     def __iter__(self) -> Iterator[FinishedRun]:
-        first = True
-        for name in self._spaces:
-            if not self._missing(name):
-                continue
-            if not first:
-                # Programs are compiled for a space's columns and table sizes. The next one can hardly use them, and
-                # those of 16 spaces are gigabytes, more than the data.
-                jax.clear_caches()
+        todo = [name for name in self._spaces if self._missing(name)]
+        for i, name in enumerate(todo):
             yield from self._run_space(name)
-            first = False
+            done, left = (self._columns(names) for names in (todo[: i + 1], todo[i + 1 :]))
+            if left and not done & left:
+                # Programs are compiled for a space's columns and table sizes. No space to come can use these, and those
+                # of 16 spaces are gigabytes, more than the data.
+                jax.clear_caches()
 
     def summary(self) -> str:
         """Mean regret over the runs, and the most memory that the process had, a line."""
@@ -72,6 +70,9 @@ class Evaluation:
         """A line on the runs that failed."""
         count = f"{len(self.failed)} of {self.total} runs failed and are not in {self.out}"
         return f"{count}; the same evaluation tries them again; the first: {self.failed[0]}"
+
+    def _columns(self, names: Sequence[str]) -> set[int]:
+        return {self._spaces[name].n_columns for name in names}
 
     def _run_space(self, name: str) -> Iterator[FinishedRun]:
         missing = self._missing(name)
