@@ -12,7 +12,7 @@ from scipy import stats
 from dre_jax.benchmark.compare import DECIMALS, Comparison
 from dre_jax.errors import ConfigError
 
-__all__ = ["Significance", "Unit", "holm", "significance"]
+__all__ = ["Significance", "Unit", "holm", "signed_rank", "significance"]
 
 Unit = Literal["tasks", "runs"]
 # Up to so many observations every pattern of signs is counted.
@@ -100,17 +100,21 @@ def _friedman(values: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 def _pairwise(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     pairs = list(combinations(range(len(values)), 2))
-    # In whole units of the last decimal: equal differences are then equal in floating point as well.
-    whole = np.round(values * 10.0**DECIMALS)
-    adjusted = holm([_wilcoxon(whole[a] - whole[b]) for a, b in pairs])
+    adjusted = holm([signed_rank(values[a], values[b]) for a, b in pairs])
     p = np.ones((len(values), len(values)))
     for (a, b), value in zip(pairs, adjusted, strict=True):
         p[a, b] = p[b, a] = value
     return p
 
 
-def _wilcoxon(differences: npt.NDArray[np.float64]) -> float:
-    """Two-sided p-value of the signed-rank test; zeros keep their rank and count half for either side."""
+def signed_rank(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
+    """Two-sided p-value of Wilcoxon's test of pairs; zeros keep their rank and count half for either side.
+
+    >>> signed_rank(np.array([0.1, 0.2, 0.3]), np.array([0.1, 0.2, 0.3]))
+    1.0
+    """
+    # In whole units of the last decimal: equal differences are then equal in floating point as well.
+    differences = np.round(one * 10.0**DECIMALS) - np.round(other * 10.0**DECIMALS)
     if not differences.any():
         return 1.0
     if differences.size <= _ALL_SIGNS:

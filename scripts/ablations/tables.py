@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from ablations.studies import Study
 from dre_jax.benchmark import Comparison
-from dre_jax.benchmark.statistics import holm
+from dre_jax.benchmark.statistics import holm, signed_rank
 
 AT = (5, 10, 25)
 
@@ -55,13 +54,8 @@ def _of_seed(comparison: Comparison, seed: str) -> Comparison:
 def _against_first(values: np.ndarray) -> np.ndarray:
     """f64[variants - 1, trials] from f64[variants, tasks, trials]."""
     first, others = values[0], values[1:]
-    p = [[_wilcoxon(other[:, t] - first[:, t]) for other in others] for t in range(values.shape[2])]
+    p = [[signed_rank(other[:, t], first[:, t]) for other in others] for t in range(values.shape[2])]
     return np.array([holm(row) for row in p]).T
-
-
-def _wilcoxon(differences: np.ndarray) -> float:
-    rounded = np.round(differences, 8)
-    return float(stats.wilcoxon(rounded, zero_method="zsplit").pvalue) if rounded.any() else 1.0
 
 
 def markdown(name: str, study: Study, comparison: Comparison) -> str:
