@@ -1,9 +1,6 @@
 """The ablations: what is run, what is kept, and the numbers of a table."""
 
 import dataclasses
-import importlib
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,17 +11,11 @@ from dre_jax.data import Results, add_trace
 from dre_jax.model import ModelConfig
 from dre_jax.training import FineTuneConfig, MetaTrainConfig
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-
 
 @pytest.fixture(scope="module")
-def ablations():
+def ablations(part):
     """The script's modules by name."""
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        yield {name: importlib.import_module(f"ablations.{name}") for name in ("studies", "runner", "tables")}
-    finally:
-        sys.path.remove(str(SCRIPTS))
+    return {name: part(f"ablations.{name}") for name in ("studies", "runner", "tables")}
 
 
 @pytest.fixture

@@ -1,25 +1,13 @@
 """The sorting study's script against plain loops, and its files."""
 
-import importlib
 import itertools
 import json
 import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-
-
-@pytest.fixture(scope="module")
-def part():
-    """Imports a script or one of its parts, as a run of the script would."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(SCRIPTS))
-        yield importlib.import_module
 
 
 @pytest.fixture(scope="module")

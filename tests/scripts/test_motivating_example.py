@@ -1,10 +1,8 @@
 """The motivating example's script against plain loops, and its files."""
 
-import importlib
 import json
 import re
 import sys
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -13,16 +11,6 @@ from scipy.stats import norm, rankdata
 
 from dre_jax.data.tasks import unit_scale
 from dre_jax.search import run_in_python
-
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-
-
-@pytest.fixture(scope="module")
-def part():
-    """Imports a script or one of its parts, as a run of the script would."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(SCRIPTS))
-        yield importlib.import_module
 
 
 @pytest.fixture(scope="module")
