@@ -15,10 +15,11 @@ from pathlib import Path
 from ablations.runner import BUNDLED, Job, collect, jobs, run_all
 from ablations.studies import STUDIES
 from ablations.tables import markdown, page
+from one_line import errors_in_one_line
 
 from dre_jax.benchmark import Comparison, compare
 from dre_jax.cli.progress import Bar
-from dre_jax.data.files import write_text
+from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import DataError
 
 
@@ -39,12 +40,15 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Runs what is missing and prints a table a study."""
     given = arguments()
+    make_folder(given.out)
     names = list(STUDIES) if "all" in given.name else list(dict.fromkeys(given.name))
     methods = [method for name in names for method in STUDIES[name].variants.values()]
     todo = jobs(methods, given.data or [BUNDLED], range(given.seeds), tuple(given.designs.split(",")), given.out)
     if not given.table_only:
-        with Bar("ablate", len({job.path() for job in todo}), quiet=False, unit="jobs") as bar:
-            for done, _ in run_all(todo, given.workers):
+        finished_jobs = run_all(todo, given.workers)
+        begun, total = next(finished_jobs)
+        with Bar("ablate", total, quiet=False, start=begun, unit="jobs") as bar:
+            for done, _ in finished_jobs:
                 bar.advance_to(done)
     sections = {}
     for name in names:
@@ -65,4 +69,5 @@ def finished(name: str, todo: list[Job]) -> Comparison | None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_in_one_line():
+        main()

@@ -14,6 +14,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
+from one_line import errors_in_one_line
 from papers.sorting import TRAINED_ON, Sizes, run
 from papers.sorting_report import CASE_STUDY, as_json, draw, findings, table
 
@@ -52,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_in_one_line():
+        main()

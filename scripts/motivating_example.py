@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import jax
+from one_line import errors_in_one_line
 from papers.inside import look_inside, walk
 from papers.sinusoid import N_INITIAL, initial_rows, make_space, make_task
 from papers.sinusoid_figures import draw_outputs, draw_steps, draw_transfer
@@ -81,4 +82,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with errors_in_one_line():
+        main()

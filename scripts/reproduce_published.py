@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from one_line import errors_in_one_line
 from published.experiments import EXPERIMENTS, INTRODUCTION
 from published.sections import reproduce
 
@@ -62,11 +63,8 @@ def main(given: Sequence[str] | None = None) -> int:
     options = arguments(given)
     # The published files have defects that are known and stated on the page.
     warnings.simplefilter("ignore", DataWarning)
-    try:
+    with errors_in_one_line():
         return 1 if run(options.traces, options.out) else 0
-    except DreError as error:
-        print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-        return 2
 
 
 if __name__ == "__main__":

@@ -93,7 +93,8 @@ def test_a_missing_trace_is_said(script, traces, tmp_path, capsys, quick):
 
 @pytest.mark.parametrize(("folder", "said"), [("nowhere", "must be a folder"), (".", "holds the traces of no")])
 def test_a_wrong_folder(script, tmp_path, capsys, folder, said):
-    assert script.main(["--traces", str(tmp_path / folder), "--out", str(tmp_path / "out")]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        script.main(["--traces", str(tmp_path / folder), "--out", str(tmp_path / "out")])
     assert said in capsys.readouterr().err
 
 
