@@ -3,7 +3,8 @@
     python -m benchmarks.parity --data DIR --space svm --space rbv2-xgboost --out FILE.json
 
 Both meta-train the paper's ensemble, one list a step, and optimise the same tasks from the same initial designs. Every
-design goes with a meta-training of its own, so that luck in training is part of the noise. Variants:
+design goes with a meta-training of its own, so that luck in training is part of the noise; ``--repeats 2`` does all of
+it again with other seeds. Variants:
 
     jax            the library
     torch          the PyTorch reference with the library's decisions (benchmarks.torch_reference, LIBRARY)
@@ -73,7 +74,8 @@ class Plan:
     data: Path
     spaces: tuple[str, ...]
     split: str
-    designs: tuple[str, ...]
+    draws: tuple[str, ...]
+    """Initial designs, each with a meta-training; see `draws_of`."""
     steps: int
     epochs: int
     learning_rate: float
@@ -90,12 +92,27 @@ class Plan:
         }
 
 
-def weights(plan: Plan, space: SearchSpace, who: str, design: str, folder: Path) -> EnsembleParams:
+def draws_of(designs: Sequence[str], repeats: int) -> tuple[str, ...]:
+    """Names of what is drawn: a design, and a design with a mark where it comes again with other seeds.
+
+    Example:
+      >>> draws_of(["test0", "test1"], 2)
+      ('test0', 'test1', 'test0~1', 'test1~1')
+    """
+    return tuple(f"{design}~{i}" if i else design for i in range(repeats) for design in designs)
+
+
+def design_of(draw: str) -> str:
+    """The design that a draw starts from."""
+    return draw.partition("~")[0]
+
+
+def weights(plan: Plan, space: SearchSpace, who: str, draw: str, folder: Path) -> EnsembleParams:
     """Meta-trained weights, from the folder where they are there."""
-    path = folder / f"weights-{who}-{space.name}-{design}.npz"
+    path = folder / f"weights-{who}-{space.name}-{draw}.npz"
     if not path.exists():
         begun = time.perf_counter()
-        seed = run_id(design)
+        seed = run_id(draw)
         if who == "jax":
             config = MetaTrainConfig(steps=plan.steps, evaluate_every=plan.steps, lists_per_step=1, loss=PAPER_LOSS)
             params = library_meta_train(_training_only(space), MODEL, config, key=jax.random.key(seed)).params
@@ -106,7 +123,7 @@ def weights(plan: Plan, space: SearchSpace, who: str, design: str, folder: Path)
         parts = {f"{part}/{name}": leaf for part, tree in params._asdict().items() for name, leaf in tree.items()}
         with atomic_writer(path) as file:
             np.savez(file, **{name: np.asarray(leaf) for name, leaf in parts.items()})
-        print(f"{who} meta-trained on {space.name} for {design}: {time.perf_counter() - begun:.0f} s", flush=True)
+        print(f"{who} meta-trained on {space.name} for {draw}: {time.perf_counter() - begun:.0f} s", flush=True)
     with np.load(path) as found:
         trees: dict[str, dict[str, jax.Array]] = {"scorers": {}, "deep_set": {}}
         for name in found.files:
@@ -123,14 +140,12 @@ def _training_only(space: SearchSpace) -> SearchSpace:
 Run = tuple[str, str, np.ndarray]
 
 
-def search(
-    plan: Plan, space: SearchSpace, variant: str, design: str, datasets: list[str], folder: Path
-) -> Iterator[Run]:
-    """Runs of one variant from one design; yields dataset, design and trace."""
+def search(plan: Plan, space: SearchSpace, variant: str, draw: str, datasets: list[str], folder: Path) -> Iterator[Run]:
+    """Runs of one variant from one draw; yields dataset, draw and trace."""
     who, where, decisions = VARIANTS[variant]
-    params = weights(plan, space, who, design, folder)
+    params = weights(plan, space, who, draw, folder)
     tasks = {name: space.split(plan.split)[name] for name in datasets}
-    rows = {name: {design: space.designs[name][design]} for name in datasets}
+    rows = {name: {draw: space.designs[name][design_of(draw)]} for name in datasets}
     if where == "jax":
         fine_tuning = FineTuneConfig(epochs=plan.epochs, learning_rate=plan.learning_rate, loss=PAPER_LOSS)
         method = DRE(model=MODEL, fine_tuning=fine_tuning, acquisition=AcquisitionConfig(kind="ei"))
@@ -147,7 +162,7 @@ def search(
         fused=True,
     )
     for name, task in tasks.items():
-        yield name, design, run(task, rows[name][design], seed=run_id(f"{variant} {space.name} {name} {design}"))
+        yield name, draw, run(task, rows[name][draw], seed=run_id(f"{variant} {space.name} {name} {draw}"))
 
 
 def open_results(plan: Plan, variant: str, folder: Path) -> Results:
@@ -162,20 +177,20 @@ def open_results(plan: Plan, variant: str, folder: Path) -> Results:
     return found
 
 
-def run_variant(plan: Plan, spaces: list[SearchSpace], variant: str, design: str, folder: Path) -> None:
-    """Does what is missing of a variant from one design."""
+def run_variant(plan: Plan, spaces: list[SearchSpace], variant: str, draw: str, folder: Path) -> None:
+    """Does what is missing of a variant from one draw."""
     results, path = open_results(plan, variant, folder), folder / f"{variant}.json"
     for space in spaces:
         done = results.traces.get(space.name, {})
-        missing = [name for name in space.split(plan.split) if design not in done.get(name, {})]
+        missing = [name for name in space.split(plan.split) if draw not in done.get(name, {})]
         if not missing:
             continue
         begun = time.perf_counter()
-        for dataset, seed, trace in search(plan, space, variant, design, missing, folder):
+        for dataset, seed, trace in search(plan, space, variant, draw, missing, folder):
             results = add_trace(results, space.name, dataset, seed, trace)
             write_results(path, results)
         taken = time.perf_counter() - begun
-        print(f"{variant}: {space.name} from {design}, {len(missing)} runs in {taken:.0f} s", flush=True)
+        print(f"{variant}: {space.name} from {draw}, {len(missing)} runs in {taken:.0f} s", flush=True)
 
 
 def compare_all(plan: Plan, folder: Path, margin: float) -> dict[str, list[Paired]]:
@@ -213,6 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--designs", default="test0,test1,test2,test3,test4", help="each with a meta-training of its own"
     )
+    parser.add_argument("--repeats", type=int, default=1, help="of the designs, with other seeds")
     parser.add_argument("--variants", default=",".join(VARIANTS))
     parser.add_argument("--steps", type=int, default=3000, help="of meta-training")
     parser.add_argument("--epochs", type=int, default=100, help="of fine-tuning")
@@ -227,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         data=given.data,
         spaces=tuple(given.space),
         split=given.split,
-        designs=tuple(given.designs.split(",")),
+        draws=draws_of(given.designs.split(","), given.repeats),
         steps=given.steps,
         epochs=given.epochs,
         learning_rate=given.learning_rate,
@@ -237,9 +253,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not given.summary:
         spaces = [load_space(plan.data, name) for name in plan.spaces]
-        for design in plan.designs:  # in this order, so that what is done at any time is done for all
+        for draw in plan.draws:  # in this order, so that what is done at any time is done for all
             for variant in given.variants.split(","):
-                run_variant(plan, spaces, variant, design, folder)
+                run_variant(plan, spaces, variant, draw, folder)
     found = compare_all(plan, folder, given.margin)
     comparisons = {name: [one._asdict() for one in each] for name, each in found.items()}
     write_json(given.out, {"protocol": plan.facts(), "margin": given.margin, "comparisons": comparisons}, indent=1)

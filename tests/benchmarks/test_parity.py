@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -65,3 +66,13 @@ def test_runs_resumes_and_refuses(folder, tmp_path, capsys):
 
     with pytest.raises(SystemExit, match="give another --out"):
         go(folder, out, "--epochs", "2")
+
+
+def test_a_repeat_is_another_training_from_the_same_design(folder, tmp_path):
+    out = tmp_path / "parity.json"
+    go(folder, out, "--repeats", "2", "--designs", "test0", "--variants", "torch")
+    for runs in read_results(out.with_suffix("") / "torch.json").traces["svm"].values():
+        assert set(runs) == {"test0", "test0~1"}
+        assert runs["test0"][0] == runs["test0~1"][0]
+    first, second = (np.load(path) for path in sorted(out.with_suffix("").glob("weights-*.npz")))
+    assert all((first[name] != second[name]).any() for name in first.files if name.endswith("kernel"))
