@@ -1,7 +1,8 @@
 """Ablations on validation tasks: what each choice is worth, with the spread over meta-training seeds.
 
     python scripts/ablate.py NAME [NAME ...] --data FOLDER [--data bundled] --out DIR
-    python scripts/ablate.py all --data FOLDER --out DIR        # a few hours of 2 cores
+    python scripts/ablate.py all --data FOLDER --out DIR        # every choice, a few hours of 2 cores
+    python scripts/ablate.py test --data FOLDER --out DIR       # what was chosen, on the test tasks
 
 FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Every number is a mean over search spaces, so
 that none counts for more than another. What is finished is kept in DIR: the same command goes on where it was.
@@ -10,6 +11,7 @@ that none counts for more than another. What is finished is kept in DIR: the sam
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from ablations.runner import BUNDLED, Job, collect, jobs, run_all
@@ -21,6 +23,9 @@ from dre_jax.benchmark import Comparison, compare
 from dre_jax.cli.progress import Bar
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import DataError
+from dre_jax.methods import DRE
+
+OF_VALIDATION = [name for name, study in STUDIES.items() if study.split == "validation"]
 
 
 def arguments() -> argparse.Namespace:
@@ -41,9 +46,16 @@ def main() -> None:
     """Runs what is missing and prints a table a study."""
     given = arguments()
     make_folder(given.out)
-    names = list(STUDIES) if "all" in given.name else list(dict.fromkeys(given.name))
-    methods = [method for name in names for method in STUDIES[name].variants.values()]
-    todo = jobs(methods, given.data or [BUNDLED], range(given.seeds), tuple(given.designs.split(",")), given.out)
+    names = list(
+        dict.fromkeys(name for chosen in given.name for name in (OF_VALIDATION if chosen == "all" else [chosen]))
+    )
+    todo = [
+        job
+        for split, methods in by_split(names).items()
+        for job in jobs(
+            methods, given.data or [BUNDLED], range(given.seeds), tuple(given.designs.split(",")), given.out, split
+        )
+    ]
     if not given.table_only:
         finished_jobs = run_all(todo, given.workers)
         begun, total = next(finished_jobs)
@@ -59,8 +71,17 @@ def main() -> None:
     write_text(given.page or given.out / "ablations.md", page(given.title, sections))
 
 
+def by_split(names: Sequence[str]) -> dict[str, list[DRE]]:
+    """The variants of the studies, by the split that they are measured on."""
+    found: dict[str, list[DRE]] = {}
+    for name in names:
+        found.setdefault(STUDIES[name].split, []).extend(STUDIES[name].variants.values())
+    return found
+
+
 def finished(name: str, todo: list[Job]) -> Comparison | None:
     """The study's runs that all its variants have; None if there are none."""
+    todo = [job for job in todo if job.split == STUDIES[name].split]
     try:
         return compare({variant: collect(method, todo) for variant, method in STUDIES[name].variants.items()})
     except DataError as error:

@@ -30,11 +30,18 @@ class Job:
     space: str
     seed: int
     designs: tuple[str, ...]
+    split: str
+    """Whose tasks are optimised."""
     out: Path
 
     def path(self) -> Path:
         """The result file: named by what it depends on, so that studies share their common variants."""
-        facts = [dataclasses.asdict(self.method), self.designs, TRIALS]
+        facts = [
+            dataclasses.asdict(self.method),
+            self.designs,
+            TRIALS,
+            *([] if self.split == "validation" else [self.split]),
+        ]
         return self.out / "runs" / _digest(facts) / f"{_label(self.data)}-{self.space}-{self.seed}.json"
 
     def checkpoint(self) -> Path:
@@ -80,10 +87,11 @@ def run(job: Job) -> Path:
 
     space = _space(job.data, job.space)
     params = _meta_train(job, space) if job.method.transfer else None
-    designs = {name: {seed: space.designs[name][seed] for seed in job.designs} for name in space.validation}
+    tasks = space.split(job.split)
+    designs = {name: {seed: space.designs[name][seed] for seed in job.designs} for name in tasks}
     key = jax.random.fold_in(jax.random.key(job.seed), run_id(job.space))
     results = Results({}, {"configuration": json.loads(json.dumps(dataclasses.asdict(job.method)))})
-    for dataset, seed, trace in run_tasks(job.method, params, space.validation, designs, n_trials=TRIALS, key=key):
+    for dataset, seed, trace in run_tasks(job.method, params, tasks, designs, n_trials=TRIALS, key=key):
         # A run of another meta-training is another run: its name says which.
         results = add_trace(results, f"{_label(job.data)}/{job.space}", dataset, f"{job.seed}:{seed}", trace)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,11 +109,16 @@ def _meta_train(job: Job, space: SearchSpace) -> object:
 
 
 def jobs(
-    methods: Sequence[DRE], data: Sequence[str], seeds: Sequence[int], designs: tuple[str, ...], out: Path
+    methods: Sequence[DRE],
+    data: Sequence[str],
+    seeds: Sequence[int],
+    designs: tuple[str, ...],
+    out: Path,
+    split: str = "validation",
 ) -> list[Job]:
     """All jobs, seed by seed: a table of what is finished so far is a fair one."""
     return [
-        Job(method=method, data=source, space=space, seed=seed, designs=designs, out=out)
+        Job(method=method, data=source, space=space, seed=seed, designs=designs, split=split, out=out)
         for seed in seeds
         for method in dict.fromkeys(methods)
         for source in data

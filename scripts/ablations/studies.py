@@ -34,6 +34,8 @@ class Study:
     variants: dict[str, DRE]
     found: str = ""
     """What our table says, and whether it agrees."""
+    split: str = "validation"
+    """Nothing is chosen on the test tasks: a study of them is none of "all"."""
 
 
 def _model(**changes: object) -> DRE:
@@ -114,6 +116,9 @@ PAPER = replace(
     training=replace(BASE.training, own_lists=False),
     fine_tuning=PAPER_FINE_TUNING,
 )
+
+
+LIBRARY = DRE(training=MetaTrainConfig(evaluate_every=STEPS))
 
 
 STUDIES: dict[str, Study] = {
@@ -269,5 +274,15 @@ STUDIES: dict[str, Study] = {
         papers="four layers of 32; hardly any difference between sizes",
         variants={"4 x 32": BASE}
         | {f"{n} x {w}": _scorer(w, n) for w in (16, 32, 64) for n in (2, 3, 4) if (w, n) != (32, 4)},
+    ),
+    "test": Study(
+        question="Do the defaults hold on the test tasks?",
+        papers="one deep set for all, PyTorch's random weights, inverse logarithm, EI, 1000 epochs at 0.001",
+        variants={
+            "the library's": LIBRARY,
+            "the paper's": PAPER,
+            "the library's, not fine-tuned": replace(LIBRARY, fine_tuning=FineTuneConfig(epochs=0)),
+        },
+        split="test",
     ),
 }

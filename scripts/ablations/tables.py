@@ -62,7 +62,7 @@ def markdown(name: str, study: Study, comparison: Comparison) -> str:
     """The study as a section: question, what the papers say, table, and what was found."""
     n_seeds = len({seed_of(run) for run in comparison.runs})
     facts = (
-        f"{len(comparison.runs)} runs a variant: {len(set(comparison.tasks))} validation tasks of "
+        f"{len(comparison.runs)} runs a variant: {len(set(comparison.tasks))} {study.split} tasks of "
         f"{len(comparison.spaces)} search spaces, {n_seeds} meta-trainings, "
         f"{len({run[2] for run in comparison.runs}) // n_seeds} initial designs."
     )
@@ -92,9 +92,9 @@ def page(title: str, sections: Mapping[str, str]) -> str:
     """All sections as one document."""
     top = f"""# {title}
 
-What each choice is worth on validation tasks; made by `scripts/ablate.py`. Regret and rank are means over search
-spaces, so that none counts for more than another; ± is the standard deviation of that mean over meta-trainings with
-different seeds; rank is among the variants of one table. p is from Wilcoxon's signed-rank test over tasks (means over
-meta-trainings and designs) against the first variant, Holm-adjusted over the table's variants.
+What each choice is worth on tasks that nothing was trained on; made by `scripts/ablate.py`. Regret and rank are means
+over search spaces, so that none counts for more than another; ± is the standard deviation of that mean over
+meta-trainings with different seeds; rank is among the variants of one table. p is from Wilcoxon's signed-rank test over
+tasks (means over meta-trainings and designs) against the first variant, Holm-adjusted over the table's variants.
 """
     return "\n\n".join([top.rstrip(), *sections.values()]) + "\n"

@@ -107,3 +107,20 @@ def test_a_section_says_what_was_measured(ablations):
     assert "48 runs a variant: 8 validation tasks of 2 search spaces, 3 meta-trainings, 2 initial designs." in text
     assert text.count("\n| ") == 4
     assert study.papers in text
+
+
+def test_test_tasks_are_kept_apart(ablations, part, tiny, tmp_path):
+    """Nothing is chosen on them, and their results are files of their own beside the same checkpoints."""
+    studies = ablations["studies"].STUDIES
+    assert {name for name, study in studies.items() if study.split != "validation"} == {"test"}
+    script = part("ablate")
+    assert "test" not in script.OF_VALIDATION
+    assert set(script.by_split(["test", "ties"])) == {"test", "validation"}
+    one, other = (
+        ablations["runner"].jobs([tiny], ["bundled"], [0], ("test0",), tmp_path, split)[0]
+        for split in ("validation", "test")
+    )
+    assert one.path() != other.path()
+    assert one.checkpoint() == other.checkpoint()
+    text = ablations["tables"].markdown("test", studies["test"], compare({"a": traces(0, 1), "b": traces(0, 2)}))
+    assert "8 test tasks of" in text
