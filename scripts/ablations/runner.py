@@ -18,6 +18,7 @@ from dre_jax.methods import DRE
 
 TRIALS = 25
 BUNDLED = "bundled"
+_GROUPS_A_PROCESS = 10  # hundreds of compiled programs in one process end in a crash inside XLA, sooner or later
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +133,9 @@ def run_all(todo: Sequence[Job], workers: int) -> Iterator[tuple[int, int]]:
     # Variants that share a meta-training would do it twice if they came at the same time: the first does it for all.
     done = len(todo) - len(missing)
     yield done, len(todo)
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_worker) as pool:
+    with ProcessPoolExecutor(
+        workers, get_context("spawn"), _start_worker, max_tasks_per_child=_GROUPS_A_PROCESS
+    ) as pool:
         futures = [pool.submit(_run_group, group) for group in _groups(missing)]
         try:
             for future in as_completed(futures):
