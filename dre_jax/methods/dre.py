@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.model import EnsembleParams, ModelConfig, Support, init, scores
+from dre_jax.model import EnsembleParams, ModelConfig, Support, init, scores, scores_in_blocks
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
 from dre_jax.search.history import Candidates, History, sort_history
 from dre_jax.training.config import FineTuneConfig, MetaTrainConfig
@@ -65,7 +64,7 @@ class DRE:
         history = sort_history(history)
         params = fine_tune(self.model, self.fine_tuning, state, *history, key)
         support = Support(history.x, history.response, history.where)
-        everyone = jnp.concatenate([candidates.x, history.x[:1]])
-        values = scores(self.model, params, support, everyone)
-        acquired = acquire_by_rank(self.acquisition, values[:, :-1], candidates.where, values[:, -1], history.where[0])
-        return acquired, params
+        # Apart, so that the runs of a task go on sharing its table.
+        values = scores_in_blocks(self.model, params, support, candidates.x)
+        best = scores(self.model, params, support, history.x[:1])[:, 0]
+        return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0]), params

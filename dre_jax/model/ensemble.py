@@ -106,3 +106,18 @@ def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Arr
     chex.assert_rank([x, support.x, support.response, support.where], [2, 2, 1, 1])
     over_members = jax.vmap(partial(member_scores, config), in_axes=(member_axes(config), None, None))
     return over_members(params, support, x)
+
+
+BLOCK = 2048  # rows scored at once: few enough for a core's cache, and for a device's memory with hundreds of runs
+
+
+def scores_in_blocks(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
+    """`scores` of any number of rows, block by block; arguments and result as there."""
+    n_rows, n_columns = x.shape
+    n_blocks = -(-n_rows // BLOCK)
+    if n_blocks <= 1:
+        return scores(config, params, support, x)
+    size = -(-n_rows // n_blocks)
+    blocks = jnp.pad(x, ((0, n_blocks * size - n_rows), (0, 0))).reshape(n_blocks, size, n_columns)
+    by_block = jax.lax.map(partial(scores, config, params, support), blocks)
+    return jnp.moveaxis(by_block, 0, 1).reshape(config.members, n_blocks * size)[:, :n_rows]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 from jax import Array
-
-from dre_jax.losses.order import tie_bounds
 
 
 def mean_tie_ranks(scores: Array, where: Array) -> Array:
@@ -23,14 +24,23 @@ def mean_tie_ranks(scores: Array, where: Array) -> Array:
       >>> mean_tie_ranks(jnp.array([0.1, 0.7, 0.7, 0.3]), jnp.ones(4, bool)).tolist()
       [4.0, 1.5, 1.5, 3.0]
     """
-    axis = scores.ndim - 1
-    index = jnp.broadcast_to(jnp.arange(scores.shape[-1], dtype=jnp.int32), scores.shape)
-    keys = jnp.where(where, -scores, jnp.inf)
-    in_order, order = jax.lax.sort((keys, index), dimension=axis, num_keys=1)
-    first, last = tie_bounds(in_order)
-    rank_in_order = (first + last).astype(scores.dtype) / 2.0 + 1.0
-    # Sorting the ranks by where they came from undoes the order; a scatter would do the same, slower.
-    return jax.lax.sort((order, rank_in_order), dimension=axis, num_keys=1)[1]
+    keys = _ascending(jnp.where(where, -scores, jnp.inf))
+    in_order = jax.lax.sort(keys, dimension=scores.ndim - 1, is_stable=False)
+    ahead = jnp.vectorize(partial(_count, side="left"), signature="(n),(n)->(n)")(in_order, keys)
+    not_behind = jnp.vectorize(partial(_count, side="right"), signature="(n),(n)->(n)")(in_order, keys)
+    return (ahead + not_behind + 1).astype(scores.dtype) / 2.0
+
+
+def _ascending(x: Array) -> Array:
+    """Whole numbers in the order of floats, both zeros alike, NaN last: on a CPU they sort several times as fast."""
+    one_zero = jnp.where(x == 0.0, 0.0, jnp.where(jnp.isnan(x), jnp.nan, x))
+    bits = jax.lax.bitcast_convert_type(one_zero, jnp.int32)
+    return bits ^ ((bits >> 31) & jnp.int32(0x7FFFFFFF))
+
+
+def _count(in_order: Array, keys: Array, side: Literal["left", "right"]) -> Array:
+    """How many entries stand before each key: without those that equal it, or with them."""
+    return jnp.searchsorted(in_order, keys, side=side, method="scan_unrolled")
 
 
 def mean_and_deviation(ranks: Array) -> tuple[Array, Array]:
