@@ -18,7 +18,9 @@ from dre_jax.methods import DRE
 
 TRIALS = 25
 BUNDLED = "bundled"
-_GROUPS_A_PROCESS = 10  # hundreds of compiled programs in one process end in a crash inside XLA, sooner or later
+# Hundreds of compiled programs in one process end in a crash inside XLA, sooner or later; the pool's own limit,
+# max_tasks_per_child, hangs in Python 3.11.
+_GROUPS_A_POOL = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,16 +135,16 @@ def run_all(todo: Sequence[Job], workers: int) -> Iterator[tuple[int, int]]:
     # Variants that share a meta-training would do it twice if they came at the same time: the first does it for all.
     done = len(todo) - len(missing)
     yield done, len(todo)
-    with ProcessPoolExecutor(
-        workers, get_context("spawn"), _start_worker, max_tasks_per_child=_GROUPS_A_PROCESS
-    ) as pool:
-        futures = [pool.submit(_run_group, group) for group in _groups(missing)]
-        try:
-            for future in as_completed(futures):
-                done += future.result()
-                yield done, len(todo)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    groups = _groups(missing)
+    for first in range(0, len(groups), _GROUPS_A_POOL):
+        with ProcessPoolExecutor(workers, get_context("spawn"), _start_worker) as pool:
+            futures = [pool.submit(_run_group, group) for group in groups[first : first + _GROUPS_A_POOL]]
+            try:
+                for future in as_completed(futures):
+                    done += future.result()
+                    yield done, len(todo)
+            finally:
+                pool.shutdown(cancel_futures=True)
 
 
 def _groups(missing: Sequence[Job]) -> list[list[Job]]:
