@@ -283,8 +283,8 @@ STUDIES: dict[str, Study] = {
             "the paper's": PAPER,
             "the library's, not fine-tuned": replace(LIBRARY, fine_tuning=FineTuneConfig(epochs=0)),
         },
-        found="They do: at 5, 10 and 25 trials the library's choices have about 0.6, 0.6 and 0.4 times the regret of the\n"
-        "paper's (p below 0.001 over tasks). Fine-tuning pays late: p 0.5 at 10 trials, 0.007 at 25.",
+        found="They do: at 5, 10 and 25 trials the library's choices have about 0.6, 0.6 and 0.4 times the regret\n"
+        "of the paper's (p below 0.001 over tasks). Fine-tuning pays late: p 0.5 at 10 trials, 0.007 at 25.",
         split="test",
     ),
 }
