@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -70,7 +71,7 @@ def markdown(name: str, study: Study, comparison: Comparison) -> str:
     rows = [_cells(line) for line in lines(comparison)]
     parts = [f"## {study.question}", f"`{name}`. The papers: {study.papers}.", facts, _table(heads, rows)]
     if study.found:
-        parts.append(study.found)
+        parts.append(textwrap.fill(study.found, 120))
     return "\n\n".join(parts)
 
 
