@@ -59,15 +59,16 @@ class _DeepSet(nn.Module):
     @nn.compact
     def __call__(self, x: Array, response: Array, where: Array) -> Array:
         config = self.config
-        h = self._layers([x, response[:, None]], config.phi, "phi")
-        mask = where.astype(h.dtype)
+        rows, last = [x, response[:, None]], len(config.phi) - 1
+        for i, features in enumerate(config.phi[:-1]):
+            rows = [nn.relu(_affine(self, rows, features, f"phi_{i}"))]
+        mask = where.astype(x.dtype)
         share = mask / jnp.maximum(jnp.sum(mask), 1.0)
-        return self._layers([share @ h], config.rho, "rho")
-
-    def _layers(self, inputs: list[Array], sizes: tuple[int, ...], name: str) -> Array:
-        """Dense layers with ReLU between them; the last is linear."""
-        for i, features in enumerate(sizes):
-            h = _affine(self, inputs, features, f"{name}_{i}")
+        # The last layer is linear: it maps the mean, once, in place of every item; no item leaves nothing.
+        mean = _affine(self, [share @ block for block in rows], config.phi[-1], f"phi_{last}")
+        inputs = [mean * jnp.sum(share)]
+        for i, features in enumerate(config.rho):
+            h = _affine(self, inputs, features, f"rho_{i}")
             inputs = [nn.relu(h)]
         return h
 
