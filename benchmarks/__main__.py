@@ -1,0 +1,77 @@
+"""Speed beside PyTorch: ``python -m benchmarks [--quick] [--out FILE.json] [--only NAME ...]``.
+
+Prints a table and, if asked, writes it as JSON. Times are seconds of a unit of work, medians over repeats, compile time
+apart. Beside ours stand two peers that do the same work: `eager` (benchmarks/torch_reference.py, members in a loop) and
+`best` (benchmarks/torch_best.py, the fastest PyTorch we can write), and the floor: the operations and bytes that
+cannot be done without, at the rates of a large matrix product and a large copy on the same cores.
+
+``--quick`` is for a look: fewer rows, under ten minutes on two idle cores. Nothing else should run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a few rows, fewer repeats")
+    parser.add_argument("--out", type=Path, help="JSON file")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these rows, see --list")
+    parser.add_argument("--list", action="store_true", help="print the names of all rows")
+    parser.add_argument("--repeats", type=int, help="repeats of a time; 5, and 3 with --quick")
+    parser.add_argument("--epochs", type=int, default=1000, help="fine-tuning epochs of a trial")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measures, prints, writes."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    given = parse(arguments)
+    os.environ["DRE_JAX_CACHE"] = ""  # compile time is measured
+    from dre_jax.cli.runtime import prepare
+
+    prepare()
+    from benchmarks.suite import environment, plan, rates, table
+    from benchmarks.suite.record import record, write
+
+    if given.list:
+        print("\n".join(plan.catalogue()))
+        return 0
+    try:
+        rows = list(plan.chosen(given.quick, given.only))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    about = environment.describe("benchmarks", arguments)
+    measured = rates.measure(about["cores"])
+    about |= {"matrix_flops_per_s": measured.flops, "copy_bytes_per_s": measured.bytes}
+    repeats = given.repeats or (3 if given.quick else 5)
+    bench = plan.Bench(cores=about["cores"], rates=measured, quick=given.quick, epochs=given.epochs, repeats=repeats)
+    begun, done = time.perf_counter(), []
+    for name, measure in rows:
+        print(f"{time.perf_counter() - begun:5.0f} s  {name}", file=sys.stderr)
+        done.append(record(name, measure, bench))
+        if given.out:  # what is done is kept if the next row takes too long
+            write(given.out, about, done)
+    if bench.trials and not given.quick:
+        about["linearity"] = plan.linearity(bench)
+    about = environment.finish(about)
+    about["took_s"] = round(time.perf_counter() - begun)
+    if given.out:
+        write(given.out, about, done)
+    print(", ".join(f"{k} {about[k]}" for k in ("device", "cores", "load_before", "load_after", "took_s")))
+    print(f"matrix product {measured.flops / 1e9:.0f} GFLOP/s, copy {measured.bytes / 1e9:.1f} GB/s")
+    print(table.plain(done))
+    return 1 if any("error" in row for row in done) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

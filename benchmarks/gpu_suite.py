@@ -1,0 +1,241 @@
+"""Speed on an accelerator, in one command: ``python -m benchmarks.gpu_suite [--out FILE.json] [--full] [--small]``.
+
+The rows of ``python -m benchmarks`` against both PyTorch peers on the same GPU; all 430 runs of HPO-B, 100 trials of
+1000 epochs each, on synthetic tables of its real shapes; 500,000 meta-training steps of one list (a part is timed
+unless ``--full``); and what the compiled loops consist of. ``--small`` does all of it in miniature, on a CPU if there
+is nothing else. Peers stand in only where PyTorch sees a GPU; without one they are left out, or run on the CPU with
+``--small``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+STEPS = 500_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """How much of everything is done."""
+
+    epochs: int = 1000
+    trials: int = 100
+    repeats: int = 5
+    largest_table: int | None = None
+    spaces: int = 16
+    at_once: int = 64
+    """Runs side by side in the rows of a trial."""
+    members: int = 10
+    rows: tuple[str, ...] = (
+        "trial-105",
+        "trial-30",
+        "trial-10",
+        "trial-105-candidates-3000",
+        "trial-105-candidates-30000",
+        "meta-train-step-1",
+        "meta-train-step-16",
+        "meta-train-step-100",
+        "suggest",
+    )
+
+
+SMALL = Size(
+    epochs=4, trials=2, repeats=1, largest_table=64, spaces=1, at_once=2, members=2, rows=("meta-train-step-1",)
+)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu_suite", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, help="JSON file")
+    parser.add_argument("--full", action="store_true", help="do all meta-training steps, not a part of them")
+    parser.add_argument("--small", action="store_true", help="in miniature, to see that it works")
+    parser.add_argument("--only", nargs="+", choices=("profile", "hpob", "meta-train", "rows"), help="these parts")
+    parser.add_argument("--no-peers", action="store_true", help="ours only")
+    return parser.parse_args(arguments)
+
+
+class CompileClock:
+    """Seconds that JAX spends compiling, from its own reports."""
+
+    def __init__(self) -> None:
+        from jax import monitoring
+
+        self.seconds = 0.0
+        monitoring.register_event_duration_secs_listener(self._note)
+
+    def _note(self, event: str, seconds: float, **_: Any) -> None:
+        if event.endswith("backend_compile_duration"):
+            self.seconds += seconds
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measures, prints, writes."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    given = parse(arguments)
+    os.environ["DRE_JAX_CACHE"] = ""  # compile time is measured
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the peers need memory too
+    from dre_jax.cli.runtime import prepare
+
+    prepare()
+    from benchmarks.suite import environment, rates, table
+    from benchmarks.suite.record import record, write
+
+    size = SMALL if given.small else Size()
+    about = environment.describe("benchmarks.gpu_suite", arguments)
+    measured = rates.measure(about["cores"])
+    about |= {"matrix_flops_per_s": measured.flops, "copy_bytes_per_s": measured.bytes}
+    about |= {"peer_device": _peer_device(about["platform"], given)}
+    found: list[dict[str, Any]] = []
+    loops: list[dict[str, Any]] = []
+    parts: dict[str, Callable[[], None]] = {
+        "profile": lambda: loops.extend(profile(size)),
+        "hpob": lambda: found.append(hpob_row(size, measured)),
+        "meta-train": lambda: found.append(meta_row(size, measured, full=given.full)),
+        "rows": lambda: found.extend(
+            record(name, one, bench) for name, one, bench in peer_rows(size, measured, about, given)
+        ),
+    }
+    for name, part in parts.items():
+        if given.only and name not in given.only:
+            continue
+        print(f"{name} ...", file=sys.stderr)
+        part()
+        if given.out:
+            write(given.out, {**about}, found, profile=loops)
+    if given.out:
+        write(given.out, environment.finish(about), found, profile=loops)
+    print(f"{about['device']}: product {measured.flops / 1e9:.0f} GFLOP/s, copy {measured.bytes / 1e9:.0f} GB/s")
+    for loop in loops:
+        print(", ".join(f"{key} {value}" for key, value in loop.items()))
+    print(table.plain(found))
+    return 1 if any("error" in row for row in found) else 0
+
+
+def _peer_device(platform: str, given: argparse.Namespace) -> str | None:
+    """Where the peers run: on the GPU that PyTorch sees; in miniature on the CPU; otherwise nowhere."""
+    if given.no_peers:
+        return None
+    try:
+        import torch
+    except ImportError:
+        return None
+    if platform not in ("cpu", "tpu") and torch.cuda.is_available():
+        return "cuda"
+    return "cpu" if given.small else None
+
+
+def profile(size: Size) -> list[dict[str, Any]]:
+    """Kernels, fusions and bytes of an epoch of fine-tuning and of a step of meta-training."""
+    from dataclasses import asdict
+
+    from benchmarks.suite import ours, programs
+
+    epochs, steps = 1013, 53  # unlike any other loop's number of turns
+    model = replace(ours.default_model(), members=size.members)
+    named = (
+        ("epoch of fine-tuning, one run, history 105", lambda: ours.compiled_fine_tuning(model, 1, 105, 16, epochs)),
+        (
+            f"epoch of fine-tuning, {size.at_once} runs, history 105",
+            lambda: ours.compiled_fine_tuning(model, size.at_once, 105, 16, epochs),
+        ),
+        ("step of meta-training, one list", lambda: ours.compiled_meta_training(model, 1, 16, steps)),
+    )
+    found = []
+    for name, text in named:
+        turns = steps if name.startswith("step") else epochs
+        found.append({"name": name, **asdict(programs.loop_body(text(), turns))})
+    return found
+
+
+def hpob_row(size: Size, rates: Any) -> dict[str, Any]:
+    """All runs of HPO-B's test split, space by space as `dre-jax evaluate` does them."""
+    from benchmarks.suite import floors, ours
+    from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES, n_runs
+    from benchmarks.suite.rows import Row, Timing
+
+    model = replace(ours.default_model(), members=size.members)
+    clock, floor, by_space = CompileClock(), 0.0, {}
+    spaces = SPACES[: size.spaces]
+    total = compiling = 0.0
+    for space in spaces:
+        rows = min(space.rows_per_task, size.largest_table or space.rows_per_task)
+        tasks = ours.random_tasks(space.test_tasks, rows, space.columns)
+        before, begun = clock.seconds, time.perf_counter()
+        ours.whole_runs(
+            model,
+            tasks,
+            design=DESIGN_ROWS,
+            designs=DESIGNS,
+            trials=size.trials,
+            epochs=size.epochs,
+            repeats=0,
+        )
+        seconds, compiled = time.perf_counter() - begun, clock.seconds - before
+        by_space[space.name] = {"seconds": seconds - compiled, "compile_s": compiled, "rows_per_task": rows}
+        print(f"  {space.name}: {seconds - compiled:.1f} s and {compiled:.1f} s compiling", file=sys.stderr)
+        total, compiling = total + seconds - compiled, compiling + compiled
+        work = floors.run(model, space.columns, DESIGN_ROWS, size.trials, rows, size.epochs)
+        floor += space.test_tasks * DESIGNS * work.seconds(*rates)
+    return Row(
+        name="hpob-430-runs",
+        unit=f"all {n_runs(spaces)} runs of {size.trials} trials, {size.epochs} epochs each",
+        ours=Timing(median=total, low=total, high=total, compile_s=compiling),
+        floor_s=floor,
+        notes=("once; synthetic tables of HPO-B's shapes; no peer, as theirs take hours",),
+        extra={"by_space": by_space, "runs": n_runs(spaces)},
+    ).as_json()
+
+
+def meta_row(size: Size, rates: Any, *, full: bool) -> dict[str, Any]:
+    """Half a million steps of one list on the largest search space."""
+    from benchmarks.suite import floors, ours
+    from benchmarks.suite.hpob_shapes import SPACES
+    from benchmarks.suite.rows import Row, Timing
+
+    model = replace(ours.default_model(), members=size.members)
+    space = max(SPACES, key=lambda one: one.columns)
+    rows = min(space.train_rows // space.train_tasks, 2 * (size.largest_table or 10**9))
+    portions = STEPS // 200 if full else size.repeats * (1 if size.largest_table else 10)
+    one = ours.meta_step(model, lists=1, columns=space.columns, repeats=portions, tasks=space.train_tasks, rows=rows)
+    seconds = [value * STEPS for value in (one.median, one.low, one.high)]
+    floor = floors.step(model, space.columns, 20, 100).seconds(*rates)
+    return Row(
+        name="meta-train-500000",
+        unit=f"{STEPS:,} steps of one list",
+        ours=Timing(median=seconds[0], low=seconds[1], high=seconds[2], compile_s=one.compile_s),
+        floor_s=floor * STEPS,
+        notes=(f"{portions} portions of 200 steps timed, so many steps by the median",),
+        extra={"space": space.name, "step_s": one.median},
+    ).as_json()
+
+
+def peer_rows(size: Size, rates: Any, about: dict[str, Any], given: argparse.Namespace) -> list[tuple[Any, ...]]:
+    """The rows beside the peers, on this device."""
+    from benchmarks.suite import plan
+
+    device = about["peer_device"]
+    bench = plan.Bench(
+        cores=about["cores"],
+        rates=rates,
+        quick=given.small,
+        device=device,
+        epochs=size.epochs,
+        repeats=size.repeats,
+        side_by_side=size.at_once,
+        eager_epochs=min(10, size.epochs),
+    )
+    return [(name, one, bench) for name, one in plan.chosen(False, list(size.rows))]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

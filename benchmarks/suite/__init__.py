@@ -1,0 +1,1 @@
+"""Parts of ``python -m benchmarks``: what is timed, against whom, and how it is told."""

@@ -1,0 +1,65 @@
+"""Where a benchmark ran."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def describe(module: str, arguments: list[str]) -> dict[str, Any]:
+    """Machine, versions, settings and command; folders of paths in the command are left out."""
+    import jax
+
+    plain = [Path(word).name if "/" in word else word for word in arguments]
+    return {
+        "command": " ".join(["python", "-m", module, *plain]),
+        "device": str(jax.devices()[0].device_kind),
+        "platform": jax.devices()[0].platform,
+        "devices": len(jax.devices()),
+        "processor": _processor(),
+        "cores": cores(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": {"python": platform.python_version(), **_versions()},
+        "threads": {name: os.environ[name] for name in _THREADS if name in os.environ},
+        "load_before": _load(),
+    }
+
+
+def _load() -> float | None:
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def finish(environment: dict[str, Any]) -> dict[str, Any]:
+    """With the load at the end."""
+    return {**environment, "load_after": _load()}
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("dre_jax", "jax", "jaxlib", "numpy", "torch"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _processor() -> str:
+    """The processor's name; on Linux from the kernel, as Python does not know it there."""
+    path = Path("/proc/cpuinfo")
+    if sys.platform == "linux" and path.exists():
+        for line in path.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,111 @@
+"""Operations and bytes that a step cannot do without: the floor under its time.
+
+The count is of the cheapest way to the same numbers: a deep set's last layer before the mean is linear, so it is
+applied to the mean; a context meets the scorer's first layer once a list, not once a row; nothing is differentiated by
+the configurations. Parameters and moments are taken to stay in the caches from step to step.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from dre_jax.model import ModelConfig
+
+_FLOAT = 4
+_ADAM = 12  # operations for a parameter: two means, their bias corrections, a root, a quotient, a step
+_LIST_MLE = 8  # for an item: exponential, two running sums, a quotient, a product, three differences
+
+
+class Work(NamedTuple):
+    """What has to be done."""
+
+    flops: float
+    bytes: float
+    """To and from main memory."""
+
+    def seconds(self, matrix_rate: float, copy_rate: float) -> float:
+        """Least time at so many operations and bytes a second."""
+        return max(self.flops / matrix_rate, self.bytes / copy_rate)
+
+
+def deep_sets(model: ModelConfig) -> int:
+    """How many there are."""
+    return {"own": model.members, "shared": 1, "none": 0}[model.context]
+
+
+def _phi(model: ModelConfig, n_columns: int) -> list[tuple[int, int]]:
+    """Layers before the mean, inputs and outputs; the last is done after it."""
+    sizes = (n_columns + 1, *model.phi)
+    return list(pairwise(sizes))
+
+
+def _rho(model: ModelConfig) -> list[tuple[int, int]]:
+    sizes = (model.phi[-1], *model.rho)
+    return list(pairwise(sizes))
+
+
+def _scorer(model: ModelConfig, n_columns: int) -> list[tuple[int, int]]:
+    sizes = (n_columns, *model.hidden, 1)
+    return list(pairwise(sizes))
+
+
+def n_parameters(model: ModelConfig, n_columns: int) -> int:
+    """Of all members."""
+    scorer = [(model.scorer_inputs(n_columns), model.hidden[0]), *_scorer(model, n_columns)[1:]]
+    deep = _phi(model, n_columns) + _rho(model)
+    count = [sum((inputs + 1) * outputs for inputs, outputs in layers) for layers in (scorer, deep)]
+    return model.members * count[0] + deep_sets(model) * count[1]
+
+
+def _products(layers: list[tuple[int, int]], rows: int, *, backward: bool, first_has_gradient: bool = False) -> int:
+    """Operations of the layers' matrix products: forward; backward for kernels, and for inputs but the first's."""
+    total = 0
+    for i, (inputs, outputs) in enumerate(layers):
+        once = 2 * rows * inputs * outputs
+        total += once
+        if backward:
+            total += once + (once if i or first_has_gradient else 0)
+    return total
+
+
+def products(
+    model: ModelConfig, n_columns: int, support: int, query: int, *, lists: int = 1, backward: bool = True
+) -> int:
+    """Operations of the matrix products of all members, each with so many lists."""
+    phi, rho = _phi(model, n_columns), _rho(model)
+    scorer = _products(_scorer(model, n_columns), lists * query, backward=backward)
+    if model.context == "none":
+        return model.members * scorer
+    context = _products([(model.rho[-1], model.hidden[0])], lists, backward=backward, first_has_gradient=True)
+    deep = _products(phi[:-1], lists * support, backward=backward)
+    deep += _products([phi[-1], *rho], lists, backward=backward, first_has_gradient=len(phi) > 1)
+    return model.members * (scorer + context) + deep_sets(model) * deep
+
+
+def step(model: ModelConfig, n_columns: int, support: int, query: int, *, lists: int = 1) -> Work:
+    """One training step: gradient of the loss, and Adam. Bytes: the rows that it reads."""
+    flops = products(model, n_columns, support, query, lists=lists)
+    flops += _ADAM * n_parameters(model, n_columns) + _LIST_MLE * model.members * lists * query
+    rows = lists * model.members * (support * (n_columns + 1) + query * n_columns)
+    return Work(flops, _FLOAT * rows)
+
+
+def trial(model: ModelConfig, n_columns: int, history: int, candidates: int, epochs: int) -> Work:
+    """One trial: fine-tuning, then scores of all candidates. Bytes: what is read once, the values written."""
+    support = max(1, history // 5)
+    epoch = step(model, n_columns, support, history - support)
+    flops = epochs * epoch.flops + products(model, n_columns, history, candidates + 1, backward=False)
+    read = n_parameters(model, n_columns) + (history + candidates) * (n_columns + 1) + candidates
+    return Work(flops, _FLOAT * read)
+
+
+def run(model: ModelConfig, n_columns: int, design: int, trials: int, candidates: int, epochs: int) -> Work:
+    """A whole run; every trial reads the candidates anew."""
+    each = [trial(model, n_columns, design + t, candidates, epochs) for t in range(trials)]
+    return Work(sum(work.flops for work in each), sum(work.bytes for work in each))
+
+
+def state_bytes(model: ModelConfig, n_columns: int) -> int:
+    """Bytes of parameters, gradient and moments that a step reads and writes, wherever they lie."""
+    return 8 * _FLOAT * n_parameters(model, n_columns)

@@ -1,0 +1,20 @@
+"""Most memory that this process has had."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def peak_bytes() -> int:
+    """Bytes of main memory at the most, since the process began to run this program."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Not `getrusage`: on Linux that begins with what the parent had when it started this process.
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return 1024 * int(line.split()[1])
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

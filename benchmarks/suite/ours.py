@@ -1,0 +1,181 @@
+"""Times of the library, through what its commands call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.suite.rows import Timing, at_epochs, timing
+from dre_jax import DRE, MetaTrainConfig, ModelConfig, SearchSpace, Suggester, Task, meta_train
+from dre_jax.data import build_table
+from dre_jax.model import EnsembleParams, init, preset
+from dre_jax.search import run_tasks
+from dre_jax.search.acquisition import AcquisitionConfig
+from dre_jax.training.config import PAPER_FINE_TUNING, PAPER_META_TRAINING
+from dre_jax.training.fine_tune import fine_tune
+from dre_jax.training.meta_train import portion, start, train
+
+DESIGN = 5
+
+
+def repeated(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
+    """Seconds of the first call, and of each of the later ones."""
+    seconds = []
+    for _ in range(repeats + 1):
+        begun = time.perf_counter()
+        jax.block_until_ready(work())
+        seconds.append(time.perf_counter() - begun)
+    return seconds[0], seconds[1:]
+
+
+@lru_cache(maxsize=4)
+def random_tasks(n_tasks: int, n_rows: int, n_columns: int) -> dict[str, Task]:
+    """Tasks of random rows: speed does not depend on the values."""
+    rng = np.random.default_rng(0)
+    return {
+        f"task-{i}": Task(f"task-{i}", rng.random((n_rows, n_columns), np.float32), rng.random(n_rows))
+        for i in range(n_tasks)
+    }
+
+
+def method(model: ModelConfig, epochs: int) -> DRE:
+    """The paper's fine-tuning and acquisition, which the peers have too."""
+    return DRE(
+        model=model,
+        fine_tuning=replace(PAPER_FINE_TUNING, epochs=epochs),
+        acquisition=AcquisitionConfig(kind="ei"),
+    )
+
+
+def parameters(model: ModelConfig, columns: int) -> EnsembleParams:
+    """Random ones."""
+    return init(model, columns, jax.random.key(0))
+
+
+def meta_step(
+    model: ModelConfig, *, lists: int, columns: int, repeats: int, tasks: int = 30, rows: int = 300
+) -> Timing:
+    """A step of meta-training, timed portion by portion as `meta_train` reports them."""
+    config = meta_config(lists)
+    steps = portion(config) * (repeats + 1)
+    config = replace(config, steps=steps, evaluate_every=steps, evaluation_lists=1)
+    space = SearchSpace("random", train=random_tasks(tasks, rows, columns))
+    reports = [(0, time.perf_counter())]
+    meta_train(
+        space,
+        model,
+        config,
+        key=jax.random.key(0),
+        report=lambda at: reports.append((at.step, time.perf_counter())),
+    )
+    each = [(end - begun) / (last - step) for (step, begun), (last, end) in pairwise(reports)]
+    # The first portion stands behind the sorting of the table, a loss, and the compiling of both.
+    return timing(each[1:], 1, each[0] * reports[1][0])
+
+
+def trial(
+    model: ModelConfig, *, history: int, candidates: int, columns: int, epochs: int, repeats: int, runs: int
+) -> Timing:
+    """A trial of one run among several at once: runs that begin with so large a design, and end after one trial."""
+    tasks = random_tasks(runs, history + candidates, columns)
+    seconds = whole_runs(model, tasks, design=history, trials=1, epochs=epochs, repeats=repeats)
+    return timing(seconds[1], runs, seconds[0], f"{runs} runs at once")
+
+
+def whole_runs(
+    model: ModelConfig, tasks: dict[str, Task], *, design: int, trials: int, epochs: int, repeats: int, designs: int = 1
+) -> tuple[float, list[float]]:
+    """Seconds of all runs of `run_tasks`: of the first call, and of each of the later ones."""
+    seeds = {f"test{i}": np.arange(design) + i for i in range(designs)}
+    params = parameters(model, next(iter(tasks.values())).n_columns)
+    ask = method(model, epochs)
+
+    def work() -> Any:
+        # Every trial is made, as no run stops at its optimum.
+        return list(
+            run_tasks(
+                ask,
+                params,
+                tasks,
+                dict.fromkeys(tasks, seeds),
+                n_trials=trials,
+                key=jax.random.key(1),
+                stop_at_optimum=False,
+            )
+        )
+
+    return repeated(work, repeats)
+
+
+def runs(
+    model: ModelConfig, *, count: int, candidates: int, columns: int, trials: int, epochs: int, patience: float
+) -> Timing:
+    """One run of so many at once, each from its design to its last trial.
+
+    What would take longer than ``patience`` seconds is told from fewer epochs, on a straight line.
+    """
+    tasks = random_tasks(count, candidates + DESIGN, columns)
+    few = [max(1, epochs // 50), max(2, epochs // 25)]
+    timed = [whole_runs(model, tasks, design=DESIGN, trials=trials, epochs=e, repeats=1) for e in few]
+    none = timing(timed[0][1], count)
+    some = timing(timed[1][1], count, timed[1][0])
+    slope = (some.median - none.median) / (few[1] - few[0])
+    base = timing([max(0.0, none.median - slope * few[0])])
+    estimate = at_epochs(base, some, few[1], epochs)
+    if estimate.median * count * 2 > patience:
+        note = f"{few[0]} and {few[1]} epochs timed, {epochs} by a straight line"
+        return replace(estimate, low=estimate.median, high=estimate.median, note=note)
+    first, later = whole_runs(model, tasks, design=DESIGN, trials=trials, epochs=epochs, repeats=1)
+    return timing(later, count, first)
+
+
+def suggestion(model: ModelConfig, *, history: int, candidates: int, columns: int, epochs: int, repeats: int) -> Timing:
+    """One call of `Suggester.observe_and_suggest`; what the first one takes longer is the time of compiling."""
+    task = next(iter(random_tasks(1, history + candidates, columns).values()))
+    suggester = Suggester(method(model, epochs), parameters(model, columns), seed=0)
+    observed, pending = task.X[:history], task.X[history:]
+
+    def work() -> int:
+        return suggester.observe_and_suggest(observed, task.y[:history], pending)
+
+    first, later = repeated(work, repeats)
+    return timing(later, 1, first)
+
+
+def default_model(members: int = 10) -> ModelConfig:
+    """The library's default, with so many members."""
+    return replace(preset("default"), members=members)
+
+
+def meta_config(lists: int) -> MetaTrainConfig:
+    """What `meta_step` trains with."""
+    return replace(PAPER_META_TRAINING, own_lists=True, lists_per_step=lists)
+
+
+def compiled_fine_tuning(model: ModelConfig, runs: int, history: int, columns: int, epochs: int) -> str:
+    """The text of the compiled program that fine-tunes several runs side by side."""
+    config = replace(PAPER_FINE_TUNING, epochs=epochs)
+    x, y = jnp.ones((runs, history, columns)), jnp.broadcast_to(jnp.linspace(1.0, 0.0, history), (runs, history))
+    level = jnp.broadcast_to(jnp.arange(history, dtype=jnp.int32), (runs, history))
+    keys = jax.random.split(jax.random.key(0), runs)
+    each = jax.vmap(partial(fine_tune, model, config), in_axes=(None, 0, 0, 0, 0, 0))
+    return _text(jax.jit(each).lower(parameters(model, columns), x, y, level, jnp.ones((runs, history), bool), keys))
+
+
+def compiled_meta_training(model: ModelConfig, lists: int, columns: int, steps: int) -> str:
+    """The text of the compiled program that meta-trains on one device."""
+    config, table = meta_config(lists), build_table(random_tasks(5, 200, columns))
+    state = start(model, config, columns, jax.random.key(0))
+    return _text(train.lower(model, config, table, state, jax.random.key(0), steps))
+
+
+def _text(lowered: Any) -> str:
+    return lowered.compile().as_text()

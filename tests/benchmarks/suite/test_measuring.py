@@ -1,0 +1,129 @@
+"""The benchmark measures: small work of ours, of a peer in its process, and the accelerator's suite in miniature."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import gpu_suite
+from benchmarks.suite import ours, peers, plan
+from benchmarks.suite.memory import peak_bytes
+from benchmarks.suite.peers import Way
+from benchmarks.suite.rates import Rates
+from benchmarks.suite.work import Work
+from dre_jax.model import ModelConfig
+
+ROOT = Path(__file__).resolve().parents[3]
+MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+
+
+@pytest.fixture(autouse=True)
+def small_rates(monkeypatch):
+    from benchmarks.suite import rates
+
+    monkeypatch.setattr(rates, "measure", lambda cores: Rates(1e11, 1e10))
+    monkeypatch.setenv("DRE_JAX_CACHE", "")
+
+
+@pytest.mark.slow
+def test_ours():
+    found = ours.trial(MODEL, history=7, candidates=9, columns=3, epochs=2, repeats=2, runs=2)
+    assert 0 < found.low <= found.median <= found.high
+    assert found.compile_s > found.median
+    step = ours.meta_step(MODEL, lists=100, columns=3, repeats=2, tasks=2, rows=130)
+    assert 0 < step.median < step.compile_s
+    call = ours.suggestion(MODEL, history=7, candidates=9, columns=3, epochs=2, repeats=1)
+    assert 0 < call.median < call.compile_s
+
+
+def test_a_trial_is_made_at_the_history_that_is_asked_for(monkeypatch):
+    seen = []
+
+    def note(method, params, tasks, designs, **given):
+        seen.append((given["n_trials"], {len(rows) for seeds in designs.values() for rows in seeds.values()}))
+        seen.append({task.n_rows for task in tasks.values()})
+        return iter(())
+
+    monkeypatch.setattr(ours, "run_tasks", note)
+    ours.trial(MODEL, history=30, candidates=300, columns=3, epochs=2, repeats=1, runs=2)
+    assert seen[:2] == [(1, {30}), {330}]
+
+
+def test_long_runs_are_told_from_few_epochs(monkeypatch):
+    monkeypatch.setattr(ours, "whole_runs", lambda *_, epochs, **__: (3.0, [2.0 + 0.1 * epochs]))
+    told = ours.runs(MODEL, count=2, candidates=9, columns=3, trials=2, epochs=1000, patience=50.0)
+    assert told.median == pytest.approx(51.0)
+    assert "20 and 40 epochs timed, 1000 by a straight line" in told.note
+    measured = ours.runs(MODEL, count=2, candidates=9, columns=3, trials=2, epochs=1000, patience=5e3)
+    assert measured.median == pytest.approx(51.0)
+    assert measured.note == ""
+
+
+@pytest.mark.multiprocess
+@pytest.mark.parametrize(
+    ("peer", "kind", "preset"),
+    [("eager", "trial", "paper"), ("best", "trial", "default"), ("best", "meta-train", "default")],
+)
+def test_peers(peer, kind, preset):
+    pytest.importorskip("torch", reason="torch is not installed")
+    work = Work(peer=peer, kind=kind, columns=3, members=2, history=12, candidates=20, preset=preset)
+    found, peak = peers.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
+    assert found.median > 0
+    assert peak > 1e7
+    assert "one process of 1 threads" in found.note
+
+
+@pytest.mark.multiprocess
+def test_a_peer_that_dies_says_so():
+    work = Work(peer="best", kind="trial", columns=-3)
+    with pytest.raises(peers.PeerError, match="ended with 1"):
+        peers.measure(work, Way(processes=1, threads=1), part=1, whole=1, repeats=1)
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    def row(bench, name):
+        assert bench.cores >= 1
+        return plan.Row(name=name, unit="second", ours=plan.timing([1.0], first=2.0), floor_s=0.5)
+
+    monkeypatch.setattr(plan, "catalogue", lambda: {"one": row, "two": row})
+    out = tmp_path / "found.json"
+    assert command.main(["--only", "two", "--out", str(out)]) == 0
+    found = json.loads(out.read_text())
+    assert [line["name"] for line in found["rows"]] == ["two"]
+    assert found["environment"]["command"] == "python -m benchmarks --only two --out found.json"
+    assert found["environment"]["versions"]["jax"] == jax.__version__
+    assert "two" in capsys.readouterr().out
+    assert command.main(["--only", "three"]) == 2
+    assert "one, two" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
+    tiny = gpu_suite.replace(gpu_suite.SMALL, rows=("trial-10",))
+    monkeypatch.setattr(gpu_suite, "SMALL", tiny)
+    monkeypatch.setattr(ours, "default_model", lambda members=2: MODEL)
+    out = tmp_path / "found.json"
+    assert gpu_suite.main(["--small", "--no-peers", "--out", str(out)]) == 0
+    found = json.loads(out.read_text())
+    names = [row["name"] for row in found["rows"]]
+    assert names == ["hpob-430-runs", "meta-train-500000", "trial-10"]
+    assert found["rows"][0]["runs"] == 20
+    assert found["rows"][0]["compile_s"] > 0
+    assert all(row["ours_s"] > 0 and row["eager_s"] is None for row in found["rows"])
+    assert len(found["profile"]) == 3
+    assert all(loop["kernels"] >= loop["fusions"] > 0 and loop["products"] > 0 for loop in found["profile"])
+
+
+@pytest.mark.multiprocess
+def test_peak_memory_is_the_childs_own():
+    held = np.ones(300_000_000, np.uint8)
+    code = "import numpy as np; from benchmarks.suite.memory import peak_bytes; np.ones(50_000_000, np.uint8);"
+    code += "print(peak_bytes())"
+    found = int(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, cwd=ROOT).stdout)
+    assert 50_000_000 < found < 200_000_000 < peak_bytes()
+    assert held.all()

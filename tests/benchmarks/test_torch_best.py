@@ -1,0 +1,195 @@
+# ruff: noqa: E402
+"""The fast PyTorch peer against the plain one: same weights and lists, same losses, gradients, steps and values."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+from benchmarks import torch_best_search as search
+from benchmarks.torch_best import BLOCK, Layout, Lists, Trainer, forward, gradient, loss, start, step_sizes, train_step
+from benchmarks.torch_reference import LIBRARY, Batch, Ensemble, adam, sort_batch, total_loss
+from benchmarks.torch_reference import train_step as plain_step
+from benchmarks.torch_search import expected_improvement, rank
+from benchmarks.torch_weights import host_tree
+from dre_jax.model import ModelConfig, preset
+
+MODEL = ModelConfig(members=3, hidden=(8, 6), phi=(7, 5), rho=(6, 4))
+COLUMNS, RATE = 5, 1e-3
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+
+def histories(runs, n, *, levels=None):
+    """Random histories in float64, sorted."""
+    rng = np.random.default_rng(n)
+    y = rng.random((runs, n)) if levels is None else rng.integers(levels, size=(runs, n)) / levels
+    level = np.stack([np.unique(-row, return_inverse=True)[1] for row in y])
+    made = search.Histories(torch.tensor(rng.random((runs, n, COLUMNS))), torch.tensor(y), torch.tensor(level))
+    return search.sort_histories(made)
+
+
+def batches(one, run, support, query):
+    """The same rows for the plain peer, a batch for each epoch."""
+    x, y, level = (field[run] for field in one)
+    return [Batch(x[s][None], y[s][None], x[q][None], level[q][None]) for s, q in zip(support, query, strict=True)]
+
+
+def plain(model, *, runs=1):
+    """Ensembles in float64, and their parameters as the fast peer's vector."""
+    ensembles = [Ensemble(model, COLUMNS, LIBRARY.response_scale).double() for _ in range(runs)]
+    layout = Layout(model, COLUMNS, model.members * runs)
+    return ensembles, layout, stack(model, ensembles)
+
+
+def stack(model, ensembles, *, grad=False):
+    """Parameters or gradients of several ensembles, members of all side by side."""
+    one = Layout(model, COLUMNS, model.members)
+    parts = [one.views(one.pack(host_tree(model, ensemble, gradient=grad))) for ensemble in ensembles]
+    joined = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+    return Layout(model, COLUMNS, model.members * len(ensembles)).join(joined)
+
+
+def triangle(n):
+    return torch.ones(n, n, dtype=torch.float64).tril()
+
+
+@pytest.mark.parametrize("levels", [None, 4], ids=["distinct", "tied"])
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("in_logarithms", [False, True])
+def test_loss_and_gradient(runs, levels, in_logarithms):
+    (ensembles, layout, flat), one = plain(MODEL, runs=runs), histories(runs, 13, levels=levels)
+    support, query = (rows.view(1, runs, -1) for rows in search.draw(runs, 13, 2, torch.Generator().manual_seed(1)))
+    lists = search.read_epochs(one, MODEL.members, support, query, tied=levels is not None)
+    first = Lists(*(None if field is None else field[0] for field in lists))
+    found, _ = gradient(layout, flat, first, None if in_logarithms else triangle(11))
+    losses = loss(forward(layout, layout.views(flat), first.support, first.x).scores, first)
+    total = 0.0
+    for run, ensemble in enumerate(ensembles):
+        there = total_loss(ensemble, batches(one, run, support[:, run], query[:, run]), LIBRARY)
+        there.backward()
+        total += float(there.detach())
+    assert float(losses.sum()) == pytest.approx(total, rel=1e-6)
+    torch.testing.assert_close(found, stack(MODEL, ensembles, grad=True), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")  # PyTorch's compiler warns of PyTorch's own
+@pytest.mark.parametrize("compiled", [False, True])
+def test_fine_tuning_steps(compiled, monkeypatch):
+    # Traced and transformed like for a compiler, but not compiled: that takes a minute, and the benchmark checks it.
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
+    epochs, n = BLOCK + 7, 12
+    (ensembles, layout, flat), one = plain(MODEL), histories(1, n, levels=6)
+    support, query = search.draw(epochs, n, 2, torch.Generator().manual_seed(2))
+    optimiser = adam(ensembles[0], RATE)
+    for batch in batches(one, 0, support, query):
+        plain_step(ensembles[0], optimiser, [batch], LIBRARY)
+    drawn = iter([(support[:BLOCK], query[:BLOCK]), (support[BLOCK:], query[BLOCK:])])
+    monkeypatch.setattr(search, "draw", lambda *_: next(drawn))
+    trainer = Trainer(layout, flat, compiled=compiled)
+    with torch.no_grad():
+        search.fine_tune(trainer, one, epochs=epochs, learning_rate=RATE, generator=torch.Generator())
+    there = stack(MODEL, ensembles)
+    assert float((there - flat).abs().max()) > 0.01, "nothing was learned"
+    torch.testing.assert_close(trainer.state.flat, there, rtol=1e-6, atol=1e-7)
+
+
+def test_meta_training_steps_of_several_lists():
+    ensembles, layout, flat = plain(MODEL)
+    rng, (tasks, rows, steps, count) = np.random.default_rng(3), (4, 30, 6, 2)
+    one = histories(tasks, rows, levels=9)
+    tables = search.Tables(*one)
+    drawn = search.draw_lists(tables, (steps, MODEL.members, count), rng, n_support=6, n_query=20)
+    lists = search.read_lists(tables, *drawn, tied=True)
+    optimiser = adam(ensembles[0], RATE)
+    for step in range(steps):
+        task, support, query = (part[step] for part in drawn)
+        read = []
+        for m in range(MODEL.members):
+            t = task[m][:, None]
+            x, level = one.x[t, query[m]], one.level[t, query[m]].contiguous()
+            read.append(Batch(one.x[t, support[m]], one.response[t, support[m]], x, level))
+        plain_step(ensembles[0], optimiser, read, LIBRARY)
+    trainer = Trainer(layout, flat, compiled=False)
+    with torch.no_grad():
+        trainer.block(lists, step_sizes(RATE, range(1, steps + 1), flat))
+    torch.testing.assert_close(trainer.state.flat, stack(MODEL, ensembles), rtol=1e-6, atol=1e-8)
+    together = torch.cat([drawn[1], drawn[2]], dim=-1)
+    assert all(len(set(row.tolist())) == 26 for row in together.view(-1, 26)), "a row is drawn twice"
+
+
+def test_scores_too_far_apart_for_one_shift_are_done_again():
+    (ensembles, layout, flat), one = plain(MODEL), histories(1, 12)
+    with torch.no_grad():
+        for scorer in ensembles[0].scorers:
+            scorer[-1].weight.mul_(3e4)
+    flat = stack(MODEL, ensembles).float()
+    single = search.Histories(one.x.float(), one.response.float(), one.level)
+    support, query = (rows[:, None] for rows in search.draw(3, 12, 2, torch.Generator().manual_seed(4)))
+    lists = search.read_epochs(single, MODEL.members, support, query, tied=False)
+    first = Lists(*(None if field is None else field[0] for field in lists))
+    assert float(gradient(layout, flat, first, triangle(10).float())[1]) < 3e-30, "one shift is enough"
+    trainer, sizes = Trainer(layout, flat, compiled=False), step_sizes(RATE, range(1, 4), flat)
+    trainer.block(lists, sizes)
+    by_hand = start(flat)
+    for e in range(3):
+        epoch = Lists(*(None if field is None else field[e] for field in lists))
+        train_step(layout, by_hand, epoch, None, sizes[e])
+    assert torch.isfinite(trainer.state.flat).all()
+    assert torch.equal(trainer.state.flat, by_hand.flat)
+
+
+def test_values_of_candidates():
+    (ensembles, layout, flat), one = plain(MODEL, runs=2), histories(2, 9)
+    candidates = torch.rand(2, 40, COLUMNS, dtype=torch.float64)
+    candidates[:, 1] = candidates[:, 0]  # a tie
+    trainer = Trainer(layout, flat, compiled=False)
+    values = search.acquire(trainer, one, candidates)
+    for run, ensemble in enumerate(ensembles):
+        everyone = torch.cat([candidates[run], one.x[run, :1]])[None]
+        with torch.no_grad():
+            scores = ensemble([Batch(one.x[run][None], one.response[run][None], everyone, torch.zeros(1, 0))])
+        expected = expected_improvement(rank(torch.cat(scores).numpy()), logarithm=True)
+        np.testing.assert_allclose(values[run], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_trial_picks_and_learns_nothing_lasting():
+    _, layout, flat = plain(MODEL, runs=2)
+    trainer, generator = Trainer(layout, flat, compiled=False), torch.Generator().manual_seed(5)
+    candidates = torch.rand(2, 20, COLUMNS, dtype=torch.float64)
+    picks = search.trial(trainer, flat, histories(2, 11), candidates, epochs=3, learning_rate=RATE, generator=generator)
+    assert picks.shape == (2,)
+    assert ((picks >= 0) & (picks < 20)).all()
+
+
+def test_sums_are_those_of_sorting_once_and_epochs_differ():
+    support, query = search.draw(500, 10, 3, torch.Generator().manual_seed(6))
+    both = torch.cat([support, query], dim=-1)
+    assert (both.sort(dim=-1).values == torch.arange(10)).all()
+    assert (support.diff() > 0).all()
+    assert (query.diff() > 0).all()
+    share = torch.bincount(support.ravel(), minlength=10) / 500
+    np.testing.assert_allclose(share, 0.3, atol=5 * np.sqrt(0.3 * 0.7 / 500))
+
+
+def test_the_weights_are_those_of_the_plain_peer():
+    level = torch.tensor([[0, 0, 1, 2, 2, 2, 3]])
+    batch = Batch(torch.zeros(1, 1, 1), torch.zeros(1, 1), torch.zeros(1, 7, 1).double(), level)
+    there = sort_batch(batch, LIBRARY)
+    weight, first, _ = search.weigh(level, True, torch.float64)
+    torch.testing.assert_close(weight, there.weight, rtol=1e-6, atol=0)
+    assert torch.equal(first, there.first)
+
+
+def test_other_ensembles_are_refused():
+    with pytest.raises(ValueError, match="its own deep set"):
+        Layout(preset("paper"), COLUMNS, 10)
+    with pytest.raises(ValueError, match="its own deep set"):
+        Layout(replace(MODEL, range_limit=3.0), COLUMNS, 3)
