@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from dre_jax import processes
 from dre_jax.benchmark.plan import FailedRun, FinishedRun, Plan, check
 from dre_jax.benchmark.runners import CompiledRunner, Runner
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
@@ -26,6 +27,7 @@ class Evaluation:
     """Iterates over the runs that are not in the result file yet; each is in the file when it is handed out.
 
     One search space is in memory at a time, and of it only the split that is evaluated, unless the method is fitted.
+    Several processes go through the same runs together; the first reads and writes the file.
 
     Raises:
       DataError, ConfigError, CheckpointError: before the first run, for anything that is missing or does not fit, as
@@ -37,10 +39,8 @@ class Evaluation:
         self.out = out
         self._spaces, self._wanted = check(plan)
         self._runner = _runner(plan, self._spaces)
-        self._results = self._open()
+        self._results = self._begin()
         self.failed: list[FailedRun] = []
-        make_folder(out.parent)
-        remove_left_over(out)
         self.total = sum(len(seeds) for datasets in self._wanted.values() for seeds in datasets.values())
 
     @property
@@ -85,7 +85,8 @@ class Evaluation:
                 self._note(FailedRun(name, dataset, seed, found))
                 continue
             self._results = add_trace(self._results, name, dataset, seed, found)
-            write_results(self.out, self._results)
+            if processes.is_first():
+                write_results(self.out, self._results)
             yield FinishedRun(name, dataset, seed, found)
 
     def _load(self, name: str) -> SearchSpace:
@@ -106,6 +107,21 @@ class Evaluation:
         meta = {**self._results.meta, "failed": [run._asdict() for run in self.failed]}
         self._results = replace(self._results, meta=meta)
         write_results(self.out, self._results)
+
+    def _begin(self) -> Results:
+        """What the file holds, in all processes: their disks may differ, and so may the moments when they look."""
+
+        def read() -> dict[str, Any]:
+            found = self._open()
+            make_folder(self.out.parent)
+            remove_left_over(self.out)
+            return {"meta": found.meta, "runs": [(*names, trace.tolist()) for *names, trace in found.runs()]}
+
+        found = processes.from_first(read)
+        traces: dict[str, dict[str, dict[str, np.ndarray]]] = {}
+        for space, dataset, seed, trace in found["runs"]:
+            traces.setdefault(space, {}).setdefault(dataset, {})[seed] = np.array(trace)
+        return Results(traces, found["meta"])
 
     def _open(self) -> Results:
         """The file as an interrupted evaluation of the same kind left it, or a new one."""
@@ -169,6 +185,10 @@ def _is_host(plan: Plan) -> bool:
 
 
 def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
+    if processes.count() > 1 and (plan.continuous is not None or _is_host(plan)):
+        rule = "several processes share out the runs of compiled methods on the tables only"
+        kind = "a host method" if plan.continuous is None else "a continuous search"
+        raise ConfigError(f"{rule}, but {plan.label} is {kind}: one process does it")
     if plan.continuous is not None:
         from dre_jax.benchmark.continuous_runs import ContinuousRunner, methods_of
 

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from dre_jax import processes
 from dre_jax.benchmark.plan import Plan
 from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
@@ -131,6 +132,8 @@ class CompiledRunner:
         """As `run_tasks`."""
         method, params = self._fitted.ready(space)
         tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
+        # Fitted anew in every process, on devices that may round differently: all go by the first one's.
+        params = processes.same(params)
         yield from run_tasks(method, params, tasks, designs, n_trials=self._plan.trials, key=key)
 
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from dre_jax.cli import distributed
 from dre_jax.cli.demo import demo
 from dre_jax.cli.download import download
 from dre_jax.cli.evaluate import evaluate
@@ -48,15 +49,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warnings.showwarning = _warn_in_one_line
     try:
         status = app(args=given or ["--help"], prog_name="dre-jax", standalone_mode=False)
+        if status != 130:
+            distributed.wait()
     except DreError as error:
         _end(str(error), 2)
     except (typer.Abort, KeyboardInterrupt):
         _end(_INTERRUPTED, 130)
     except Exception as error:
         # Typer's errors of usage: their common class has moved between its versions, their method has not.
-        if not hasattr(error, "format_message"):
-            raise
-        _end(error.format_message(), 2)
+        if hasattr(error, "format_message"):
+            _end(error.format_message(), 2)
+        if distributed.joined():
+            distributed.fail(error)
+        raise
     else:
         if status == 130:  # newer versions of Typer catch the interrupt themselves
             _end(_INTERRUPTED, 130)
@@ -65,4 +70,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _end(message: str, status: int) -> NoReturn:
     print(f"dre-jax: {' '.join(message.split())}", file=sys.stderr)
+    if distributed.joined():
+        distributed.leave(status)
     raise SystemExit(status)

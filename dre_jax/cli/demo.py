@@ -20,12 +20,13 @@ AT = (5, 10, 25)
 def demo(
     out: Annotated[Path, typer.Option(help="Checkpoints, results and figures go here.")] = Path("demo-out"),
     seed: options.Seed = 0,
+    devices: options.Devices = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Meta-train on the bundled data, optimise every test task, and compare."""
     from dre_jax.cli.runtime import prepare
 
-    prepare()
+    prepare(devices)
     from dre_jax.data import bundled
 
     begun = time.monotonic()

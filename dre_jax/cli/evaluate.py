@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -48,13 +49,21 @@ def evaluate(
         Path | None, typer.Option(help="Folder of HPO-B's surrogates, for --continuous.", show_default=False)
     ] = None,
     seed: options.Seed = 0,
+    devices: options.Devices = None,
+    distributed: options.Distributed = False,
+    coordinator: options.Coordinator = None,
+    processes: options.Processes = None,
+    process_id: options.ProcessId = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run a method on every task and initial design; an interrupted evaluation goes on where it was."""
+    """Run a method on every task and initial design; an interrupted evaluation goes on where it was.
+
+    Several processes share out the runs.
+    """
     from dre_jax.cli.runtime import prepare
     from dre_jax.errors import ConfigError
 
-    prepare()
+    prepare(devices, distributed, coordinator, processes, process_id)
     from dre_jax.benchmark import Plan
 
     if split not in ("test", "validation"):
@@ -108,13 +117,18 @@ def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:
     """
     from dre_jax.benchmark import Evaluation
     from dre_jax.cli.progress import Bar
-    from dre_jax.errors import MethodError
+    from dre_jax.errors import DataWarning, MethodError
+    from dre_jax.processes import is_first
 
+    if not is_first():  # all processes see the same, and the first tells of it
+        quiet = True
+        warnings.simplefilter("ignore", DataWarning)
     evaluation = Evaluation(plan, out)
     with Bar(f"evaluate {plan.label}", evaluation.total, quiet=quiet, start=evaluation.done, unit="runs") as bar:
         for run in evaluation:
             bar.advance_to(evaluation.done, f"{run.space} {run.dataset}")
-    print(evaluation.summary())
+    if is_first():
+        print(evaluation.summary())
     for failed in evaluation.failed:
         print(f"dre-jax: failed: {failed}", file=sys.stderr)
     if evaluation.failed:

@@ -11,6 +11,18 @@ Data = Annotated[Path, typer.Option(help="Folder of meta-datasets in HPO-B's v3 
 Spaces = Annotated[list[str] | None, typer.Option("--space", help="Search space; may be given again. All by default.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same results.", min=0, max=2**32 - 1)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress; results and errors only.")]
+Devices = Annotated[
+    int | None, typer.Option(min=1, help="Devices that a process uses; all by default, on a CPU one a core.")
+]
+Distributed = Annotated[
+    bool, typer.Option("--distributed", help="Join the other processes of the cluster: Slurm, Open MPI, Cloud TPU.")
+]
+Coordinator = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Join processes by hand: where the first of them can be reached."),
+]
+Processes = Annotated[int | None, typer.Option(min=1, help="How many processes, with --coordinator.")]
+ProcessId = Annotated[int | None, typer.Option(min=0, help="The number of this one, from 0, with --coordinator.")]
 
 
 def names(text: str, option: str) -> list[str]:

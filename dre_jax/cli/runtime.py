@@ -9,19 +9,40 @@ from typing import Any
 
 import jax
 
+from dre_jax import devices
+from dre_jax.cli.distributed import start
+
 CACHE_VARIABLE = "DRE_JAX_CACHE"
 
 
-def prepare() -> None:
+def prepare(
+    count: int | None = None,
+    distributed: bool = False,
+    coordinator: str | None = None,
+    processes: int | None = None,
+    process_id: int | None = None,
+) -> None:
     """One CPU device a core, so that runs are shared among the cores, and a cache of compiled programs.
 
     The cache lies in ``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; an empty value turns it off. JAX's own
     settings, where given, are left alone.
+
+    Args:
+      count: devices that this process is to use.
+      distributed: see `dre_jax.cli.distributed.start`, like the rest.
+      coordinator: HOST:PORT.
+      processes: how many.
+      process_id: this one's number.
+
+    Raises:
+      ConfigError: where there are fewer devices, or the other processes cannot be joined.
     """
-    if "JAX_NUM_CPU_DEVICES" not in os.environ and _setting("jax_num_cpu_devices") < 1:
+    if count is not None or ("JAX_NUM_CPU_DEVICES" not in os.environ and _setting("jax_num_cpu_devices") < 1):
         # Refused once JAX has begun to compute: who calls from a program of their own has the devices they have.
         with contextlib.suppress(RuntimeError):
-            jax.config.update("jax_num_cpu_devices", _cores())
+            jax.config.update("jax_num_cpu_devices", count or _cores())
+    start(distributed, coordinator, processes, process_id)
+    devices.use(count)
     folder = os.environ.get(CACHE_VARIABLE, str(Path.home() / ".cache" / "dre_jax"))
     if folder and not _setting("jax_compilation_cache_dir") and _writable(Path(folder)):
         jax.config.update("jax_compilation_cache_dir", folder)

@@ -14,8 +14,9 @@ from jax import Array
 
 from dre_jax.data.spaces import Designs, Task
 from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
+from dre_jax.devices import everywhere
 from dre_jax.errors import DataError
-from dre_jax.search.grid import GridConfig, run_grid
+from dre_jax.search.grid import GridConfig, mesh_for, run_grid
 from dre_jax.search.loop import SearchTask
 from dre_jax.search.method import Method
 
@@ -28,7 +29,7 @@ class BatchConfig:
     """How runs are put through the devices."""
 
     devices: int | None = None
-    """Devices of the mesh; all by default."""
+    """Devices of the mesh; by default all that are in use, those of other processes among them."""
     side_by_side: bool | None = None
     """Whether a device works on all its runs side by side, or on one after the other; by default one after the other
     on a CPU, whose caches hold one run, and side by side elsewhere."""
@@ -87,12 +88,13 @@ def run_tasks(
       DataError: for a task without a design.
     """
     config = config or BatchConfig()
-    devices = tuple(jax.devices()[: config.devices])
+    devices = everywhere()[: config.devices]
     on_cpu = devices[0].platform == "cpu"
     side_by_side = not on_cpu if config.side_by_side is None else config.side_by_side
-    grid_config = GridConfig(n_trials, devices, side_by_side, stop_at_optimum)
     for group in _groups(tasks, designs):
         size = min(config.tasks_at_once or (len(devices) if on_cpu else len(group.names)), len(group.names))
+        mesh = mesh_for(devices, size, len(group.seeds))
+        grid_config = GridConfig(n_trials, mesh, side_by_side, stop_at_optimum)
         for start in range(0, len(group.names), size):
             names = group.names[start : start + size]
             yield from _run_portion(

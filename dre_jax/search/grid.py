@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from dre_jax import processes
+from dre_jax.devices import Devices, covering, make_mesh
 from dre_jax.search.loop import SearchTask, run
 from dre_jax.search.method import Method
 
@@ -23,16 +25,20 @@ class GridConfig:
 
     n_trials: int
     """T"""
-    devices: tuple[jax.Device, ...]
-    """The mesh."""
+    mesh: Mesh
+    """Tasks along its first axis, designs along its second; see `mesh_for`."""
     side_by_side: bool
     """Whether a device works on all its runs at once, or on one after the other."""
     stop_at_optimum: bool = True
     """See `dre_jax.search.loop.run`."""
 
-    def mesh(self) -> Mesh:
-        """The devices in a row, along which runs are sharded."""
-        return Mesh(np.array(self.devices), ("runs",), axis_types=(AxisType.Auto,))
+
+_TASKS, _DESIGNS = "tasks", "designs"
+
+
+def mesh_for(devices: Devices, tasks: int, designs: int) -> Mesh:
+    """The mesh for so many tasks and designs: tasks are shared out first, designs where there are too few tasks."""
+    return make_mesh(devices, covering(len(devices), tasks, designs), (_TASKS, _DESIGNS))
 
 
 def run_grid(
@@ -40,8 +46,7 @@ def run_grid(
 ) -> np.ndarray:
     """Runs every task from each of its designs.
 
-    The tasks are sharded over the devices, or the designs where there is room for fewer tasks than devices. The runs
-    of a task share its table.
+    Tasks and designs are sharded over the mesh. The runs of a task share its table, and devices exchange nothing.
 
     Args:
       method: static.
@@ -56,24 +61,20 @@ def run_grid(
       i32[A, B, T], the picks.
     """
     n_tasks, n_designs = designs.shape[:2]
-    n_devices = len(config.devices)
-    axis = 0 if capacity >= n_devices else 1
-    room = [capacity, n_designs]
-    room[axis] = -(-room[axis] // n_devices) * n_devices
+    shape = config.mesh.devices.shape
+    room = [-(-n // size) * size for n, size in zip((capacity, n_designs), shape, strict=True)]
     tables = jax.tree.map(lambda a: _fill_up(a, 0, room[0]), tables)
     rows, keys = (_fill_up(_fill_up(a, 0, room[0]), 1, room[1]) for a in (designs, keys))
-    counts = _counts((n_tasks, n_designs), axis, room[axis] // n_devices, n_devices)
-    params = jax.device_put(params, NamedSharding(config.mesh(), PartitionSpec()))
-    picks = grid(method, params, tables, rows, keys, counts, config, axis)
-    return np.asarray(picks)[:n_tasks, :n_designs]
+    counts = np.stack(np.meshgrid(*map(_counts, (n_tasks, n_designs), room, shape), indexing="ij"), axis=-1)
+    params = processes.spread(params, NamedSharding(config.mesh, PartitionSpec()))
+    picks = grid(method, params, tables, rows, keys, counts, config)
+    return processes.gather(picks)[:n_tasks, :n_designs]
 
 
-def _counts(real: tuple[int, int], axis: int, per_device: int, n_devices: int) -> np.ndarray:
-    """Tasks and designs that each device really has, i32[devices, 2]."""
-    counts = np.tile(np.array(real, np.int32), (n_devices, 1))
-    first = np.arange(n_devices) * per_device
-    counts[:, axis] = np.clip(real[axis] - first, 0, per_device)
-    return counts
+def _counts(real: int, room: int, n_devices: int) -> np.ndarray:
+    """How many of the tasks, or of the designs, each device along an axis really has, i32[devices]."""
+    per_device = room // n_devices
+    return np.clip(real - np.arange(n_devices) * per_device, 0, per_device).astype(np.int32)
 
 
 def _fill_up(a: Any, axis: int, size: int) -> Array:
@@ -83,7 +84,7 @@ def _fill_up(a: Any, axis: int, size: int) -> Array:
     return jnp.concatenate([a, *[first] * (size - a.shape[axis])], axis=axis)
 
 
-@partial(jax.jit, static_argnames=("method", "config", "axis"))
+@partial(jax.jit, static_argnames=("method", "config"))
 def grid(
     method: Method,
     params: Any,
@@ -92,12 +93,14 @@ def grid(
     keys: Array,
     counts: Array,
     config: GridConfig,
-    axis: int,
 ) -> Array:
-    """The compiled part of `run_grid`: shapes that the devices divide, and how many runs each device really has."""
+    """The compiled part of `run_grid`: shapes that the mesh divides, and how many runs each device really has.
+
+    ``counts`` is i32[mesh, 2]: tasks and designs of each device.
+    """
 
     def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:
-        return run(method, params, task, design, key, config.n_trials, config.stop_at_optimum)
+        return run(method, params, task, design, key, config.n_trials, config.stop_at_optimum, config.side_by_side)
 
     def side_by_side(params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array) -> Array:
         del counts
@@ -105,16 +108,15 @@ def grid(
 
     def one_by_one(params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array) -> Array:
         def one_task(task: SearchTask, designs: Array, keys: Array) -> Array:
-            return _in_turn(partial(one_run, params, task), counts[0, 1], (config.n_trials,), designs, keys)
+            return _in_turn(partial(one_run, params, task), counts[0, 0, 1], (config.n_trials,), designs, keys)
 
-        return _in_turn(one_task, counts[0, 0], (designs.shape[1], config.n_trials), tables, designs, keys)
+        return _in_turn(one_task, counts[0, 0, 0], (designs.shape[1], config.n_trials), tables, designs, keys)
 
-    sharded, everywhere = PartitionSpec("runs"), PartitionSpec()
-    by_run = sharded if axis == 0 else PartitionSpec(None, "runs")
+    by_task, by_run = PartitionSpec(_TASKS), PartitionSpec(_TASKS, _DESIGNS)
     on_a_device = jax.shard_map(
         side_by_side if config.side_by_side else one_by_one,
-        mesh=config.mesh(),
-        in_specs=(everywhere, sharded if axis == 0 else everywhere, by_run, by_run, sharded),
+        mesh=config.mesh,
+        in_specs=(PartitionSpec(), by_task, by_run, by_run, by_run),
         out_specs=by_run,
         check_vma=False,
     )

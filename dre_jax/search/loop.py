@@ -101,6 +101,7 @@ def run(
     key: Array,
     n_trials: int,
     stop_at_optimum: bool = True,
+    side_by_side: bool = False,
 ) -> Array:
     """One run.
 
@@ -112,6 +113,8 @@ def run(
       key: the run's PRNG key.
       n_trials: T, static.
       stop_at_optimum: evaluate nothing more once the table's best response is found, as HPO-B's handler does.
+      side_by_side: whether it is vmapped over runs, which wait for each other: one that is finished goes on in vain.
+        A branch in its place would have vmap give every run a copy of the table.
 
     Returns:
       i32[T], the rows in the order of evaluation; -1 where nothing was evaluated.
@@ -131,7 +134,10 @@ def run(
         finished = ~jnp.any(candidates.where)
         if stop_at_optimum:
             finished |= jnp.any(history.where & (history.level == 0))
-        row, state = lax.cond(finished, lambda state: (jnp.int32(-1), state), evaluate, state)
+        if side_by_side:
+            row, state = jax.tree.map(partial(jnp.where, finished), (jnp.int32(-1), state), evaluate(state))
+        else:
+            row, state = lax.cond(finished, lambda state: (jnp.int32(-1), state), evaluate, state)
         return (rows.at[n_design + t].set(row), state), None
 
     state = begin(method, params, task.x.shape[1], key)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 from jax import Array
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from dre_jax.data.files import read_json, remove_left_over, write_json, write_text
 from dre_jax.errors import CheckpointError, ConfigError, DataError
@@ -110,11 +111,17 @@ class Checkpoint:
 
     def _manager(self, create: bool) -> ocp.CheckpointManager:
         logging.getLogger("absl").setLevel(logging.ERROR)
+        if create:
+            self._steps.mkdir(parents=True, exist_ok=True)
         # Saving in the foreground: a step that was announced as saved is on the disk.
         options = ocp.CheckpointManagerOptions(
-            max_to_keep=2, create=create, enable_async_checkpointing=False, cleanup_tmp_directories=create
+            max_to_keep=2,
+            create=False,
+            enable_async_checkpointing=False,
+            cleanup_tmp_directories=create,
+            multiprocessing_options=_this_process(),
         )
-        return ocp.CheckpointManager(self._steps, options=options)
+        return ocp.CheckpointManager(self._steps, options=options, item_handlers=_handlers())
 
     def latest_step(self) -> int | None:
         """The last step that is complete, or None."""
@@ -139,7 +146,9 @@ class Checkpoint:
         try:
             with self._manager(create=True) as manager:
                 step = int(state.step)
-                items = ocp.args.Composite(arrays=ocp.args.StandardSave(arrays), metadata=ocp.args.JsonSave(metadata))
+                items = ocp.args.Composite(
+                    arrays=ocp.args.PyTreeSave(jax.tree.map(_to_save, arrays)), metadata=ocp.args.JsonSave(metadata)
+                )
                 manager.save(step, args=items, force=True)
                 manager.wait_until_finished()
             write_json(self._steps / str(step) / _DIGESTS, _digests(self._steps / str(step)))
@@ -195,12 +204,48 @@ class Checkpoint:
         wanted = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=place), wanted)
         try:
             with self._manager(create=False) as manager:
-                items = ocp.args.Composite(arrays=ocp.args.StandardRestore(wanted))
+                arguments = ocp.checkpoint_utils.construct_restore_args(wanted)
+                items = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(wanted, restore_args=arguments))
                 arrays = manager.restore(metadata["step"], args=items).arrays
         except (OSError, ValueError, KeyError) as error:
             raise CheckpointError(f"cannot read the checkpoint in {self.folder}: {_reason(error)}") from error
         state = _fill(empty, arrays["state"])
         return Saved(state, None if best is None else _fill(best, arrays["best"]), metadata)
+
+
+def _this_process() -> ocp.options.MultiprocessingOptions:
+    """A search space is one process's: the others are not waited for, they may be at work on another or done."""
+    me = jax.process_index()
+    if jax.process_count() == 1:
+        return ocp.options.MultiprocessingOptions()
+    return ocp.options.MultiprocessingOptions(
+        primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"process{me}"
+    )
+
+
+def _handlers() -> dict[str, Any]:
+    """What writes and reads: every process all that it is given, where there are several."""
+    mine = _this_process()
+    writer = ocp.type_handlers.ArrayHandler(primary_host=mine.primary_host, replica_id=None, use_replica_parallel=False)
+    registry = ocp.type_handlers.create_type_handler_registry((jax.Array, writer))
+    return {
+        "arrays": ocp.PyTreeCheckpointHandler(type_handler_registry=registry, multiprocessing_options=mine),
+        "metadata": ocp.JsonCheckpointHandler(multiprocessing_options=mine),
+    }
+
+
+def _to_save(a: Array) -> Array:
+    """An array as Orbax takes it.
+
+    Among several processes it refuses arrays of one process alone. So the array is said to lie, in whole, on a device
+    of every process, of which this one writes what it has.
+    """
+    if jax.process_count() == 1:
+        return jnp.asarray(a)
+    by_process = {device.process_index: device for device in jax.devices()}
+    everywhere = NamedSharding(Mesh(np.array(list(by_process.values())), ("processes",)), PartitionSpec())
+    mine = jax.device_put(np.asarray(a), by_process[jax.process_index()])
+    return jax.make_array_from_single_device_arrays(a.shape, everywhere, [mine])
 
 
 def _digests(folder: Path) -> dict[str, str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import RANKED_LOSSES
@@ -18,14 +18,11 @@ from dre_jax.model.ensemble import member_axes, member_scores
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 from dre_jax.training.config import MetaTrainConfig
 from dre_jax.training.lists import Lists, draw_lists, draw_member_lists
+from dre_jax.training.mesh import on_mesh, over_lists
 
 _START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a step: no step has these numbers
 
-
-_MEMBERS = "members"  # the mesh's one axis
-
 Carry = tuple[EnsembleParams, Moments]
-Devices = tuple[jax.Device, ...]
 
 
 class TrainState(NamedTuple):
@@ -71,7 +68,7 @@ def _member_losses(
     return jax.vmap(one, in_axes=(member_axes(model), None, 0))(params, table, lists)
 
 
-@partial(jax.jit, static_argnames=("model", "config", "n_steps", "devices"), donate_argnames="state")
+@partial(jax.jit, static_argnames=("model", "config", "n_steps", "mesh"), donate_argnames="state")
 def train(
     model: ModelConfig,
     config: MetaTrainConfig,
@@ -79,7 +76,7 @@ def train(
     state: TrainState,
     key: Array,
     n_steps: int,
-    devices: Devices = (),
+    mesh: Mesh | None = None,
 ) -> tuple[TrainState, Array]:
     """Does ``n_steps`` steps from where the state stands.
 
@@ -93,7 +90,7 @@ def train(
       state: given away; use the one returned.
       key: PRNG key, the same for all portions of one training.
       n_steps: static.
-      devices: share the members out among these, see `member_devices`; state and table must lie there (`spread`).
+      mesh: members and lists are shared out over it; state and table must lie there. See `dre_jax.training.mesh`.
 
     Returns:
       The state, and the mean loss of each step, f32[n_steps].
@@ -103,25 +100,26 @@ def train(
     lists = jax.vmap(lambda key: draw_member_lists(table, key, model.members, config))(keys)
 
     sizes = step_sizes(config.learning_rates(), steps)
-    scan = partial(_scan_steps, model, config)
-    if devices:
-        members, everywhere = PartitionSpec(_MEMBERS), PartitionSpec()
-        by_step = PartitionSpec(None, _MEMBERS)
-        scan = jax.shard_map(
-            scan,
-            mesh=_mesh(devices),
-            in_specs=(everywhere, members, by_step, everywhere),
-            out_specs=(members, by_step),
-            check_vma=False,
-        )
+    scan: Callable[..., tuple[Carry, Array]] = partial(_scan_steps, model, config)
+    if mesh is not None:
+        scan = on_mesh(partial(scan, average=over_lists(mesh)), mesh, model)
     (params, moments), losses = scan(table, (state.params, state.moments), lists, sizes)
     return TrainState(params, moments, state.step + n_steps), jnp.mean(losses, axis=1)
 
 
 def _scan_steps(
-    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: Lists, sizes: StepSizes
+    model: ModelConfig,
+    config: MetaTrainConfig,
+    table: TaskTable,
+    start: Carry,
+    lists: Lists,
+    sizes: StepSizes,
+    average: Callable[[Any], Any] = lambda tree: tree,
 ) -> tuple[Carry, Array]:
-    """Steps one after the other, for the members whose parameters and lists are given; losses f32[steps, members]."""
+    """Steps one after the other, for the members whose parameters and lists are given; losses f32[steps, members].
+
+    Where other devices have lists of the same members, ``average`` takes the mean over them.
+    """
 
     def step(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, Array]:
         params, moments = carry
@@ -132,41 +130,10 @@ def _scan_steps(
             # The sum over members: each member sees the gradient of its own loss.
             return jnp.sum(each), each
 
-        gradient, losses = jax.grad(loss, has_aux=True)(params)
+        gradient, losses = average(jax.grad(loss, has_aux=True)(params))
         return apply_gradient(params, gradient, moments, size), losses
 
     return lax.scan(step, start, (lists, sizes))
-
-
-def member_devices(model: ModelConfig) -> Devices:
-    """CPU devices that the members can be shared out among, a whole number each; none where one does it all.
-
-    Members with a deep set of their own never meet in training, so nothing is exchanged.
-    """
-    devices = jax.local_devices()
-    if model.context == "shared" or devices[0].platform != "cpu":
-        return ()
-    count = max(n for n in range(1, len(devices) + 1) if model.members % n == 0)
-    return tuple(devices[:count]) if count > 1 else ()
-
-
-def spread(table: TaskTable, state: TrainState, devices: Devices) -> tuple[TaskTable, TrainState]:
-    """Puts each member's parameters and moments on its device, and the table on all."""
-    if not devices:
-        return table, state
-    everywhere = NamedSharding(_mesh(devices), PartitionSpec())
-    members = NamedSharding(_mesh(devices), PartitionSpec(_MEMBERS))
-    params, moments = jax.device_put((state.params, state.moments), members)
-    return jax.device_put(table, everywhere), TrainState(params, moments, jax.device_put(state.step, everywhere))
-
-
-def collect(state: TrainState, devices: Devices) -> TrainState:
-    """The state as it was before `spread`, on no device in particular."""
-    return jax.tree.map(jnp.asarray, jax.device_get(state)) if devices else state
-
-
-def _mesh(devices: Devices) -> Mesh:
-    return Mesh(np.array(devices), (_MEMBERS,), axis_types=(AxisType.Auto,))
 
 
 def portion(config: MetaTrainConfig) -> int:

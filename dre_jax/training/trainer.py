@@ -20,7 +20,8 @@ from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.errors import CheckpointError, DataError
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.config import MetaTrainConfig
-from dre_jax.training.meta_train import TrainState, collect, evaluate, member_devices, portion, spread, start, train
+from dre_jax.training.mesh import collect, mesh_for, spread
+from dre_jax.training.meta_train import TrainState, evaluate, portion, start, train
 
 
 class LossEntry(NamedTuple):
@@ -144,17 +145,17 @@ def _train(
     if config.patience is not None and run.evaluations_without_gain() >= config.patience:
         return
     length = _portion_length(config)
-    devices = member_devices(model)
-    near, state = spread(table, run.state, devices)
+    mesh = mesh_for(model, config.lists_per_step)
+    near, state = spread(model, mesh, table, run.state)
     while step < config.steps:
         boundary = min(config.steps, step - step % config.evaluate_every + config.evaluate_every)
         count = min(length, boundary - step)
-        state, losses = train(model, config, near, state, key, count, devices)
+        state, losses = train(model, config, near, state, key, count, mesh)
         step += count
         if report:
             report(Progress(step, config.steps, float(jnp.mean(losses)), run.resumed_from))
         if step == boundary:
-            run.state = collect(state, devices)
+            run.state = collect(mesh, state)
             yield measure()
 
 

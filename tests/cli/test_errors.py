@@ -29,6 +29,11 @@ SPLITS = ("meta-train-dataset", "meta-validation-dataset", "meta-test-dataset")
         ({"method": "dre", "checkpoints": "/nowhere/at/all"}, ["/nowhere/at/all/svm", "must hold a checkpoint"]),
         ({"wrong": 3}, ["--wrong"]),
         ({"out": "/dev/null/at/all.json"}, ["/dev/null/at", "cannot be made a folder"]),
+        ({"devices": 0}, ["--devices"]),
+        ({"devices": 1000}, ["devices to use", "devices=1000"]),
+        ({"processes": 2}, ["must be given together", "--coordinator and --process-id are missing"]),
+        ({"coordinator": "here", "processes": 2, "process-id": 0}, ["HOST:PORT", "'here'"]),
+        ({"coordinator": "a:1", "processes": 2, "process-id": 2}, ["--process-id must be less", "2 of 2"]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

@@ -1,0 +1,108 @@
+"""A command on several processes: joining them, waiting for them at the end, and leaving so that they notice.
+
+`jax.distributed` does the work: its coordinator runs in the first process, and every process tells it that it is alive.
+Whoever falls silent is taken for dead, and all others end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from typing import NoReturn
+
+import jax
+
+from dre_jax.errors import ConfigError
+
+JOIN = 300
+"""Seconds to wait for the other processes at the start."""
+HEARTBEAT = 100
+"""Seconds of silence after which a process is taken for dead: JAX's own choice, as machines do stall for a minute."""
+_AT_THE_END = 30 * 24 * 3600  # one process may be done days before another: only the heartbeat ends the waiting
+
+
+def start(distributed: bool, coordinator: str | None, processes: int | None, process_id: int | None) -> None:
+    """Joins the other processes, if there are to be any.
+
+    Args:
+      distributed: whether the cluster says who they are, where nothing else is given.
+      coordinator: HOST:PORT of the first process.
+      processes: how many.
+      process_id: this one's number, from 0.
+
+    Raises:
+      ConfigError: where something is missing or wrong, no cluster is found, or the others do not come.
+    """
+    given = {"--coordinator": coordinator, "--processes": processes, "--process-id": process_id}
+    missing = [name for name, value in given.items() if value is None]
+    if not distributed and len(missing) == len(given):
+        return
+    if missing and len(missing) < len(given):
+        raise ConfigError(f"{', '.join(given)} must be given together, but {' and '.join(missing)} are missing")
+    if process_id is not None and processes is not None and process_id >= processes:
+        raise ConfigError(f"--process-id must be less than --processes, but got {process_id} of {processes}")
+    if coordinator is not None and not coordinator.rpartition(":")[2].isdigit():
+        raise ConfigError(f"--coordinator must be HOST:PORT, but got {coordinator!r}")
+    if jax.distributed.is_initialized():
+        raise ConfigError("processes must be joined once, but this one has joined others already")
+    # Its signal handler would keep a process alive that is asked to end; training saves often enough.
+    jax.config.update("jax_enable_preemption_service", False)
+    _results_apart()
+    try:
+        jax.distributed.initialize(
+            coordinator,
+            processes,
+            process_id,
+            cluster_detection_method="deactivate" if coordinator else None,
+            initialization_timeout=JOIN,
+            heartbeat_timeout_seconds=HEARTBEAT,
+            shutdown_timeout_seconds=_AT_THE_END,
+        )
+    except (ValueError, RuntimeError, OSError, KeyError) as error:
+        if coordinator is None:
+            hint = "--distributed needs a cluster that JAX knows (Slurm, Open MPI, Kubernetes, Cloud TPU)"
+            raise ConfigError(f"{hint}, or {', '.join(given)}; none was found: {error}") from error
+        raise ConfigError(f"process {process_id} of {processes} cannot join {coordinator}: {error}") from error
+
+
+def _results_apart() -> None:
+    """Leaves standard output to results: libraries under JAX write there what belongs to standard error."""
+    sys.stdout.flush()
+    sys.stdout = os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding)
+    os.dup2(2, 1)
+
+
+def joined() -> bool:
+    """Whether this process has others."""
+    return "jax" in sys.modules and jax.distributed.is_initialized()
+
+
+def wait() -> None:
+    """Waits until all processes are here. They are on their own from then on."""
+    if joined():
+        jax.distributed.shutdown()
+
+
+def fail(error: Exception) -> NoReturn:
+    """Ends this process after an error that nobody foresaw: a line where another process is to blame."""
+    if isinstance(error, jax.errors.JaxRuntimeError):
+        told = " ".join(str(error).split())[:300]
+        print(
+            f"dre-jax: process {jax.process_index()} ends, as it cannot compute with the others any more ({told}); "
+            "the same command goes on from what was saved",
+            file=sys.stderr,
+        )
+    else:
+        traceback.print_exception(error)
+    leave(1)
+
+
+def leave(status: int) -> NoReturn:
+    """Ends this process at once, and the others soon: without waiting for them as at a good end."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if jax.process_index() == 0:
+        time.sleep(1.0)  # others that end for the same reason need the coordinator until they have said so
+    os._exit(status)

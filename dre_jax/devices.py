@@ -1,0 +1,91 @@
+"""Which devices compute, and the shape of the mesh that they make.
+
+A mesh has two axes: the outer one divides work that is independent (the members of an ensemble, the tasks of a batch),
+the inner one what is left (the lists of a training step, the designs of a task).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+
+from dre_jax.errors import ConfigError
+
+Devices = tuple[jax.Device, ...]
+
+_limit: int | None = None
+
+
+def use(count: int | None) -> None:
+    """From now on each process computes on its first ``count`` devices; on all of them with None.
+
+    Like JAX's own settings this is the process's: results do not depend on it.
+
+    Raises:
+      ConfigError: where this process has fewer.
+
+    Example:
+      >>> use(1)
+      >>> len(local())
+      1
+      >>> use(None)
+    """
+    global _limit
+    if count is not None:
+        have = jax.local_devices()
+        if not 1 <= count <= len(have):
+            kind = have[0].platform
+            raise ConfigError(f"this process has {len(have)} {kind} devices to use, but got devices={count}")
+    _limit = count
+
+
+def local() -> Devices:
+    """The devices of this process that are in use."""
+    return tuple(jax.local_devices()[:_limit])
+
+
+def everywhere() -> Devices:
+    """The devices in use of all processes."""
+    by_process: dict[int, list[jax.Device]] = {}
+    for device in jax.devices():
+        by_process.setdefault(device.process_index, []).append(device)
+    return tuple(device for _, devices in sorted(by_process.items()) for device in devices[:_limit])
+
+
+def dividing(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
+    """The shape of a mesh that divides both kinds of work evenly: the outer first, the inner over what is left.
+
+    Args:
+      n_devices: at most so many are used.
+      outer: how much there is of what is independent; nothing is exchanged along this axis.
+      inner: how much there is of what is averaged.
+
+    Example:
+      >>> dividing(8, 10, 1), dividing(8, 10, 100), dividing(4, 10, 16), dividing(4, 1, 100)
+      ((5, 1), (5, 1), (2, 2), (1, 4))
+    """
+    rows = max(n for n in range(1, n_devices + 1) if outer % n == 0)
+    columns = max(n for n in range(1, n_devices // rows + 1) if inner % n == 0)
+    return rows, columns
+
+
+def covering(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
+    """The shape of a mesh of all devices whose busiest device has least to do; the outer axis rather than the inner.
+
+    Work that the mesh does not divide is filled up.
+
+    Example:
+      >>> covering(4, 4, 5), covering(4, 3, 5), covering(4, 6, 5), covering(8, 4, 5), covering(4, 1, 5)
+      ((4, 1), (4, 1), (2, 2), (4, 2), (1, 4))
+    """
+    shapes = [(n, n_devices // n) for n in range(n_devices, 0, -1) if n_devices % n == 0]
+    return min(shapes, key=lambda shape: -(-outer // shape[0]) * -(-inner // shape[1]))
+
+
+def make_mesh(devices: Iterable[jax.Device], shape: tuple[int, int], names: tuple[str, str]) -> Mesh:
+    """The first of the devices as a mesh."""
+    grid = np.array(list(devices)[: shape[0] * shape[1]]).reshape(shape)
+    return Mesh(grid, names, axis_types=(AxisType.Auto,) * 2)

@@ -1,0 +1,91 @@
+"""Several processes at one job, by `jax.distributed`: who writes, who does what, and what all have to agree on.
+
+With one process every function here is trivial. All processes call the functions that exchange something, in the same
+order: `from_first`, `same` and `gather`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from jax import Array
+from jax.experimental import multihost_utils
+from jax.sharding import NamedSharding
+
+from dre_jax import errors
+
+T = TypeVar("T")
+
+
+def count() -> int:
+    """How many processes there are."""
+    return jax.process_count()
+
+
+def is_first() -> bool:
+    """Whether this is the process that writes results and prints."""
+    return jax.process_index() == 0
+
+
+def share(names: Sequence[str]) -> list[str]:
+    """What this process does of what can be done apart.
+
+    Example:
+      >>> share(["svm", "ranger"])
+      ['svm', 'ranger']
+    """
+    return list(names[jax.process_index() :: count()])
+
+
+def from_first(f: Callable[[], Any]) -> Any:
+    """What the first process gets from ``f``, for all: something that JSON holds. Other processes do not call it.
+
+    Raises:
+      DreError: in all processes, what ``f`` raised in the first.
+
+    Example:
+      >>> from_first(lambda: {"runs": 3})
+      {'runs': 3}
+    """
+    if count() == 1:
+        return f()
+    said: dict[str, Any] = {}
+    if is_first():
+        try:
+            said = {"value": f()}
+        except errors.DreError as error:
+            said = {"error": type(error).__name__, "message": str(error)}
+    text = np.frombuffer(json.dumps(said).encode(), np.uint8)
+    length = int(same(np.array(text.size, np.int32)))
+    told = json.loads(same(np.resize(text, length)).tobytes())
+    if "error" in told:
+        known = getattr(errors, told["error"])
+        raise (errors.DreError if known is errors.MissingExtraError else known)(told["message"])
+    return told["value"]
+
+
+def same(tree: T) -> T:
+    """The first process's arrays, for all; every process gives arrays of the same shapes."""
+    return tree if count() == 1 or not jax.tree.leaves(tree) else multihost_utils.broadcast_one_to_all(tree)
+
+
+def spread(tree: T, sharding: NamedSharding) -> T:
+    """Puts arrays that every process holds in whole on the devices of all."""
+    if count() == 1:
+        return jax.device_put(tree, sharding)
+    # `jax.device_put` would have all processes compare what they hold, array by array.
+    host = jax.tree.map(np.asarray, tree)
+    return jax.tree.map(lambda a: jax.make_array_from_callback(a.shape, sharding, lambda i: a[i]), host)
+
+
+def gather(array: Array) -> np.ndarray:
+    """The whole of an array that lies on the devices of all processes."""
+    if array.is_fully_addressable:
+        return np.asarray(array)
+    # Some devices are done long before others, and a device that has begun to exchange does not wait for ever.
+    jax.block_until_ready(array)
+    return np.asarray(multihost_utils.process_allgather(array, tiled=True))

@@ -1,0 +1,86 @@
+"""Meta-training over a mesh of devices: members along one axis, the lists of a step along the other.
+
+Members with deep sets of their own never meet in training, so nothing is exchanged between their devices. Devices that
+share out a member's lists average its gradient at every step, and so do all where the deep set is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from dre_jax import devices
+from dre_jax.data.tasks import TaskTable
+from dre_jax.model import EnsembleParams, ModelConfig
+from dre_jax.training.adam import Moments
+
+if TYPE_CHECKING:
+    from dre_jax.training.meta_train import TrainState
+
+MEMBERS, LISTS = "members", "lists"
+
+T = TypeVar("T")
+
+
+def mesh_for(model: ModelConfig, lists_per_step: int) -> Mesh | None:
+    """The mesh of this process's devices that meta-training makes use of; None where one device does it all.
+
+    Every device has a whole number of members, and of the lists of a step. Members come first; those with a shared
+    deep set stay together.
+    """
+    here = devices.local()
+    shape = devices.dividing(len(here), 1 if model.context == "shared" else model.members, lists_per_step)
+    return None if shape == (1, 1) else devices.make_mesh(here, shape, (MEMBERS, LISTS))
+
+
+def _carry_spec(model: ModelConfig) -> tuple[EnsembleParams, Moments]:
+    """Where parameters and moments lie: each member's on its devices, a shared deep set's on all."""
+    one = EnsembleParams(P(MEMBERS), P() if model.context == "shared" else P(MEMBERS))
+    return one, Moments(one, one)
+
+
+def on_mesh(scan: Callable[..., Any], mesh: Mesh, model: ModelConfig) -> Callable[..., Any]:
+    """A scan over training steps, on each device for its own members and lists.
+
+    Args:
+      scan: ``(table, (params, moments), lists, sizes) -> ((params, moments), losses)``; lists have the dimensions
+        [steps, members, lists] in front, losses are f32[steps, members].
+      mesh: see `mesh_for`.
+      model: sizes.
+    """
+    carry = _carry_spec(model)
+    return jax.shard_map(
+        scan,
+        mesh=mesh,
+        in_specs=(P(), carry, P(None, MEMBERS, LISTS), P()),
+        out_specs=(carry, P(None, MEMBERS)),
+        check_vma=False,
+    )
+
+
+def over_lists(mesh: Mesh) -> Callable[[T], T]:
+    """The mean over the devices that share out a member's lists."""
+    if mesh.shape[LISTS] == 1:
+        return lambda tree: tree
+    return lambda tree: lax.pmean(tree, LISTS)
+
+
+def spread(model: ModelConfig, mesh: Mesh | None, table: TaskTable, state: TrainState) -> tuple[TaskTable, TrainState]:
+    """Puts each member's parameters and moments on its devices, and the table on all."""
+    if mesh is None:
+        return table, state
+    carry, everywhere = jax.tree.map(partial(NamedSharding, mesh), (_carry_spec(model), P()))
+    params, moments = jax.device_put((state.params, state.moments), carry)
+    return jax.device_put(table, everywhere), type(state)(params, moments, jax.device_put(state.step, everywhere))
+
+
+def collect(mesh: Mesh | None, state: TrainState) -> TrainState:
+    """The state as it was before `spread`, on no device in particular."""
+    return state if mesh is None else jax.tree.map(jnp.asarray, jax.device_get(state))

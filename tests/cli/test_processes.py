@@ -1,0 +1,162 @@
+"""Two processes of two devices each, on this machine: they end with what one process makes, also after one has died."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from dre_jax.data import SearchSpace, Task, read_results, write_dataset
+from dre_jax.training.checkpoint import load_params
+from dre_jax.training.trainer import last_step
+
+pytestmark = pytest.mark.multiprocess
+SECONDS = 300  # a hard limit on a busy machine, not a measurement
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """What is compiled once need not be again."""
+    return {
+        "DRE_JAX_CACHE": str(tmp_path_factory.mktemp("programs")),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+
+
+@pytest.fixture
+def one(programs):
+    """Runs a command in one process, on one device: as `end_of`."""
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "dre_jax", *map(str, arguments)]
+        done = subprocess.run(command, env=os.environ | programs, capture_output=True, text=True, timeout=SECONDS)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.fixture
+def two(programs):
+    """Starts a command on two processes; whatever happens, none of them is left."""
+    started = []
+
+    def start(*arguments):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        for process_id in (0, 1):
+            command = [sys.executable, "-m", "dre_jax", *map(str, arguments), "--devices", "2", "--processes", "2"]
+            command += ["--coordinator", f"127.0.0.1:{port}", "--process-id", str(process_id)]
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            started.append(subprocess.Popen(command, env=os.environ | programs, **pipes))
+        return started[-2:]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def end_of(process):
+    """Exit status, standard output, standard error."""
+    out, error = process.communicate(timeout=SECONDS)
+    # Gloo tells of its connections. It writes to standard output, which is kept for results.
+    return process.returncode, out, "".join(line for line in error.splitlines(True) if not line.startswith("[Gloo]"))
+
+
+def wait_until(ready, processes):
+    begun = time.monotonic()
+    while not ready():
+        assert time.monotonic() - begun < SECONDS
+        assert all(process.poll() is None for process in processes), [end_of(process) for process in processes]
+        time.sleep(0.02)
+
+
+def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # quick to compile: there is little to run
+    rng = np.random.default_rng(0)
+
+    def space(name):
+        tasks = [{n: Task(n, rng.random((30, 2), dtype=np.float32), rng.random(30))} for n in ("t", "u", "v")]
+        return SearchSpace(name, *tasks, {"v": {"test0": np.array([1, 2])}})
+
+    data, out, alone = tmp_path / "data", tmp_path / "out", tmp_path / "alone"
+    write_dataset(data, [space("a"), space("b")])
+    command = ["meta-train", "--data", data, "--evaluate-every", 2, "--lists-per-step", 2]
+    processes = two(*command, "--out", out, "--steps", 100_000)
+    # Each process saves its own search space, and does not wait for the other.
+    wait_until(lambda: min(last_step(out / name) or 0 for name in "ab") >= 2, processes)
+    processes[0].kill()
+    begun = time.monotonic()
+    status, _, error = end_of(processes[1])
+    assert status == -signal.SIGABRT
+    assert "another task died" in error
+    assert time.monotonic() - begun < 60
+
+    steps = max(last_step(out / name) for name in "ab") + 4
+    (status, printed, error), second = map(end_of, two(*command, "--out", out, "--steps", steps))
+    assert status == 0, error
+    lines = printed.splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == [f"a: {steps} steps", f"b: {steps} steps"]
+    assert lines[0].startswith("a: went on from step ")
+    assert "meta-train a: " in error
+    assert "meta-train b" not in error
+    assert second == (0, "", "")
+
+    assert one(*command, "--out", alone, "--steps", steps, "--devices", 1)[0] == 0
+    for name in "ab":
+        (ours, facts), (theirs, expected) = (load_params(root / name, space=name) for root in (out, alone))
+        np.testing.assert_allclose(facts.pop("history"), expected.pop("history"), rtol=1e-4)
+        assert facts == expected
+        apart = [np.abs(x - y) for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)]
+        assert np.mean(np.concatenate([a.ravel() for a in apart]) > 1e-3) < 0.005
+
+
+def test_evaluation_and_a_death(two, one, trained, tmp_path, evaluate):
+    def command(name):
+        return evaluate("dre", checkpoints=trained, epochs=15, trials=6, seeds="test0,test1", out=tmp_path / name)
+
+    assert one(*command("alone.json"), "--devices", 1)[0] == 0
+    processes = two(*command("two.json"))
+    wait_until((tmp_path / "two.json").exists, processes)
+    processes[1].kill()
+    begun = time.monotonic()
+    status, printed, error = end_of(processes[0])
+    assert status == 1, error
+    assert printed == ""
+    assert "cannot compute with the others any more" in error
+    assert time.monotonic() - begun < 60
+    some = len(list(read_results(tmp_path / "two.json").runs()))
+
+    (status, printed, error), second = map(end_of, two(*command("two.json")))
+    assert status == 0, error
+    assert printed.startswith("dre: ")
+    assert printed.count("\n") == 1
+    assert f"evaluate dre: {some}/" in error
+    assert second == (0, "", "")
+    # The same picks to the last bit, and the same account of them.
+    assert (tmp_path / "two.json").read_text() == (tmp_path / "alone.json").read_text()
+
+
+def test_no_cluster_is_found(one, data, tmp_path):
+    status, out, error = one("meta-train", "--data", data, "--out", tmp_path / "out", "--distributed")
+    assert (status, out) == (2, "")
+    assert error.startswith("dre-jax: --distributed needs a cluster that JAX knows")
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_host_methods_are_for_one_process(two, tmp_path, evaluate):
+    (tmp_path / "mine.py").write_text(
+        "class Mine:\n    def observe_and_suggest(self, X, y, pending):\n        return 0\n"
+    )
+    command = evaluate(f"{tmp_path / 'mine.py'}:Mine", out=tmp_path / "a.json")
+    for status, out, error in map(end_of, two(*command)):
+        assert (status, out) == (2, "")
+        assert "mine.py:Mine is a host method: one process does it" in error
+    assert not (tmp_path / "a.json").exists()

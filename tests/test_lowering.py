@@ -1,0 +1,79 @@
+"""What is compiled can be lowered for an accelerator, although there is none here."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import export
+
+from dre_jax.data import bundled
+from dre_jax.data.tasks import build_table, sort_task
+from dre_jax.devices import local
+from dre_jax.methods import DRE
+from dre_jax.model import ModelConfig, init
+from dre_jax.search import Candidates, History
+from dre_jax.search.grid import GridConfig, grid, mesh_for
+from dre_jax.search.loop import SearchTask, jitted_suggest
+from dre_jax.training import FineTuneConfig, MetaTrainConfig
+from dre_jax.training.meta_train import evaluate, start, train
+
+PLATFORMS = ("tpu", "cuda", "cpu")
+MODEL = ModelConfig(members=2, hidden=(8, 8), phi=(8,), rho=(8, 4))
+METHOD = DRE(model=MODEL, fine_tuning=FineTuneConfig(epochs=3))
+KEY = jax.random.key(0)
+
+
+def lowered(f, *arguments):
+    """The platforms that a compiled function was lowered for."""
+    exported = export.export(f, platforms=PLATFORMS)(*arguments)
+    assert exported.mlir_module().count("func.func") > 0
+    return exported.platforms
+
+
+@pytest.fixture(scope="module")
+def space():
+    return bundled.load("svm")
+
+
+@pytest.fixture(scope="module")
+def task(space):
+    found = sort_task(next(iter(space.test.values())))
+    where = jnp.ones(len(found.level), bool)
+    return SearchTask(*(jnp.asarray(a) for a in (found.x, found.response, found.level)), where)
+
+
+@pytest.mark.parametrize("context", ["own", "shared"])
+def test_meta_training(space, context):
+    model, config = ModelConfig(**{**vars(MODEL), "context": context}), MetaTrainConfig(lists_per_step=2)
+    table = build_table(space.train)
+    state = start(model, config, table.n_columns, KEY)
+    assert lowered(train, model, config, table, state, KEY, 3) == PLATFORMS
+    assert lowered(evaluate, model, config, table, state.params, KEY) == PLATFORMS
+
+
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_a_batch_of_runs(space, task, side_by_side):
+    config = GridConfig(4, mesh_for(local()[:1], 2, 1), side_by_side)
+    tables = jax.tree.map(lambda a: jnp.stack([a, a]), task)
+    designs, keys = jnp.zeros((2, 1, 5), jnp.int32), jax.random.split(KEY, (2, 1))
+    params, counts = init(MODEL, space.n_columns, KEY), jnp.ones((1, 1, 2), jnp.int32)
+    assert lowered(grid, METHOD, params, tables, designs, keys, counts, config) == PLATFORMS
+
+
+def test_one_suggestion(space, task):
+    history = History(*(a[:16] for a in task))
+    candidates = Candidates(task.x, task.where)
+    arguments = METHOD, init(MODEL, space.n_columns, KEY), None, history, candidates, KEY, jnp.int32(0)
+    assert lowered(jitted_suggest, *arguments) == PLATFORMS
+
+
+def test_what_cannot_lower_is_caught():
+    def on_the_host(x):
+        return jax.pure_callback(lambda a: a, x, x)
+
+    def for_the_cpu_only(x):
+        return jax.lax.linalg.schur(x)[0]
+
+    assert lowered(jax.jit(jnp.sin), jnp.ones(3)) == PLATFORMS
+    for f in (on_the_host, for_the_cpu_only):
+        with pytest.raises(NotImplementedError):
+            lowered(jax.jit(f), jnp.ones((3, 3)))
