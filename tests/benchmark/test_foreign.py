@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -208,7 +209,7 @@ import time
 
 class Slow:
     def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
-        time.sleep(0.02)
+        time.sleep(0.2)
         return 0
 """
 
@@ -221,6 +222,7 @@ def test_interrupted_on_the_command_line(plan, tmp_path):
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
         while not out.exists():
             assert process.poll() is None, process.stderr.read()
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()
     assert process.returncode == 130
