@@ -160,14 +160,22 @@ def meta_config(lists: int) -> MetaTrainConfig:
     return replace(PAPER_META_TRAINING, own_lists=True, lists_per_step=lists)
 
 
-def compiled_fine_tuning(model: ModelConfig, runs: int, history: int, columns: int, epochs: int) -> str:
-    """The text of the compiled program that fine-tunes several runs side by side."""
+def fine_tuning_program(
+    model: ModelConfig, runs: int, history: int, columns: int, epochs: int
+) -> tuple[Any, tuple[Any, ...]]:
+    """The compiled program that fine-tunes several runs side by side, and inputs for it."""
     config = replace(PAPER_FINE_TUNING, epochs=epochs)
     x, y = jnp.ones((runs, history, columns)), jnp.broadcast_to(jnp.linspace(1.0, 0.0, history), (runs, history))
     level = jnp.broadcast_to(jnp.arange(history, dtype=jnp.int32), (runs, history))
     keys = jax.random.split(jax.random.key(0), runs)
     each = jax.vmap(partial(fine_tune, model, config), in_axes=(None, 0, 0, 0, 0, 0))
-    return _text(jax.jit(each).lower(parameters(model, columns), x, y, level, jnp.ones((runs, history), bool), keys))
+    inputs = parameters(model, columns), x, y, level, jnp.ones((runs, history), bool), keys
+    return jax.jit(each).lower(*inputs).compile(), inputs
+
+
+def compiled_fine_tuning(model: ModelConfig, runs: int, history: int, columns: int, epochs: int) -> str:
+    """The text of the compiled program that fine-tunes several runs side by side."""
+    return str(fine_tuning_program(model, runs, history, columns, epochs)[0].as_text())
 
 
 def compiled_meta_training(model: ModelConfig, lists: int, columns: int, steps: int) -> str:
