@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Literal
-
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -25,10 +22,7 @@ def mean_tie_ranks(scores: Array, where: Array) -> Array:
       [4.0, 1.5, 1.5, 3.0]
     """
     keys = _ascending(jnp.where(where, -scores, jnp.inf))
-    in_order = jax.lax.sort(keys, dimension=scores.ndim - 1, is_stable=False)
-    ahead = jnp.vectorize(partial(_count, side="left"), signature="(n),(n)->(n)")(in_order, keys)
-    not_behind = jnp.vectorize(partial(_count, side="right"), signature="(n),(n)->(n)")(in_order, keys)
-    return (ahead + not_behind + 1).astype(scores.dtype) / 2.0
+    return jnp.vectorize(_twice_the_rank, signature="(n)->(n)")(keys).astype(scores.dtype) / 2.0
 
 
 def _ascending(x: Array) -> Array:
@@ -38,9 +32,12 @@ def _ascending(x: Array) -> Array:
     return bits ^ ((bits >> 31) & jnp.int32(0x7FFFFFFF))
 
 
-def _count(in_order: Array, keys: Array, side: Literal["left", "right"]) -> Array:
-    """How many entries stand before each key: without those that equal it, or with them."""
-    return jnp.searchsorted(in_order, keys, side=side, method="scan_unrolled")
+def _twice_the_rank(keys: Array) -> Array:
+    """Twice the mean rank of each of i32[n] in increasing order: what stands before it, and what does not behind it."""
+    in_order = jax.lax.sort(keys, is_stable=False)
+    ahead = jnp.searchsorted(in_order, keys, side="left", method="scan_unrolled")
+    not_behind = jnp.searchsorted(in_order, keys, side="right", method="scan_unrolled")
+    return ahead + not_behind + 1
 
 
 def mean_and_deviation(ranks: Array) -> tuple[Array, Array]:
