@@ -12,7 +12,10 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
+
+from benchmarks.suite.programs import holds_product, parse
 
 # Of the names that JAX gives to operations, the first that occurs decides.
 _PARTS = (
@@ -21,6 +24,7 @@ _PARTS = (
     ("loss", r"jvp\(\)|jvp\(jit|broadcast_in_dim|reduce|take_along|_where"),
     ("Adam", r"closed_call/(add|sub|mul|div|sqrt)$|body/(add|sub|mul|div|sqrt)$"),
 )
+_KERNELS = {"fusion", "dot", "copy", "custom-call", "reduce"}
 _OTHER = "rows of the epoch, loop, copies"
 
 
@@ -37,25 +41,17 @@ def part_of(name: str) -> str:
 
 
 def parts_of_kernels(program: str) -> dict[str, str]:
-    """Kernel -> part, from the text of a compiled program; a fusion with a product in it is a product.
-
-    Example:
-      >>> parts_of_kernels('  %dot.3 = f32[2,2] dot(%a, %b), metadata={op_name="jit(f)/vmap(_Scorer)/dot_general"}')
-      {'dot.3': 'matrix products'}
-    """
-    with_product = {text.split(" ", 1)[0] for text in re.split(r"\n(?=%)", program) if " dot(" in text}
-    found = {}
-    for line in program.splitlines():
-        named = re.match(r"\s*(?:ROOT )?%([\w.-]+) = .*?\b(fusion|dot|copy|custom-call|reduce)\(", line)
-        if not named:
+    """Kernel -> part, from the text of a compiled program; a fusion with a product in it is a product."""
+    parsed, found = parse(program), {}
+    for one in chain.from_iterable(parsed.computations.values()):
+        if one.opcode not in _KERNELS:
             continue
-        source, called = re.search(r'op_name="([^"]*)"', line), re.search(r"calls=(%[\w.-]+)", line)
-        if named[2] == "dot" or (called and called[1] in with_product):
-            found[named[1]] = part_of("dot_general")
-        elif "__ynn_fusion" in line:  # a sum over rows: the gradient of a bias
-            found[named[1]] = part_of("_Scorer")
+        if one.is_product or holds_product(parsed, one):
+            found[one.name] = part_of("dot_general")
+        elif one.name.startswith("ynn_fusion"):  # a sum over rows: the gradient of a bias
+            found[one.name] = part_of("_Scorer")
         else:
-            found[named[1]] = part_of(source[1] if source else "")
+            found[one.name] = part_of(one.source)
     return found
 
 

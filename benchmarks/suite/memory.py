@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 
@@ -14,7 +13,6 @@ def peak_bytes() -> int:
         for line in status.read_text().splitlines():
             if line.startswith("VmHWM"):
                 return 1024 * int(line.split()[1])
-    import resource
+    from dre_jax.benchmark.evaluation import peak_memory
 
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return peak_memory()

@@ -40,7 +40,7 @@ def prepare(
     if count is not None or ("JAX_NUM_CPU_DEVICES" not in os.environ and _setting("jax_num_cpu_devices") < 1):
         # Refused once JAX has begun to compute: who calls from a program of their own has the devices they have.
         with contextlib.suppress(RuntimeError):
-            jax.config.update("jax_num_cpu_devices", count or _cores())
+            jax.config.update("jax_num_cpu_devices", count or cores())
     start(distributed, coordinator, processes, process_id)
     devices.use(count)
     folder = os.environ.get(CACHE_VARIABLE, str(Path.home() / ".cache" / "dre_jax"))
@@ -53,7 +53,7 @@ def _setting(name: str) -> Any:
     return getattr(jax.config, name)
 
 
-def _cores() -> int:
+def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
