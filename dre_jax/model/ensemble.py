@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.model import networks
+from dre_jax.model.blocks import by_blocks
 from dre_jax.model.config import ModelConfig
 from dre_jax.model.initial import draw
 
@@ -108,16 +109,6 @@ def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Arr
     return over_members(params, support, x)
 
 
-BLOCK = 2048  # rows scored at once: few enough for a core's cache, and for a device's memory with hundreds of runs
-
-
 def scores_in_blocks(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
     """`scores` of any number of rows, block by block; arguments and result as there."""
-    n_rows, n_columns = x.shape
-    n_blocks = -(-n_rows // BLOCK)
-    if n_blocks <= 1:
-        return scores(config, params, support, x)
-    size = -(-n_rows // n_blocks)
-    blocks = jnp.pad(x, ((0, n_blocks * size - n_rows), (0, 0))).reshape(n_blocks, size, n_columns)
-    by_block = jax.lax.map(partial(scores, config, params, support), blocks)
-    return jnp.moveaxis(by_block, 0, 1).reshape(config.members, n_blocks * size)[:, :n_rows]
+    return by_blocks(lambda rows: scores(config, params, support, rows).T, x).T

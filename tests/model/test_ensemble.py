@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.model import EnsembleParams, ModelConfig, Support, ensemble, init, scores, scores_in_blocks
+from dre_jax.model import EnsembleParams, ModelConfig, Support, blocks, init, scores, scores_in_blocks
 from dre_jax.model.ensemble import scale_response
 
 N_COLUMNS, MEMBERS = 3, 4
@@ -130,7 +130,7 @@ def test_equal_responses_are_one_half(where):
 @every_context
 @pytest.mark.parametrize("n_rows", [1, 4, 5, 8, 11, 13])
 def test_blocks_change_nothing(context, n_rows, monkeypatch):
-    monkeypatch.setattr(ensemble, "BLOCK", 4)
+    monkeypatch.setattr(blocks, "BLOCK", 4)
     inputs = CONFIGS[context], params_of(context), draw_support(), draw_rows(n_rows)
     by_block = scores_in_blocks(*inputs)
     assert by_block.shape == (MEMBERS, n_rows)
