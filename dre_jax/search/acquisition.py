@@ -37,6 +37,10 @@ class AcquisitionConfig:
             raise ConfigError(f"acquisition must be one of {', '.join(get_args(Kind))}, but got {self.kind!r}")
 
 
+EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")
+"""The acquisition function of methods that predict responses."""
+
+
 def log_expected_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:
     """Logarithm of the expected improvement of a rank on the incumbent's: E[max(0, incumbent - r)], r Gaussian.
 
@@ -102,6 +106,33 @@ def acquire_by_rank(
         return -(mean - config.beta * deviation)
     rule = log_expected_improvement if config.kind == "ei" else log_probability_of_improvement
     return jnp.where(has_incumbent, rule(mean, deviation, incumbent), -mean)
+
+
+def acquire_by_response(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
+    """Acquisition values from a predicted response.
+
+    Args:
+      config: which function; "lcb" is here the upper confidence bound, and "mean_rank" the mean alone.
+      mean: f32[N], higher is better.
+      deviation: f32[N], standard deviation.
+      incumbent: scalar, the best response so far; minus infinity without one, then the mean decides.
+
+    Returns:
+      f32[N], higher = evaluate first.
+
+    Example:
+      >>> ei = AcquisitionConfig(kind="ei")
+      >>> values = acquire_by_response(ei, jnp.array([0.0, 0.0]), jnp.array([1.0, 2.0]), jnp.float32(0.0))
+      >>> bool(values[1] > values[0])
+      True
+    """
+    if config.kind == "mean_rank":
+        return mean
+    if config.kind == "lcb":
+        return mean + config.beta * deviation
+    rule = log_expected_improvement if config.kind == "ei" else log_probability_of_improvement
+    has_incumbent = jnp.isfinite(incumbent)
+    return jnp.where(has_incumbent, rule(-mean, deviation, jnp.where(has_incumbent, -incumbent, 0.0)), mean)
 
 
 def pick(values: Array, where: Array, key: Array) -> Array:
