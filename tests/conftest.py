@@ -6,6 +6,7 @@ from pathlib import Path
 # In the environment too, so that the processes that tests start have the same switches.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; see `dre_jax.cli.runtime.prepare`
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 

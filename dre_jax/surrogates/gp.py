@@ -1,0 +1,177 @@
+"""Gaussian processes on histories with empty slots (Rasmussen and Williams 2006, chapters 2 and 5).
+
+Every function works in float32 and in float64, on one process; `jax.vmap` makes many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.model.blocks import by_blocks
+from dre_jax.surrogates.cholesky import factor, half_solve, solve
+from dre_jax.surrogates.kernels import LOG_2PI, matern52
+
+
+class GPParams(NamedTuple):
+    """What a Matern 5/2 process with a length scale for each column is given by, in logarithms."""
+
+    log_length: Array
+    """f[D]"""
+    log_scale: Array
+    """Scalar: variance of the signal."""
+    log_noise: Array
+    """Scalar: variance of the noise."""
+
+
+def covariance(params: GPParams, a: Array, b: Array) -> Array:
+    """Covariance of the signal; f[n, D] and f[m, D] -> f[n, m]."""
+    inverse = jnp.exp(-params.log_length)[None, :]
+    return jnp.exp(params.log_scale) * matern52(a * inverse, b * inverse)
+
+
+def noisy(matrix: Array, noise: Array, where: Array) -> Array:
+    """Covariance of observations: noise on the diagonal, and the identity in empty slots, which so play no part.
+
+    Args:
+      matrix: f[n, n], covariance of the signal.
+      noise: variance, a scalar or f[n].
+      where: bool[n].
+    """
+    n = where.shape[0]
+    diagonal = jnp.where(where, jnp.broadcast_to(noise, (n,)), 1.0)
+    return jnp.where(where[:, None] & where[None, :], matrix, 0.0) + jnp.diag(diagonal)
+
+
+@jax.custom_vjp
+def log_density(matrix: Array, y: Array, where: Array) -> Array:
+    """Log-density of observations under a Gaussian of mean zero (equation 5.8).
+
+    Args:
+      matrix: f[n, n], covariance of the observations, see `noisy`.
+      y: f[n]; must be 0 in empty slots.
+      where: bool[n].
+
+    Returns:
+      Scalar. Its gradient goes through the factor that was found, jitter and all, at the price of one inverse.
+    """
+    return _log_density(matrix, y, where)[0]
+
+
+def _log_density(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    lower, _ = factor(matrix)
+    weights = solve(lower, y)
+    count = jnp.sum(where, dtype=y.dtype)
+    value = -0.5 * y @ weights - jnp.sum(jnp.log(jnp.diagonal(lower))) - 0.5 * count * LOG_2PI
+    return value, (lower, weights, where)
+
+
+def _log_density_gradient(kept: tuple[Array, Array, Array], g: Array) -> tuple[Array, Array, None]:
+    lower, weights, where = kept
+    inverse = solve(lower, jnp.eye(lower.shape[0], dtype=lower.dtype))
+    filled = where[:, None] & where[None, :]
+    of_matrix = jnp.where(filled, 0.5 * (weights[:, None] * weights[None, :] - inverse), 0.0)
+    return g * of_matrix, -g * weights, None
+
+
+log_density.defvjp(_log_density, _log_density_gradient)
+
+
+def log_marginal_likelihood(params: GPParams, x: Array, y: Array, where: Array) -> Array:
+    """Log-likelihood of a history (equation 5.8); f[n, D], f[n] and bool[n] -> scalar."""
+    return log_density(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
+
+
+class Conditioned(NamedTuple):
+    """A process given a history: everything that a prediction needs but the kernel."""
+
+    lower: Array
+    """f[n, n], factor of the covariance of the observations."""
+    weights: Array
+    """f[n], that covariance, inverted, times the observations."""
+    where: Array
+    """bool[n]"""
+
+
+def condition(matrix: Array, y: Array, where: Array) -> Conditioned:
+    """Conditions on observations; f[n, n] from `noisy`, f[n] that is 0 in empty slots, bool[n]."""
+    lower, _ = factor(matrix)
+    return Conditioned(lower, solve(lower, y), where)
+
+
+def predict(given: Conditioned, cross: Array, prior: Array) -> tuple[Array, Array]:
+    """Mean and variance of the signal (equations 2.25 and 2.26).
+
+    Args:
+      given: n observations.
+      cross: f[n, m], covariance of the observed and the new.
+      prior: f[m], variance of the new before the observations.
+
+    Returns:
+      Two f[m]; the variance is at least a rounding of the prior's.
+    """
+    cross = jnp.where(given.where[:, None], cross, 0.0)
+    reduction = jnp.sum(half_solve(given.lower, cross) ** 2, axis=0)
+    least = prior * jnp.finfo(prior.dtype).eps
+    return given.weights @ cross, jnp.maximum(prior - reduction, least)
+
+
+def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
+    """Mean and variance of the signal at any number of new points.
+
+    Args:
+      params: the process.
+      x: f[n, D], observed.
+      y: f[n], standardised.
+      where: bool[n], which slots are filled.
+      new: f[m, D].
+
+    Returns:
+      Two f[m].
+
+    Example:
+      >>> params = GPParams(jnp.zeros(1), jnp.float32(0.0), jnp.float32(-9.0))
+      >>> new = jnp.array([[0.0], [9.0]])
+      >>> mean, variance = posterior(params, jnp.zeros((1, 1)), jnp.ones(1), jnp.ones(1, bool), new)
+      >>> mean.round(2).tolist(), variance.round(2).tolist()
+      ([1.0, 0.0], [0.0, 1.0])
+    """
+    y = jnp.where(where, y, 0.0)
+    given = condition(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
+    return by_blocks(_predictor(params, x, given), new)
+
+
+def _predictor(params: GPParams, x: Array, given: Conditioned) -> Callable[[Array], Any]:
+    def at(new: Array) -> tuple[Array, Array]:
+        prior = jnp.broadcast_to(jnp.exp(params.log_scale), new.shape[:1])
+        return predict(given, covariance(params, x, new), prior)
+
+    return at
+
+
+class LeaveOneOut(NamedTuple):
+    """What a process predicts of each observation from the others."""
+
+    mean: Array
+    """f[n]"""
+    deviation: Array
+    """f[n]"""
+
+
+def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOneOut:
+    """Predictions of each observation from all others (Rasmussen and Williams 2006, equations 5.10 to 5.12).
+
+    Args:
+      params: the process.
+      x: f[n, D].
+      y: f[n], 0 in empty slots.
+      where: bool[n].
+    """
+    matrix = noisy(covariance(params, x, x), jnp.exp(params.log_noise), where)
+    inverse = solve(factor(matrix)[0], jnp.eye(x.shape[0], dtype=x.dtype))
+    precision = jnp.maximum(jnp.diagonal(inverse), jnp.finfo(x.dtype).tiny)
+    return LeaveOneOut(y - (inverse @ y) / precision, jnp.sqrt(1.0 / precision))

@@ -1,0 +1,139 @@
+"""A Gaussian process' hyperparameters by the marginal likelihood, with priors that hold them where data say little."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+
+from dre_jax.errors import ConfigError
+from dre_jax.surrogates.gp import GPParams, log_marginal_likelihood
+from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPConfig:
+    """How hyperparameters are found.
+
+    Raises:
+      ConfigError: where a number is out of range.
+    """
+
+    steps: int = 100
+    """Adam steps from each start."""
+    learning_rate: float = 0.1
+    """Adam's, at the start; it falls to zero along a cosine."""
+    priors: bool = True
+    """Whether priors are added to the likelihood: length scales that grow with the root of the number of columns
+    (Hvarfner et al. 2024), signal near the responses' variance, little noise."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise ConfigError(f"steps >= 0 must hold, but got steps={self.steps}")
+        if not self.learning_rate > 0:
+            raise ConfigError(f"learning_rate > 0 must hold, but got learning_rate={self.learning_rate}")
+
+
+_LENGTHS = (math.log(5e-3), math.log(200.0))
+_SCALES = (math.log(1e-2), math.log(1e2))
+_NOISES = (math.log(1e-6), math.log(1.0))
+_STARTS = (-4.0, -1.0)  # logarithms of the noise to start from: the table is exact, or mostly noise
+_LENGTH_SPREAD = math.sqrt(3.0)
+_NOISE_PRIOR = (-6.0, 2.0)
+
+
+def _usual_length(n_columns: int) -> float:
+    """Mean of the logarithm of a length scale (Hvarfner et al. 2024, equation 5)."""
+    return math.sqrt(2.0) + 0.5 * math.log(max(n_columns, 1))
+
+
+def log_prior(params: GPParams) -> Array:
+    """Log-density of the priors, up to a constant."""
+    usual = _usual_length(params.log_length.shape[-1])
+    lengths = jnp.sum(((params.log_length - usual) / _LENGTH_SPREAD) ** 2)
+    noise = ((params.log_noise - _NOISE_PRIOR[0]) / _NOISE_PRIOR[1]) ** 2
+    return -0.5 * (lengths + params.log_scale**2 + noise)
+
+
+def within_bounds(params: GPParams) -> GPParams:
+    """The nearest hyperparameters for which a covariance can be worked with."""
+    return GPParams(
+        jnp.clip(params.log_length, *_LENGTHS),
+        jnp.clip(params.log_scale, *_SCALES),
+        jnp.clip(params.log_noise, *_NOISES),
+    )
+
+
+def maximise(
+    objective: Callable[[T], Array], start: T, *, steps: int, learning_rate: float, project: Callable[[T], T]
+) -> tuple[T, Array]:
+    """The best point that Adam comes across, its rate falling along a cosine; no step where it is not finite.
+
+    Args:
+      objective: of a tree of arrays, a scalar.
+      start: the tree.
+      steps: how many points are tried, the start among them; at least one is.
+      learning_rate: at the start.
+      project: brings a tree back to where the objective is defined.
+
+    Returns:
+      The point, and the objective there; minus infinity and the start if it was finite nowhere.
+
+    Example:
+      >>> hill = lambda a: -((a - 2.0) ** 2)
+      >>> best, value = maximise(hill, jnp.float32(0.0), steps=99, learning_rate=0.1, project=abs)
+      >>> float(best.round(1))
+      2.0
+    """
+    dtype = jax.tree.leaves(start)[0].dtype
+    rate = optax.cosine_decay_schedule(learning_rate, max(steps, 1))
+    sizes = jax.tree.map(lambda a: a.astype(dtype), step_sizes(rate, jnp.arange(max(steps, 1))))
+    value_and_gradient = jax.value_and_grad(objective)
+
+    def step(carry: tuple[T, Moments, T, Array], size: StepSizes) -> tuple[tuple[T, Moments, T, Array], None]:
+        params, moments, best, highest = carry
+        value, gradient = value_and_gradient(params)
+        # Uphill: Adam goes down.
+        down = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g) & jnp.isfinite(value), -g, 0.0), gradient)
+        better = jnp.isfinite(value) & (value > highest)
+        best, highest = jax.tree.map(lambda new, old: jnp.where(better, new, old), (params, value), (best, highest))
+        params, moments = apply_gradient(params, down, moments, size)
+        return (project(params), moments, best, highest), None
+
+    lowest = jnp.full((), -jnp.inf, dtype)
+    (_, _, best, highest), _ = lax.scan(step, (start, zero_moments(start), start, lowest), sizes)
+    return best, highest
+
+
+def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
+    """Hyperparameters of the highest likelihood (with priors: density) that is found from two starts.
+
+    Args:
+      config: how.
+      x: f[n, D].
+      y: f[n], standardised, 0 in empty slots.
+      where: bool[n].
+    """
+    usual = jnp.full(x.shape[-1], min(0.5 * math.sqrt(x.shape[-1]), math.exp(_LENGTHS[1])), x.dtype)
+
+    def objective(params: GPParams) -> Array:
+        value = log_marginal_likelihood(params, x, y, where)
+        return value + log_prior(params) if config.priors else value
+
+    def from_noise(log_noise: Array) -> tuple[GPParams, Array]:
+        start = GPParams(jnp.log(usual), jnp.zeros((), x.dtype), log_noise)
+        return maximise(
+            objective, start, steps=config.steps, learning_rate=config.learning_rate, project=within_bounds
+        )
+
+    found, values = jax.vmap(from_noise)(jnp.array(_STARTS, x.dtype))
+    best = jnp.argmax(values)
+    return jax.tree.map(lambda a: a[best], found)

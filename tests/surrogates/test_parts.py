@@ -1,0 +1,86 @@
+"""Scales, kernels, orders and densities against NumPy loops and scikit-learn."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dre_jax.surrogates import best_of, standardise
+from dre_jax.surrogates.discordance import misranked
+from dre_jax.surrogates.kernels import epanechnikov, matern52, squared_exponential
+from dre_jax.surrogates.parzen import bandwidths, log_parzen
+
+
+def test_standardise_counts_filled_slots_only():
+    y, where = jnp.array([3.0, 99.0, 1.0, 8.0]), jnp.array([True, False, True, True])
+    found = standardise(y, where)
+    filled = np.array([3.0, 1.0, 8.0])
+    np.testing.assert_allclose(found.y[np.asarray(where)], stats.zscore(filled), rtol=1e-6)
+    assert float(found.y[1]) == 0.0
+    assert float(found.deviation) == pytest.approx(filled.std())
+    assert float(best_of(y, where)) == 8.0
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7e5])
+def test_equal_responses_become_zero(value):
+    found = standardise(jnp.full(7, value), jnp.ones(7, bool))
+    assert (found.y == 0.0).all()
+    assert float(found.deviation) == 1.0
+
+
+def test_kernels_are_scikit_learns():
+    from sklearn.gaussian_process.kernels import RBF, Matern
+
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+    single = jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32)
+    np.testing.assert_allclose(matern52(*single), Matern(nu=2.5)(a, b), atol=1e-6)
+    np.testing.assert_allclose(squared_exponential(*single), RBF()(a, b), atol=1e-6)
+
+
+def test_a_kernel_has_a_slope_at_zero():
+    slope = jax.grad(lambda a: matern52(a, a).sum())(jnp.ones((3, 2)))
+    assert np.isfinite(slope).all()
+
+
+def test_epanechnikov_is_a_density():
+    t = np.linspace(-2.0, 2.0, 4001)
+    values = np.asarray(epanechnikov(jnp.asarray(t, jnp.float32)))
+    assert np.trapezoid(values, t) == pytest.approx(1.0, abs=1e-4)
+    assert (values[np.abs(t) > 1.001] == 0).all()
+
+
+def slow_misranked(predicted, level, where):
+    rows = [i for i in range(len(level)) if where[i]]
+    pairs = [(i, j) for i, j in itertools.permutations(rows, 2) if level[i] < level[j]]
+    wrong = sum(1.0 if predicted[i] < predicted[j] else 0.5 if predicted[i] == predicted[j] else 0.0 for i, j in pairs)
+    return wrong / len(pairs) if pairs else 0.0
+
+
+def test_misranked_pairs_one_by_one():
+    rng = np.random.default_rng(1)
+    predicted = rng.integers(0, 4, size=(6, 9)).astype(np.float32)
+    level, where = rng.integers(0, 5, size=9), rng.random(9) < 0.7
+    found = misranked(jnp.asarray(predicted), jnp.asarray(level, jnp.int32), jnp.asarray(where))
+    np.testing.assert_allclose(found, [slow_misranked(row, level, where) for row in predicted], rtol=1e-6)
+    assert float(misranked(jnp.zeros(4), jnp.zeros(4, jnp.int32), jnp.ones(4, bool))) == 0.0
+
+
+def test_parzen_is_scikit_learns_with_a_uniform_component():
+    from sklearn.neighbors import KernelDensity
+
+    rng = np.random.default_rng(2)
+    x, new = rng.uniform(size=(7, 1)), rng.uniform(size=(5, 1))
+    where = np.array([True] * 6 + [False])
+    width = float(bandwidths(jnp.asarray(x, jnp.float32), jnp.asarray(where))[0])
+    assert width == pytest.approx(x[:6].std() * 6 ** (-1 / 5), rel=1e-5)
+    kernels = KernelDensity(bandwidth=width).fit(x[:6]).score_samples(new)
+    expected = np.log((6 * np.exp(kernels) + 1.0) / 7)
+    found = log_parzen(*(jnp.asarray(a, jnp.float32) for a in (x,)), jnp.asarray(where), jnp.asarray(new, jnp.float32))
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_array_equal(
+        log_parzen(jnp.asarray(x, jnp.float32), jnp.zeros(7, bool), jnp.asarray(new, jnp.float32)), 0.0
+    )
