@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
@@ -11,19 +12,16 @@ import numpy as np
 from jax import Array
 
 from dre_jax.benchmark.continuous import Surrogate, import_xgboost, read_ranges, run_continuous, surrogate_name
-from dre_jax.benchmark.foreign import HostMethods
+from dre_jax.benchmark.foreign import HostMethods, Job
 from dre_jax.benchmark.plan import Plan
 from dre_jax.benchmark.runners import Fitted, Outcome
-from dre_jax.data import SearchSpace, Task
+from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import DataError
 from dre_jax.search.batch import run_key
 from dre_jax.search.continuous import ContinuousConfig, ContinuousSuggester
 from dre_jax.search.host import HostMethod
-
-Make = Callable[[Array], HostMethod]
-Attempt = Callable[[Callable[[], np.ndarray]], np.ndarray | str]
 
 
 class ContinuousMethods(Protocol):
@@ -39,8 +37,12 @@ class ContinuousMethods(Protocol):
         """More for the result file."""
         ...
 
-    def ready(self, space: SearchSpace) -> tuple[Make, Attempt]:
-        """What makes a run's object, given the run's key; and what becomes of a fault in the run."""
+    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        """The runs, each with an object of its own."""
+        ...
+
+    def close(self) -> None:
+        """Ends its processes."""
         ...
 
 
@@ -48,6 +50,7 @@ class _OwnMethods:
     """Methods of the one protocol."""
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
+        self._name = plan.label
         self._fitted = Fitted(plan, spaces)
         self._config = ContinuousConfig()
         self.learns = self._fitted.learns
@@ -58,13 +61,14 @@ class _OwnMethods:
     def facts(self) -> dict[str, Any]:
         return self._fitted.facts()
 
-    def ready(self, space: SearchSpace) -> tuple[Make, Attempt]:
+    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
         method, params = self._fitted.ready(space)
+        for job in jobs:
+            suggester = ContinuousSuggester(method, params, key=job.key, config=self._config)
+            yield job.dataset, job.seed, job.play(suggester, self._name)
 
-        def make(key: Array) -> ContinuousSuggester:
-            return ContinuousSuggester(method, params, key=key, config=self._config)
-
-        return make, lambda run: run()
+    def close(self) -> None:
+        pass
 
 
 class _TheirMethods:
@@ -80,10 +84,13 @@ class _TheirMethods:
         return self._configuration
 
     def facts(self) -> dict[str, Any]:
-        return {"checkpoints": {}}
+        return self._methods.facts()
 
-    def ready(self, space: SearchSpace) -> tuple[Make, Attempt]:
-        return self._methods.fresh, self._methods.attempt
+    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        yield from self._methods.runs(jobs)
+
+    def close(self) -> None:
+        self._methods.close()
 
 
 def methods_of(plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> ContinuousMethods:
@@ -91,8 +98,23 @@ def methods_of(plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> Cont
     return _TheirMethods(plan) if host else _OwnMethods(plan, spaces)
 
 
+@dataclass(frozen=True, eq=False)
+class ContinuousRun:
+    """`run_continuous` on a task's surrogate."""
+
+    surrogate: Surrogate
+    x: np.ndarray
+    y: np.ndarray
+    trials: int
+    mode: str
+
+    def __call__(self, method: HostMethod, name: str) -> np.ndarray:
+        """The incumbents, f64[T + 1]."""
+        return run_continuous(method, self.surrogate, self.x, self.y, self.trials, mode=self.mode, name=name)
+
+
 class ContinuousRunner:
-    """`run_continuous`, a run at a time.
+    """`run_continuous`, a run at a time; of a host method as many as the plan has workers.
 
     Raises:
       MissingExtraError, DataError: at once, without xgboost, and for surrogates that are missing.
@@ -118,30 +140,28 @@ class ContinuousRunner:
 
     def facts(self) -> dict[str, Any]:
         """The checkpoints, and the version of xgboost."""
-        return {**self._methods.facts(), "versions": {"xgboost": _xgboost_version()}}
+        facts = self._methods.facts()
+        return {**facts, "versions": {**facts.get("versions", {}), "xgboost": _xgboost_version()}}
 
     def run(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Outcome]:
         """As `run_continuous`."""
-        make, attempt = self._methods.ready(space)
+        yield from self._methods.runs(space, self._jobs(space, designs, key))
+
+    def close(self) -> None:
+        """Ends the workers."""
+        self._methods.close()
+
+    def _jobs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Job]:
         tasks = space.split(self._plan.split)
         for dataset, seeds in designs.items():
+            task = tasks[dataset]
             surrogate = Surrogate.load(
                 self._folder, space.name, dataset, n_columns=space.n_columns, ranges=self._ranges
             )
             for seed, rows in seeds.items():
-                yield (
-                    dataset,
-                    seed,
-                    self._run(make, attempt, surrogate, tasks[dataset], rows, run_key(key, dataset, seed)),
-                )
-
-    def _run(
-        self, make: Make, attempt: Attempt, surrogate: Surrogate, task: Task, rows: np.ndarray, key: Array
-    ) -> np.ndarray | str:
-        plan = self._plan
-        mode = str(plan.continuous)
-        x, y = task.X[rows].astype(np.float64), task.y[rows]
-        return attempt(lambda: run_continuous(make(key), surrogate, x, y, plan.trials, mode=mode, name=plan.label))
+                x, y = task.X[rows].astype(np.float64), task.y[rows]
+                play = ContinuousRun(surrogate, x, y, self._plan.trials, str(self._plan.continuous))
+                yield Job(dataset, seed, run_key(key, dataset, seed), play)
 
 
 def _xgboost_version() -> str:

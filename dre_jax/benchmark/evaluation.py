@@ -18,7 +18,7 @@ from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_resul
 from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.data.outline import Outline
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.methods.foreign import is_foreign
+from dre_jax.methods.foreign import host_of, is_foreign
 from dre_jax.search.batch import run_id
 from dre_jax.training.trainer import versions
 
@@ -49,7 +49,12 @@ class Evaluation:
         return self.total - sum(len(seeds) for name in self._wanted for seeds in self._missing(name).values())
 
     def __iter__(self) -> Iterator[FinishedRun]:
-        todo = [name for name in self._spaces if self._missing(name)]
+        try:
+            yield from self._run_spaces([name for name in self._spaces if self._missing(name)])
+        finally:
+            self._runner.close()
+
+    def _run_spaces(self, todo: Sequence[str]) -> Iterator[FinishedRun]:
         for i, name in enumerate(todo):
             yield from self._run_space(name)
             done, left = (self._columns(names) for names in (todo[: i + 1], todo[i + 1 :]))
@@ -175,25 +180,24 @@ def _protocol(plan: Plan) -> dict[str, Any]:
     facts = {"benchmark": f"HPO-B v3, {kind}", "mode": plan.mode, "split": plan.split, "trials": plan.trials}
     if plan.continuous is not None:
         facts["continuous"] = plan.continuous
-    if _is_host(plan):
+    if host_of(plan.method) is not None:
         facts["method"] = "host method, observe_and_suggest"
     return facts
 
 
-def _is_host(plan: Plan) -> bool:
-    return isinstance(plan.method, type) or (isinstance(plan.method, str) and is_foreign(plan.method))
-
-
 def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
-    if processes.count() > 1 and (plan.continuous is not None or _is_host(plan)):
+    host = host_of(plan.method) is not None
+    if processes.count() > 1 and (plan.continuous is not None or host):
         rule = "several processes share out the runs of compiled methods on the tables only"
         kind = "a host method" if plan.continuous is None else "a continuous search"
         raise ConfigError(f"{rule}, but {plan.label} is {kind}: one process does it")
     if plan.continuous is not None:
         from dre_jax.benchmark.continuous_runs import ContinuousRunner, methods_of
 
-        return ContinuousRunner(plan, spaces, methods_of(plan, spaces, host=_is_host(plan)))
-    if _is_host(plan):
+        if host and isinstance(plan.method, str) and not is_foreign(plan.method):
+            raise ConfigError(f"the method {plan.label} chooses among a table's rows: there is no continuous search")
+        return ContinuousRunner(plan, spaces, methods_of(plan, spaces, host=host))
+    if host:
         from dre_jax.benchmark.foreign import HostRunner
 
         return HostRunner(plan)

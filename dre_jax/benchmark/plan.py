@@ -54,6 +54,10 @@ class Plan:
     """Folder of the surrogates."""
     seed: int = 0
     """Of the picks."""
+    workers: int = 1
+    """Processes that share out the runs of a host method; compiled methods go by devices. With more than one, a script
+    must keep its own work under `if __name__ == "__main__"`. A class that other processes cannot find has but this
+    one."""
 
     @property
     def label(self) -> str:
@@ -104,6 +108,8 @@ def check(plan: Plan) -> tuple[dict[str, Outline], Wanted]:
         raise ConfigError(f"the split must be test or validation, but got {plan.split!r}")
     if plan.trials < 0:
         raise ConfigError(f"the number of trials must not be negative, but got {plan.trials}")
+    if plan.workers < 1:
+        raise ConfigError(f"the number of workers must be at least 1, but got {plan.workers}")
     if (plan.continuous is None) != (plan.surrogates is None):
         raise ConfigError("continuous search needs its mode and the folder of the surrogates, but got only one of them")
     there = outline(plan.data, plan.split, plan.mode)

@@ -46,6 +46,10 @@ class Runner(Protocol):
         """The runs from the given designs."""
         ...
 
+    def close(self) -> None:
+        """Lets go of what it holds beside memory; it may be asked to run again."""
+        ...
+
 
 def entry_of(method: str | Method) -> Entry:
     """The registry's entry, or one made for a method that came as an object."""
@@ -136,6 +140,9 @@ class CompiledRunner:
         params = processes.same(params)
         yield from run_tasks(method, params, tasks, designs, n_trials=self._plan.trials, key=key)
 
+    def close(self) -> None:
+        """Holds nothing."""
+
 
 def _metadata(folder: Path, space: Outline) -> dict[str, Any]:
     from dre_jax.training.checkpoint import Checkpoint, differences
@@ -151,7 +158,7 @@ def _metadata(folder: Path, space: Outline) -> dict[str, Any]:
 def _build(entry: Entry, options: Options, metadata: dict[str, Any] | None) -> Method:
     """The method, with the model of the search space's checkpoint where it reads one."""
     if metadata is None:
-        return entry.build(options)
+        return entry.made(options)
     from dre_jax.training.checkpoint import model_config
 
-    return entry.build(dataclasses.replace(options, model=model_config(metadata)))
+    return entry.made(dataclasses.replace(options, model=model_config(metadata)))

@@ -49,6 +49,10 @@ def evaluate(
         Path | None, typer.Option(help="Folder of HPO-B's surrogates, for --continuous.", show_default=False)
     ] = None,
     seed: options.Seed = 0,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Processes that share out the runs of a host method; one a core by default.", min=1),
+    ] = None,
     devices: options.Devices = None,
     distributed: options.Distributed = False,
     coordinator: options.Coordinator = None,
@@ -60,12 +64,15 @@ def evaluate(
 
     Several processes share out the runs.
     """
-    from dre_jax.cli.runtime import prepare
+    from dre_jax.cli.runtime import cores, prepare
     from dre_jax.errors import ConfigError
 
     prepare(devices, distributed, coordinator, processes, process_id)
     from dre_jax.benchmark import Plan
+    from dre_jax.methods.foreign import host_of
 
+    if workers is not None and host_of(method) is None:
+        raise ConfigError(f"--workers is for host methods, but {method!r} is none: it takes all devices, or --devices")
     if split not in ("test", "validation"):
         raise ConfigError(f"--split must be test or validation, but got {split!r}")
     plan = Plan(
@@ -83,6 +90,7 @@ def evaluate(
         continuous=_continuous(continuous, surrogates),
         surrogates=surrogates,
         seed=seed,
+        workers=workers or cores(),
     )
     run_plan(plan, out, quiet=quiet)
 

@@ -10,7 +10,8 @@ def methods() -> None:
     rows = [("name", "transfer", "runs on", "needs", "what it is", "paper")]
     for entry in METHODS.values():
         needs = "core" if entry.extra is None else f"dre_jax[{entry.extra}]"
-        rows.append((entry.name, "yes" if entry.transfer else "no", "JAX", needs, entry.summary, entry.paper))
+        transfer = "yes" if entry.transfer else "no"
+        rows.append((entry.name, transfer, entry.library, needs, entry.summary, entry.paper))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())

@@ -66,8 +66,18 @@ def gaussian_nll(
     # The second sort sees the same responses, so it gives the same order.
     variance, _ = rank(variance, response, where=where, weights=weights)
     safe = jnp.where(lists.where, variance, 1.0)
-    error = jnp.where(lists.where, lists.response - mean, 0.0)
-    return _weighted_mean(jnp.log(safe) / 2.0 + error**2 / (2.0 * safe), lists)
+    mean, target = (jnp.where(lists.where, a, 0.0) for a in (mean, lists.response))
+    return _weighted_mean(gaussian_nll_of(mean, target, safe), lists)
+
+
+def gaussian_nll_of(mean: Array, response: Array, variance: Array) -> Array:
+    """ln(variance)/2 + (response - mean)^2 / (2 variance), item by item; shapes that broadcast.
+
+    Example:
+      >>> float(gaussian_nll_of(jnp.float32(1.0), jnp.float32(3.0), jnp.float32(1.0)))
+      2.0
+    """
+    return jnp.log(variance) / 2.0 + (response - mean) ** 2 / (2.0 * variance)
 
 
 def _weighted_mean(terms: Array, lists: RankedList) -> Array:

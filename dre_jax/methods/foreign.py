@@ -1,4 +1,4 @@
-"""Host methods by name: `package.module:Class`, or `path/to/file.py:Class`."""
+"""Host methods by name: a registered one's, `package.module:Class`, or `path/to/file.py:Class`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.search.host import HostMethod
+
+if TYPE_CHECKING:
+    from dre_jax.methods.entry import Entry
 
 
 def is_foreign(name: str) -> bool:
@@ -20,6 +24,41 @@ def is_foreign(name: str) -> bool:
       (True, False)
     """
     return ":" in name or name.endswith(".py")
+
+
+def host_of(method: object) -> str | type | None:
+    """What names the class of a host method: the one place that says which methods are such.
+
+    Args:
+      method: of a plan: a name, a class, or an object.
+
+    Returns:
+      The name of a class, a class, or None for methods of the one protocol and for what is no method.
+
+    Example:
+      >>> host_of("peers/gp.py:GP"), host_of("dre"), host_of("tpe")
+      ('peers/gp.py:GP', None, 'dre_jax.methods.tpe:TPE')
+    """
+    if isinstance(method, type):
+        return method
+    if not isinstance(method, str):
+        return None
+    if is_foreign(method):
+        return method
+    entry = _entry(method)
+    return None if entry is None else entry.host
+
+
+def library_of(method: object) -> str | None:
+    """The library that a registered host method calls, None for all others."""
+    entry = _entry(method) if isinstance(method, str) else None
+    return None if entry is None or entry.host is None else entry.library
+
+
+def _entry(name: str) -> Entry | None:
+    from dre_jax.methods.registry import METHODS
+
+    return METHODS.get(name)
 
 
 def load_class(name: str) -> type[HostMethod]:

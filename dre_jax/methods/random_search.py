@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
+from dre_jax.methods.options import Options
 from dre_jax.search.history import Candidates, History
 
 
@@ -21,3 +22,8 @@ class RandomSearch:
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Zero for every candidate."""
         return jnp.zeros(candidates.where.shape, jnp.float32)
+
+
+def build(options: Options) -> RandomSearch:
+    """There is nothing to set."""
+    return RandomSearch()

@@ -130,9 +130,7 @@ def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
 
     def from_noise(log_noise: Array) -> tuple[GPParams, Array]:
         start = GPParams(jnp.log(usual), jnp.zeros((), x.dtype), log_noise)
-        return maximise(
-            objective, start, steps=config.steps, learning_rate=config.learning_rate, project=within_bounds
-        )
+        return maximise(objective, start, steps=config.steps, learning_rate=config.learning_rate, project=within_bounds)
 
     found, values = jax.vmap(from_noise)(jnp.array(_STARTS, x.dtype))
     best = jnp.argmax(values)

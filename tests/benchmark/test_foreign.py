@@ -1,12 +1,15 @@
 """Host methods in an evaluation: the same result file, and a fault ends one run."""
 
 import json
+import multiprocessing
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ import pytest
 from dre_jax.benchmark import Evaluation, Plan, run_hpob
 from dre_jax.cli import main
 from dre_jax.data import bundled, load_space, read_results
-from dre_jax.errors import ConfigError, DataError, MethodError
+from dre_jax.errors import ConfigError, DataError, MethodError, MissingExtraError
 from dre_jax.search.host import run_host
 
 PEER = """
@@ -46,6 +49,13 @@ class Needy:
     def __init__(self, dimension):
         pass
     observe_and_suggest = None
+
+class Fragile(Drawn):
+    '''Takes its process along where Faulty fails, but not the tests'.'''
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        if "PEER_FAILS" in os.environ and y_obs[0, 0] > float(os.environ["PEER_FAILS"]):
+            os.kill(os.getpid(), 9 if os.environ["OMP_NUM_THREADS"] == "1" else 0)
+        return super().observe_and_suggest(X_obs, y_obs, X_pen)
 
 class Described(Drawn):
     def __repr__(self):
@@ -160,6 +170,9 @@ def test_wrong_answers_are_faults(plan, tmp_path):
     ("changed", "message"),
     [
         ({"epochs": 3}, "made without arguments, but got epochs"),
+        ({"method": "rf", "epochs": 3}, "made without arguments, but got epochs"),
+        ({"method": "rf", "continuous": "fixed", "surrogates": Path()}, "rf chooses among a table's rows"),
+        ({"workers": 0}, "workers must be at least 1, but got 0"),
         ({"method": "peer.py:Drawn"}, "must exist"),
         ({"method": int}, "must have a method observe_and_suggest"),
         ({"method": 3}, "a method must be a name, a class"),
@@ -215,16 +228,101 @@ class Slow:
 
 
 @pytest.mark.multiprocess
-def test_interrupted_on_the_command_line(plan, tmp_path):
+def test_workers_change_nothing(plan, tmp_path, monkeypatch):
+    monkeypatch.setenv("PEER_FAILS", "0.5")
+    evaluations = []
+    for workers in (1, 2):
+        method = plan.method.replace("Drawn", "Faulty")
+        evaluations.append(Evaluation(replace(plan, method=method, workers=workers), tmp_path / f"{workers}.json"))
+        for _ in evaluations[-1]:
+            assert len(multiprocessing.active_children()) <= (0 if workers == 1 else 2)
+    assert multiprocessing.active_children() == []
+    alone, together = (content(tmp_path / f"{workers}.json") for workers in (1, 2))
+    failed = [sorted(map(str, evaluation.failed)) for evaluation in evaluations]
+    assert failed[0] == failed[1]
+    assert failed[0][0].endswith("method peer.py:Faulty: RuntimeError: no such luck")
+    by_name = [sorted(found["_meta"].pop("failed"), key=str) for found in (alone, together)]
+    assert by_name[0] == by_name[1]
+    assert alone == together
+
+
+@pytest.mark.multiprocess
+def test_a_worker_that_is_killed_loses_its_run_only(plan, tmp_path, monkeypatch):
+    whole, out = tmp_path / "whole.json", tmp_path / "out.json"
+    fragile = replace(plan, method=plan.method.replace("Drawn", "Fragile"), workers=2, seeds=("test0",))
+    list(Evaluation(replace(fragile, workers=1), whole))
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    monkeypatch.setenv("PEER_FAILS", "0.9")
+    evaluation = Evaluation(fragile, out)
+    finished = list(evaluation)
+    assert 0 < len(evaluation.failed) < evaluation.total
+    assert len(finished) + len(evaluation.failed) == evaluation.total
+    ended = "method peer.py:Fragile: its process was ended by SIGKILL (too little memory?)"
+    assert all(failed.error == ended for failed in evaluation.failed)
+    monkeypatch.delenv("PEER_FAILS")
+    again = Evaluation(fragile, out)
+    assert len(list(again)) == len(evaluation.failed)
+    assert again.failed == []
+    assert content(out) == content(whole)
+
+
+def test_what_no_other_process_finds_stays_here(plan, tmp_path):
+    class Local:
+        def observe_and_suggest(self, X_obs, y_obs, X_pen):
+            here.append(0)
+            return 0
+
+    here = []
+    list(Evaluation(replace(plan, method=Local, workers=2), tmp_path / "local.json"))
+    assert len(here) > 20
+    # Nor is a process started for a single run.
+    one = replace(plan, workers=2, seeds=("test0",), method=plan.method)
+    list(Evaluation(one, tmp_path / "one.json"))
+    held = json.loads((tmp_path / "one.json").read_text())
+    held["svm"].popitem()
+    (tmp_path / "one.json").write_text(json.dumps(held))
+    evaluation = Evaluation(one, tmp_path / "one.json")
+    for _ in evaluation:
+        assert multiprocessing.active_children() == []
+    assert evaluation.done == evaluation.total
+
+
+def test_a_registered_method(plan, tmp_path):
+    out = tmp_path / "rf.json"
+    run = next(iter(Evaluation(replace(plan, method="rf", trials=3), out)))
+    assert len(run.trace) == 4
+    meta = json.loads(out.read_text())["_meta"]
+    assert meta["method"] == "rf"
+    assert meta["protocol"]["method"] == "host method, observe_and_suggest"
+    assert meta["configuration"].startswith("RandomForest(trees=10, ")
+    assert meta["versions"]["scikit-learn"]
+
+
+def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "smac", None)
+    monkeypatch.setenv("DRE_JAX_CACHE", "")
+    out = tmp_path / "smac.json"
+    with pytest.raises(MissingExtraError):
+        Evaluation(replace(plan, method="smac"), out)
+    with pytest.raises(SystemExit):
+        main(["evaluate", "--data", str(plan.data), "--method", "smac", "--out", str(out)])
+    assert capsys.readouterr().err == "dre-jax: this needs the package 'smac': pip install 'dre_jax[baselines]'\n"
+    assert not out.exists()
+
+
+@pytest.mark.multiprocess
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_interrupted_on_the_command_line(plan, tmp_path, workers):
     (tmp_path / "peer.py").write_text(SLOW)
     out = tmp_path / "out.json"
-    arguments = [sys.executable, "-m", "dre_jax", *command(plan, out, "Slow")]
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as process:
+    arguments = [sys.executable, "-m", "dre_jax", *command(plan, out, "Slow"), "--workers", workers]
+    # A terminal interrupts all processes of a command.
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         while not out.exists():
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        said = process.stderr.read()
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.stderr.read()  # until the last process that holds it has ended
     assert process.returncode == 130
     assert said == "dre-jax: interrupted; the same command goes on from what was saved\n"
     assert 1 <= len(list(read_results(out).runs())) < 10

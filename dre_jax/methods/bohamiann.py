@@ -1,0 +1,107 @@
+"""BOHAMIANN: a Bayesian neural network, sampled by scale-adapted SG-HMC (Springenberg et al. 2016).
+
+Networks f (three hidden layers of 50, tanh) and a noise variance s^2 are drawn from their posterior given the
+standardised history, p(theta | D) ~ p(theta) prod_i N(y_i; f(x_i; theta), s^2), by the chain of
+`dre_jax.surrogates.sghmc`. With M of them,
+
+    mu(x) = mean_m f_m(x),        s^2(x) = mean_m [(f_m(x) - mu(x))^2 + s_m^2].
+
+The authors' code takes 13,000 steps before every trial, 1.6 s of a core at a history of 30; the default's 600 take
+0.08 s. Its steps are shorter than theirs, by 0.003 in place of 0.01: the gradients of a history without noise are
+steep, and longer steps spread the samples wider than the posterior is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.errors import ConfigError
+from dre_jax.methods.options import Options
+from dre_jax.model.blocks import by_blocks
+from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_response
+from dre_jax.search.history import Candidates, History
+from dre_jax.surrogates import best_of, standardise
+from dre_jax.surrogates.bayesian_network import PriorConfig, n_coordinates, potential, predictions
+from dre_jax.surrogates.mixture import mixture_moments
+from dre_jax.surrogates.mlp import MLPConfig, standard_columns
+from dre_jax.surrogates.sghmc import SGHMCConfig, sample
+
+PAPER_CHAIN = SGHMCConfig(burn_in=3000, samples=100, keep_every=100)
+"""The length that the authors' code has: 13,000 steps before every trial."""
+
+_NETWORK = MLPConfig(hidden=(50, 50, 50))
+_CHAIN = SGHMCConfig(burn_in=200, samples=40, keep_every=10, step_size=3e-3)
+_EI = AcquisitionConfig(kind="ei")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bohamiann:
+    """A Bayesian neural network, sampled anew before every trial.
+
+    Example:
+      >>> Bohamiann(chain=PAPER_CHAIN).chain.steps
+      13000
+    """
+
+    network: MLPConfig = _NETWORK
+    """The paper's sizes."""
+    prior: PriorConfig = field(default_factory=PriorConfig)
+    """What is assumed of weights and noise."""
+    chain: SGHMCConfig = _CHAIN
+    """The sampler."""
+    acquisition: AcquisitionConfig = _EI
+    """What picks the next configuration."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> None:
+        """Nothing to learn."""
+
+    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Samples networks, and values the candidates by the moments of their predictions."""
+        y = standardise(history.response, history.where).y
+        samples = self.sample(standard_columns(history.x, history.where), y, history.where, key)
+
+        def predict(rows: Array) -> tuple[Array, Array]:
+            return mixture_moments(*predictions(self.network, self.prior, samples, standard_columns(rows)))
+
+        mean, variance = by_blocks(predict, candidates.x)
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+
+    def sample(self, x: Array, y: Array, where: Array, key: Array) -> Array:
+        """Networks f[M, P] given a history; f[n, D] standard columns, f[n] standardised, bool[n]."""
+        start_key, chain_key = jax.random.split(key)
+        start = jax.random.normal(start_key, (n_coordinates(self.network, x.shape[-1]),), x.dtype)
+        gradient_of = jax.grad(partial(potential, self.network, self.prior, x, y, where))
+        return sample(self.chain, gradient_of, start, chain_key)[0]
+
+
+def of_steps(chain: SGHMCConfig, steps: int) -> SGHMCConfig:
+    """A chain of another length, with burn-in and samples in the same proportion.
+
+    Raises:
+      ConfigError: for no steps, which leave no sample.
+
+    Example:
+      >>> short = of_steps(PAPER_CHAIN, 130)
+      >>> short.burn_in, short.samples, short.keep_every
+      (30, 100, 1)
+    """
+    if steps < 1:
+        raise ConfigError(f"epochs >= 1 must hold for a chain that leaves a sample, but got epochs={steps}")
+    burn_in = min(chain.burn_in * steps // chain.steps, steps - 1)
+    samples = min(chain.samples, steps - burn_in)
+    return replace(chain, burn_in=burn_in, samples=samples, keep_every=(steps - burn_in) // samples)
+
+
+def build(options: Options) -> Bohamiann:
+    """With what a user set."""
+    own = Bohamiann()
+    chain = own.chain if options.epochs is None else of_steps(own.chain, options.epochs)
+    if options.learning_rate is not None:
+        chain = replace(chain, step_size=options.learning_rate)
+    return Bohamiann(chain=chain, acquisition=options.acquisition_or(own.acquisition))

@@ -1,0 +1,106 @@
+"""Gaussian copula process, and Thompson sampling from the copula's prior (Salinas, Shen and Perrone 2020).
+
+Responses of every task become quantiles of a standard Gaussian, z = Phi^-1(F(y)), whatever their scale and noise. A
+network learns the past tasks' z | x ~ N(mu(x), sigma^2(x)) by its likelihood (equation 4). On the task at hand
+
+- `gcp-ts` draws z at every candidate from that prior and evaluates the largest; it learns nothing from the trials;
+- `gcp` fits a Gaussian process to the residuals of the trials, (z_i - mu(x_i)) / sigma(x_i), and so predicts
+  z ~ N(mu(x) + sigma(x) m(x), sigma^2(x) s^2(x)) with the process' m and s (equations 6 and 7); expected improvement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.errors import ConfigError
+from dre_jax.methods.gp import fitting_with
+from dre_jax.methods.options import Options
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.search.history import Candidates, History
+from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior
+from dre_jax.surrogates.copula import copula_scale
+from dre_jax.surrogates.mlp import MLPParams
+from dre_jax.surrogates.quantile_net import QuantileConfig, moments, past_rows, train_quantile_net
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianCopulaProcess:
+    """A process of what the trials add to a prior from past tasks.
+
+    Example:
+      >>> GaussianCopulaProcess(prior=QuantileConfig(steps=500)).acquisition.kind
+      'ei'
+    """
+
+    prior: QuantileConfig = field(default_factory=QuantileConfig)
+    """The network and its training."""
+    fitting: GPConfig = field(default_factory=GPConfig)
+    """How the residual process' hyperparameters are found."""
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+    """What picks the next configuration."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> MLPParams:
+        """Trains the network on all evaluations of the training tasks."""
+        return train_quantile_net(self.prior, past_rows(meta), key)[0]
+
+    def acquire(self, params: MLPParams, history: History, candidates: Candidates, key: Array) -> Array:
+        """Fits the residual process, and values the candidates by prior and process together."""
+        z = copula_scale(history.response, history.where)
+        mean, variance = moments(self.prior, params, history.x)
+        residual = jnp.where(history.where, (z - mean) / jnp.sqrt(variance), 0.0)
+        process = fit_gp(self.fitting, history.x, residual, history.where)
+        left, uncertain = posterior(process, history.x, residual, history.where, candidates.x)
+        prior_mean, prior_variance = moments(self.prior, params, candidates.x)
+        deviation = jnp.sqrt(prior_variance)
+        return acquire_by_response(
+            self.acquisition,
+            prior_mean + deviation * left,
+            deviation * jnp.sqrt(uncertain),
+            best_of(z, history.where),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopulaThompsonSampling:
+    """Draws from what past tasks predict.
+
+    Example:
+      >>> CopulaThompsonSampling().prior.hidden
+      (50, 50, 50)
+    """
+
+    prior: QuantileConfig = field(default_factory=QuantileConfig)
+    """The network and its training."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> MLPParams:
+        """Trains the network on all evaluations of the training tasks."""
+        return train_quantile_net(self.prior, past_rows(meta), key)[0]
+
+    def acquire(self, params: MLPParams, history: History, candidates: Candidates, key: Array) -> Array:
+        """A draw of z at every candidate."""
+        mean, variance = moments(self.prior, params, candidates.x)
+        return mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape, mean.dtype)
+
+
+def build(options: Options) -> GaussianCopulaProcess:
+    """With what a user set."""
+    own = GaussianCopulaProcess()
+    return GaussianCopulaProcess(
+        fitting=fitting_with(options, own.fitting), acquisition=options.acquisition_or(own.acquisition)
+    )
+
+
+def build_thompson(options: Options) -> CopulaThompsonSampling:
+    """There is nothing to set but the network.
+
+    Raises:
+      ConfigError: if an acquisition function is asked for.
+    """
+    if options.acquisition is not None:
+        raise ConfigError(f"gcp-ts picks by a draw, but got the acquisition function {options.acquisition}")
+    return CopulaThompsonSampling()

@@ -1,0 +1,119 @@
+"""Ranking-weighted Gaussian process ensemble (Feurer, Letham and Bakshy 2018).
+
+A process of each past task and one of the task at hand predict together,
+
+    mu(x) = sum_i w_i mu_i(x),     sigma^2(x) = sum_i w_i^2 sigma_i^2(x).
+
+The weights say how well each puts the trials so far in order. From the posterior of every past task S joint samples
+are drawn at the trials, from that of the task at hand S samples of its leave-one-out predictions, and w_i is the share
+of the samples in which i has the fewest misranked pairs (equation 3). So that many poor processes do not dilute
+the weights, one is left out if the median of its losses is above the 95th percentile of the losses of the task at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.methods.gp import fitting_with
+from dre_jax.methods.options import Options
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.search.history import Candidates, History
+from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
+from dre_jax.surrogates.cholesky import factor
+from dre_jax.surrogates.discordance import misranked
+from dre_jax.surrogates.gp import GPParams, leave_one_out, noisy
+from dre_jax.surrogates.sources import (
+    SourceProcesses,
+    fit_sources,
+    joint_posterior,
+    predict_sources,
+    source_tasks,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RGPE:
+    """Processes of past tasks and of the task at hand, weighted by how well they rank the trials.
+
+    Example:
+      >>> RGPE(samples=64).rows
+      100
+    """
+
+    fitting: GPConfig = field(default_factory=GPConfig)
+    """How hyperparameters are found."""
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+    """What picks the next configuration."""
+    rows: int = 100
+    """Rows of a past task that its process is conditioned on, at most."""
+    samples: int = 100
+    """S"""
+    guard: float = 0.95
+    """Percentile of the losses of the task at hand that a past task's median must not exceed."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
+        """A process of each training task."""
+        return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
+
+    def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
+        """Weighs the processes, and values the candidates by what they predict together."""
+        y = standardise(history.response, history.where).y
+        own = fit_gp(self.fitting, history.x, y, history.where)
+        losses = self.losses(params, own, history, y, key)
+        weights = ranking_weights(losses, self.guard)
+        means, variances = predict_sources(params, candidates.x)
+        own_mean, own_variance = posterior(own, history.x, y, history.where, candidates.x)
+        mean = weights[:-1] @ means + weights[-1] * own_mean
+        variance = weights[:-1] ** 2 @ variances + weights[-1] ** 2 * own_variance
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+
+    def losses(self, params: SourceProcesses, own: GPParams, history: History, y: Array, key: Array) -> Array:
+        """Sampled shares of misranked pairs, f32[sources + 1, S]; the task at hand is last."""
+        source_key, own_key = jax.random.split(key)
+        n, n_sources = y.shape[0], params.x.shape[0]
+        # Slots in front: slot j draws the same whatever the capacity.
+        noise = jax.random.normal(source_key, (n, n_sources, self.samples), y.dtype)
+
+        def of_source(source: SourceProcesses, noise: Array) -> Array:
+            mean, matrix = joint_posterior(source, history.x)
+            lower, _ = factor(noisy(matrix, jnp.zeros((), y.dtype), history.where))
+            return misranked((mean[:, None] + lower @ noise).T, history.level, history.where)
+
+        of_sources = jax.vmap(of_source, in_axes=(0, 1))(params, noise)
+        mean, deviation = leave_one_out(own, history.x, y, history.where)
+        drawn = mean[None] + deviation[None] * jax.random.normal(own_key, (n, self.samples), y.dtype).T
+        return jnp.concatenate([of_sources, misranked(drawn, history.level, history.where)[None]])
+
+
+def ranking_weights(losses: Array, guard: float) -> Array:
+    """How often each has the least loss; where several do, the task at hand, or else all of them in equal parts.
+
+    Args:
+      losses: f[M, S], the task at hand last.
+      guard: percentile in [0, 1].
+
+    Returns:
+      f[M], in sum 1.
+
+    Example:
+      >>> ranking_weights(jnp.array([[0.1, 0.4], [0.3, 0.2], [0.3, 0.3]]), 0.95).tolist()
+      [0.5, 0.5, 0.0]
+    """
+    dilutes = jnp.median(losses, axis=1) > jnp.quantile(losses[-1], guard)
+    dilutes = dilutes.at[-1].set(False)
+    counted = jnp.where(dilutes[:, None], jnp.inf, losses)
+    least = (counted == jnp.min(counted, axis=0)[None]).astype(losses.dtype)
+    own = jnp.zeros_like(least).at[-1].set(1.0)
+    wins = jnp.where(least[-1:] > 0, own, least / jnp.sum(least, axis=0)[None])
+    return jnp.mean(wins, axis=1)
+
+
+def build(options: Options) -> RGPE:
+    """With what a user set."""
+    own = RGPE()
+    return RGPE(fitting=fitting_with(options, own.fitting), acquisition=options.acquisition_or(own.acquisition))

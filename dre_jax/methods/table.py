@@ -1,0 +1,74 @@
+"""What host methods share that choose among the rows of a table: in NumPy, float64."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from dre_jax.errors import MethodError, MissingExtraError
+
+_SMALLEST_DEVIATION = 1e-12
+_FAR = -1e3  # from here on the series of the improvement is exact to 1e-6
+
+
+def needed(module: str, package: str, extra: str) -> Any:
+    """A package that an extra installs.
+
+    Raises:
+      MissingExtraError: where it is not there.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(package, extra) from error
+
+
+def seed() -> int:
+    """For a library with a generator of its own: from NumPy's, which every run has seeded anew."""
+    return int(np.random.randint(2**31 - 1))  # noqa: NPY002 - the generator that the loop seeds
+
+
+def best_row(values: np.ndarray) -> int:
+    """Index of the highest of f64[m]; of equal ones any, never the first: a table may stand in the order of response.
+
+    Raises:
+      MethodError: where nothing can be compared.
+
+    Example:
+      >>> best_row(np.array([0.1, 0.7, 0.3]))
+      1
+    """
+    if np.isnan(values).any():
+        raise MethodError(f"a method must give every row a value, but gave {int(np.isnan(values).sum())} of them NaN")
+    ties = np.flatnonzero(values == values.max())
+    return int(ties[np.random.randint(len(ties))])  # noqa: NPY002
+
+
+def log_expected_improvement(mean: np.ndarray, deviation: np.ndarray, best: float) -> np.ndarray:
+    """Logarithm of E[max(0, r - best)], r Gaussian (Jones et al. 1998), which does not underflow far below the best.
+
+    Args:
+      mean: f64[m], of the response, higher is better.
+      deviation: f64[m], its standard deviation; 1e-12 at least.
+      best: the highest response so far.
+
+    Returns:
+      f64[m].
+
+    Example:
+      >>> float(log_expected_improvement(np.zeros(1), np.ones(1), 0.0)[0].round(4))
+      -0.9189
+    """
+    from scipy.special import erfcx, ndtr
+
+    deviation = np.maximum(deviation, _SMALLEST_DEVIATION)
+    z = (mean - best) / deviation
+    log_pdf = -0.5 * z**2 - 0.5 * np.log(2.0 * np.pi)
+    right = np.maximum(z, -1.0)
+    direct = np.log(np.exp(-0.5 * right**2) / np.sqrt(2.0 * np.pi) + right * ndtr(right))
+    middle = np.clip(z, _FAR, -1.0)
+    by_ratio = log_pdf + np.log1p(middle * np.sqrt(0.5 * np.pi) * erfcx(-middle / np.sqrt(2.0)))
+    by_series = log_pdf - 2.0 * np.log(-np.minimum(z, _FAR))
+    return np.log(deviation) + np.where(z > -1.0, direct, np.where(z > _FAR, by_ratio, by_series))

@@ -1,0 +1,77 @@
+"""Transfer acquisition function with ranking meta-features (Wistuba, Schilling and Schmidt-Thieme 2018).
+
+The acquisition functions of the tasks are weighted, not their predictions:
+
+    a(x) = (w_t EI_t(x) + sum_i w_i I_i(x)) / (w_t + sum_i w_i),     I_i(x) = max(0, mu_i(x) - max_j mu_i(x_j))
+
+(equations 17 and 18): what past task i predicts that x improves on the best of the trials x_j, as it predicts those
+too. The weights are those of `tst`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.methods.gp import fitting_with
+from dre_jax.methods.options import Options
+from dre_jax.methods.tst import source_weights
+from dre_jax.search.acquisition import log_expected_improvement
+from dre_jax.search.history import Candidates, History
+from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
+from dre_jax.surrogates.sources import SourceProcesses, fit_sources, predict_means, source_tasks
+
+
+@dataclass(frozen=True, kw_only=True)
+class TAF:
+    """Expected improvement on the task at hand, and improvements that past tasks predict, weighted.
+
+    Example:
+      >>> TAF(bandwidth=0.2).rows
+      100
+    """
+
+    fitting: GPConfig = field(default_factory=GPConfig)
+    """How hyperparameters are found."""
+    rows: int = 100
+    """Rows of a past task that its process is conditioned on, at most."""
+    bandwidth: float = 0.5
+    """rho: share of misranked pairs from which on a past task has no weight; chosen as for `tst`."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
+        """A process of each training task."""
+        return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
+
+    def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
+        """Weighs the improvements; in logarithms, so that what is left of them late in a run still counts."""
+        y = standardise(history.response, history.where).y
+        own = fit_gp(self.fitting, history.x, y, history.where)
+        weights = source_weights(params, history, self.bandwidth)
+        mean, variance = posterior(own, history.x, y, history.where, candidates.x)
+        best = best_of(y, history.where)
+        expected = log_expected_improvement(-mean, jnp.sqrt(variance), jnp.where(jnp.isfinite(best), -best, 0.0))
+        transferred = weights[:-1] @ predicted_improvements(params, history, candidates.x)
+        return jnp.logaddexp(jnp.log(weights[-1]) + expected, jnp.log(transferred)) - jnp.log(jnp.sum(weights))
+
+
+def predicted_improvements(sources: SourceProcesses, history: History, x: Array) -> Array:
+    """I_i(x), f32[sources, m]: what each past task predicts that a row improves on the best of the trials."""
+    seen = predict_means(sources, history.x)
+    best = jnp.max(jnp.where(history.where, seen, -jnp.inf), axis=1)
+    return jnp.maximum(predict_means(sources, x) - best[:, None], 0.0)
+
+
+def build(options: Options) -> TAF:
+    """With what a user set; the acquisition function is the method itself.
+
+    Raises:
+      ConfigError: if an acquisition function is asked for.
+    """
+    from dre_jax.errors import ConfigError
+
+    if options.acquisition not in (None, "ei"):
+        raise ConfigError(f"taf is an acquisition function itself, but got {options.acquisition}")
+    return TAF(fitting=fitting_with(options, TAF().fitting))

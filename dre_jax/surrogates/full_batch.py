@@ -1,0 +1,75 @@
+"""Training on the whole history at every step: it is a few dozen rows, so there is nothing to draw batches for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeVar, get_args
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+
+from dre_jax.errors import ConfigError
+from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+
+T = TypeVar("T")
+Schedule = Literal["constant", "cosine"]
+
+_UNROLL = 2  # steps in a turn of the loop, as in fine-tuning
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullBatchConfig:
+    """How a network is trained on a history.
+
+    Raises:
+      ConfigError: where a number is out of range or a name is unknown.
+    """
+
+    steps: int
+    """Adam steps before every trial."""
+    learning_rate: float
+    """Adam's, at the start."""
+    schedule: Schedule = "constant"
+    """Learning rate over the steps: constant, or a cosine decay to zero."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise ConfigError(f"steps >= 0 must hold, but got steps={self.steps}")
+        if not self.learning_rate > 0:
+            raise ConfigError(f"learning_rate > 0 must hold, but got learning_rate={self.learning_rate}")
+        if self.schedule not in get_args(Schedule):
+            raise ConfigError(f"schedule must be one of {', '.join(get_args(Schedule))}, but got {self.schedule!r}")
+
+    def learning_rates(self) -> optax.Schedule:
+        """The learning rate of each step."""
+        if self.schedule == "constant":
+            return optax.constant_schedule(self.learning_rate)
+        return optax.cosine_decay_schedule(self.learning_rate, max(self.steps, 1))
+
+
+def train_full_batch(config: FullBatchConfig, loss: Callable[[T], Array], start: T) -> T:
+    """Parameters after Adam's steps down a loss.
+
+    Members of an ensemble that stand in front of every leaf are trained side by side, each on its own, where the loss
+    is the sum of theirs: Adam works element by element.
+
+    Args:
+      config: how.
+      loss: of a tree of arrays, a scalar. Where its gradient is not finite, no step is made.
+      start: the tree.
+    """
+    if config.steps == 0:
+        return start
+    gradient_of = jax.grad(loss)
+
+    def step(carry: tuple[T, Moments], size: StepSizes) -> tuple[tuple[T, Moments], None]:
+        params, moments = carry
+        gradient = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), gradient_of(params))
+        return apply_gradient(params, gradient, moments, size), None
+
+    dtype = jax.tree.leaves(start)[0].dtype
+    sizes = jax.tree.map(lambda a: a.astype(dtype), step_sizes(config.learning_rates(), jnp.arange(config.steps)))
+    return lax.scan(step, (start, zero_moments(start)), sizes, unroll=_UNROLL)[0][0]

@@ -1,0 +1,106 @@
+"""A plain multilayer perceptron, for surrogates that predict responses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.errors import ConfigError
+from dre_jax.model.config import Initialiser
+from dre_jax.model.initial import draw
+
+Activation = Literal["tanh", "relu"]
+MLPParams = dict[str, Array]
+"""``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs] of each layer."""
+
+_ACTIVATIONS = {"tanh": jnp.tanh, "relu": jax.nn.relu}
+_UNIFORM_DEVIATION = 1.0 / math.sqrt(12.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLPConfig:
+    """Sizes of a perceptron with a linear output.
+
+    Raises:
+      ConfigError: where a size is not positive or a name is unknown.
+
+    Example:
+      >>> MLPConfig(hidden=(50, 50, 50)).activation
+      'tanh'
+    """
+
+    hidden: tuple[int, ...]
+    """Hidden layers."""
+    activation: Activation = "tanh"
+    """After every hidden layer."""
+    outputs: int = 1
+    """Width of the output."""
+    initialiser: Initialiser = "lecun_normal"
+    """Weights at random, see `dre_jax.model.initial.draw`."""
+
+    def __post_init__(self) -> None:
+        if not self.hidden or min(self.hidden) < 1:
+            raise ConfigError(f"hidden must list positive layer sizes, but got hidden={self.hidden}")
+        if self.outputs < 1:
+            raise ConfigError(f"outputs >= 1 must hold, but got outputs={self.outputs}")
+        for name, known in (("activation", Activation), ("initialiser", Initialiser)):
+            if getattr(self, name) not in get_args(known):
+                raise ConfigError(f"{name} must be one of {get_args(known)}, but got {getattr(self, name)!r}")
+
+
+def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]:
+    """Shapes of the parameters for inputs of D columns."""
+    widths = (n_columns, *config.hidden, config.outputs)
+    names = [*(f"hidden_{i}" for i in range(len(config.hidden))), "out"]
+    found = {}
+    for name, inputs, outputs in zip(names, widths, widths[1:], strict=False):
+        found[f"{name}_kernel"] = jax.ShapeDtypeStruct((inputs, outputs), jnp.float32)
+        found[f"{name}_bias"] = jax.ShapeDtypeStruct((outputs,), jnp.float32)
+    return found
+
+
+def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
+    """Parameters at random."""
+    return draw(shapes(config, n_columns), config.initialiser, key)
+
+
+def standard_columns(x: Array, where: Array | None = None) -> Array:
+    """Columns that are uniform in [0, 1] become columns of mean 0 and deviation 1; f[n, D], empty slots become 0.
+
+    The same for every history: with its own means and deviations, a column that is constant in a short history would
+    have no scale.
+    """
+    standard = (x - 0.5) / _UNIFORM_DEVIATION
+    return standard if where is None else jnp.where(where[:, None], standard, 0.0)
+
+
+def features(
+    config: MLPConfig, params: MLPParams, x: Array, *, dropout: float = 0.0, key: Array | None = None
+) -> Array:
+    """Outputs of the last hidden layer; f[n, D] -> f[n, width].
+
+    Args:
+      config: sizes.
+      params: from `init`.
+      x: f[n, D].
+      dropout: share of the hidden units that is left out, drawn by ``key``; the others are scaled up.
+      key: PRNG key, needed for dropout.
+    """
+    activation = _ACTIVATIONS[config.activation]
+    for i in range(len(config.hidden)):
+        x = activation(x @ params[f"hidden_{i}_kernel"] + params[f"hidden_{i}_bias"][None, :])
+        if dropout > 0 and key is not None:
+            kept = jax.random.bernoulli(jax.random.fold_in(key, i), 1.0 - dropout, x.shape)
+            x = jnp.where(kept, x / (1.0 - dropout), 0.0)
+    return x
+
+
+def apply(config: MLPConfig, params: MLPParams, x: Array, *, dropout: float = 0.0, key: Array | None = None) -> Array:
+    """Outputs of the network; f[n, D] -> f[n, outputs]; arguments as in `features`."""
+    hidden = features(config, params, x, dropout=dropout, key=key)
+    return hidden @ params["out_kernel"] + params["out_bias"][None, :]

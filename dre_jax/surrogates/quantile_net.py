@@ -1,0 +1,118 @@
+"""A network that predicts where in a task's responses a configuration comes to stand: mean and deviation of z.
+
+z are the tasks' responses as quantiles of a standard Gaussian (`copula`), so that all tasks have one scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array, lax
+from scipy import special, stats
+
+from dre_jax.data import SearchSpace
+from dre_jax.errors import ConfigError
+from dre_jax.model.blocks import by_blocks
+from dre_jax.surrogates import mlp
+from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+
+_LEAST_VARIANCE = 1e-4
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileConfig:
+    """Sizes and training of the network (Salinas, Shen and Perrone 2020, section 4.1 and appendix).
+
+    Raises:
+      ConfigError: where a number is out of range.
+    """
+
+    hidden: tuple[int, ...] = (50, 50, 50)
+    """Hidden layers, ReLU."""
+    dropout: float = 0.1
+    """Share of the hidden units that is left out in a training step."""
+    steps: int = 3000
+    """Adam steps."""
+    batch: int = 64
+    """Rows of a step."""
+    learning_rate: float = 0.01
+    """Adam's, at the start; it falls to zero along a cosine."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"0 <= dropout < 1 must hold, but got dropout={self.dropout}")
+        for name in ("steps", "batch", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"{name} > 0 must hold, but got {name}={getattr(self, name)}")
+
+    @property
+    def network(self) -> mlp.MLPConfig:
+        """Two outputs: a mean, and what the variance is made of."""
+        return mlp.MLPConfig(hidden=self.hidden, activation="relu", outputs=2)
+
+
+class Rows(NamedTuple):
+    """Evaluations of all past tasks."""
+
+    x: Array
+    """f32[R, D]"""
+    z: Array
+    """f32[R]: quantiles within the task."""
+
+
+def past_rows(meta: SearchSpace) -> Rows:
+    """Every evaluation of the training tasks, its response as a quantile of its task."""
+    xs = [np.asarray(task.X, np.float32) for task in meta.train.values()]
+    zs = [_quantiles(task.y) for task in meta.train.values()]
+    return Rows(jnp.asarray(np.concatenate(xs)), jnp.asarray(np.concatenate(zs)))
+
+
+def _quantiles(y: np.ndarray) -> np.ndarray:
+    """As `copula_scale`, of tables of any length: by sorting."""
+    n = len(y)
+    if n < 2:
+        return np.zeros(n, np.float32)
+    delta = 1.0 / (4.0 * n**0.25 * np.sqrt(np.pi * np.log(n)))
+    share = stats.rankdata(y, method="max") / n
+    return special.ndtri(np.clip(share, delta, 1.0 - delta)).astype(np.float32)
+
+
+def moments(config: QuantileConfig, params: mlp.MLPParams, x: Array) -> tuple[Array, Array]:
+    """Mean and variance of z at any number of rows; f32[m, D] -> two f32[m]."""
+    return by_blocks(lambda rows: _split(mlp.apply(config.network, params, mlp.standard_columns(rows))), x)
+
+
+def _split(outputs: Array) -> tuple[Array, Array]:
+    return outputs[:, 0], jax.nn.softplus(outputs[:, 1]) + _LEAST_VARIANCE
+
+
+@partial(jax.jit, static_argnames="config")
+def train_quantile_net(config: QuantileConfig, rows: Rows, key: Array) -> tuple[mlp.MLPParams, Array]:
+    """Adam on the Gaussian likelihood of z (equation 4); the parameters, and the loss of every step f32[steps]."""
+    start_key, step_key = jax.random.split(key)
+    params = mlp.init(config.network, rows.x.shape[1], start_key)
+    sizes = step_sizes(optax.cosine_decay_schedule(config.learning_rate, config.steps), jnp.arange(config.steps))
+
+    def loss(params: mlp.MLPParams, x: Array, z: Array, key: Array) -> Array:
+        outputs = mlp.apply(config.network, params, mlp.standard_columns(x), dropout=config.dropout, key=key)
+        mean, variance = _split(outputs)
+        return jnp.mean(0.5 * jnp.log(variance) + 0.5 * (z - mean) ** 2 / variance)
+
+    def step(
+        carry: tuple[mlp.MLPParams, Moments], inputs: tuple[StepSizes, Array]
+    ) -> tuple[tuple[mlp.MLPParams, Moments], Array]:
+        params, adam = carry
+        size, number = inputs
+        row_key, dropout_key = jax.random.split(jax.random.fold_in(step_key, number))
+        chosen = jax.random.randint(row_key, (config.batch,), 0, rows.z.shape[0])
+        value, gradient = jax.value_and_grad(loss)(params, rows.x[chosen], rows.z[chosen], dropout_key)
+        return apply_gradient(params, gradient, adam, size), value
+
+    (params, _), losses = lax.scan(step, (params, zero_moments(params)), (sizes, jnp.arange(config.steps)))
+    return params, losses

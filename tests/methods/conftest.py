@@ -1,0 +1,74 @@
+"""Histories, past tasks and toy objectives for methods."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.data import SearchSpace, Task
+from dre_jax.data.tasks import tie_levels
+from dre_jax.search import SearchTask, run_in_python
+from dre_jax.search.history import Candidates, History
+
+
+def history_of(x, y, capacity=None):
+    """A history of plain arrays, its empty slots filled with the first row, as the loop fills them."""
+    n = len(y)
+    slots = np.concatenate([np.arange(n), np.zeros((capacity or n) - n, int)])
+    where = np.arange(len(slots)) < n
+    return History(
+        jnp.asarray(x[slots], jnp.float32),
+        jnp.asarray(y[slots], jnp.float32),
+        jnp.asarray(tie_levels(y)[slots]),
+        jnp.asarray(where),
+    )
+
+
+def hill(shift, n, seed):
+    """A task whose response has one peak, in the first column at 0.5 + shift."""
+    x = np.random.default_rng(seed).uniform(size=(n, 2)).astype(np.float32)
+    return Task(f"hill {shift} {seed}", x, np.exp(-20.0 * (x[:, 0] - 0.5 - shift) ** 2) - 0.2 * (x[:, 1] - 0.5) ** 2)
+
+
+@pytest.fixture(scope="session")
+def make_history():
+    return history_of
+
+
+@pytest.fixture(scope="session")
+def hills():
+    """Past tasks with the same peak but two, and a test task of 80 rows."""
+    shifts = (0.0, 0.02, -0.02, 0.4, -0.4)
+    train = {f"task {i}": hill(shift, 30 + i, i) for i, shift in enumerate(shifts)}
+    return SearchSpace("hills", train=train, test={"new": hill(0.01, 80, 99)})
+
+
+@pytest.fixture(scope="session")
+def regrets(hills):
+    """Mean regret of a method after some trials on the test task, over designs."""
+
+    def measure(method, params, n_trials, n_designs=6):
+        task = hills.test["new"]
+        order = np.argsort(-task.y)
+        x, y = task.X[order], task.y[order]
+        scaled = (y - y.min()) / (y.max() - y.min())
+        table = SearchTask(
+            jnp.asarray(x), jnp.asarray(scaled, jnp.float32), jnp.asarray(tie_levels(y)), jnp.ones(len(y), bool)
+        )
+        found = []
+        for seed in range(n_designs):
+            design = np.random.default_rng(seed).choice(np.arange(30, 80), 3, replace=False).astype(np.int32)
+            picks = run_in_python(method, params, table, design, jax.random.key(seed), n_trials)
+            found.append(1.0 - scaled[picks[picks >= 0]].max())
+        return float(np.mean(found))
+
+    return measure
+
+
+@pytest.fixture(scope="session")
+def make_candidates():
+    def make(x, empty=0):
+        padded = np.pad(np.asarray(x, np.float32), ((0, empty), (0, 0)), constant_values=0.5)
+        return Candidates(jnp.asarray(padded), jnp.arange(len(padded)) < len(x))
+
+    return make

@@ -1,0 +1,119 @@
+"""HEBO's method: its three acquisition functions, its fit, and its picks."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from dre_jax.errors import ConfigError
+from dre_jax.methods import Options
+from dre_jax.methods.hebo import HEBO, build, fit_warped
+from dre_jax.search import Candidates, SearchTask, make_history, run
+from dre_jax.surrogates import GPConfig, GPParams
+from dre_jax.surrogates.gp import log_marginal_likelihood
+from dre_jax.surrogates.gp_fit import fit_gp
+
+QUICK = HEBO(fitting=GPConfig(steps=30))
+acquire = jax.jit(QUICK.acquire)
+
+
+def history_of(n, columns, capacity=16, seed=0):
+    rng = np.random.default_rng(seed)
+    return make_history(rng.random((n, columns)), rng.random(n), capacity=capacity)
+
+
+def test_the_three_acquisition_functions_without_noise():
+    rng = np.random.default_rng(3)
+    mean, deviation, target, n, columns = rng.normal(size=50), rng.uniform(0.2, 2, 50), 0.4, 12, 6
+    process = GPParams(jnp.zeros(columns), jnp.float32(0), jnp.float32(-jnp.inf))
+    history = history_of(n, columns)
+    given = (jnp.asarray(a, jnp.float32) for a in (mean, deviation, target))
+    bound, improvement, probability = HEBO().three(*given, process, history, jax.random.key(0))
+    # The package's own formula, upsilon 0.5 and delta 0.01.
+    kappa = np.sqrt(0.5 * 2 * ((2.0 + columns / 2.0) * np.log(n) + np.log(3 * np.pi**2 / (3 * 0.01))))
+    np.testing.assert_allclose(bound, mean + kappa * deviation, rtol=1e-5)
+    z = (mean - target - 1e-4) / deviation
+    np.testing.assert_allclose(improvement, np.log(deviation * (z * stats.norm.cdf(z) + stats.norm.pdf(z))), atol=1e-4)
+    np.testing.assert_allclose(probability, stats.norm.logcdf(z), atol=1e-4)
+
+
+def test_the_noise_is_twice_the_processs():
+    process = GPParams(jnp.zeros(2), jnp.float32(0), jnp.log(jnp.float32(0.09)))
+    mean, history = jnp.zeros(20000), history_of(1, 2)
+    bound, improvement, _ = HEBO().three(mean, jnp.ones(20000), jnp.float32(0), process, history, jax.random.key(1))
+    kappa = np.sqrt(np.log(np.pi**2 / 0.01))
+    assert float(jnp.mean(bound)) == pytest.approx(kappa, abs=0.02)
+    assert float(jnp.var(bound)) == pytest.approx(0.18, rel=0.05)
+    # The noise of the bound and of the improvement are drawn apart.
+    assert abs(np.corrcoef(bound, improvement)[0, 1]) < 0.03
+
+
+def test_bends_raise_the_likelihood_where_columns_are_bent():
+    rng = np.random.default_rng(5)
+    x = jnp.asarray(rng.random((40, 1)), jnp.float32)
+    y = jnp.sin(12.0 * x[:, 0] ** 6)
+    y, where = (y - y.mean()) / y.std(), jnp.ones(40, bool)
+    config = GPConfig(steps=100, priors=False)
+    bent = jax.jit(partial(fit_warped, config))(x, y, where)
+    straight = jax.jit(partial(fit_gp, config))(x, y, where)
+    gain = log_marginal_likelihood(bent.process, bent.bend(x), y, where) - log_marginal_likelihood(
+        straight, x, y, where
+    )
+    assert float(gain) > 5
+    # Steep where the response changes: near 1.
+    assert float(bent.log_a[0]) > 0.3
+
+
+def test_padding_changes_nothing():
+    rng, columns = np.random.default_rng(7), 4
+    x, y, new = rng.random((6, columns)), rng.random(6), rng.random((30, columns))
+    key = jax.random.key(2)
+    padded = np.concatenate([new, rng.random((10, columns))])
+    plain = acquire(
+        None, make_history(x, y, capacity=6), Candidates(jnp.asarray(new, jnp.float32), jnp.ones(30, bool)), key
+    )
+    wide = acquire(
+        None, make_history(x, y, capacity=16), Candidates(jnp.asarray(padded, jnp.float32), jnp.arange(40) < 30), key
+    )
+    np.testing.assert_array_equal(plain, wide[:30])
+    assert not wide[30:].any()
+    assert set(np.unique(plain)) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("response", [[0.3], [0.5, 0.5, 0.5], [0.0, 1.0, 1.0]])
+@pytest.mark.parametrize("columns", [1, 64])
+def test_histories_that_say_little(response, columns):
+    rng = np.random.default_rng(1)
+    x = np.repeat(rng.random((1, columns)), len(response), axis=0)  # equal rows
+    candidates = Candidates(jnp.asarray(rng.random((5, columns)), jnp.float32), jnp.ones(5, bool))
+    values = acquire(None, make_history(x, np.array(response), capacity=3), candidates, jax.random.key(0))
+    assert 1 <= int(values.sum()) <= 5
+
+
+def test_better_than_chance():
+    rng, regrets, by_chance = np.random.default_rng(6), [], []
+    search = jax.jit(partial(run, QUICK, n_trials=15))
+    for seed in range(4):
+        x = rng.random((200, 2))
+        y = -np.sum((x - rng.random(2)) ** 2, axis=1)
+        order = np.argsort(-y)
+        response = np.sort((y - y.min()) / np.ptp(y))[::-1].copy()
+        task = SearchTask(
+            jnp.asarray(x[order], jnp.float32),
+            jnp.asarray(response, jnp.float32),
+            jnp.arange(200, dtype=jnp.int32),
+            jnp.ones(200, bool),
+        )
+        picks = np.asarray(search(None, task, jnp.arange(195, 200, dtype=jnp.int32), jax.random.key(seed)))
+        regrets.append(1 - response[picks[picks >= 0]].max())
+        by_chance.append(1 - np.mean([rng.choice(response[:195], 15, replace=False).max() for _ in range(300)]))
+    assert np.mean(regrets) < 0.5 * np.mean(by_chance)
+
+
+def test_options():
+    assert build(Options(epochs=7, learning_rate=0.2)) == HEBO(fitting=GPConfig(steps=7, learning_rate=0.2))
+    with pytest.raises(ConfigError, match="three acquisition functions"):
+        build(Options(acquisition="ei"))

@@ -1,0 +1,88 @@
+"""RGPE's weights against a loop over samples, and what they do."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.methods.random_search import RandomSearch
+from dre_jax.methods.rgpe import RGPE, ranking_weights
+from dre_jax.surrogates import GPConfig, fit_gp, standardise
+from dre_jax.surrogates.sources import joint_posterior, predict_means, predict_sources
+
+fit = jax.jit(fit_gp, static_argnums=0)
+METHOD = RGPE(fitting=GPConfig(steps=25), samples=40, rows=25)
+
+
+@pytest.fixture(scope="module")
+def sources(hills):
+    return METHOD.fit(hills, jax.random.key(0))
+
+
+def slow_weights(losses, guard):
+    """One sample after the other (Feurer et al. 2018, section 4)."""
+    n_models, n_samples = losses.shape
+    kept = [i for i in range(n_models - 1) if np.median(losses[i]) <= np.quantile(losses[-1], guard)] + [n_models - 1]
+    weights = np.zeros(n_models)
+    for s in range(n_samples):
+        least = min(losses[i, s] for i in kept)
+        winners = [i for i in kept if losses[i, s] == least]
+        if n_models - 1 in winners:
+            winners = [n_models - 1]
+        for i in winners:
+            weights[i] += 1.0 / len(winners) / n_samples
+    return weights
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_are_the_loops(seed):
+    losses = np.random.default_rng(seed).integers(0, 7, size=(5, 31)).astype(np.float32)
+    losses[1] += 4.0
+    found = ranking_weights(jnp.asarray(losses), 0.95)
+    np.testing.assert_allclose(found, slow_weights(losses, 0.95), atol=1e-6)
+    assert float(found.sum()) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_the_guard_leaves_out_who_is_worse_than_the_task_at_hand():
+    # By luck it has the least loss now and then; by its median it is out.
+    poor = jnp.array([0.0, 0.9, 0.9, 0.9])
+    own = jnp.array([0.2, 0.2, 0.3, 0.3])
+    assert ranking_weights(jnp.stack([poor, own]), 0.95).tolist() == [0.0, 1.0]
+
+
+def test_alike_tasks_get_the_weight(sources, hills, make_history):
+    task = hills.test["new"]
+    rows = np.random.default_rng(0).choice(80, 12, replace=False)
+    history = make_history(task.X[rows], task.y[rows], capacity=16)
+    y = standardise(history.response, history.where).y
+    own = fit(METHOD.fitting, history.x, y, history.where)
+    losses = jax.jit(METHOD.losses)(sources, own, history, y, jax.random.key(1))
+    weights = np.asarray(ranking_weights(losses, METHOD.guard))
+    assert weights[3:5].sum() < 0.05  # those with another peak
+    assert losses[:3].mean() < losses[3:5].mean() - 0.2
+
+
+def test_padding_changes_no_value(sources, hills, make_history, make_candidates):
+    task = hills.test["new"]
+    acquire = jax.jit(METHOD.acquire)
+    values = [
+        acquire(
+            sources, make_history(task.X[:9], task.y[:9], n), make_candidates(task.X[9:40], empty), jax.random.key(3)
+        )
+        for n, empty in ((9, 0), (16, 4))
+    ]
+    np.testing.assert_allclose(values[0], values[1][:31], rtol=1e-3, atol=2e-3)
+    assert np.isfinite(values[1]).all()
+
+
+def test_moments_of_the_sources(sources, hills):
+    x = jnp.asarray(hills.test["new"].X[:6])
+    mean, variance = predict_sources(sources, x)
+    np.testing.assert_allclose(predict_means(sources, x), mean, atol=1e-5)
+    joint_mean, joint = joint_posterior(jax.tree.map(lambda a: a[2], sources), x)
+    np.testing.assert_allclose(joint_mean, mean[2], atol=1e-5)
+    np.testing.assert_allclose(jnp.diagonal(joint), variance[2], atol=1e-4)
+
+
+def test_better_than_random(sources, regrets):
+    assert regrets(METHOD, sources, 3) < 0.5 * regrets(RandomSearch(), None, 3)

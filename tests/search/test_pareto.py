@@ -1,0 +1,47 @@
+"""The front, against a loop over pairs."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.search.pareto import MOST, pareto_front
+
+
+def brute(values):
+    found = []
+    for one in values.T:
+        no_worse, better = np.all(one <= values.T, axis=1), np.any(one < values.T, axis=1)
+        found.append(not (no_worse & better).any())
+    return np.array(found)
+
+
+@pytest.mark.parametrize("steps", [1000, 4])
+def test_the_front(steps):
+    # In few steps many are tied, in one value or in all.
+    values = np.floor(np.random.default_rng(0).random((3, 120)) * steps)
+    found = pareto_front(jnp.asarray(values, jnp.float32), jnp.ones(120, bool))
+    np.testing.assert_array_equal(found, brute(values))
+
+
+def test_what_does_not_count_beats_nobody():
+    values = np.random.default_rng(1).random((3, 60)).astype(np.float32)
+    where = np.arange(60) % 3 > 0
+    values[:, ~where] += 2.0
+    found = np.asarray(pareto_front(jnp.asarray(values), jnp.asarray(where)))
+    np.testing.assert_array_equal(found[where], brute(values[:, where]))
+    assert not found[~where].any()
+    assert not np.asarray(pareto_front(jnp.asarray(values), jnp.zeros(60, bool))).any()
+
+
+def test_of_many_none_is_beaten():
+    rng = np.random.default_rng(2)
+    values = np.abs(rng.normal(size=(3, 1300))).astype(np.float32)
+    values /= np.linalg.norm(values, axis=0)  # of which none beats another
+    found = np.asarray(pareto_front(jnp.asarray(values), jnp.ones(1300, bool)))
+    assert found.sum() == MOST
+    values[:, rng.random(1300) < 0.4] *= 0.9
+    found = np.asarray(pareto_front(jnp.asarray(values), jnp.ones(1300, bool)))
+    true = brute(values)
+    assert true.sum() < 1300
+    assert found.sum() > 0.6 * true.sum()
+    assert not (found & ~true).any()
