@@ -5,22 +5,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
+
+from pool import in_pools
 
 from dre_jax.data import Results, SearchSpace, add_trace, bundled, list_spaces, load_space, read_results, write_results
 from dre_jax.methods import DRE
 
 TRIALS = 25
 BUNDLED = "bundled"
-# Hundreds of compiled programs in one process end in a crash inside XLA, sooner or later; the pool's own limit,
-# max_tasks_per_child, hangs in Python 3.11.
-_GROUPS_A_POOL = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,15 +64,6 @@ def folder(data: str) -> Path:
 @cache
 def _space(data: str, name: str) -> SearchSpace:
     return load_space(folder(data), name)
-
-
-def _start_worker() -> None:
-    # Each worker has a core of its own: jobs are many and small.
-    os.environ["JAX_NUM_CPU_DEVICES"] = "1"
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
-    from dre_jax.cli.runtime import prepare
-
-    prepare()
 
 
 def run(job: Job) -> Path:
@@ -135,16 +122,9 @@ def run_all(todo: Sequence[Job], workers: int) -> Iterator[tuple[int, int]]:
     # Variants that share a meta-training would do it twice if they came at the same time: the first does it for all.
     done = len(todo) - len(missing)
     yield done, len(todo)
-    groups = _groups(missing)
-    for first in range(0, len(groups), _GROUPS_A_POOL):
-        with ProcessPoolExecutor(workers, get_context("spawn"), _start_worker) as pool:
-            futures = [pool.submit(_run_group, group) for group in groups[first : first + _GROUPS_A_POOL]]
-            try:
-                for future in as_completed(futures):
-                    done += future.result()
-                    yield done, len(todo)
-            finally:
-                pool.shutdown(cancel_futures=True)
+    for finished in in_pools(_groups(missing), _run_group, workers):
+        done += finished
+        yield done, len(todo)
 
 
 def _groups(missing: Sequence[Job]) -> list[list[Job]]:

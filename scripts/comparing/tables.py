@@ -1,0 +1,53 @@
+"""The table of methods: rank, regret, and what a trial takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from comparing.jobs import Cost
+from dre_jax.benchmark import Comparison
+from dre_jax.benchmark.statistics import holm, signed_rank
+from dre_jax.methods import METHODS
+
+
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table; the first column is text, the others are numbers."""
+    rule = ["---", *("---:" for _ in heads[1:])]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def main_table(comparison: Comparison, costs: Mapping[str, Cost], at: Sequence[int]) -> str:
+    """Every method, the best average rank at the end first."""
+    over = "spaces"
+    rank, regret = comparison.average_rank(over), comparison.average_regret(over)
+    error = comparison.standard_error()
+    heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "s a trial"]
+    rows = []
+    for i in np.argsort(rank[:, at[-1]], kind="stable"):
+        name = comparison.methods[i]
+        rows.append(
+            [
+                f"`{name}`",
+                "yes" if METHODS[name].transfer else "no",
+                *(f"{rank[i, t]:.2f}" for t in at),
+                *(f"{regret[i, t]:.4f} ± {error[i, t]:.4f}" for t in at),
+                f"{costs[name].seconds_per_trial:.3f}",
+            ]
+        )
+    return markdown_table(heads, rows)
+
+
+def against(comparison: Comparison, name: str, at: Sequence[int]) -> str:
+    """Wilcoxon's signed-rank test of every method against one, over tasks, Holm-adjusted; + where the one is better."""
+    regret = comparison.by_task(comparison.rounded())
+    own = comparison.methods.index(name)
+    others = [i for i in range(len(comparison.methods)) if i != own]
+    cells: list[list[str]] = [[f"`{comparison.methods[i]}`"] for i in others]
+    for t in at:
+        p = holm([signed_rank(regret[i, :, t], regret[own, :, t]) for i in others])
+        for row, i, value in zip(cells, others, p, strict=True):
+            difference = float((regret[i, :, t] - regret[own, :, t]).mean())
+            row.append(f"{difference:+.4f} (p {value:.3f})")
+    return markdown_table(["method", *(f"regret less {name}'s at {t}" for t in at)], cells)
