@@ -1,6 +1,7 @@
 """Switches for every test: the CPU, no silent dtype or rank promotion, no window for figures."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 # In the environment too, so that the processes that tests start have the same switches.
@@ -18,6 +19,21 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+# Many small programs, of which each runs once or twice: compiling them takes most of the time, optimising them half of
+# that. Where a test is about the loops, the devices or the speed, programs are as users have them.
+NOT_OPTIMISED = ("losses", "methods", "model", "surrogates")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def optimise(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Turns most of the compiler's optimisations off for some folders of tests."""
+    tests, path = REPOSITORY / "tests", Path(request.path)
+    off = path.is_relative_to(tests) and path.relative_to(tests).parts[0] in NOT_OPTIMISED
+    jax.config.update("jax_disable_most_optimizations", off)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
 
 
 @pytest.fixture(scope="session")

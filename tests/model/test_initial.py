@@ -78,4 +78,4 @@ def test_a_key_gives_the_same_network_again(drawn):
     name, networks = drawn
     again = draw(SHAPES, name, jax.random.split(jax.random.key(0), N_DRAWS)[7])
     for part, values in again.items():
-        np.testing.assert_allclose(values, networks[part][7], rtol=1e-6)
+        np.testing.assert_allclose(values, networks[part][7], rtol=3e-6)
