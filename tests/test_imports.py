@@ -20,6 +20,7 @@ ROOMS = (
     ("model",),
     ("training",),
     ("search",),
+    ("surrogates",),
     ("methods",),
     ("benchmark",),
     ("cli",),

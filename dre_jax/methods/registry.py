@@ -108,6 +108,13 @@ def _without_transfer() -> Iterator[Entry]:
             build=later(f"deep_ensemble:{built_by}"),
         )
     yield Entry(
+        name="dkgp",
+        summary="Gaussian process on features of a network, both fitted to the task before every trial",
+        paper="Wilson, Hu, Salakhutdinov and Xing 2016",
+        transfer=False,
+        build=later("dkgp:build"),
+    )
+    yield Entry(
         name="metis",
         summary="Gaussian process; exploration, exploitation and outliers propose, the largest gain is taken",
         paper="Li et al. 2018",
@@ -125,6 +132,20 @@ def _without_transfer() -> Iterator[Entry]:
 
 def _with_transfer() -> Iterator[Entry]:
     """Methods that learn from past tasks, other than ranking ensembles."""
+    yield Entry(
+        name="fsbo",
+        summary="deep-kernel Gaussian process, meta-trained and fine-tuned before every trial",
+        paper="Wistuba and Grabocka 2021",
+        transfer=True,
+        build=later("fsbo:build"),
+    )
+    yield Entry(
+        name="dklm",
+        summary="the same, whose kernel also sees a deep set of the trials",
+        paper="Jomaa, Pineda Arango, Schmidt-Thieme and Grabocka 2021",
+        transfer=True,
+        build=later("dklm:build"),
+    )
     yield Entry(
         name="rgpe",
         summary="Gaussian processes of past tasks, weighted by how well they rank the trials",

@@ -1,0 +1,226 @@
+"""Gaussian processes on features that a network learns (Wilson et al. 2016).
+
+The covariance of two configurations is k(phi(x), phi(x')), k a Matern 5/2 and phi a small network. Network and kernel
+are fitted together by the marginal likelihood: of a history (`tune`), or of past tasks (`surrogates/meta_kernel.py`).
+With landmarks the network also sees what a deep set makes of the observations (Jomaa et al. 2021).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.errors import ConfigError
+from dre_jax.model import ModelConfig, Support
+from dre_jax.model.blocks import by_blocks
+from dre_jax.model.ensemble import scale_response
+from dre_jax.model.initial import draw
+from dre_jax.model.networks import apply_deep_set, deep_set_shapes
+from dre_jax.surrogates.features import Network, apply_network, draw_network
+from dre_jax.surrogates.gp import condition, log_density, noisy, predict
+from dre_jax.surrogates.gp_fit import maximise
+from dre_jax.surrogates.kernels import matern52_at, squared_distances_of_many
+
+_LENGTHS = (math.log(1e-2), math.log(1e2))
+_SCALES = (math.log(1e-3), math.log(1e3))
+_NOISES = (math.log(1e-4), 0.0)  # of the signal: less is lost in the roundings of a float32
+_FIRST_NOISE = math.log(1e-2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepKernelConfig:
+    """Sizes of the network and of the deep set.
+
+    Raises:
+      ConfigError: where a size is not positive.
+    """
+
+    layers: tuple[int, ...] = (32, 32, 32, 32)
+    """Outputs of the network's layers; the last are the features."""
+    phi: tuple[int, ...] = (32, 32, 32)
+    """Layers of the deep set before the mean."""
+    rho: tuple[int, ...] = ()
+    """Layers of the deep set after the mean, the last as wide as the landmark features; empty for no deep set."""
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "phi"):
+            if not getattr(self, name):
+                raise ConfigError(f"{name} must list at least one layer, but got {name}=()")
+        for name in ("layers", "phi", "rho"):
+            sizes = getattr(self, name)
+            if any(size < 1 for size in sizes):
+                raise ConfigError(f"{name} must list positive layer sizes, but got {name}={sizes}")
+
+    @property
+    def has_landmarks(self) -> bool:
+        """Whether there is a deep set."""
+        return bool(self.rho)
+
+    @property
+    def deep_set(self) -> ModelConfig:
+        """The deep set, as the ranking ensembles' networks are told of it."""
+        return ModelConfig(phi=self.phi, rho=self.rho)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningConfig:
+    """Fitting to a history.
+
+    Raises:
+      ConfigError: where a number is out of range.
+    """
+
+    steps: int
+    """Full-batch Adam steps; 0 leaves the parameters as they are."""
+    learning_rate: float
+    """Adam's, at the start, of network and kernel alike; it falls to zero along a cosine."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise ConfigError(f"steps >= 0 must hold, but got steps={self.steps}")
+        if not self.learning_rate > 0:
+            raise ConfigError(f"learning_rate > 0 must hold, but got learning_rate={self.learning_rate}")
+
+
+class DeepKernel(NamedTuple):
+    """Parameters of a process on learned features."""
+
+    network: Network
+    deep_set: Any
+    """A deep set's tree; None without landmarks."""
+    mean: Array
+    """Scalar: the process' mean, everywhere."""
+    log_length: Array
+    """Scalar: length scale of all features."""
+    log_scale: Array
+    """Scalar: variance of the signal."""
+    log_noise: Array
+    """Scalar: variance of the noise, as a share of the signal's."""
+
+
+def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
+    """A process with random networks, for standardised responses.
+
+    Args:
+      config: sizes.
+      n_columns: D.
+      key: PRNG key.
+    """
+    network_key, set_key = jax.random.split(key)
+    deep_set = None
+    if config.has_landmarks:
+        deep_set = draw(deep_set_shapes(config.deep_set, n_columns), "lecun_normal", set_key)
+    n_inputs = n_columns + (config.rho[-1] if config.has_landmarks else 0)
+    network = draw_network(n_inputs, config.layers, network_key)
+    zero = jnp.zeros((), network["layer_0_bias"].dtype)
+    return DeepKernel(network, deep_set, zero, zero, zero, zero + _FIRST_NOISE)
+
+
+def within_bounds(params: DeepKernel) -> DeepKernel:
+    """The nearest hyperparameters for which a covariance can be worked with."""
+    return params._replace(
+        log_length=jnp.clip(params.log_length, *_LENGTHS),
+        log_scale=jnp.clip(params.log_scale, *_SCALES),
+        log_noise=jnp.clip(params.log_noise, *_NOISES),
+    )
+
+
+def features(config: DeepKernelConfig, params: DeepKernel, support: Support, x: Array) -> Array:
+    """Features divided by their length scale; f[n, D] -> f[n, F]. The support is what the deep set sees."""
+    context = None
+    if config.has_landmarks:
+        response = scale_response(support.response, support.where)
+        context = apply_deep_set(config.deep_set, params.deep_set, support.x, response, support.where)
+    return apply_network(params.network, x, context) * jnp.exp(-params.log_length)
+
+
+def _kernel(a: Array, b: Array) -> Array:
+    """Correlation of features; f[n, F] and f[m, F] -> f[n, m]."""
+    return matern52_at(squared_distances_of_many(a, b))
+
+
+def _correlation(params: DeepKernel, z: Array, where: Array) -> Array:
+    """Covariance of observations at features z, for a signal of unit variance."""
+    return noisy(_kernel(z, z), jnp.exp(params.log_noise), where)
+
+
+def log_likelihood(
+    config: DeepKernelConfig, params: DeepKernel, support: Support, x: Array, y: Array, where: Array
+) -> Array:
+    """Log-likelihood of observations.
+
+    Args:
+      config: sizes.
+      params: the process.
+      support: what the deep set sees; may be the observations themselves.
+      x: f[n, D].
+      y: f[n].
+      where: bool[n].
+
+    Returns:
+      Scalar.
+    """
+    z = features(config, params, support, x)
+    scale = jnp.exp(params.log_scale)
+    # The scale taken out of the matrix: log N(y | 0, s A) = log N(y / sqrt(s) | 0, A) - n log(s) / 2.
+    off = jnp.where(where, (y - params.mean) * jax.lax.rsqrt(scale), 0.0)
+    count = jnp.sum(where, dtype=y.dtype)
+    return log_density(_correlation(params, z, where), off, where) - 0.5 * count * params.log_scale
+
+
+def tune(
+    tuning: TuningConfig, config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array
+) -> DeepKernel:
+    """The likeliest parameters that Adam comes across from the given ones on.
+
+    Args:
+      tuning: how.
+      config: sizes.
+      params: where to start.
+      x: f[n, D], the history; whatever stands in empty slots.
+      y: f[n], standardised.
+      where: bool[n].
+    """
+    x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
+    support = Support(x, y, where)
+    return maximise(
+        lambda params: log_likelihood(config, params, support, x, y, where),
+        params,
+        steps=tuning.steps,
+        learning_rate=tuning.learning_rate,
+        project=within_bounds,
+    )[0]
+
+
+def posterior(
+    config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array, new: Array
+) -> tuple[Array, Array]:
+    """Mean and variance of the signal at any number of new points.
+
+    Args:
+      config: sizes.
+      params: the process.
+      x: f[n, D], observed.
+      y: f[n].
+      where: bool[n].
+      new: f[m, D].
+
+    Returns:
+      Two f[m].
+    """
+    x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
+    support = Support(x, y, where)
+    z = features(config, params, support, x)
+    given = condition(_correlation(params, z, where), jnp.where(where, y - params.mean, 0.0), where)
+
+    def at(rows: Array) -> tuple[Array, Array]:
+        cross = _kernel(z, features(config, params, support, rows))
+        return predict(given, cross, jnp.ones(rows.shape[:1], y.dtype))
+
+    mean, variance = by_blocks(at, new)
+    return params.mean + mean, jnp.exp(params.log_scale) * variance
