@@ -20,9 +20,10 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-# Many small programs, of which each runs once or twice: compiling them takes most of the time, optimising them half of
-# that. Where a test is about the loops, the devices or the speed, programs are as users have them.
-NOT_OPTIMISED = ("losses", "methods", "model", "surrogates")
+# Many small programs, of which each runs once or twice: compiling them takes most of the time, and optimising them up
+# to half of that. In the other folders, commands and results from end to end among them, programs are as users have
+# them.
+NOT_OPTIMISED = ("losses", "methods", "model", "search", "surrogates", "training")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,7 +34,6 @@ def optimise(request: pytest.FixtureRequest) -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", off)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
-
 
 
 @pytest.fixture(scope="session")
