@@ -17,10 +17,12 @@ from pathlib import Path
 
 from comparing.jobs import BUNDLED, Job, collect, cost_of, jobs, run_all
 from comparing.page import page
+from comparing.timing import times_of
 from one_line import errors_in_one_line
 
 from dre_jax.benchmark import compare, report
 from dre_jax.cli.progress import Bar
+from dre_jax.cli.runtime import prepare
 from dre_jax.data import write_results
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
@@ -53,6 +55,7 @@ def main() -> None:
     given = arguments()
     if given.trials < 1:
         raise ConfigError(f"--trials must be at least 1, but got {given.trials}")
+    prepare()
     make_folder(given.out)
     methods = available(given.methods or [name for name in METHODS if not name.startswith(OF_LOSSES)])
     todo = jobs(
@@ -109,7 +112,8 @@ def tell(given: argparse.Namespace, todo: Sequence[Job], methods: Sequence[str])
     at = tuple(t for t in AT if t <= comparison.n_trials) or (comparison.n_trials,)
     data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in given.data or [BUNDLED])
     command = f"scripts/compare_methods.py {data} --designs {given.designs} --trials {given.trials} --out DIR"
-    text = page(given.title, command, comparison, costs, todo, at)
+    times = {name: times_of(name, given.out) for name in methods}
+    text = page(given.title, command, comparison, costs, times, todo, at)
     print(text)
     write_text(given.page or given.out / "methods.md", text)
     files = {}

@@ -24,7 +24,7 @@ from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.methods.options import Options
 from dre_jax.model.blocks import by_blocks
-from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_response
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.bayesian_network import PriorConfig, n_coordinates, potential, predictions
@@ -37,7 +37,6 @@ PAPER_CHAIN = SGHMCConfig(burn_in=3000, samples=100, keep_every=100)
 
 _NETWORK = MLPConfig(hidden=(50, 50, 50))
 _CHAIN = SGHMCConfig(burn_in=200, samples=40, keep_every=10, step_size=3e-3)
-_EI = AcquisitionConfig(kind="ei")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +54,7 @@ class Bohamiann:
     """What is assumed of weights and noise."""
     chain: SGHMCConfig = _CHAIN
     """The sampler."""
-    acquisition: AcquisitionConfig = _EI
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """What picks the next configuration."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:

@@ -26,7 +26,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.losses.regression import gaussian_nll_of
 from dre_jax.methods.options import Options
 from dre_jax.model.blocks import by_blocks
-from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_response
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.full_batch import FullBatchConfig, train_full_batch
@@ -35,7 +35,6 @@ from dre_jax.surrogates.mlp import MLPConfig, MLPParams, apply, init, standard_c
 
 _NETWORK = MLPConfig(hidden=(32, 32), activation="relu", outputs=2)
 _FITTING = FullBatchConfig(steps=1000, learning_rate=0.02)
-_EI = AcquisitionConfig(kind="ei")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +59,7 @@ class DeepEnsemble:
     """Floor of the predicted variance, of responses whose variance is one (Lakshminarayanan et al., section 2.2)."""
     reuse: bool = False
     """Go on from the members of the last trial, instead of starting anew."""
-    acquisition: AcquisitionConfig = _EI
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """What picks the next configuration."""
 
     def __post_init__(self) -> None:

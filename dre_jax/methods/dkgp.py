@@ -18,12 +18,11 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.methods.options import Options
-from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_response
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.deep_kernel import DeepKernelConfig, TuningConfig, init, posterior, tune
 
-EI = AcquisitionConfig(kind="ei")
 _TUNING = TuningConfig(steps=200, learning_rate=0.01)
 
 
@@ -40,7 +39,7 @@ class DeepKernelGP:
     """Sizes; the default is that of HPO-B's DGP."""
     tuning: TuningConfig = _TUNING
     """Fitting, before every trial."""
-    acquisition: AcquisitionConfig = EI
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """What picks the next configuration."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:

@@ -23,7 +23,7 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.methods.options import Options
 from dre_jax.model.blocks import by_blocks
-from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_response
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.full_batch import FullBatchConfig, train_full_batch
@@ -32,7 +32,6 @@ from dre_jax.surrogates.mlp import MLPConfig, MLPParams, apply, features, init, 
 
 _NETWORK = MLPConfig(hidden=(50, 50, 50))
 _FITTING = FullBatchConfig(steps=500, learning_rate=0.01)
-_EI = AcquisitionConfig(kind="ei")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,7 @@ class DNGO:
     """Training of the network."""
     weight_decay: float = 1e-4
     """Share of the squared weights in the loss."""
-    acquisition: AcquisitionConfig = _EI
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """What picks the next configuration."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:

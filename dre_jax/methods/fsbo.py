@@ -18,9 +18,9 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.data.tasks import build_table
-from dre_jax.methods.dkgp import EI, tuning_with
+from dre_jax.methods.dkgp import tuning_with
 from dre_jax.methods.options import Options
-from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_response
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.deep_kernel import DeepKernel, DeepKernelConfig, TuningConfig, posterior, tune
@@ -48,7 +48,7 @@ class FewShotBO:
     `svm` and 70 on `rbv2-xgboost`: 0.027 and 0.006 without, 0.029 and 0.007 so, 0.037 and 0.009 with 100 at 0.0003)."""
     reuse: bool = False
     """Go on from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
-    acquisition: AcquisitionConfig = EI
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """What picks the next configuration."""
 
     def fit(self, meta: SearchSpace, key: Array) -> DeepKernel:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from pool import in_pools
 
 from dre_jax.data import Results, add_trace, bundled, list_spaces, read_results
@@ -48,8 +48,6 @@ class Job:
 class Cost(NamedTuple):
     """What a job took."""
 
-    seconds_per_trial: float
-    """Median over tasks: the first of each table size also waits for its program to be compiled."""
     seconds: float
     """In all: fitting, compiling and running."""
     failed: list[str]
@@ -105,30 +103,12 @@ def run(job: Job) -> int:
         workers=1,
     )
     make_folder(job.path().parent)
-    started = last = time.perf_counter()
+    started = time.perf_counter()
     evaluation = Evaluation(plan, job.path())
-    ends: dict[str, float] = {}
-    trials: dict[str, int] = {}
-    for one in evaluation:
-        ends[one.dataset] = time.perf_counter()
-        trials[one.dataset] = trials.get(one.dataset, 0) + evaluated(one.trace)
-    per_trial = []
-    for dataset, end in ends.items():
-        per_trial.append((end - last) / max(trials[dataset], 1))
-        last = end
-    cost = Cost(
-        float(np.median(per_trial)) if per_trial else float("nan"),
-        time.perf_counter() - started,
-        [str(failed) for failed in evaluation.failed],
-    )
+    deque(evaluation, maxlen=0)
+    cost = Cost(time.perf_counter() - started, [str(failed) for failed in evaluation.failed])
     write_json(job.costs(), cost._asdict())
     return 1
-
-
-def evaluated(trace: np.ndarray) -> int:
-    """Trials that a run did before it ended: it does none after it has found the table's optimum."""
-    found = np.flatnonzero(trace >= 1.0)
-    return int(found[0]) if len(found) else len(trace) - 1
 
 
 def collect(todo: Sequence[Job], method: str) -> Results:
@@ -142,13 +122,7 @@ def collect(todo: Sequence[Job], method: str) -> Results:
 
 
 def cost_of(todo: Sequence[Job], method: str) -> Cost:
-    """A method's cost: the mean of the search spaces' seconds a trial, and the sum of the rest."""
-    found = [
-        Cost(**json.loads(job.costs().read_text())) for job in todo if job.method == method and job.costs().exists()
-    ]
-    seconds = [cost.seconds_per_trial for cost in found]
-    return Cost(
-        float(np.mean(seconds)) if seconds else float("nan"),
-        sum(cost.seconds for cost in found),
-        [line for cost in found for line in cost.failed],
-    )
+    """A method's cost over all search spaces."""
+    own = [job for job in todo if job.method == method and job.costs().exists()]
+    found = [Cost(**json.loads(job.costs().read_text())) for job in own]
+    return Cost(sum(cost.seconds for cost in found), [line for cost in found for line in cost.failed])

@@ -11,14 +11,14 @@ import numpy as np
 from comparing.claims import claims_table, findings, losses
 from comparing.jobs import Cost, Job, folder
 from comparing.tables import against, main_table, markdown_table
+from comparing.timing import HISTORY, REPEATS, SPACE, Times
 from dre_jax.benchmark import Comparison
 from dre_jax.data import SearchSpace, load_space
 
 _TOP = """\
 Every method of the papers on the same loop, tasks and initial designs; made by `scripts/compare_methods.py`, do not
 edit by hand. Rank (among the methods of this table; 1 is the best) and regret are means over search spaces, so that
-none counts for more than another; ± is the standard error over tasks. *s a trial* is the time of one trial on one
-core: fitting, and choosing among the table's rows; compiling and learning from past tasks stand apart.
+none counts for more than another; ± is the standard error over tasks. A suggestion is timed once it is warm.
 """
 
 
@@ -27,6 +27,7 @@ def page(
     command: str,
     comparison: Comparison,
     costs: Mapping[str, Cost],
+    times: Mapping[str, Times],
     todo: Sequence[Job],
     at: tuple[int, ...],
 ) -> str:
@@ -37,7 +38,7 @@ def page(
         f"{len(comparison.spaces)} search spaces ({', '.join(comparison.spaces)}), "
         f"{len({run[2] for run in comparison.runs})} initial designs of each task."
     )
-    parts = [f"# {title}", _TOP.rstrip(), textwrap.fill(facts, 120), main_table(comparison, costs, at)]
+    parts = [f"# {title}", _TOP.rstrip(), textwrap.fill(facts, 120), main_table(comparison, times, at)]
     failed = {name: cost.failed for name, cost in costs.items() if cost.failed}
     if failed:
         parts += ["Runs that ended with an error, and are left out for all methods:"]
@@ -45,7 +46,7 @@ def page(
     parts += ["## What the literature leads one to expect", claims_table(list(findings(comparison, at)))]
     if "dre" in comparison.methods and len(comparison.methods) > 1:
         parts += ["## Against DRE", against(comparison, "dre", at), *_losses(comparison, todo, at)]
-    parts += ["## What it took", _costs(costs)]
+    parts += ["## What it took", textwrap.fill(_HOW_TIMED, 120), _times(costs, times)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -93,9 +94,18 @@ def _facts(job: Job, dataset: str) -> tuple[int, float]:
     return len(y), float(np.mean(y >= y.max() - 1e-3 * spread))
 
 
-def _costs(costs: Mapping[str, Cost]) -> str:
-    rows = [
-        [f"`{name}`", f"{cost.seconds_per_trial:.3f}", f"{cost.seconds / 60:.1f}", str(len(cost.failed))]
-        for name, cost in costs.items()
-    ]
-    return markdown_table(["method", "s a trial", "minutes of a core in all", "failed runs"], rows)
+_HOW_TIMED = (
+    f"Timed alone on the machine: learning from the past tasks of the bundled space `{SPACE}`; the first suggestion "
+    f"after {HISTORY} trials on its first test task, which compiles; and the median of {REPEATS} more. All runs of the "
+    "table, with what was compiled for them, took the core minutes beside it, among other work."
+)
+
+
+def _times(costs: Mapping[str, Cost], times: Mapping[str, Times]) -> str:
+    heads = ["method", "fit, s", "first suggestion, s", "suggestion, ms", "all runs, core minutes", "failed runs"]
+    rows = []
+    for name, cost in costs.items():
+        own = times[name]
+        seconds = [f"{own.fit:.1f}" if own.fit else "", f"{own.first:.1f}", f"{1e3 * own.warm:.1f}"]
+        rows.append([f"`{name}`", *seconds, f"{cost.seconds / 60:.1f}", str(len(cost.failed))])
+    return markdown_table(heads, rows)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from comparing.jobs import Cost
+from comparing.timing import Times
 from dre_jax.benchmark import Comparison
 from dre_jax.benchmark.statistics import holm, signed_rank
 from dre_jax.methods import METHODS
@@ -18,12 +18,12 @@ def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
 
 
-def main_table(comparison: Comparison, costs: Mapping[str, Cost], at: Sequence[int]) -> str:
+def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[int]) -> str:
     """Every method, the best average rank at the end first."""
     over = "spaces"
     rank, regret = comparison.average_rank(over), comparison.average_regret(over)
     error = comparison.standard_error()
-    heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "s a trial"]
+    heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "ms a suggestion"]
     rows = []
     for i in np.argsort(rank[:, at[-1]], kind="stable"):
         name = comparison.methods[i]
@@ -33,7 +33,7 @@ def main_table(comparison: Comparison, costs: Mapping[str, Cost], at: Sequence[i
                 "yes" if METHODS[name].transfer else "no",
                 *(f"{rank[i, t]:.2f}" for t in at),
                 *(f"{regret[i, t]:.4f} ± {error[i, t]:.4f}" for t in at),
-                f"{costs[name].seconds_per_trial:.3f}",
+                f"{1e3 * times[name].warm:.0f}",
             ]
         )
     return markdown_table(heads, rows)

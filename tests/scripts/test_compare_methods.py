@@ -1,0 +1,117 @@
+"""The comparison of methods: what is run and kept, what is expected of it, and the tasks on which DRE is behind."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dre_jax.benchmark import compare
+from dre_jax.data import Results, add_trace, read_results
+
+
+@pytest.fixture(scope="module")
+def comparing(part):
+    """The script's modules by name."""
+    return {name: part(f"comparing.{name}") for name in ("jobs", "claims", "tables", "page", "timing")}
+
+
+@pytest.fixture
+def run_script(part, monkeypatch):
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["compare_methods.py", *map(str, arguments)])
+        with part("one_line").errors_in_one_line():
+            part("compare_methods").main()
+
+    return run
+
+
+def one_job(comparing, tmp_path, designs=("test0",), method="random"):
+    found = comparing["jobs"].jobs([method], ["bundled"], split="test", designs=designs, trials=3, seed=0, out=tmp_path)
+    return next(job for job in found if job.space == "svm")
+
+
+def test_a_job_is_kept_and_takes_more_designs(comparing, tmp_path):
+    run, collect = comparing["jobs"].run, comparing["jobs"].collect
+    one = one_job(comparing, tmp_path)
+    run(one)
+    first = {found[:3]: found[3] for found in collect([one], "random").runs()}
+    assert {name[0] for name in first} == {"bundled/svm"}
+    two = one_job(comparing, tmp_path, ("test0", "test1"))
+    assert one.costs().exists()
+    assert not two.costs().exists()
+    run(two)
+    both = {found[:3]: found[3] for found in collect([two], "random").runs()}
+    assert len(both) == 2 * len(first)
+    for name, trace in first.items():
+        np.testing.assert_array_equal(both[name], trace)
+    assert json.loads(two.costs().read_text())["failed"] == []
+
+
+@pytest.mark.slow
+def test_the_script_from_end_to_end(comparing, tmp_path, run_script, monkeypatch, capsys):
+    runner, timing = comparing["jobs"], comparing["timing"]
+    monkeypatch.setattr(runner, "in_pools", lambda todo, run, workers: map(run, todo))
+    monkeypatch.setattr(timing, "REPEATS", 1)
+    out = tmp_path / "out"
+    run_script("--methods", "random", "rf", "--designs", "test0", "--trials", "3", "--out", out)
+    text = (out / "methods.md").read_text()
+    assert text in capsys.readouterr().out
+    assert "| `random` | no |" in text
+    assert "| `rf` | no |" in text
+    assert "`rf` beats `random`" in text
+    assert (out / "report" / "report.html").exists()
+    kept = read_results(out / "results" / "random.json")
+    assert {name[0].partition("/")[0] for name in kept.runs()} == {"bundled"}
+    before = (out / "times" / "random.json").stat().st_mtime_ns
+    run_script("--methods", "random", "rf", "--designs", "test0", "--trials", "3", "--out", out, "--table-only")
+    assert (out / "methods.md").read_text() == text
+    assert (out / "times" / "random.json").stat().st_mtime_ns == before
+
+
+def comparison_of(regret):
+    """Method -> regret at each trial of each task, as a comparison."""
+    results = {}
+    for method, tasks in regret.items():
+        found = Results()
+        for i, values in enumerate(tasks):
+            found = add_trace(found, "bundled/svm", f"task{i}", "test0", 1.0 - np.asarray(values, float))
+        results[method] = found
+    return compare(results)
+
+
+def test_what_is_expected_of_the_table(comparing):
+    n = 12
+    late = [0.5] * 10 + [0.4]
+    comparison = comparison_of({"random": [late] * n, "gp": [[0.5] * 10 + [0.1]] * n, "rgpe": [[0.5] * 10 + [0.2]] * n})
+    found = {f.expected: f for f in comparing["claims"].findings(comparison, (5, 10))}
+    assert set(found) == {"`gp` beats `random`", "`rgpe` beats `random`", "`rgpe` beats `gp`"}
+    assert found["`gp` beats `random`"].holds
+    assert not found["`rgpe` beats `gp`"].holds
+    assert "0.1000 against 0.4000 at 10" in found["`gp` beats `random`"].numbers
+
+
+def test_where_dre_loses(comparing):
+    comparison = comparison_of(
+        {
+            "dre": [[0.5, 0.3], [0.5, 0.1], [0.5, 0.2]],
+            "dre-paper": [[0.5, 0.0]] * 3,
+            "rgpe": [[0.5, 0.1], [0.5, 0.2], [0.5, 0.1]],
+            "gp": [[0.5, 0.4], [0.5, 0.4], [0.5, 0.05]],
+        }
+    )
+    found = comparing["claims"].losses(comparison, "dre", 1)
+    assert [loss.task[1] for loss in found] == ["task0", "task2"]  # by how far behind, and no variant of it counts
+    assert [loss.winner for loss in found] == ["rgpe", "gp"]
+    assert [loss.without_transfer < loss.own for loss in found] == [False, True]
+
+
+def test_a_method_whose_package_is_missing_is_left_out(part, monkeypatch, capsys):
+    from dre_jax.errors import MissingExtraError
+    from dre_jax.methods import tpe
+
+    def missing(*names):
+        raise MissingExtraError("optuna", "optuna")
+
+    monkeypatch.setattr(tpe, "needed", missing)
+    assert part("compare_methods").available(["random", "tpe", "random"]) == ["random"]
+    assert "tpe is left out: this needs the package 'optuna'" in capsys.readouterr().err
