@@ -199,7 +199,7 @@ def content(path):
     return found
 
 
-@pytest.mark.parametrize("method", ["random", "dre-ri", "dre-no-finetune"])
+@pytest.mark.parametrize("method", ["random", pytest.param("dre-ri", marks=pytest.mark.thorough), "dre-no-finetune"])
 def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint):
     given = replace(plan, method=method, epochs=2 if method == "dre-ri" else None, trials=3, continuous="fixed")
     given = replace(given, checkpoints=tiny_checkpoint if method == "dre-no-finetune" else None)

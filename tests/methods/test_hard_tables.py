@@ -72,9 +72,10 @@ def past(columns):
 TESTED = [name for name in COMPILED if not name.endswith(ALIKE)]
 
 
-@pytest.mark.parametrize(("name", "columns"), [(name, 64 if i % 2 else 1) for i, name in enumerate(TESTED)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", TESTED)
+@pytest.mark.parametrize("columns", [1, 64])
 def test_values_that_can_be_compared(name, columns):
-    # Each with one number of columns, since each takes seconds to compile; all passed with both.
     method = small(name)
     params = method.fit(past(columns), jax.random.key(0))
     cases, history, candidates = tables(columns)

@@ -103,7 +103,11 @@ def test_better_than_random(name, regrets):
     settings = {
         "dngo": {"network": MLPConfig(hidden=(20,)), "fitting": FullBatchConfig(steps=200, learning_rate=0.02)},
         "bohamiann": {"chain": SGHMCConfig(burn_in=300, samples=20, keep_every=10)},
-        "deep-ensemble": {"fitting": FullBatchConfig(steps=200, learning_rate=0.02)},
+        "deep-ensemble": {
+            "members": 5,
+            "network": MLPConfig(hidden=(16, 16), activation="relu", outputs=2),
+            "fitting": FullBatchConfig(steps=300, learning_rate=0.02),
+        },
     }
     method = dataclasses.replace(SMALL[name], **settings[name])
     assert regrets(method, None, 10) < 0.5 * regrets(RandomSearch(), None, 10)

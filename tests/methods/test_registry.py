@@ -56,7 +56,12 @@ LIKE_OTHERS = {f"{loss}{end}" for loss in LOSSES for end in ("", "-ri")} - {"reg
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None and name not in LIKE_OTHERS]
 
 
-@pytest.mark.parametrize("name", COMPILED)
+OFTEN = ("random", "dre", "gp", "rgpe", "fsbo", "deep-ensemble-reuse")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in COMPILED]
+)
 def test_both_loops_pick_alike(name, space, task):
     method = quick(METHODS[name].made(OPTIONS))
     params = method.fit(space, jax.random.key(1))

@@ -108,6 +108,7 @@ def test_chance_is_the_mean_over_random_orders(part):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_script_writes_what_it_prints_and_the_same_again(part, run, tmp_path, monkeypatch, capsys):
     script = part("motivating_example")
     monkeypatch.setenv("DRE_JAX_CACHE", "")

@@ -31,6 +31,7 @@ def small_rates(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_ours():
     found = ours.trial(MODEL, history=7, candidates=9, columns=3, epochs=2, repeats=2, runs=2)
     assert 0 < found.low <= found.median <= found.high
@@ -103,6 +104,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
     tiny = gpu_suite.replace(gpu_suite.SMALL, rows=("trial-10",))
     monkeypatch.setattr(gpu_suite, "SMALL", tiny)
