@@ -111,7 +111,8 @@ def tell(given: argparse.Namespace, todo: Sequence[Job], methods: Sequence[str])
     costs = {name: cost_of(todo, name) for name in methods}
     at = tuple(t for t in AT if t <= comparison.n_trials) or (comparison.n_trials,)
     data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in given.data or [BUNDLED])
-    command = f"scripts/compare_methods.py {data} --designs {given.designs} --trials {given.trials} --out DIR"
+    chosen = f" --methods {' '.join(given.methods)}" if given.methods else ""
+    command = f"scripts/compare_methods.py{chosen} {data} --designs {given.designs} --trials {given.trials} --out DIR"
     times = {name: times_of(name, given.out) for name in methods}
     text = page(given.title, command, comparison, costs, times, todo, at)
     print(text)

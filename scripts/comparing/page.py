@@ -16,7 +16,7 @@ from dre_jax.benchmark import Comparison
 from dre_jax.data import SearchSpace, load_space
 
 _TOP = """\
-Every method of the papers on the same loop, tasks and initial designs; made by `scripts/compare_methods.py`, do not
+Methods of the papers on the same loop, tasks and initial designs; made by `scripts/compare_methods.py`, do not
 edit by hand. Rank (among the methods of this table; 1 is the best) and regret are means over search spaces, so that
 none counts for more than another; ± is the standard error over tasks. A suggestion is timed once it is warm.
 """
@@ -36,7 +36,7 @@ def page(
     facts = (
         f"`{command}`: {len(comparison.runs)} runs a method, {tasks} {todo[0].split} tasks of "
         f"{len(comparison.spaces)} search spaces ({', '.join(comparison.spaces)}), "
-        f"{len({run[2] for run in comparison.runs})} initial designs of each task."
+        f"initial designs of each task: {len({run[2] for run in comparison.runs})}."
     )
     parts = [f"# {title}", _TOP.rstrip(), textwrap.fill(facts, 120), main_table(comparison, times, at)]
     failed = {name: cost.failed for name, cost in costs.items() if cost.failed}
