@@ -127,11 +127,9 @@ def of(**settings: object) -> Callable[[Options], DeepEnsemble]:
 
     def build(options: Options) -> DeepEnsemble:
         own = replace(DeepEnsemble(), **settings)  # type: ignore[arg-type]
-        steps = own.fitting.steps if options.epochs is None else options.epochs
-        rate = own.fitting.learning_rate if options.learning_rate is None else options.learning_rate
         return replace(
             own,
-            fitting=replace(own.fitting, steps=steps, learning_rate=rate),
+            fitting=options.fitting_or(own.fitting),
             acquisition=options.acquisition_or(own.acquisition),
         )
 

@@ -11,7 +11,7 @@ to 10,000 steps at a rate of 0.001 and a stop when the likelihood no longer chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 from jax import Array
@@ -54,15 +54,8 @@ class DeepKernelGP:
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
 
 
-def tuning_with(options: Options, own: TuningConfig) -> TuningConfig:
-    """A configuration with what a user set of it."""
-    steps = own.steps if options.epochs is None else options.epochs
-    rate = own.learning_rate if options.learning_rate is None else options.learning_rate
-    return replace(own, steps=steps, learning_rate=rate)
-
-
 def build(options: Options) -> DeepKernelGP:
     """With what a user set."""
     own = DeepKernelGP()
-    tuning = tuning_with(options, own.tuning)
+    tuning = options.fitting_or(own.tuning)
     return DeepKernelGP(tuning=tuning, acquisition=options.acquisition_or(own.acquisition))

@@ -15,7 +15,7 @@ middle of the space, is left out as in its authors' and others' code: the mean i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jax import Array
@@ -90,9 +90,7 @@ def with_constant(basis: Array) -> Array:
 def build(options: Options) -> DNGO:
     """With what a user set."""
     own = DNGO()
-    steps = own.fitting.steps if options.epochs is None else options.epochs
-    rate = own.fitting.learning_rate if options.learning_rate is None else options.learning_rate
     return DNGO(
-        fitting=replace(own.fitting, steps=steps, learning_rate=rate),
+        fitting=options.fitting_or(own.fitting),
         acquisition=options.acquisition_or(own.acquisition),
     )

@@ -18,7 +18,6 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.data.tasks import build_table
-from dre_jax.methods.dkgp import tuning_with
 from dre_jax.methods.options import Options
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -81,7 +80,7 @@ class FewShotBO:
 
 def with_options(own: FewShotBO, options: Options) -> FewShotBO:
     """A configuration with what a user set of it."""
-    tuning = tuning_with(options, own.tuning)
+    tuning = options.fitting_or(own.tuning)
     return replace(own, tuning=tuning, acquisition=options.acquisition_or(own.acquisition))
 
 

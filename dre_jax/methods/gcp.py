@@ -18,7 +18,6 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.methods.gp import fitting_with
 from dre_jax.methods.options import Options
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -91,7 +90,7 @@ def build(options: Options) -> GaussianCopulaProcess:
     """With what a user set."""
     own = GaussianCopulaProcess()
     return GaussianCopulaProcess(
-        fitting=fitting_with(options, own.fitting), acquisition=options.acquisition_or(own.acquisition)
+        fitting=options.fitting_or(own.fitting), acquisition=options.acquisition_or(own.acquisition)
     )
 
 

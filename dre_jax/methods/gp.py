@@ -11,7 +11,7 @@ response is evaluated next.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 from jax import Array
@@ -48,16 +48,7 @@ class GaussianProcess:
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
 
 
-def fitting_with(options: Options, own: GPConfig) -> GPConfig:
-    """How a process is fitted, with what a user set of it."""
-    steps = own.steps if options.epochs is None else options.epochs
-    rate = own.learning_rate if options.learning_rate is None else options.learning_rate
-    return replace(own, steps=steps, learning_rate=rate)
-
-
 def build(options: Options) -> GaussianProcess:
     """With what a user set."""
     own = GaussianProcess()
-    return GaussianProcess(
-        fitting=fitting_with(options, own.fitting), acquisition=options.acquisition_or(own.acquisition)
-    )
+    return GaussianProcess(fitting=options.fitting_or(own.fitting), acquisition=options.acquisition_or(own.acquisition))

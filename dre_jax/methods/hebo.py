@@ -22,7 +22,7 @@ points: here the process and its priors are those of `gp`, and the run's design 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import jax
@@ -147,7 +147,4 @@ def build(options: Options) -> HEBO:
     """With what a user set."""
     if options.acquisition is not None:
         raise ConfigError(f"hebo has three acquisition functions of its own, but got {options.acquisition!r}")
-    fitting = HEBO().fitting if options.epochs is None else replace(HEBO().fitting, steps=options.epochs)
-    if options.learning_rate is not None:
-        fitting = replace(fitting, learning_rate=options.learning_rate)
-    return HEBO(fitting=fitting)
+    return HEBO(fitting=options.fitting_or(HEBO().fitting))

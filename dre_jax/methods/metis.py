@@ -24,7 +24,6 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.methods.gp import fitting_with
 from dre_jax.methods.options import Options
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
@@ -133,4 +132,4 @@ def build(options: Options) -> Metis:
     """
     if options.acquisition is not None:
         raise ConfigError(f"metis has an acquisition function of its own, but got {options.acquisition}")
-    return Metis(fitting=fitting_with(options, GPConfig()))
+    return Metis(fitting=options.fitting_or(GPConfig()))

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.gp import fitting_with
 from dre_jax.methods.options import Options
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -116,4 +115,4 @@ def ranking_weights(losses: Array, guard: float) -> Array:
 def build(options: Options) -> RGPE:
     """With what a user set."""
     own = RGPE()
-    return RGPE(fitting=fitting_with(options, own.fitting), acquisition=options.acquisition_or(own.acquisition))
+    return RGPE(fitting=options.fitting_or(own.fitting), acquisition=options.acquisition_or(own.acquisition))

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.gp import fitting_with
 from dre_jax.methods.options import Options
 from dre_jax.methods.tst import source_weights
 from dre_jax.search.acquisition import log_expected_improvement
@@ -74,4 +73,4 @@ def build(options: Options) -> TAF:
 
     if options.acquisition not in (None, "ei"):
         raise ConfigError(f"taf is an acquisition function itself, but got {options.acquisition}")
-    return TAF(fitting=fitting_with(options, TAF().fitting))
+    return TAF(fitting=options.fitting_or(TAF().fitting))

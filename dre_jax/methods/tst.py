@@ -17,7 +17,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.gp import fitting_with
 from dre_jax.methods.options import Options
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -69,4 +68,4 @@ def source_weights(sources: SourceProcesses, history: History, bandwidth: float)
 def build(options: Options) -> TST:
     """With what a user set."""
     own = TST()
-    return TST(fitting=fitting_with(options, own.fitting), acquisition=options.acquisition_or(own.acquisition))
+    return TST(fitting=options.fitting_or(own.fitting), acquisition=options.acquisition_or(own.acquisition))
