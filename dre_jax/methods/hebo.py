@@ -36,12 +36,11 @@ from dre_jax.search.acquisition import log_expected_improvement, log_probability
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.pareto import pareto_front
 from dre_jax.surrogates import GPConfig, GPParams, log_marginal_likelihood, posterior
-from dre_jax.surrogates.gp_fit import log_prior, maximise, within_bounds
+from dre_jax.surrogates.gp_fit import best_from_noises, log_prior, maximise, within_bounds
 from dre_jax.surrogates.warping import kumaraswamy, to_normal
 
 _BEND_SPREAD = 0.75  # deviation of the logarithms of the exponents, a priori
 _BENDS = math.log(20.0)
-_STARTS = (-4.0, -1.0)  # logarithms of the noise to start from, as `fit_gp` has them
 
 
 class WarpedGP(NamedTuple):
@@ -138,9 +137,7 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
         start = WarpedGP(GPParams(length, jnp.zeros((), x.dtype), log_noise), none, none)
         return maximise(objective, start, steps=config.steps, learning_rate=config.learning_rate, project=project)
 
-    found, values = jax.vmap(from_noise)(jnp.array(_STARTS, x.dtype))
-    best = jnp.argmax(values)
-    return jax.tree.map(lambda a: a[best], found)
+    return best_from_noises(from_noise, x.dtype)
 
 
 def build(options: Options) -> HEBO:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -113,6 +113,13 @@ def maximise(
     return best, highest
 
 
+def best_from_noises(search: Callable[[Array], tuple[T, Array]], dtype: Any) -> T:
+    """The best that is found from little noise and from much; ``search`` gives what `maximise` does, from log noise."""
+    found, values = jax.vmap(search)(jnp.array(_STARTS, dtype))
+    best = jnp.argmax(values)
+    return jax.tree.map(lambda a: a[best], found)
+
+
 def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
     """Hyperparameters of the highest likelihood (with priors: density) that is found from two starts.
 
@@ -132,6 +139,4 @@ def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
         start = GPParams(jnp.log(usual), jnp.zeros((), x.dtype), log_noise)
         return maximise(objective, start, steps=config.steps, learning_rate=config.learning_rate, project=within_bounds)
 
-    found, values = jax.vmap(from_noise)(jnp.array(_STARTS, x.dtype))
-    best = jnp.argmax(values)
-    return jax.tree.map(lambda a: a[best], found)
+    return best_from_noises(from_noise, x.dtype)

@@ -18,6 +18,7 @@ from scipy import special, stats
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
+from dre_jax.losses.regression import gaussian_nll_of
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates import mlp
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
@@ -102,7 +103,7 @@ def train_quantile_net(config: QuantileConfig, rows: Rows, key: Array) -> tuple[
     def loss(params: mlp.MLPParams, x: Array, z: Array, key: Array) -> Array:
         outputs = mlp.apply(config.network, params, mlp.standard_columns(x), dropout=config.dropout, key=key)
         mean, variance = _split(outputs)
-        return jnp.mean(0.5 * jnp.log(variance) + 0.5 * (z - mean) ** 2 / variance)
+        return jnp.mean(gaussian_nll_of(mean, z, variance))
 
     def step(
         carry: tuple[mlp.MLPParams, Moments], inputs: tuple[StepSizes, Array]
