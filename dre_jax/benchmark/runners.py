@@ -20,7 +20,8 @@ from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import CheckpointError
-from dre_jax.methods import DRE, Entry, Options, find
+from dre_jax.methods import Entry, Options, find
+from dre_jax.model import ModelConfig
 from dre_jax.search.batch import run_tasks
 from dre_jax.search.method import Method
 
@@ -52,20 +53,26 @@ class Runner(Protocol):
 
 
 def entry_of(method: str | Method) -> Entry:
-    """The registry's entry, or one made for a method that came as an object."""
+    """The registry's entry, or one made for a method that came as an object.
+
+    One with a ranking ensemble that learns from past tasks, a field `model` that is a `ModelConfig`, can start from a
+    checkpoint.
+    """
     if isinstance(method, str):
         return find(method)
-    if isinstance(method, DRE):
-        given = method
-        return Entry(
-            name="DRE",
-            summary="",
-            paper="",
-            transfer=given.transfer,
-            build=lambda options: dataclasses.replace(given, model=options.model or given.model),
-            reads_checkpoints=given.transfer,
-        )
-    return Entry(name=type(method).__name__, summary="", paper="", transfer=True, build=lambda _: method)
+    given: Any = method
+    name, has_ensemble = type(method).__name__, isinstance(getattr(method, "model", None), ModelConfig)
+    if not has_ensemble:
+        return Entry(name=name, summary="", paper="", transfer=True, build=lambda _: method)
+    learns = getattr(given, "transfer", True)
+    return Entry(
+        name=name,
+        summary="",
+        paper="",
+        transfer=learns,
+        build=lambda options: dataclasses.replace(given, model=options.model or given.model),
+        reads_checkpoints=learns,
+    )
 
 
 class Fitted:

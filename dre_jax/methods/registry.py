@@ -48,6 +48,14 @@ def _ensembles() -> Iterator[Entry]:
         transfer=False,
         build=ensembles.dre_ri,
     )
+    yield Entry(
+        name="dre-gp",
+        summary="Gaussian process around what a deep ranking ensemble expects; this library's own",
+        paper="this library",
+        transfer=True,
+        build=later("dre_gp:build"),
+        reads_checkpoints=True,
+    )
     for name, (loss, words) in ensembles.LOSSES.items():
         yield Entry(
             name=name,

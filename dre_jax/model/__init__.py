@@ -2,7 +2,7 @@
 
 from dre_jax.model.config import PAPER, PRESETS, ModelConfig, preset
 from dre_jax.model.ensemble import EnsembleParams, Support, init, scores, scores_in_blocks
-from dre_jax.model.ranks import mean_and_deviation, mean_tie_ranks
+from dre_jax.model.ranks import gaussian_ranks, mean_and_deviation, mean_tie_ranks
 
 __all__ = [
     "PAPER",
@@ -10,6 +10,7 @@ __all__ = [
     "EnsembleParams",
     "ModelConfig",
     "Support",
+    "gaussian_ranks",
     "init",
     "mean_and_deviation",
     "mean_tie_ranks",

@@ -120,6 +120,13 @@ def best_from_noises(search: Callable[[Array], tuple[T, Array]], dtype: Any) -> 
     return jax.tree.map(lambda a: a[best], found)
 
 
+def first_lengths(x: Array) -> Array:
+    """Logarithms of the length scales that a search starts from; f[n, D] -> f[D]."""
+    n_columns = x.shape[-1]
+    usual = jnp.full(n_columns, min(0.5 * math.sqrt(n_columns), math.exp(_LENGTHS[1])), x.dtype)
+    return jnp.log(usual)
+
+
 def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
     """Hyperparameters of the highest likelihood (with priors: density) that is found from two starts.
 
@@ -129,14 +136,13 @@ def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
       y: f[n], standardised, 0 in empty slots.
       where: bool[n].
     """
-    usual = jnp.full(x.shape[-1], min(0.5 * math.sqrt(x.shape[-1]), math.exp(_LENGTHS[1])), x.dtype)
 
     def objective(params: GPParams) -> Array:
         value = log_marginal_likelihood(params, x, y, where)
         return value + log_prior(params) if config.priors else value
 
     def from_noise(log_noise: Array) -> tuple[GPParams, Array]:
-        start = GPParams(jnp.log(usual), jnp.zeros((), x.dtype), log_noise)
+        start = GPParams(first_lengths(x), jnp.zeros((), x.dtype), log_noise)
         return maximise(objective, start, steps=config.steps, learning_rate=config.learning_rate, project=within_bounds)
 
     return best_from_noises(from_noise, x.dtype)

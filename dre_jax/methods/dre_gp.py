@@ -1,0 +1,81 @@
+"""Deep ranking ensemble as the prior of a Gaussian process; this library's own.
+
+Ranking ensembles are ahead while trials are few, and stay behind on tasks that past ones mislead: some steps of
+fine-tuning do not unlearn what thousands of steps have taught. Here the meta-trained ensemble is not fine-tuned.
+Before every trial it sees the history through its deep sets and ranks all configurations, and a Gaussian process takes
+these ranks for its prior: it corrects them where the trials disagree, prefers the members that are right on this task,
+and where the ensemble is of no use becomes an ordinary process (`dre_jax.surrogates.ranked_prior` has the equations).
+Expected improvement picks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.methods.options import Options
+from dre_jax.model import EnsembleParams, ModelConfig, Support, gaussian_ranks, scores, scores_in_blocks
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.search.history import Candidates, History
+from dre_jax.surrogates import GPConfig, best_of, standardise
+from dre_jax.surrogates.ranked_prior import Ranked, fit, posterior
+from dre_jax.training.config import MetaTrainConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedGaussianProcess:
+    """A Gaussian process around what a meta-trained ranking ensemble expects.
+
+    Example:
+      >>> RankedGaussianProcess(fitting=GPConfig(steps=50)).acquisition.kind
+      'ei'
+    """
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """Sizes of the ensemble."""
+    training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
+    """Its meta-training, where `fit` is asked to do it."""
+    fitting: GPConfig = field(default_factory=GPConfig)
+    """How the process' hyperparameters are found."""
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+    """What picks the next configuration."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams:
+        """Meta-trains the ensemble on a search space's training tasks."""
+        from dre_jax.training.trainer import meta_train
+
+        return meta_train(meta, self.model, self.training, key=key).params
+
+    def acquire(self, params: EnsembleParams, history: History, candidates: Candidates, key: Array) -> Array:
+        """Ranks everything, fits the process to the trials, and values the candidates by its predictions."""
+        tried, new = self.ranked(params, history, candidates)
+        y = standardise(history.response, history.where).y
+        process = fit(self.fitting, tried, y, history.where)
+        mean, variance = posterior(process, tried, y, history.where, new)
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+
+    def ranked(self, params: EnsembleParams, history: History, candidates: Candidates) -> tuple[Ranked, Ranked]:
+        """Trials and candidates with the members' ranks of them, each among all of both."""
+        support = Support(history.x, history.response, history.where)
+        # Apart, so that the runs of a task go on sharing its table.
+        of_candidates = scores_in_blocks(self.model, params, support, candidates.x)
+        of_history = scores(self.model, params, support, history.x)
+        z = gaussian_ranks(
+            jnp.concatenate([of_history, of_candidates], axis=1), jnp.concatenate([history.where, candidates.where])
+        ).T
+        n = history.where.shape[0]
+        return Ranked(history.x, z[:n]), Ranked(candidates.x, z[n:])
+
+
+def build(options: Options) -> RankedGaussianProcess:
+    """With what a user set."""
+    own = RankedGaussianProcess()
+    return replace(
+        own,
+        model=options.model or own.model,
+        fitting=options.fitting_or(own.fitting),
+        acquisition=options.acquisition_or(own.acquisition),
+    )
