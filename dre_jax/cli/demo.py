@@ -13,7 +13,7 @@ from dre_jax.cli import options
 
 STEPS = 3000
 TRIALS = 25
-EPOCHS = {"dre": None, "dre-no-finetune": None, "dre-ri": 50, "random": None}
+EPOCHS = {"dre": None, "dre-gp": None, "dre-no-finetune": None, "dre-ri": 50, "random": None}
 AT = (5, 10, 25)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,8 +20,15 @@ _PAIRS = (
     ("dklm", "dkgp"),
     ("dre-paper", "dre-ri"),
     ("dre", "gp"),
+    ("dre-gp", "gp"),
 )
 """A method with transfer, and what it is without."""
+
+MENDED = "dre-gp"
+"""What the library does about the tasks on which DRE loses."""
+
+WHY: dict[tuple[str, str], str] = {}
+"""What was found where the first of a pair does not beat the second."""
 
 
 class Finding(NamedTuple):
@@ -29,17 +37,18 @@ class Finding(NamedTuple):
     expected: str
     holds: bool
     numbers: str
+    why: str | None
+    """What was found out, where it does not hold."""
 
 
 def findings(comparison: Comparison, at: tuple[int, ...]) -> Iterator[Finding]:
-    """All expectations for which the methods are there."""
-    if "random" in comparison.methods:
-        for name in comparison.methods:
-            if name != "random":
-                yield _better(comparison, name, "random", [t for t in at if t >= 10])
-    for with_transfer, without in _PAIRS:
-        if {with_transfer, without} <= set(comparison.methods):
-            yield _better(comparison, with_transfer, without, [t for t in at if t <= 10])
+    """All expectations for which the methods and the trials are there."""
+    late, early = [t for t in at if t >= 10], [t for t in at if t <= 10]
+    to_random = [(name, "random") for name in comparison.methods if name != "random"]
+    for pairs, trials in ((to_random, late), (_PAIRS, early)):
+        for pair in pairs:
+            if trials and set(pair) <= set(comparison.methods):
+                yield _better(comparison, *pair, trials)
 
 
 def _better(comparison: Comparison, one: str, other: str, at: list[int]) -> Finding:
@@ -50,13 +59,16 @@ def _better(comparison: Comparison, one: str, other: str, at: list[int]) -> Find
         p = signed_rank(first[:, t], second[:, t])
         parts.append(f"{first[:, t].mean():.4f} against {second[:, t].mean():.4f} at {t} (p {p:.3f})")
     holds = all(first[:, t].mean() < second[:, t].mean() for t in at)
-    return Finding(f"`{one}` beats `{other}`", holds, "; ".join(parts))
+    why = None if holds else WHY.get((one, other))
+    return Finding(f"`{one}` beats `{other}`", holds, "; ".join(parts), why)
 
 
 def claims_table(found: list[Finding]) -> str:
     """Expectations, whether they hold, and by how much."""
     rows = [[f.expected, "yes" if f.holds else "**no**", f.numbers] for f in found]
-    return markdown_table(["expected", "holds", "mean regret over tasks"], rows)
+    table = markdown_table(["expected", "holds", "mean regret over tasks"], rows)
+    words = [textwrap.fill(f"- {f.expected}: {f.why}", 120, subsequent_indent="  ") for f in found if f.why]
+    return "\n\n".join([table, *(["Where it does not:", "\n".join(words)] if words else [])])
 
 
 class Loss(NamedTuple):
@@ -68,6 +80,8 @@ class Loss(NamedTuple):
     best: float
     without_transfer: float
     """The best of the methods without transfer: where it is below `own`, past tasks misled."""
+    mended: float | None
+    """What `MENDED` has there, if it is among the methods."""
 
 
 def losses(comparison: Comparison, name: str, trial: int, most: int = 12) -> list[Loss]:
@@ -76,12 +90,13 @@ def losses(comparison: Comparison, name: str, trial: int, most: int = 12) -> lis
     others = [i for i, m in enumerate(comparison.methods) if not m.startswith("dre")]
     plain = [i for i in others if not METHODS[comparison.methods[i]].transfer]
     own = regret[comparison.methods.index(name)]
+    mended = regret[comparison.methods.index(MENDED)] if MENDED in comparison.methods else None
     tasks = list(dict.fromkeys(comparison.tasks))
     found = []
     for j, task in enumerate(tasks):
         best = min(others, key=lambda i, j=j: regret[i, j])
         if regret[best, j] < own[j]:
-            found.append(
-                Loss(task, own[j], comparison.methods[best], regret[best, j], min(regret[i, j] for i in plain))
-            )
+            plainest = min(regret[i, j] for i in plain)
+            after = None if mended is None else mended[j]
+            found.append(Loss(task, own[j], comparison.methods[best], regret[best, j], plainest, after))
     return sorted(found, key=lambda loss: loss.best - loss.own)[:most]

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from comparing.claims import claims_table, findings, losses
+from comparing.claims import MENDED, claims_table, findings, losses
 from comparing.jobs import Cost, Job, folder
 from comparing.tables import against, main_table, markdown_table
 from comparing.timing import HISTORY, REPEATS, SPACE, Times
@@ -58,7 +58,8 @@ def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) ->
         found = losses(comparison, "dre", t)
         if not found:
             continue
-        heads = ["task", "dre", "best other", "its regret", "best without transfer", "rows", "tied at the top"]
+        mended = [MENDED] if MENDED in comparison.methods else []
+        heads = ["task", "dre", *mended, "best other", "its regret", "best without transfer", "rows", "tied at the top"]
         rows = []
         for loss in found:
             n_rows, tied = _facts(places[loss.task[0]], loss.task[1])
@@ -66,6 +67,7 @@ def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) ->
                 [
                     f"{loss.task[0]} {loss.task[1]}",
                     f"{loss.own:.4f}",
+                    *([] if loss.mended is None else [f"{loss.mended:.4f}"]),
                     f"`{loss.winner}`",
                     f"{loss.best:.4f}",
                     f"{loss.without_transfer:.4f}",

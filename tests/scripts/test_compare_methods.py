@@ -105,6 +105,19 @@ def test_where_dre_loses(comparing):
     assert [loss.without_transfer < loss.own for loss in found] == [False, True]
 
 
+def test_what_mends_a_loss_stands_beside_it_and_a_failed_expectation_has_its_reason(comparing, monkeypatch):
+    worse = {"dre": [[0.5, 0.3]], "dre-gp": [[0.5, 0.02]], "gp": [[0.5, 0.1]], "random": [[0.5, 0.4]]}
+    claims = comparing["claims"]
+    (loss,) = claims.losses(comparison_of(worse), "dre", 1)
+    assert (loss.winner, round(loss.mended, 6)) == ("gp", 0.02)
+    assert claims.losses(comparison_of({k: worse[k] for k in ("dre", "gp")}), "dre", 1)[0].mended is None
+    monkeypatch.setitem(claims.WHY, ("dre", "gp"), "past tasks misled.")
+    table = claims.claims_table(list(claims.findings(comparison_of(worse), (1,))))
+    assert "- `dre` beats `gp`: past tasks misled." in table
+    assert table.count("\n- ") == 1
+    assert "random" not in table  # nothing is expected of fewer than ten trials
+
+
 def test_a_method_whose_package_is_missing_is_left_out(part, monkeypatch, capsys):
     from dre_jax.errors import MissingExtraError
     from dre_jax.methods import tpe
