@@ -43,7 +43,9 @@ def page(
     if failed:
         parts += ["Runs that ended with an error, and are left out for all methods:"]
         parts += ["\n".join(f"- `{name}`: {len(lines)}, the first: {lines[0]}" for name, lines in failed.items())]
-    parts += ["## What the literature leads one to expect", claims_table(list(findings(comparison, at)))]
+    expected = list(findings(comparison, at))
+    if expected:
+        parts += ["## What the literature leads one to expect", claims_table(expected)]
     if "dre" in comparison.methods and len(comparison.methods) > 1:
         parts += ["## Against DRE", against(comparison, "dre", at), *_losses(comparison, todo, at)]
     parts += ["## What it took", textwrap.fill(_HOW_TIMED, 120), _times(costs, times)]
