@@ -97,6 +97,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 24 else f"{text[:12]}..."
 
 
+_LOOKS = 10  # at a folder that a training may be writing to
+
+
 class Checkpoint:
     """The folder of one search space's checkpoints.
 
@@ -124,11 +127,20 @@ class Checkpoint:
         return ocp.CheckpointManager(self._steps, options=options, item_handlers=_handlers())
 
     def latest_step(self) -> int | None:
-        """The last step that is complete, or None."""
+        """The last step that is complete, or None.
+
+        Raises:
+          CheckpointError: where steps keep vanishing while they are looked at.
+        """
         if not self._steps.is_dir():
             return None
-        with self._manager(create=False) as manager:
-            return manager.latest_step()
+        for _ in range(_LOOKS):
+            try:
+                with self._manager(create=False) as manager:
+                    return manager.latest_step()
+            except FileNotFoundError:  # a training took an old step away while Orbax read its date
+                continue
+        raise CheckpointError(f"{self.folder} changes while it is read; try again once its training has ended")
 
     def save(self, state: TrainState, best: EnsembleParams | None, metadata: dict[str, Any]) -> None:
         """Writes a step.

@@ -77,14 +77,6 @@ def wait_until(ready, processes):
         time.sleep(0.02)
 
 
-def step_so_far(folder):
-    """The last step saved, 0 before; a step that its process takes away while we look is none."""
-    try:
-        return last_step(folder) or 0
-    except FileNotFoundError:
-        return 0
-
-
 def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # quick to compile: there is little to run
     rng = np.random.default_rng(0)
@@ -98,7 +90,7 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch):
     command = ["meta-train", "--data", data, "--evaluate-every", 2, "--lists-per-step", 2]
     processes = two(*command, "--out", out, "--steps", 100_000)
     # Each process saves its own search space, and does not wait for the other.
-    wait_until(lambda: min(step_so_far(out / name) for name in "ab") >= 2, processes)
+    wait_until(lambda: min(last_step(out / name) or 0 for name in "ab") >= 2, processes)
     processes[0].kill()
     begun = time.monotonic()
     status, _, error = end_of(processes[1])

@@ -12,6 +12,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 from dre_jax.errors import CheckpointError
@@ -105,6 +106,24 @@ def test_the_last_two_steps_are_kept(copy):
     Checkpoint(copy).save(make_state(step=50), None, make_metadata())
     assert sorted(path.name for path in (copy / "steps").iterdir()) == ["40", "50"]
     assert Checkpoint(copy).latest_step() == 50
+
+
+@pytest.mark.parametrize("times", [1, 10**9])
+def test_a_step_that_vanishes_while_it_is_looked_at(saved, monkeypatch, times):
+    manager, left = ocp.CheckpointManager, [times]
+
+    def vanishing(*args, **kwargs):
+        left[0] -= 1
+        if left[0] >= 0:
+            raise FileNotFoundError("steps/0")
+        return manager(*args, **kwargs)
+
+    monkeypatch.setattr(ocp, "CheckpointManager", vanishing)
+    if times == 1:
+        assert Checkpoint(saved).latest_step() == 40
+    else:
+        with pytest.raises(CheckpointError, match="changes while it is read"):
+            Checkpoint(saved).latest_step()
 
 
 def test_saving_a_step_again_replaces_it(copy):
