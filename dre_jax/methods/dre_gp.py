@@ -1,11 +1,9 @@
 """Deep ranking ensemble as the prior of a Gaussian process; this library's own.
 
-Ranking ensembles are ahead while trials are few, and stay behind on tasks that past ones mislead: some steps of
-fine-tuning do not unlearn what thousands of steps have taught. Here the meta-trained ensemble is not fine-tuned.
-Before every trial it sees the history through its deep sets and ranks all configurations, and a Gaussian process takes
-these ranks for its prior: it corrects them where the trials disagree, prefers the members that are right on this task,
-and where the ensemble is of no use becomes an ordinary process (`dre_jax.surrogates.ranked_prior` has the equations).
-Expected improvement picks.
+The meta-trained ensemble is not fine-tuned. Before every trial it sees the history through its deep sets and ranks all
+configurations, and a Gaussian process takes these ranks for its prior: it corrects them where the trials disagree,
+prefers the members that are right on this task, and where the ensemble is of no use becomes an ordinary process
+(`dre_jax.surrogates.ranked_prior` has the equations). Expected improvement picks.
 """
 
 from __future__ import annotations
