@@ -56,6 +56,13 @@ def _ensembles() -> Iterator[Entry]:
         build=later("dre_gp:build"),
         reads_checkpoints=True,
     )
+    yield Entry(
+        name="committee",
+        summary="dre-gp and fsbo vote by their ranks of the candidates; this library's own",
+        paper="this library",
+        transfer=True,
+        build=later("committee:build"),
+    )
     for name, (loss, words) in ensembles.LOSSES.items():
         yield Entry(
             name=name,

@@ -21,7 +21,14 @@ CAPACITY, N = 8, 20
 
 
 def small(name):
-    method = METHODS[name].made(Options(model=MODEL, epochs=3))
+    return shortened(METHODS[name].made(Options(model=MODEL, epochs=3)))
+
+
+def shortened(method):
+    if isinstance(getattr(method, "members", None), tuple):
+        return dataclasses.replace(method, members=tuple(map(shortened, method.members)))
+    if hasattr(method, "meta_training"):
+        return dataclasses.replace(method, meta_training=dataclasses.replace(method.meta_training, steps=50))
     if isinstance(getattr(method, "training", None), MetaTrainConfig):
         quick = MetaTrainConfig(steps=3, evaluate_every=3, n_support=2, n_query=4, evaluation_lists=2)
         method = dataclasses.replace(method, training=quick)

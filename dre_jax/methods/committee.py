@@ -1,0 +1,75 @@
+"""Methods that vote; this library's own.
+
+Every member values the candidates by its own acquisition function. The values are put on a common scale, as quantiles
+of a standard Gaussian by their ranks, and the candidate with the highest sum is evaluated next. What members are wrong
+about differs more than what they are right about, so that a vote is often better than the best of them. By default a
+process around a ranking ensemble, strong while trials are few, votes with a meta-trained deep kernel, strong later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.errors import ConfigError
+from dre_jax.methods import dre_gp, fsbo
+from dre_jax.methods.dre_gp import RankedGaussianProcess
+from dre_jax.methods.fsbo import FewShotBO
+from dre_jax.methods.options import Options
+from dre_jax.model import gaussian_ranks
+from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Method, as_stateful
+
+
+@dataclass(frozen=True, kw_only=True)
+class Committee:
+    """Methods whose acquisition values are added up, rank by rank.
+
+    Raises:
+      ConfigError: without members, or with one that carries a state from trial to trial.
+
+    Example:
+      >>> Committee(members=(FewShotBO(), RankedGaussianProcess())).members[0].reuse
+      False
+    """
+
+    members: tuple[Method, ...] = (RankedGaussianProcess(), FewShotBO())
+    """Who votes."""
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise ConfigError("a committee must have members, but got none")
+        for member in self.members:
+            if as_stateful(member) is not None:
+                name = type(member).__name__
+                raise ConfigError(f"members of a committee must not carry a state between trials, but {name} does")
+
+    def fit(self, meta: SearchSpace, key: Array) -> tuple[Any, ...]:
+        """What each member learns from the training tasks."""
+        keys = jax.random.split(key, len(self.members))
+        return tuple(member.fit(meta, key) for member, key in zip(self.members, keys, strict=True))
+
+    def acquire(self, params: tuple[Any, ...], history: History, candidates: Candidates, key: Array) -> Array:
+        """The sum of the members' values, each as a Gaussian quantile of its rank."""
+        keys = jax.random.split(key, len(self.members))
+        votes = [
+            member.acquire(own, history, candidates, key)
+            for member, own, key in zip(self.members, params, keys, strict=True)
+        ]
+        return jnp.sum(gaussian_ranks(jnp.stack(votes), candidates.where), axis=0)
+
+
+def build(options: Options) -> Committee:
+    """With what a user set of all members.
+
+    Raises:
+      ConfigError: if a learning rate is asked for: members fit in ways that have none in common.
+    """
+    if options.learning_rate is not None:
+        raise ConfigError(f"a committee's members have learning rates of their own, but got {options.learning_rate}")
+    return Committee(members=(dre_gp.build(options), fsbo.build(options)))
