@@ -55,12 +55,14 @@ def page(
 def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) -> list[str]:
     """Where DRE is behind, trial by trial."""
     parts = ["## Where DRE loses"]
+    mended = [MENDED] if MENDED in comparison.methods else []
+    if mended:
+        parts.append(f"Where one's losses are picked out any other gains: `{MENDED}` is judged by the tables above.")
     places = {job.label(): job for job in todo}
     for t in at:
         found = losses(comparison, "dre", t)
         if not found:
             continue
-        mended = [MENDED] if MENDED in comparison.methods else []
         heads = ["task", "dre", *mended, "best other", "its regret", "best without transfer", "rows", "tied at the top"]
         rows = []
         for loss in found:

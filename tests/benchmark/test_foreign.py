@@ -310,7 +310,16 @@ def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch, ca
     assert not out.exists()
 
 
+@pytest.fixture
+def interruptible():
+    """Programs that are started here can be interrupted, also where a shell started us in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.multiprocess
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_interrupted_on_the_command_line(plan, tmp_path, workers):
     (tmp_path / "peer.py").write_text(SLOW)
