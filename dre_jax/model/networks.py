@@ -23,7 +23,7 @@ def _product(rows: Array, kernel: Array) -> Array:
     """``rows @ kernel``; [n, d] and [d, h] -> [n, h].
 
     Its derivative is the usual one, written out: what automatic differentiation makes of it under `vmap` transposes the
-    gradient in memory and contracts it the slow way round on a CPU, where a training step takes a tenth to a fifth longer.
+    gradient in memory and contracts it the slow way round on a CPU, where a training step takes about a tenth longer.
     """
     return rows @ kernel
 
