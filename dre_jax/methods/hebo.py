@@ -36,7 +36,7 @@ from dre_jax.search.acquisition import log_expected_improvement, log_probability
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.pareto import pareto_front
 from dre_jax.surrogates import GPConfig, GPParams, log_marginal_likelihood, posterior
-from dre_jax.surrogates.gp_fit import best_from_noises, log_prior, maximise, within_bounds
+from dre_jax.surrogates.gp_fit import log_prior, maximise_from_noises, within_bounds
 from dre_jax.surrogates.warping import kumaraswamy, to_normal
 
 _BEND_SPREAD = 0.75  # deviation of the logarithms of the exponents, a priori
@@ -131,13 +131,12 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
         log_a, log_b = (jnp.clip(log, -_BENDS, _BENDS) for log in (params.log_a, params.log_b))
         return WarpedGP(within_bounds(params.process), log_a, log_b)
 
-    def from_noise(log_noise: Array) -> tuple[WarpedGP, Array]:
+    def start_at(log_noise: Array) -> WarpedGP:
         none = jnp.zeros(x.shape[-1], x.dtype)
         length = jnp.full(x.shape[-1], math.log(0.5 * math.sqrt(x.shape[-1])), x.dtype)
-        start = WarpedGP(GPParams(length, jnp.zeros((), x.dtype), log_noise), none, none)
-        return maximise(objective, start, steps=config.steps, learning_rate=config.learning_rate, project=project)
+        return WarpedGP(GPParams(length, jnp.zeros((), x.dtype), log_noise), none, none)
 
-    return best_from_noises(from_noise, x.dtype)
+    return maximise_from_noises(config, objective, start_at, project, x.dtype)
 
 
 def build(options: Options) -> HEBO:

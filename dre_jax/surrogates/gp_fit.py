@@ -113,8 +113,27 @@ def maximise(
     return best, highest
 
 
-def best_from_noises(search: Callable[[Array], tuple[T, Array]], dtype: Any) -> T:
-    """The best that is found from little noise and from much; ``search`` gives what `maximise` does, from log noise."""
+def maximise_from_noises(
+    config: GPConfig,
+    objective: Callable[[T], Array],
+    start_at: Callable[[Array], T],
+    project: Callable[[T], T],
+    dtype: Any,
+) -> T:
+    """The best point that is found from little noise and from much.
+
+    Args:
+      config: steps and learning rate.
+      objective: see `maximise`.
+      start_at: where to start, given the logarithm of the noise.
+      project: see `maximise`.
+      dtype: of that logarithm.
+    """
+
+    def search(log_noise: Array) -> tuple[T, Array]:
+        start = start_at(log_noise)
+        return maximise(objective, start, steps=config.steps, learning_rate=config.learning_rate, project=project)
+
     found, values = jax.vmap(search)(jnp.array(_STARTS, dtype))
     best = jnp.argmax(values)
     return jax.tree.map(lambda a: a[best], found)
@@ -141,8 +160,7 @@ def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
         value = log_marginal_likelihood(params, x, y, where)
         return value + log_prior(params) if config.priors else value
 
-    def from_noise(log_noise: Array) -> tuple[GPParams, Array]:
-        start = GPParams(first_lengths(x), jnp.zeros((), x.dtype), log_noise)
-        return maximise(objective, start, steps=config.steps, learning_rate=config.learning_rate, project=within_bounds)
+    def start_at(log_noise: Array) -> GPParams:
+        return GPParams(first_lengths(x), jnp.zeros((), x.dtype), log_noise)
 
-    return best_from_noises(from_noise, x.dtype)
+    return maximise_from_noises(config, objective, start_at, within_bounds, x.dtype)

@@ -21,7 +21,7 @@ from jax import Array
 
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates.gp import GPParams, condition, covariance, log_density, noisy, predict
-from dre_jax.surrogates.gp_fit import GPConfig, best_from_noises, first_lengths, log_prior, maximise, within_bounds
+from dre_jax.surrogates.gp_fit import GPConfig, first_lengths, log_prior, maximise_from_noises, within_bounds
 
 _OFFSET = 1.0  # variance of b
 _LOG_SLOPE = (0.0, 0.3)  # mean and deviation of the prior; as below, in logarithms
@@ -118,14 +118,11 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
         value = log_likelihood(params, at, y, where)
         return value + _log_prior(params) if config.priors else value
 
-    def from_noise(log_noise: Array) -> tuple[RankedPrior, Array]:
+    def start_at(log_noise: Array) -> RankedPrior:
         slope, spread, scale = (jnp.full((), a, y.dtype) for a in (_LOG_SLOPE[0], _LOG_SPREAD[0], _LOG_SCALE))
-        start = RankedPrior(GPParams(first_lengths(at.x), scale, log_noise), slope, spread)
-        return maximise(
-            objective, start, steps=config.steps, learning_rate=config.learning_rate, project=_within_bounds
-        )
+        return RankedPrior(GPParams(first_lengths(at.x), scale, log_noise), slope, spread)
 
-    return best_from_noises(from_noise, y.dtype)
+    return maximise_from_noises(config, objective, start_at, _within_bounds, y.dtype)
 
 
 def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Ranked) -> tuple[Array, Array]:

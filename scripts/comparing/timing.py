@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dre_jax.cli.runtime import prepare
+from dre_jax.cli.runtime import CACHE_VARIABLE, prepare
 from dre_jax.data import bundled
 from dre_jax.data.files import make_folder, write_json
 from dre_jax.data.tasks import unit_scale
@@ -44,7 +44,7 @@ def times_of(name: str, out: Path) -> Times:
 
 
 def _measure_from_cold(name: str) -> Times:
-    os.environ["DRE_JAX_CACHE"] = ""  # nothing compiled earlier
+    os.environ[CACHE_VARIABLE] = ""  # nothing compiled earlier
     prepare()
     return _measure(name)
 
