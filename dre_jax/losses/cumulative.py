@@ -1,20 +1,25 @@
-"""Cumulative log-sum-exp along the last axis: exact at any range of scores, at the price of one shifted sum.
+"""Cumulative log-sum-exp along the last axis, exact at any range of scores; nothing is clipped, no epsilon is added.
 
-The running sum of ``exp(x - shift)`` with one shift for the whole list is fast (a product with a triangular matrix) but
-everything further than about 80 below the shift underflows. Here the items that underflowed are summed again with a
-shift of their own until none is left: one round for lists whose scores span less than 68, a few for lists that span
-thousands. Nothing is clipped and no epsilon is added.
+On a CPU, a shifted sum: the running sum of ``exp(x - shift)`` with one shift for the whole list is a product with a
+triangular matrix, but everything further than about 80 below the shift underflows. Items that underflowed are summed
+again with a shift of their own until none is left: one round for lists whose scores span less than 68, a few for lists
+that span thousands.
+
+Elsewhere every item has the shift of its own sum, and sums its items anew: n times the work, in three kernels. On a GPU
+the rounds are a loop that the host has to look at, in the middle of every epoch, and waiting for it takes longer.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
 _RESOLVED = math.exp(-68.0)  # sums above this lost nothing that float32 can hold: terms below exp(-87) are 1e-8 of it
+_LONGEST = 1024  # items that are summed one by one: beyond it n * n numbers are too many, should they come to be stored
 
 
 def _ones_triangle(length: int, reverse: bool) -> np.ndarray:
@@ -35,6 +40,27 @@ def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
       f32[..., n]; minus infinity where nothing has been summed yet. Not differentiable: the losses that use it carry
       their own derivative.
     """
+    in_rounds, one_by_one = partial(_in_rounds, reverse=reverse), partial(_one_by_one, reverse=reverse)
+    if x.shape[-1] > _LONGEST:
+        return in_rounds(x, factor)
+    return lax.platform_dependent(x, factor, cpu=in_rounds, default=one_by_one)
+
+
+def _one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
+    """Each sum with the largest of its own items as the shift."""
+    n = x.shape[-1]
+    reached = jnp.asarray(_ones_triangle(n, reverse).T > 0)
+    counted = jnp.broadcast_to((factor > 0)[..., None, :], (*x.shape, n))
+    items = jnp.where(counted & jnp.broadcast_to(reached, counted.shape), x[..., None, :], -jnp.inf)
+    top = jnp.max(items, axis=-1)
+    shift = jnp.where(top > -jnp.inf, top, 0.0)
+    sums = jnp.sum(factor[..., None, :] * jnp.exp(items - shift[..., None]), axis=-1)
+    # Written so that NaN is not lost: scores that are not numbers give losses that are not.
+    return jnp.where(top == -jnp.inf, -jnp.inf, shift + jnp.log(sums))
+
+
+def _in_rounds(x: Array, factor: Array, *, reverse: bool) -> Array:
+    """All sums with one shift, and those that underflowed again."""
     triangle = jnp.asarray(_ones_triangle(x.shape[-1], reverse))
     counted = factor > 0
 

@@ -6,9 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.losses.cumulative import cumulative_logsumexp
+from dre_jax.losses import cumulative
 
-compiled = jax.jit(cumulative_logsumexp, static_argnames="reverse")
+# The first is one of the others, by platform: both have to be right wherever the tests run.
+COMPILED = [
+    jax.jit(f, static_argnames="reverse")
+    for f in (cumulative.cumulative_logsumexp, cumulative._in_rounds, cumulative._one_by_one)
+]
 
 
 def slow(x, factor, reverse):
@@ -23,12 +27,13 @@ def slow(x, factor, reverse):
 
 def check(x, factor, reverse):
     x, factor = np.asarray(x, np.float32), np.asarray(factor, np.float32)
-    got = np.asarray(compiled(jnp.asarray(x), jnp.asarray(factor), reverse=reverse))
     rows = zip(x.reshape(-1, x.shape[-1]), factor.reshape(-1, x.shape[-1]), strict=True)
     expected = np.stack([slow(*row, reverse) for row in rows]).reshape(x.shape)
-    assert got.dtype == np.float32
-    # Half a unit in the last place of the largest number, and the rounding of the sum.
-    np.testing.assert_allclose(got, expected, rtol=3e-7, atol=3e-6)
+    for compiled in COMPILED:
+        got = np.asarray(compiled(jnp.asarray(x), jnp.asarray(factor), reverse=reverse))
+        assert got.dtype == np.float32
+        # Half a unit in the last place of the largest number, and the rounding of the sum.
+        np.testing.assert_allclose(got, expected, rtol=3e-7, atol=3e-6)
 
 
 @pytest.mark.parametrize("reverse", [True, False])
@@ -52,7 +57,8 @@ def test_zero_factors_leave_items_out(reverse):
     x = np.array([[3.0, 1e4, -2.0, 0.5], [1e4, 1e4, 1e4, -1e4], [1.0, 2.0, 3.0, 4.0]])
     factor = np.array([[1.0, 0.0, 0.5, 0.0], [0.0, 0.0, 0.0, 2.0], [0.0, 0.0, 0.0, 0.0]])
     check(x, factor, reverse)
-    assert np.isneginf(compiled(jnp.asarray(x[2:], jnp.float32), jnp.zeros((1, 4)), reverse=reverse)).all()
+    for compiled in COMPILED:
+        assert np.isneginf(compiled(jnp.asarray(x[2:], jnp.float32), jnp.zeros((1, 4)), reverse=reverse)).all()
 
 
 @pytest.mark.parametrize("reverse", [True, False])
@@ -64,6 +70,18 @@ def test_one_item(reverse):
 def test_batch_dimensions(shape):
     rng = np.random.default_rng(1)
     check(rng.normal(0.0, 50.0, shape), rng.random(shape), True)
+
+
+@pytest.mark.parametrize("length", [cumulative._LONGEST, cumulative._LONGEST + 1])
+def test_only_short_lists_are_summed_item_by_item(length):
+    traced = jax.make_jaxpr(lambda x: cumulative.cumulative_logsumexp(x, jnp.ones_like(x), reverse=True))
+    assert ("platform_index" in str(traced(jnp.zeros(length)))) == (length <= cumulative._LONGEST)
+
+
+@pytest.mark.parametrize("score", [np.inf, np.nan])
+@pytest.mark.parametrize("compiled", COMPILED)
+def test_scores_that_are_not_finite_do_not_get_lost(compiled, score):
+    assert not np.isfinite(compiled(jnp.array([1.0, score, 2.0]), jnp.ones(3), reverse=True)[:2]).any()
 
 
 @pytest.mark.multiprocess
