@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -47,7 +46,7 @@ class Size:
 
 
 SMALL = Size(
-    epochs=4, trials=2, repeats=1, largest_table=64, spaces=1, at_once=2, members=2, rows=("meta-train-step-1",)
+    epochs=4, trials=2, repeats=1, largest_table=64, spaces=2, at_once=2, members=2, rows=("meta-train-step-1",)
 )
 
 
@@ -136,63 +135,42 @@ def _peer_device(platform: str, given: argparse.Namespace) -> str | None:
 
 def profile(size: Size) -> list[dict[str, Any]]:
     """Kernels, fusions and bytes of an epoch of fine-tuning and of a step of meta-training."""
-    from dataclasses import asdict
+    from benchmarks.suite import ours
+    from benchmarks.suite.loops import loops
 
-    from benchmarks.suite import ours, programs
-
-    epochs, steps = 1013, 53  # unlike any other loop's number of turns
-    model = replace(ours.default_model(), members=size.members)
-    named = (
-        ("epoch of fine-tuning, one run, history 105", lambda: ours.compiled_fine_tuning(model, 1, 105, 16, epochs)),
-        (
-            f"epoch of fine-tuning, {size.at_once} runs, history 105",
-            lambda: ours.compiled_fine_tuning(model, size.at_once, 105, 16, epochs),
-        ),
-        ("step of meta-training, one list", lambda: ours.compiled_meta_training(model, 1, 16, steps)),
-    )
-    found = []
-    for name, text in named:
-        turns = steps if name.startswith("step") else epochs
-        found.append({"name": name, **asdict(programs.loop_body(text(), turns))})
-    return found
+    return loops(replace(ours.default_model(), members=size.members), (1, size.at_once), (1,))
 
 
 def hpob_row(size: Size, rates: Any) -> dict[str, Any]:
-    """All runs of HPO-B's test split, space by space as `dre-jax evaluate` does them."""
+    """All runs of HPO-B's test split, as `dre-jax evaluate` does them: on an accelerator, search spaces together."""
     from benchmarks.suite import floors, ours
     from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES, n_runs
     from benchmarks.suite.rows import Row, Timing
 
     model = replace(ours.default_model(), members=size.members)
-    clock, floor, by_space = CompileClock(), 0.0, {}
     spaces = SPACES[: size.spaces]
-    total = compiling = 0.0
-    for space in spaces:
-        rows = min(space.rows_per_task, size.largest_table or space.rows_per_task)
-        tasks = ours.random_tasks(space.test_tasks, rows, space.columns)
-        before, begun = clock.seconds, time.perf_counter()
-        ours.whole_runs(
-            model,
-            tasks,
-            design=DESIGN_ROWS,
-            designs=DESIGNS,
-            trials=size.trials,
-            epochs=size.epochs,
-            repeats=0,
-        )
-        seconds, compiled = time.perf_counter() - begun, clock.seconds - before
-        by_space[space.name] = {"seconds": seconds - compiled, "compile_s": compiled, "rows_per_task": rows}
-        print(f"  {space.name}: {seconds - compiled:.1f} s and {compiled:.1f} s compiling", file=sys.stderr)
-        total, compiling = total + seconds - compiled, compiling + compiled
-        work = floors.run(model, space.columns, DESIGN_ROWS, size.trials, rows, size.epochs)
-        floor += space.test_tasks * DESIGNS * work.seconds(*rates)
+    rows = {one.name: min(one.rows_per_task, size.largest_table or one.rows_per_task) for one in spaces}
+    clock = CompileClock()
+    seconds = ours.runs_of_spaces(
+        model,
+        {one.name: ours.random_tasks(one.test_tasks, rows[one.name], one.columns) for one in spaces},
+        design=DESIGN_ROWS,
+        designs=DESIGNS,
+        trials=size.trials,
+        epochs=size.epochs,
+    )
+    floor = 0.0
+    for one in spaces:
+        work = floors.run(model, one.columns, DESIGN_ROWS, size.trials, rows[one.name], size.epochs)
+        floor += one.test_tasks * DESIGNS * work.seconds(*rates)
+    total = seconds - clock.seconds
     return Row(
         name="hpob-430-runs",
         unit=f"all {n_runs(spaces)} runs of {size.trials} trials, {size.epochs} epochs each",
-        ours=Timing(median=total, low=total, high=total, compile_s=compiling),
+        ours=Timing(median=total, low=total, high=total, compile_s=clock.seconds),
         floor_s=floor,
         notes=("once; synthetic tables of HPO-B's shapes; no peer, as theirs take hours",),
-        extra={"by_space": by_space, "runs": n_runs(spaces)},
+        extra={"rows_per_task": rows, "runs": n_runs(spaces)},
     ).as_json()
 
 

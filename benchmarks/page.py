@@ -1,4 +1,4 @@
-"""The page of a benchmark: ``python -m benchmarks.page FILE.json [GPU.json] > docs/performance.md``."""
+"""The page of a benchmark: ``python -m benchmarks.page FILE.json [MORE.json ...] > docs/performance.md``."""
 
 from __future__ import annotations
 
@@ -119,23 +119,42 @@ def section(title: str, found: Mapping[str, Any]) -> str:
 
 
 def profile(loops: Sequence[Mapping[str, Any]]) -> str:
-    """Kernels and bytes of a turn of each loop."""
-    lines = ["| loop | kernels a turn | of which fusions | products | bytes |", "|---|---:|---:|---:|---:|"]
+    """Kernels and bytes of a turn of each loop, and the least time that they come to where it was worked out."""
+    timed = all("least_s" in loop for loop in loops)
+    names = ["loop", "kernels a turn", "of which fusions", "products", "loops inside", "bytes"]
+    lines = [names + ["least time"] * timed, ["---"] + ["---:"] * (len(names) - 1 + timed)]
     for loop in loops:
-        lines.append(
-            f"| {loop['name']} | {loop['kernels']} | {loop['fusions']} | {loop['products']} | {size(loop['bytes'])} |"
-        )
-    return "\n".join(lines)
+        counts = [str(loop[name]) for name in ("name", "kernels", "fusions", "products", "loops")]
+        lines.append([*counts, size(loop["bytes"]), *([seconds(loop["least_s"])] if timed else [])])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def described(found: Mapping[str, Any]) -> str:
+    """The loops as they were compiled for a GPU that was not there."""
+    about = found["environment"]
+    words = (
+        f"Nothing here was measured: `{about['command']}` has XLA compile the loops for "
+        f"a described {about['device']} on a machine without one. A turn takes at least 2 us a kernel, as kernels this "
+        "small wait for each other, or its bytes over 4.8 TB/s, whichever is longer."
+    )
+    return "\n\n".join(
+        [f"## Compiled for an {about['device'].split()[-1]}, without one", words, profile(found["profile"])]
+    )
 
 
 def page(files: Sequence[Mapping[str, Any]]) -> str:
     """The whole page."""
-    on_gpu = any(found["environment"]["platform"] not in ("cpu", "tpu") for found in files)
+    on_gpu = any(found["environment"]["platform"] not in ("cpu", "tpu", "described") for found in files)
     head = _HEAD.format(
         command=files[0]["environment"]["command"], graph=", recorded as a CUDA graph on a GPU" if on_gpu else ""
     )
     titles = {"cpu": "On a CPU", "gpu": "On a GPU", "cuda": "On a GPU", "tpu": "On a TPU"}
-    sections = [section(titles.get(found["environment"]["platform"], "Measured"), found) for found in files]
+    sections = [
+        described(found)
+        if found["environment"]["platform"] == "described"
+        else section(titles.get(found["environment"]["platform"], "Measured"), found)
+        for found in files
+    ]
     return "\n".join([head, *(text + "\n" for text in sections)]).rstrip() + "\n"
 
 

@@ -12,12 +12,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Sharding
 
 from benchmarks.suite.rows import Timing, at_epochs, timing
 from dre_jax import DRE, MetaTrainConfig, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.data import build_table
 from dre_jax.model import EnsembleParams, init, preset
-from dre_jax.search import run_tasks
+from dre_jax.search import SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.training.config import PAPER_FINE_TUNING, PAPER_META_TRAINING
 from dre_jax.training.fine_tune import fine_tune
@@ -115,6 +116,26 @@ def whole_runs(
     return repeated(work, repeats)
 
 
+def runs_of_spaces(
+    model: ModelConfig, spaces: dict[str, dict[str, Task]], *, design: int, designs: int, trials: int, epochs: int
+) -> float:
+    """Seconds of all runs of several search spaces by `run_spaces`, with compiling."""
+    begun = time.perf_counter()
+    seeds = {f"test{i}": np.arange(design) + i for i in range(designs)}
+    work = {
+        name: SpaceRuns(
+            parameters(model, next(iter(tasks.values())).n_columns),
+            tasks,
+            dict.fromkeys(tasks, seeds),
+            jax.random.key(1),
+        )
+        for name, tasks in spaces.items()
+    }
+    for _ in run_spaces(method(model, epochs), work, n_trials=trials, stop_at_optimum=False):
+        pass
+    return time.perf_counter() - begun
+
+
 def runs(
     model: ModelConfig, *, count: int, candidates: int, columns: int, trials: int, epochs: int, patience: float
 ) -> Timing:
@@ -163,27 +184,32 @@ def meta_config(lists: int) -> MetaTrainConfig:
 def fine_tuning_program(
     model: ModelConfig, runs: int, history: int, columns: int, epochs: int
 ) -> tuple[Any, tuple[Any, ...]]:
-    """The compiled program that fine-tunes several runs side by side, and inputs for it."""
+    """What fine-tunes several runs side by side, and inputs for it."""
     config = replace(PAPER_FINE_TUNING, epochs=epochs)
     x, y = jnp.ones((runs, history, columns)), jnp.broadcast_to(jnp.linspace(1.0, 0.0, history), (runs, history))
     level = jnp.broadcast_to(jnp.arange(history, dtype=jnp.int32), (runs, history))
     keys = jax.random.split(jax.random.key(0), runs)
     each = jax.vmap(partial(fine_tune, model, config), in_axes=(None, 0, 0, 0, 0, 0))
     inputs = parameters(model, columns), x, y, level, jnp.ones((runs, history), bool), keys
-    return jax.jit(each).lower(*inputs).compile(), inputs
+    return jax.jit(each), inputs
 
 
-def compiled_fine_tuning(model: ModelConfig, runs: int, history: int, columns: int, epochs: int) -> str:
-    """The text of the compiled program that fine-tunes several runs side by side."""
-    return str(fine_tuning_program(model, runs, history, columns, epochs)[0].as_text())
+def text_of(jitted: Any, *inputs: Any, on: Sharding | None = None) -> str:
+    """The text of a compiled program, for these inputs, or for such inputs on devices that need not be there."""
+    if on is not None:
+        inputs = tuple(_described(one, on) for one in inputs)
+    return str(jitted.lower(*inputs).compile().as_text())
 
 
-def compiled_meta_training(model: ModelConfig, lists: int, columns: int, steps: int) -> str:
-    """The text of the compiled program that meta-trains on one device."""
+def _described(tree: Any, on: Sharding) -> Any:
+    """Shapes in place of arrays; what is no array stays."""
+    if not jax.tree.leaves(tree) or not all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(tree)):
+        return tree
+    return jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=on), tree)
+
+
+def meta_training_program(model: ModelConfig, lists: int, columns: int, steps: int) -> tuple[Any, tuple[Any, ...]]:
+    """What meta-trains on one device, and inputs for it."""
     config, table = meta_config(lists), build_table(random_tasks(5, 200, columns))
     state = start(model, config, columns, jax.random.key(0))
-    return _text(train.lower(model, config, table, state, jax.random.key(0), steps))
-
-
-def _text(lowered: Any) -> str:
-    return lowered.compile().as_text()
+    return train, (model, config, table, state, jax.random.key(0), steps)

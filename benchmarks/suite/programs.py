@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 _WIDTH = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s32": 4, "u32": 4, "f32": 4}
 _WIDTH |= {"s64": 8, "u64": 8, "f64": 8, "c64": 8, "s4": 1, "u4": 1}
@@ -172,7 +172,7 @@ def holds_product(program: Program, one: Instruction) -> bool:
 
 
 def loop_body(text: str, turns: int) -> Counts:
-    """What one turn of the loop of so many turns launches.
+    """What one of so many turns of a loop launches, of a body of several turns its share, rounded up.
 
     Where the compiler does not tell the number of turns, or has several loops of that number, the largest body counts.
 
@@ -183,5 +183,7 @@ def loop_body(text: str, turns: int) -> Counts:
     every = [one for one in loops(program) if one.body in program.computations]
     if not every:
         raise ValueError("a program with a loop is needed, but got one without")
-    wanted = [one for one in every if one.trips == turns] or every
-    return max((count(program, str(one.body)) for one in wanted), key=lambda found: found.kernels)
+    unrolled = [[one for one in every if one.trips == turns // n] for n in (1, 2, 4)]
+    n, wanted = next(((n, found) for n, found in zip((1, 2, 4), unrolled, strict=True) if found), (1, every))
+    counts = max((count(program, str(one.body)) for one in wanted), key=lambda found: found.kernels)
+    return Counts(**{name: -(-value // n) for name, value in asdict(counts).items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
@@ -14,7 +14,7 @@ from jax import Array
 from dre_jax.benchmark.continuous import Surrogate, import_xgboost, read_ranges, run_continuous, surrogate_name
 from dre_jax.benchmark.foreign import HostMethods, Job
 from dre_jax.benchmark.plan import Plan
-from dre_jax.benchmark.runners import Fitted, Outcome
+from dre_jax.benchmark.runners import Fitted, Outcome, Wanted
 from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.data.spaces import Designs
@@ -120,6 +120,8 @@ class ContinuousRunner:
       MissingExtraError, DataError: at once, without xgboost, and for surrogates that are missing.
     """
 
+    together = False
+
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline], methods: ContinuousMethods) -> None:
         import_xgboost()
         assert plan.surrogates is not None
@@ -143,9 +145,11 @@ class ContinuousRunner:
         facts = self._methods.facts()
         return {**facts, "versions": {**facts.get("versions", {}), "xgboost": _xgboost_version()}}
 
-    def run(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Outcome]:
+    def run(self, spaces: Sequence[Wanted]) -> Iterator[tuple[str, *Outcome]]:
         """As `run_continuous`."""
-        yield from self._methods.runs(space, self._jobs(space, designs, key))
+        for space, designs, key in spaces:
+            for outcome in self._methods.runs(space, self._jobs(space, designs, key)):
+                yield space.name, *outcome
 
     def close(self) -> None:
         """Ends the workers."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from dre_jax import processes
 from dre_jax.benchmark.plan import FailedRun, FinishedRun, Plan, check
-from dre_jax.benchmark.runners import CompiledRunner, Runner
+from dre_jax.benchmark.runners import CompiledRunner, Runner, Wanted
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
 from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.data.outline import Outline
@@ -27,6 +27,7 @@ class Evaluation:
     """Iterates over the runs that are not in the result file yet; each is in the file when it is handed out.
 
     One search space is in memory at a time, and of it only the split that is evaluated, unless the method is fitted.
+    On an accelerator all are, where a method reads its parameters from checkpoints: their runs may be one program.
     Several processes go through the same runs together; the first reads and writes the file.
 
     Raises:
@@ -55,8 +56,11 @@ class Evaluation:
             self._runner.close()
 
     def _run_spaces(self, todo: Sequence[str]) -> Iterator[FinishedRun]:
+        if self._runner.together:
+            yield from self._run(todo)
+            return
         for i, name in enumerate(todo):
-            yield from self._run_space(name)
+            yield from self._run([name])
             done, left = (self._columns(names) for names in (todo[: i + 1], todo[i + 1 :]))
             if left and not done & left:
                 # Programs are compiled for a space's columns and table sizes. No space to come can use these, and those
@@ -79,13 +83,8 @@ class Evaluation:
     def _columns(self, names: Sequence[str]) -> set[int]:
         return {self._spaces[name].n_columns for name in names}
 
-    def _run_space(self, name: str) -> Iterator[FinishedRun]:
-        missing = self._missing(name)
-        space = self._load(name)
-        designs = {dataset: {s: space.designs[dataset][s] for s in seeds} for dataset, seeds in missing.items()}
-        # Search spaces may hold datasets and seeds of one name: their runs are to be independent all the same.
-        key = jax.random.fold_in(jax.random.key(self.plan.seed), run_id(name))
-        for dataset, seed, found in self._runner.run(space, designs, key):
+    def _run(self, names: Sequence[str]) -> Iterator[FinishedRun]:
+        for name, dataset, seed, found in self._runner.run([self._wanted_of(name) for name in names]):
             if isinstance(found, str):
                 self._note(FailedRun(name, dataset, seed, found))
                 continue
@@ -93,6 +92,14 @@ class Evaluation:
             if processes.is_first():
                 write_results(self.out, self._results)
             yield FinishedRun(name, dataset, seed, found)
+
+    def _wanted_of(self, name: str) -> Wanted:
+        space = self._load(name)
+        designs = {
+            dataset: {s: space.designs[dataset][s] for s in seeds} for dataset, seeds in self._missing(name).items()
+        }
+        # Search spaces may hold datasets and seeds of one name: their runs are to be independent all the same.
+        return Wanted(space, designs, jax.random.fold_in(jax.random.key(self.plan.seed), run_id(name)))
 
     def _load(self, name: str) -> SearchSpace:
         splits = [self.plan.split, *(["train"] if self._runner.learns else [])]

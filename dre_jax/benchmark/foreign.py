@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.benchmark.plan import Plan
-from dre_jax.benchmark.runners import Outcome
+from dre_jax.benchmark.runners import Outcome, Wanted
 from dre_jax.benchmark.workers import Died, Pool
 from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Designs
@@ -124,6 +124,7 @@ class HostRunner:
     """The plain Python loop on the tables, as many runs at a time as the plan has workers."""
 
     learns = False
+    together = False
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -138,9 +139,11 @@ class HostRunner:
         """No checkpoints."""
         return self._methods.facts()
 
-    def run(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Outcome]:
+    def run(self, spaces: Sequence[Wanted]) -> Iterator[tuple[str, *Outcome]]:
         """As `run_host`."""
-        yield from self._methods.runs(self._jobs(space, designs, key))
+        for space, designs, key in spaces:
+            for outcome in self._methods.runs(self._jobs(space, designs, key)):
+                yield space.name, *outcome
 
     def close(self) -> None:
         """Ends the workers."""

@@ -6,9 +6,9 @@ Runners for host methods and for continuous search are in `foreign.py` and `cont
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -22,11 +22,21 @@ from dre_jax.data.spaces import Designs
 from dre_jax.errors import CheckpointError
 from dre_jax.methods import Entry, Options, find
 from dre_jax.model import ModelConfig
-from dre_jax.search.batch import run_tasks
+from dre_jax.search.batch import BatchConfig, SpaceRuns, goes_side_by_side, run_spaces
 from dre_jax.search.method import Method
 
 Outcome = tuple[str, str, np.ndarray | str]
 """Dataset, seed name, and the T + 1 incumbents; or what went wrong."""
+
+
+class Wanted(NamedTuple):
+    """Runs that are to be done on a search space."""
+
+    space: SearchSpace
+    designs: Designs
+    """Rows evaluated at the start, by dataset and seed name."""
+    key: Array
+    """PRNG key."""
 
 
 class Runner(Protocol):
@@ -43,8 +53,11 @@ class Runner(Protocol):
         """What else the result file says."""
         ...
 
-    def run(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Outcome]:
-        """The runs from the given designs."""
+    together: bool
+    """Whether it is to be given all search spaces at once, or one at a time."""
+
+    def run(self, spaces: Sequence[Wanted]) -> Iterator[tuple[str, *Outcome]]:
+        """The runs that are wanted, with the names of their search spaces."""
         ...
 
     def close(self) -> None:
@@ -126,10 +139,13 @@ class Fitted:
 class CompiledRunner:
     """The compiled loop on the tables."""
 
-    def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: BatchConfig | None = None) -> None:
         self._plan = plan
+        self._config = config or BatchConfig()
         self._fitted = Fitted(plan, spaces)
         self.learns = self._fitted.learns
+        # One that is fitted anew reads the training tables, of which one search space fits into memory.
+        self.together = goes_side_by_side(self._config) and not self.learns
 
     def configuration(self, space: str) -> dict[str, Any]:
         """The method's fields."""
@@ -139,13 +155,17 @@ class CompiledRunner:
         """The checkpoints."""
         return self._fitted.facts()
 
-    def run(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Outcome]:
-        """As `run_tasks`."""
-        method, params = self._fitted.ready(space)
-        tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
-        # Fitted anew in every process, on devices that may round differently: all go by the first one's.
-        params = processes.same(params)
-        yield from run_tasks(method, params, tasks, designs, n_trials=self._plan.trials, key=key)
+    def run(self, spaces: Sequence[Wanted]) -> Iterator[tuple[str, *Outcome]]:
+        """As `run_spaces`: those that share a method at once."""
+        alike: dict[Method, dict[str, SpaceRuns]] = {}
+        for space, designs, key in spaces:
+            method, params = self._fitted.ready(space)
+            tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
+            # Fitted anew in every process, on devices that may round differently: all go by the first one's.
+            params = processes.same(params)
+            alike.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
+        for method, runs in alike.items():
+            yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
 
     def close(self) -> None:
         """Holds nothing."""

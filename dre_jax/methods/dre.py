@@ -8,7 +8,7 @@ import jax
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.model import EnsembleParams, ModelConfig, Support, init, scores, scores_in_blocks
+from dre_jax.model import EnsembleParams, ModelConfig, Support, init, scores, scores_in_blocks, widen
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
 from dre_jax.search.history import Candidates, History, sort_history
 from dre_jax.training.config import FineTuneConfig, MetaTrainConfig
@@ -52,6 +52,15 @@ class DRE:
     def stateful(self) -> bool:
         """Whether a trial goes on from the parameters of the last."""
         return self.fine_tuning.reuse and self.fine_tuning.epochs > 0
+
+    @property
+    def widens(self) -> bool:
+        """Whether search spaces can share a program: random members are drawn by the number of columns."""
+        return self.transfer
+
+    def widen(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
+        """As `dre_jax.model.widen`."""
+        return widen(params, n_columns, width)
 
     def begin(self, params: EnsembleParams | None, n_columns: int, key: Array) -> EnsembleParams:
         """Where fine-tuning starts: the meta-trained parameters, or random ones."""

@@ -1,7 +1,7 @@
 """The model: networks, the ensemble over them, and the ranks of their scores."""
 
 from dre_jax.model.config import PAPER, PRESETS, ModelConfig, preset
-from dre_jax.model.ensemble import EnsembleParams, Support, init, scores, scores_in_blocks
+from dre_jax.model.ensemble import EnsembleParams, Support, init, scores, scores_in_blocks, widen
 from dre_jax.model.ranks import gaussian_ranks, mean_and_deviation, mean_tie_ranks
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "preset",
     "scores",
     "scores_in_blocks",
+    "widen",
 ]

@@ -55,6 +55,29 @@ def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
     return EnsembleParams(scorers, jax.vmap(deep_set)(jax.random.split(deep_set_key, config.members)))
 
 
+def widen(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
+    """An ensemble for tables with more columns; where those are zero, scores and gradients stay as they were.
+
+    Args:
+      params: members first or not.
+      n_columns: D, what the ensemble knows.
+      width: columns of the tables to come.
+
+    Returns:
+      The same, with rows of zeros in the first layers.
+    """
+
+    def first(tree: networks.Params, name: str) -> networks.Params:
+        kernel = tree[name]
+        zeros = jnp.zeros((*kernel.shape[:-2], width - n_columns, kernel.shape[-1]), kernel.dtype)
+        # The columns of the table come first among a layer's inputs.
+        parts = [kernel[..., :n_columns, :], zeros, kernel[..., n_columns:, :]]
+        return {**tree, name: jnp.concatenate(parts, axis=-2)}
+
+    scorers = first(params.scorers, "hidden_0_kernel")
+    return EnsembleParams(scorers, None if params.deep_set is None else first(params.deep_set, "phi_0_kernel"))
+
+
 def member_axes(config: ModelConfig) -> EnsembleParams:
     """Where the members stand in each part of the parameters, for `jax.vmap`."""
     return EnsembleParams(0, 0 if config.context == "own" else None)

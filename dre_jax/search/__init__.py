@@ -1,7 +1,7 @@
 """Optimisation: histories, acquisition functions, the loop over trials, and batches of runs."""
 
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank, log_expected_improvement, pick
-from dre_jax.search.batch import BatchConfig, run_tasks
+from dre_jax.search.batch import BatchConfig, SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.handler import Suggester
 from dre_jax.search.history import Candidates, History, make_history, sort_history
 from dre_jax.search.loop import SearchTask, run, run_in_python
@@ -14,6 +14,7 @@ __all__ = [
     "History",
     "Method",
     "SearchTask",
+    "SpaceRuns",
     "Suggester",
     "acquire_by_rank",
     "log_expected_improvement",
@@ -21,6 +22,7 @@ __all__ = [
     "pick",
     "run",
     "run_in_python",
+    "run_spaces",
     "run_tasks",
     "sort_history",
 ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +18,13 @@ from dre_jax.devices import everywhere
 from dre_jax.errors import DataError
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
 from dre_jax.search.loop import SearchTask
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, as_widening
 
 Trace = tuple[str, str, np.ndarray]
 """Dataset, seed name, and the T + 1 best responses so far, scaled with the task's table (entry 0: the design's)."""
+
+
+_ROWS_AT_ONCE = 2**25
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,9 @@ class BatchConfig:
     """Whether a device works on all its runs side by side, or on one after the other; by default one after the other
     on a CPU, whose caches hold one run, and side by side elsewhere."""
     tasks_at_once: int | None = None
-    """Tasks in one call; by default one a device on a CPU (progress is reported between calls), and all elsewhere."""
+    """Tasks in one call; by default one a device where runs go one after the other (progress is reported between
+    calls), and side by side as many as have 32 million rows with all their runs, on each device: with ten members some
+    gigabytes."""
 
 
 def run_id(name: str) -> int:
@@ -56,6 +61,31 @@ def bucket(n: int) -> int:
     """
     step = max(1, 2 ** (n.bit_length() - 3))
     return -(-n // step) * step
+
+
+def coarse(n: int) -> int:
+    """Rows that a table of n is padded to where runs go side by side: at most eight times as many.
+
+    More rows cost a little there, as all are scored at once; another size is another chain of trials to walk.
+
+    Example:
+      >>> [coarse(n) for n in (5, 288, 400, 1025)]
+      [64, 512, 512, 4096]
+    """
+    return int(max(64, 8 ** -(-(n - 1).bit_length() // 3)))
+
+
+class SpaceRuns(NamedTuple):
+    """The runs of one search space."""
+
+    params: Any
+    """What the method's `fit` returned."""
+    tasks: Mapping[str, Task]
+    """By dataset name."""
+    designs: Designs
+    """Dataset -> seed name -> rows evaluated at the start; every dataset of ``tasks`` must be there."""
+    key: Array
+    """PRNG key."""
 
 
 def run_tasks(
@@ -87,41 +117,120 @@ def run_tasks(
     Raises:
       DataError: for a task without a design.
     """
+    spaces = {"": SpaceRuns(params, tasks, designs, key)}
+    for _, *trace in run_spaces(method, spaces, n_trials=n_trials, config=config, stop_at_optimum=stop_at_optimum):
+        yield tuple(trace)  # type: ignore[misc]
+
+
+def run_spaces(
+    method: Method,
+    spaces: Mapping[str, SpaceRuns],
+    *,
+    n_trials: int,
+    config: BatchConfig | None = None,
+    stop_at_optimum: bool = True,
+) -> Iterator[tuple[str, str, str, np.ndarray]]:
+    """`run_tasks` of several search spaces; yields the space's name, and a trace.
+
+    Where runs go side by side, and the method can do with columns that its parameters do not know (`widen`), runs of
+    all search spaces are one program: a chain of trials and epochs, which an accelerator walks once, not once a space.
+
+    Args:
+      method: frozen and hashable; the same for all.
+      spaces: by name.
+      n_trials: T.
+      config: how the runs are put through the devices.
+      stop_at_optimum: see `dre_jax.search.loop.run`.
+
+    Raises:
+      DataError: for a task without a design.
+    """
     config = config or BatchConfig()
     devices = everywhere()[: config.devices]
-    on_cpu = devices[0].platform == "cpu"
-    side_by_side = not on_cpu if config.side_by_side is None else config.side_by_side
-    for group in _groups(tasks, designs):
-        size = min(config.tasks_at_once or (len(devices) if on_cpu else len(group.names)), len(group.names))
-        mesh = mesh_for(devices, size, len(group.seeds))
-        grid_config = GridConfig(n_trials, mesh, side_by_side, stop_at_optimum)
-        for start in range(0, len(group.names), size):
-            names = group.names[start : start + size]
-            yield from _run_portion(
-                method, params, {n: tasks[n] for n in names}, designs, group, key, grid_config, size
-            )
+    side_by_side = goes_side_by_side(config)
+    for portion in _portions(method, spaces, side_by_side):
+        for group in _groups(portion, coarse if side_by_side else bucket):
+            size = _at_once(config, group, len(devices), side_by_side)
+            mesh = mesh_for(devices, size, len(group.seeds))
+            grid_config = GridConfig(n_trials, mesh, side_by_side, stop_at_optimum, params_by_task=len(portion) > 1)
+            for start in range(0, len(group.items), size):
+                yield from _run_portion(method, group, group.items[start : start + size], grid_config, size)
+
+
+def goes_side_by_side(config: BatchConfig) -> bool:
+    """Whether a device works on its runs side by side: where nothing else is asked for, not on a CPU."""
+    on_cpu = everywhere()[0].platform == "cpu"
+    return not on_cpu if config.side_by_side is None else config.side_by_side
+
+
+def _at_once(config: BatchConfig, group: _Group, n_devices: int, side_by_side: bool) -> int:
+    """Tasks in one call."""
+    wanted = config.tasks_at_once
+    if wanted is None:
+        room = max(1, _ROWS_AT_ONCE * n_devices // (group.rows * len(group.seeds)))
+        wanted = room if side_by_side else n_devices
+    calls = -(-len(group.items) // wanted)
+    # Calls of one size, so that the last does not compute for nothing; devices, one by one, are filled anyway.
+    return min(wanted, len(group.items)) if not side_by_side else -(-len(group.items) // calls)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A task, with all that its runs need."""
+
+    space: str
+    name: str
+    task: Task
+    designs: Mapping[str, np.ndarray]
+    key: Array
+    params: Any
 
 
 @dataclass(frozen=True)
 class _Group:
     """Tasks that share one compiled program."""
 
-    names: list[str]
+    items: list[_Item]
     rows: int
     seeds: tuple[str, ...]
 
 
-def _groups(tasks: Mapping[str, Task], designs: Designs) -> list[_Group]:
+def _portions(method: Method, spaces: Mapping[str, SpaceRuns], side_by_side: bool) -> Iterator[Mapping[str, SpaceRuns]]:
+    """Search spaces that may be one program: all, with columns of zeros added, or each alone."""
+    widening = as_widening(method)
+    if not side_by_side or widening is None or len(spaces) < 2:
+        yield from ({name: runs} for name, runs in spaces.items())
+        return
+    widths = {name: next(iter(runs.tasks.values())).n_columns for name, runs in spaces.items() if runs.tasks}
+    widest = max(widths.values(), default=0)
+    yield {
+        name: runs._replace(
+            params=widening.widen(runs.params, widths[name], widest),
+            tasks={n: _wider(task, widest) for n, task in runs.tasks.items()},
+        )
+        for name, runs in spaces.items()
+        if name in widths
+    }
+
+
+def _wider(task: Task, n_columns: int) -> Task:
+    return replace(task, X=np.pad(task.X, ((0, 0), (0, n_columns - task.n_columns))))
+
+
+def _groups(spaces: Mapping[str, SpaceRuns], rounded: Callable[[int], int]) -> list[_Group]:
     """Tasks by padded row count, seed names and length of the design."""
-    found: dict[tuple[int, tuple[str, ...], int], list[str]] = {}
-    for name, task in tasks.items():
-        if not designs.get(name):
-            raise DataError(f"every task needs an initial design, but dataset {name!r} has none")
-        for length, seeds in _by_length(designs[name]).items():
-            found.setdefault((bucket(task.n_rows), seeds, length), []).append(name)
+    found: dict[tuple[int, tuple[str, ...], int], list[_Item]] = {}
+    for space, runs in spaces.items():
+        for name, task in runs.tasks.items():
+            designs = runs.designs.get(name)
+            if not designs:
+                raise DataError(f"every task needs an initial design, but dataset {name!r} has none")
+            item = _Item(space, name, task, designs, runs.key, runs.params)
+            for length, seeds in _by_length(designs).items():
+                found.setdefault((rounded(task.n_rows), seeds, length), []).append(item)
     return [
-        _Group(names, min(rows, max(tasks[name].n_rows for name in names)), seeds)
-        for (rows, seeds, _), names in found.items()
+        _Group(items, min(rows, max(item.task.n_rows for item in items)), seeds)
+        for (rows, seeds, _), items in found.items()
     ]
 
 
@@ -133,26 +242,25 @@ def _by_length(designs: Mapping[str, np.ndarray]) -> dict[int, tuple[str, ...]]:
 
 
 def _run_portion(
-    method: Method,
-    params: Any,
-    tasks: Mapping[str, Task],
-    designs: Designs,
-    group: _Group,
-    key: Array,
-    config: GridConfig,
-    capacity: int,
-) -> Iterator[Trace]:
+    method: Method, group: _Group, items: Sequence[_Item], config: GridConfig, capacity: int
+) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """One compiled call for some tasks of a group."""
-    sorted_tasks = [sort_task(task) for task in tasks.values()]
+    sorted_tasks = [sort_task(item.task) for item in items]
     tables = jax.tree.map(lambda *leaves: np.stack(leaves), *[_pad(task, group.rows) for task in sorted_tasks])
-    new_rows = {name: np.argsort(task.order) for name, task in zip(tasks, sorted_tasks, strict=True)}
-    design = np.array([[new_rows[name][designs[name][seed]] for seed in group.seeds] for name in tasks], np.int32)
-    keys = jnp.stack([jnp.stack([run_key(key, name, seed) for seed in group.seeds]) for name in tasks])
+    new_rows = [np.argsort(task.order) for task in sorted_tasks]
+    design = np.array(
+        [[rows[item.designs[seed]] for seed in group.seeds] for item, rows in zip(items, new_rows, strict=True)],
+        np.int32,
+    )
+    keys = jnp.stack([jnp.stack([run_key(item.key, item.name, seed) for seed in group.seeds]) for item in items])
+    params = items[0].params
+    if config.params_by_task:
+        params = jax.tree.map(lambda *leaves: np.stack(leaves), *[item.params for item in items])
     picks = run_grid(method, params, tables, design, keys, config, capacity)
-    for i, (name, task) in enumerate(tasks.items()):
-        response = unit_scale(task.y)[sorted_tasks[i].order]
+    for i, item in enumerate(items):
+        response = unit_scale(item.task.y)[sorted_tasks[i].order]
         for j, seed in enumerate(group.seeds):
-            yield name, seed, incumbents(response, design[i, j], picks[i, j])
+            yield item.space, item.name, seed, incumbents(response, design[i, j], picks[i, j])
 
 
 def _pad(task: SortedTask, rows: int) -> SearchTask:

@@ -31,6 +31,8 @@ class GridConfig:
     """Whether a device works on all its runs at once, or on one after the other."""
     stop_at_optimum: bool = True
     """See `dre_jax.search.loop.run`."""
+    params_by_task: bool = False
+    """Whether every task has parameters of its own, or all share one set."""
 
 
 _TASKS, _DESIGNS = "tasks", "designs"
@@ -50,7 +52,8 @@ def run_grid(
 
     Args:
       method: static.
-      params: what the method's `fit` returned; every device has a copy.
+      params: what the method's `fit` returned, and every device has a copy; with ``params_by_task`` every leaf has the
+        tasks in front.
       tables: A tasks of N rows, every leaf with the tasks in front.
       designs: i32[A, B, n0], rows evaluated at the start.
       keys: PRNG keys [A, B].
@@ -66,9 +69,15 @@ def run_grid(
     tables = jax.tree.map(lambda a: _fill_up(a, 0, room[0]), tables)
     rows, keys = (_fill_up(_fill_up(a, 0, room[0]), 1, room[1]) for a in (designs, keys))
     counts = np.stack(np.meshgrid(*map(_counts, (n_tasks, n_designs), room, shape), indexing="ij"), axis=-1)
-    params = processes.spread(params, NamedSharding(config.mesh, PartitionSpec()))
+    if config.params_by_task:
+        params = jax.tree.map(lambda a: _fill_up(a, 0, room[0]), params)
+    params = processes.spread(params, NamedSharding(config.mesh, _spec_of_params(config)))
     picks = grid(method, params, tables, rows, keys, counts, config)
     return processes.gather(picks)[:n_tasks, :n_designs]
+
+
+def _spec_of_params(config: GridConfig) -> PartitionSpec:
+    return PartitionSpec(_TASKS) if config.params_by_task else PartitionSpec()
 
 
 def _counts(real: int, room: int, n_devices: int) -> np.ndarray:
@@ -102,21 +111,27 @@ def grid(
     def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:
         return run(method, params, task, design, key, config.n_trials, config.stop_at_optimum, config.side_by_side)
 
+    own = config.params_by_task
+
     def side_by_side(params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array) -> Array:
         del counts
-        return jax.vmap(jax.vmap(partial(one_run, params), in_axes=(None, 0, 0)))(tables, designs, keys)
+        of_a_task = jax.vmap(one_run, in_axes=(None, None, 0, 0))
+        return jax.vmap(of_a_task, in_axes=(0 if own else None, 0, 0, 0))(params, tables, designs, keys)
 
     def one_by_one(params: Any, tables: SearchTask, designs: Array, keys: Array, counts: Array) -> Array:
-        def one_task(task: SearchTask, designs: Array, keys: Array) -> Array:
+        def one_task(params: Any, task: SearchTask, designs: Array, keys: Array) -> Array:
             return _in_turn(partial(one_run, params, task), counts[0, 0, 1], (config.n_trials,), designs, keys)
 
-        return _in_turn(one_task, counts[0, 0, 0], (designs.shape[1], config.n_trials), tables, designs, keys)
+        shape = (designs.shape[1], config.n_trials)
+        if own:
+            return _in_turn(one_task, counts[0, 0, 0], shape, params, tables, designs, keys)
+        return _in_turn(partial(one_task, params), counts[0, 0, 0], shape, tables, designs, keys)
 
     by_task, by_run = PartitionSpec(_TASKS), PartitionSpec(_TASKS, _DESIGNS)
     on_a_device = jax.shard_map(
         side_by_side if config.side_by_side else one_by_one,
         mesh=config.mesh,
-        in_specs=(PartitionSpec(), by_task, by_run, by_run, by_run),
+        in_specs=(_spec_of_params(config), by_task, by_run, by_run, by_run),
         out_specs=by_run,
         check_vma=False,
     )

@@ -1,4 +1,4 @@
-"""The one protocol: what the loop asks of a method, and of a method that remembers."""
+"""The one protocol: what the loop asks of a method, of one that remembers, and of one that search spaces share."""
 
 from __future__ import annotations
 
@@ -37,6 +37,22 @@ class StatefulMethod(Method, Protocol):
         ...
 
 
+class WideningMethod(Method, Protocol):
+    """A method whose runs on several search spaces can be one program, with columns of zeros added to the smaller."""
+
+    widens: bool
+    """Whether it can, as it is configured."""
+
+    def widen(self, params: Any, n_columns: int, width: int) -> Any:
+        """Parameters for tables of more columns, which give the same values where the columns added are zero."""
+        ...
+
+
 def as_stateful(method: Method) -> StatefulMethod | None:
     """The method, if it carries a state; None for the others, which need not know of this."""
     return cast(StatefulMethod, method) if getattr(method, "stateful", False) else None
+
+
+def as_widening(method: Method) -> WideningMethod | None:
+    """The method, if its parameters can be widened; None for the others, which need not know of this."""
+    return cast(WideningMethod, method) if getattr(method, "widens", False) else None

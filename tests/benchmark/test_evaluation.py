@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import jax
 import numpy as np
 import pytest
 
-from dre_jax.benchmark import Evaluation, Plan
+from dre_jax.benchmark import Evaluation, Plan, evaluation
+from dre_jax.benchmark.runners import CompiledRunner
 from dre_jax.data import SearchSpace, Task, fingerprint, read_results, write_dataset
 from dre_jax.errors import CheckpointError, ConfigError, DataError
 from dre_jax.model import ModelConfig
+from dre_jax.search import BatchConfig, batch
 from dre_jax.training import MetaTrainConfig
 from dre_jax.training.checkpoint import Checkpoint, describe
 from dre_jax.training.meta_train import start
@@ -128,7 +131,8 @@ def test_interrupted_and_gone_on_with(plan, tmp_path, after):
 CHILD = """
 import sys
 from pathlib import Path
-from dre_jax.benchmark import Evaluation, Plan
+from dre_jax.benchmark import Evaluation, Plan, evaluation
+from dre_jax.benchmark.runners import CompiledRunner
 
 plan = Plan(data=Path(sys.argv[1]), spaces=("s", "t"), method="random", trials=4)
 for run in Evaluation(plan, Path(sys.argv[2])):
@@ -194,6 +198,23 @@ def test_from_a_checkpoint(plan, tmp_path, checkpoints):
     save_checkpoint(tmp_path / "further" / "s", "s", step=7)
     with pytest.raises(DataError, match="checkpoints"):
         Evaluation(dataclasses.replace(given, checkpoints=tmp_path / "further"), out)
+
+
+def test_search_spaces_as_one_program(plan, tmp_path, checkpoints, monkeypatch):
+    given = dataclasses.replace(plan, method="dre-no-finetune", checkpoints=checkpoints, trials=2)
+    assert len(list(Evaluation(given, tmp_path / "apart.json"))) == 18
+    accelerator = partial(CompiledRunner, config=BatchConfig(side_by_side=True))
+    monkeypatch.setattr(evaluation, "CompiledRunner", accelerator)
+    sizes, run_grid = [], batch.run_grid
+    monkeypatch.setattr(batch, "run_grid", lambda *a: sizes.append(len(a[2].x)) or run_grid(*a))
+    together = Evaluation(given, tmp_path / "together.json")
+    assert next(iter(together)).space == "s"
+    assert len(list(together)) == 17
+    # All tasks of both at once; then what is missing: two designs of one task, and three of five.
+    assert sizes == [6, 1, 5]
+    assert content(tmp_path / "together.json") == content(tmp_path / "apart.json")
+    # One that is fitted anew reads the training tables, and goes space by space.
+    assert not accelerator(dataclasses.replace(given, checkpoints=None), {}).together
 
 
 def test_checkpoints_that_are_missing_or_of_another_space(plan, tmp_path, checkpoints):

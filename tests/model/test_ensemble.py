@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.model import EnsembleParams, ModelConfig, Support, blocks, init, scores, scores_in_blocks
+from dre_jax.model import EnsembleParams, ModelConfig, Support, blocks, init, scores, scores_in_blocks, widen
 from dre_jax.model.ensemble import scale_response
 
 N_COLUMNS, MEMBERS = 3, 4
@@ -135,3 +135,24 @@ def test_blocks_change_nothing(context, n_rows, monkeypatch):
     by_block = scores_in_blocks(*inputs)
     assert by_block.shape == (MEMBERS, n_rows)
     np.testing.assert_allclose(by_block, scores(*inputs), rtol=1e-5, atol=1e-6)
+
+
+@every_context
+def test_columns_of_zeros_change_neither_scores_nor_gradients(context):
+    config, params, support, x = CONFIGS[context], params_of(context), draw_support(), draw_rows()
+    wide = widen(params, N_COLUMNS, N_COLUMNS + 2)
+
+    def more(rows):
+        return jnp.pad(rows, ((0, 0), (0, 2)))
+
+    def loss(params, support, x):
+        return jnp.sum(compiled(config, params, support, x) ** 2)
+
+    wide_support = support._replace(x=more(support.x))
+    expected = compiled(config, params, support, x)
+    np.testing.assert_allclose(compiled(config, wide, wide_support, more(x)), expected, rtol=1e-6, atol=1e-7)
+    narrow_gradient, gradient = jax.grad(loss)(params, support, x), jax.grad(loss)(wide, wide_support, more(x))
+    widened = widen(narrow_gradient, N_COLUMNS, N_COLUMNS + 2)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), gradient, widened)
+    # What was added stays zero: an optimiser that moves by the gradient leaves it.
+    assert not np.any(gradient.scorers["hidden_0_kernel"][:, N_COLUMNS : N_COLUMNS + 2])

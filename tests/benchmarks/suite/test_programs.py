@@ -74,6 +74,13 @@ def test_by_hand():
     assert found.bytes == row + multiplied + gemm + (16 + 16) + (1 + 4 + 4)
 
 
+def test_a_body_of_several_turns_is_shared_out():
+    # 201 turns, two of them in each of the 100 of the loop, and one left over.
+    found, whole = loop_body(TEXT, 201), loop_body(TEXT, 100)
+    assert (found.kernels, found.fusions, found.products, found.loops) == (3, 1, 1, 1)
+    assert found.bytes == -(-whole.bytes // 2)
+
+
 def test_whole_programs():
     program = parse(TEXT)
     assert program.entry == "main"

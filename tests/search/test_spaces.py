@@ -1,0 +1,126 @@
+"""Runs of several search spaces as one program against each space alone."""
+
+import jax
+import numpy as np
+import pytest
+
+from dre_jax.data import bundled
+from dre_jax.errors import DataError
+from dre_jax.methods import DRE, RandomSearch
+from dre_jax.model import init
+from dre_jax.search import BatchConfig, SpaceRuns, batch, run_spaces, run_tasks
+from dre_jax.training import FineTuneConfig
+
+N_TRIALS = 4
+SIDE_BY_SIDE = BatchConfig(side_by_side=True, devices=1)
+SIZES = {"svm": (60, 64), "random-forest": (61,)}
+
+
+@pytest.fixture(scope="module")
+def spaces(methods, cut_task):
+    """Two search spaces of different columns, with two tasks and one task, of about a size."""
+    model, found = methods["dre"][0].model, {}
+    for name, sizes in SIZES.items():
+        some = bundled.load(name).test.items()
+        tasks = {dataset: cut_task(task, n) for (dataset, task), n in zip(some, sizes, strict=False)}
+        designs = {dataset: {"test0": np.arange(5) + 7, "test1": np.arange(5) * 9} for dataset in tasks}
+        n_columns = next(iter(tasks.values())).n_columns
+        params = init(model, n_columns, jax.random.key(n_columns))
+        found[name] = SpaceRuns(params, tasks, designs, jax.random.key(sum(sizes)))
+    assert len({next(iter(runs.tasks.values())).n_columns for runs in found.values()}) == 2
+    return found
+
+
+def alone(method, spaces, config):
+    return {
+        (name, *key): trace
+        for name, (params, tasks, designs, key) in spaces.items()
+        for *key, trace in run_tasks(method, params, tasks, designs, n_trials=N_TRIALS, key=key, config=config)
+    }
+
+
+def together(method, spaces, config):
+    return {tuple(names): t for *names, t in run_spaces(method, spaces, n_trials=N_TRIALS, config=config)}
+
+
+def grids(monkeypatch):
+    """Notes how many tasks are run as one program."""
+    seen, run_grid = [], batch.run_grid
+
+    def note(method, params, tables, design, *rest):
+        seen.append(len(design))
+        return run_grid(method, params, tables, design, *rest)
+
+    monkeypatch.setattr(batch, "run_grid", note)
+    return seen
+
+
+def test_search_spaces_together_are_each_alone(monkeypatch, methods, spaces):
+    method = DRE(model=methods["dre"][0].model, fine_tuning=FineTuneConfig(epochs=3, learning_rate=0.01))
+    expected, seen = alone(method, spaces, SIDE_BY_SIDE), grids(monkeypatch)
+    found = together(method, spaces, SIDE_BY_SIDE)
+    assert seen == [3]
+    assert len(found) == 6
+    assert_equal(found, expected)
+
+
+def test_one_run_after_the_other(methods, spaces):
+    # What a CPU does: each space is a program of its own.
+    method = methods["dre-as-it-is"][0]
+    one_by_one = BatchConfig(side_by_side=False)
+    assert_equal(together(method, spaces, one_by_one), alone(method, spaces, SIDE_BY_SIDE))
+
+
+def test_parameters_of_each_task_one_run_after_the_other(methods, spaces):
+    method = methods["dre-as-it-is"][0]
+    (portion,) = batch._portions(method, spaces, side_by_side=True)
+    group, *_ = batch._groups(portion, batch.coarse)
+    picks = []
+    for side_by_side in (False, True):
+        mesh = batch.mesh_for(batch.everywhere()[:1], len(group.items), 2)
+        config = batch.GridConfig(N_TRIALS, mesh, side_by_side, params_by_task=True)
+        picks.append([trace for *_, trace in batch._run_portion(method, group, group.items, config, len(group.items))])
+    np.testing.assert_array_equal(*picks)
+
+
+def assert_equal(found, expected):
+    assert found.keys() == expected.keys()
+    for names, trace in found.items():
+        np.testing.assert_array_equal(trace, expected[names], err_msg=str(names))
+
+
+@pytest.mark.parametrize("method", [RandomSearch(), DRE(transfer=False, fine_tuning=FineTuneConfig(epochs=0))])
+def test_methods_that_cannot_be_widened_go_space_by_space(monkeypatch, spaces, method):
+    without = {n: runs._replace(params=None) for n, runs in spaces.items()}
+    expected, seen = alone(method, without, SIDE_BY_SIDE), grids(monkeypatch)
+    assert_equal(together(method, without, SIDE_BY_SIDE), expected)
+    assert seen == [2, 1]
+
+
+def test_calls_are_no_larger_than_memory_allows(monkeypatch, spaces):
+    seen = grids(monkeypatch)
+    method, without = RandomSearch(), {n: runs._replace(params=None) for n, runs in spaces.items()}
+    one = {"svm": without["svm"]._replace(tasks=dict.fromkeys("abcde", next(iter(without["svm"].tasks.values()))))}
+    designs = next(iter(one["svm"].designs.values()))
+    one["svm"] = one["svm"]._replace(designs=dict.fromkeys("abcde", designs))
+    monkeypatch.setattr(batch, "_ROWS_AT_ONCE", 4 * 2 * 60)
+    config = BatchConfig(side_by_side=True, devices=1)
+    assert len(together(method, one, config)) == 10
+    # Five tasks of which four fit: three and two.
+    assert seen == [3, 2]
+
+
+def test_sizes_of_tables_where_many_run_side_by_side():
+    for n in (1, 16, 17, 64, 65, 1000, 4096, 30_000):
+        assert n <= batch.coarse(n) <= max(64, 8 * n)
+    assert len({batch.coarse(n) for n in range(1, 70_000, 7)}) == 5
+
+
+def test_a_task_without_a_design(methods, spaces):
+    lacking = {**spaces, "svm": spaces["svm"]._replace(designs={})}
+    with pytest.raises(DataError, match="every task needs an initial design"):
+        list(run_spaces(methods["dre"][0], lacking, n_trials=1, config=SIDE_BY_SIDE))
+
+
+def test_no_search_spaces(methods):
+    assert list(run_spaces(methods["dre"][0], {}, n_trials=1, config=SIDE_BY_SIDE)) == []
