@@ -36,6 +36,18 @@ def optimise(request: pytest.FixtureRequest) -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", False)
 
 
+MAPPINGS = 20_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end
+
+
+@pytest.fixture(scope="module", autouse=True)
+def let_go_of_programs() -> Iterator[None]:
+    """Forgets compiled programs after a module of tests, once the process holds many."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MAPPINGS:
+        jax.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Folder of the large meta-datasets that lie beside the repository, on machines that have them."""

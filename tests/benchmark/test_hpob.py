@@ -61,6 +61,7 @@ main(["evaluate", "--data", sys.argv[1], "--method", "random", "--trials", "3", 
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.multiprocess
 @pytest.mark.slow
 def test_all_of_it_killed_in_the_middle(data, tmp_path):

@@ -46,6 +46,7 @@ def sinusoid(seed, family, n_rows=60):
     return Task(f"{family}-{seed}", x, np.sin(2 * np.pi * (waves * x[:, 0].astype(np.float64) + random.random())))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_transfer_finds_sinusoids_sooner():
     families = [(seed, family) for seed in range(10) for family in (0, 1)]

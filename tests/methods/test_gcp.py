@@ -101,6 +101,7 @@ def test_draws_are_of_the_prior(network, hills, make_history, make_candidates):
     np.testing.assert_allclose(draws.std(axis=0), jnp.sqrt(variance), rtol=0.05)
 
 
+@pytest.mark.thorough
 def test_better_than_random(network, regrets):
     chance = regrets(RandomSearch(), None, 3)
     assert regrets(METHOD, network, 3) < 0.5 * chance

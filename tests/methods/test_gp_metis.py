@@ -40,6 +40,7 @@ def test_expected_improvement_of_the_process(seen):
     np.testing.assert_allclose(np.exp(found), expected, rtol=2e-3, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_the_process_is_better_than_random(regrets):
     chance = regrets(RandomSearch(), None, 8)
     assert regrets(GaussianProcess(fitting=FITTING), None, 8) < 0.5 * chance

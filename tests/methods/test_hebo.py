@@ -93,6 +93,7 @@ def test_histories_that_say_little(response, columns):
     assert 1 <= int(values.sum()) <= 5
 
 
+@pytest.mark.thorough
 def test_better_than_chance():
     rng, regrets, by_chance = np.random.default_rng(6), [], []
     search = jax.jit(partial(run, QUICK, n_trials=15))

@@ -84,5 +84,6 @@ def test_moments_of_the_sources(sources, hills):
     np.testing.assert_allclose(jnp.diagonal(joint), variance[2], atol=1e-4)
 
 
+@pytest.mark.thorough
 def test_better_than_random(sources, regrets):
     assert regrets(METHOD, sources, 3) < 0.5 * regrets(RandomSearch(), None, 3)

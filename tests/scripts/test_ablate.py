@@ -48,6 +48,7 @@ def test_what_depends_on_the_same_is_done_once(ablations, tiny, tmp_path):
     assert sorted(len(group) for group in groups) == [1] * 8 + [2] * 8
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_job_is_done_once_and_alike(ablations, tiny, tmp_path):
     run, jobs, collect = (ablations["runner"].__dict__[name] for name in ("run", "jobs", "collect"))

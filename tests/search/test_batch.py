@@ -119,6 +119,7 @@ def test_side_by_side_is_one_by_one(name, methods, tasks, designs):
     assert_equal_traces(one_by_one, side_by_side)
 
 
+@pytest.mark.thorough
 def test_side_by_side_is_one_by_one_but_for_rounding(methods, tasks, designs, together):
     # Products of other shapes add up in another order: after some epochs two candidates may change places.
     side_by_side = traces_of(methods["dre"], tasks, designs, side_by_side=True)

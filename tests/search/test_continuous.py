@@ -95,7 +95,7 @@ def test_values_that_are_not_numbers_are_never_taken():
         assert point[1] > 0.9
 
 
-@pytest.mark.parametrize("reuse", [False, True])
+@pytest.mark.parametrize("reuse", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_dre(reuse):
     """Of random weights, whether a trial goes on from the last or not: the same key gives the same points."""
     tuning = FineTuneConfig(epochs=5, learning_rate=0.02, reuse=reuse)

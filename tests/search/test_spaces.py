@@ -9,6 +9,7 @@ from dre_jax.errors import DataError
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.model import init
 from dre_jax.search import BatchConfig, SpaceRuns, batch, run_spaces, run_tasks
+from dre_jax.search.method import as_widening
 from dre_jax.training import FineTuneConfig
 
 N_TRIALS = 4
@@ -64,11 +65,17 @@ def test_search_spaces_together_are_each_alone(monkeypatch, methods, spaces):
     assert_equal(found, expected)
 
 
-def test_one_run_after_the_other(methods, spaces):
-    # What a CPU does: each space is a program of its own.
-    method = methods["dre-as-it-is"][0]
-    one_by_one = BatchConfig(side_by_side=False)
-    assert_equal(together(method, spaces, one_by_one), alone(method, spaces, SIDE_BY_SIDE))
+def test_one_run_after_the_other_each_space_is_a_program_of_its_own(monkeypatch, methods, spaces):
+    seen = []
+
+    def note(method, params, tables, design, keys, config, capacity):
+        seen.append((params is not None, len(design), config.side_by_side, config.params_by_task))
+        return np.full((*design.shape[:2], N_TRIALS), -1)
+
+    monkeypatch.setattr(batch, "run_grid", note)
+    assert len(together(methods["dre"][0], spaces, BatchConfig(side_by_side=False, devices=1))) == 6
+    # A task at a time, with the parameters that its space has.
+    assert seen == [(True, 1, False, False)] * 3
 
 
 def test_parameters_of_each_task_one_run_after_the_other(methods, spaces):
@@ -89,12 +96,14 @@ def assert_equal(found, expected):
         np.testing.assert_array_equal(trace, expected[names], err_msg=str(names))
 
 
-@pytest.mark.parametrize("method", [RandomSearch(), DRE(transfer=False, fine_tuning=FineTuneConfig(epochs=0))])
-def test_methods_that_cannot_be_widened_go_space_by_space(monkeypatch, spaces, method):
+def test_methods_that_cannot_be_widened_go_space_by_space(monkeypatch, spaces):
     without = {n: runs._replace(params=None) for n, runs in spaces.items()}
-    expected, seen = alone(method, without, SIDE_BY_SIDE), grids(monkeypatch)
-    assert_equal(together(method, without, SIDE_BY_SIDE), expected)
+    expected, seen = alone(RandomSearch(), without, SIDE_BY_SIDE), grids(monkeypatch)
+    assert_equal(together(RandomSearch(), without, SIDE_BY_SIDE), expected)
     assert seen == [2, 1]
+    # Random weights are drawn by the number of columns.
+    assert as_widening(DRE(transfer=False)) is None
+    assert as_widening(DRE()) is not None
 
 
 def test_calls_are_no_larger_than_memory_allows(monkeypatch, spaces):

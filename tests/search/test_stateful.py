@@ -75,14 +75,16 @@ def test_reuse_goes_on_from_the_last_trial(reuse, methods, space, search_task):
     np.testing.assert_array_equal(run_in_python(method, params, task, np.asarray(design), key, 12, False), picks)
     other = compiled(restart, params, task, design, key, n_trials=12, stop_at_optimum=False)
     assert picks.tolist() != other.tolist()
+    advance = jax.jit(lambda method, *rest: method.advance(*rest), static_argnums=0)
+    tuned = jax.jit(fine_tune, static_argnums=(0, 1))
     # The second trial, by hand: fine-tuned from what fine-tuning before the first one gave.
     for trial in range(2):
         rows = jnp.concatenate([design, picks[:trial], jnp.full(16 - 5 - trial, -1)])
         history, candidates = look_up(task, rows, jnp.int32(5 + trial))
         method_key, _ = trial_keys(key, jnp.int32(trial))
-        values, _ = method.advance(params, history, candidates, method_key)
+        values, _ = advance(method, params, history, candidates, method_key)
         assert int(jnp.argmax(jnp.where(candidates.where, values, -jnp.inf))) == int(picks[trial])
-        params = fine_tune(method.model, method.fine_tuning, params, *sort_history(history), method_key)
+        params = tuned(method.model, method.fine_tuning, params, *sort_history(history), method_key)
 
 
 def test_random_weights_are_drawn_once_a_run(reuse):

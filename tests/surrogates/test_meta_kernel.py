@@ -79,7 +79,7 @@ def test_batches_on_the_scale_of_the_table(table):
     np.testing.assert_array_equal(batches.y, np.where(batches.where, np.asarray(table.response)[batches.rows], 0.0))
 
 
-@pytest.mark.parametrize("rho", [(), (8, 4)])
+@pytest.mark.parametrize("rho", [(), pytest.param((8, 4), marks=pytest.mark.thorough)])
 def test_losses_fall_on_tasks_not_seen(rho):
     config = DeepKernelConfig(layers=(16, 16), phi=(8, 8), rho=rho)
     training = KernelTraining(steps=500, batch=16, learning_rate=5e-3)

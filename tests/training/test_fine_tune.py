@@ -107,7 +107,7 @@ def slow_fine_tune(config, params, key):
     return params
 
 
-@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+@pytest.mark.parametrize("schedule", [pytest.param("constant", marks=pytest.mark.thorough), "cosine"])
 def test_equals_a_loop_over_the_epochs(schedule):
     config = FineTuneConfig(epochs=12, learning_rate=0.01, schedule=schedule)
     with in_float64():
@@ -118,7 +118,7 @@ def test_equals_a_loop_over_the_epochs(schedule):
     assert np.abs(change).max() > 0.05
 
 
-@pytest.mark.parametrize("ties", ["breslow", "shuffle"])
+@pytest.mark.parametrize("ties", ["breslow", pytest.param("shuffle", marks=pytest.mark.thorough)])
 def test_empty_slots_change_nothing(ties):
     config = FineTuneConfig(epochs=12, learning_rate=0.01, loss=LossConfig(ties=ties))
     with in_float64():
