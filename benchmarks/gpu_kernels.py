@@ -61,6 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="JSON file")
     parser.add_argument("--runs", type=int, nargs="*", default=[1, 64, 430], help="fine-tuned side by side")
     parser.add_argument("--lists", type=int, nargs="*", default=[1, 16], help="a step of meta-training")
+    parser.add_argument("--history", type=int, nargs="+", default=[105], help="trials that fine-tuning knows")
     given = parser.parse_args(arguments)
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"  # it asks a driver, of which there is none
@@ -79,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 2
     about = environment.describe("benchmarks.gpu_kernels", arguments)
-    found = loops(ours.default_model(), given.runs, given.lists, NamedSharding(mesh, PartitionSpec()))
+    found = loops(ours.default_model(), given.runs, given.lists, given.history, NamedSharding(mesh, PartitionSpec()))
     for loop in found:
         loop["least_s"] = least_seconds(loop)
         print(", ".join(f"{key} {value}" for key, value in loop.items()))

@@ -133,9 +133,9 @@ def described(found: Mapping[str, Any]) -> str:
     """The loops as they were compiled for a GPU that was not there."""
     about = found["environment"]
     words = (
-        f"Nothing here was measured: `{about['command']}` has XLA compile the loops for "
-        f"a described {about['device']} on a machine without one. A turn takes at least 2 us a kernel, as kernels this "
-        "small wait for each other, or its bytes over 4.8 TB/s, whichever is longer."
+        f"Nothing here was measured: `{about['command']}`\nhas XLA compile the loops for a described "
+        f"{about['device']} on a machine without one. A turn takes at least 2 us a\nkernel, as kernels this small wait "
+        "for each other, or its bytes over 4.8 TB/s, whichever is longer."
     )
     return "\n\n".join(
         [f"## Compiled for an {about['device'].split()[-1]}, without one", words, profile(found["profile"])]

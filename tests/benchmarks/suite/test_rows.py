@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import page
+from benchmarks import gpu_kernels, page
 from benchmarks.suite import plan, table
 from benchmarks.suite.rates import Rates
 from benchmarks.suite.record import record, write
@@ -92,15 +92,19 @@ def test_files_tables_and_the_page(tmp_path):
     assert len(lines) == 6
     assert lines[1].split()[:3] == ["trial-105", "100", "ms"]
     assert "3.00 GB" in lines[2]
-    text = page.page([found, {**found, "environment": environment("gpu")}])
+    elsewhere = {"environment": {**environment(), "platform": "described", "device": "NVIDIA H200"}, "rows": []}
+    elsewhere["profile"] = [{**loops[0], "least_s": gpu_kernels.least_seconds(loops[0])}]
+    text = page.page([found, {**found, "environment": environment("gpu")}, elsewhere])
     for words in (
         "## On a CPU",
         "## On a GPU",
         "40.0 times as fast as eager PyTorch, 3.0 times as fast as the best",
         "2.0 times better in batch",
         "`suggest`: PeerError: gone",
-        "| epoch | 60 | 40 | 20 | 5 MB |",
+        "| epoch | 60 | 40 | 20 | 0 | 5 MB |",
         "took eager 3.03 times as long",
+        "## Compiled for an H200, without one",
+        "| epoch | 60 | 40 | 20 | 0 | 5 MB | 120 us |",
     ):
         assert words in text, words
     assert max(len(line) for line in text.splitlines() if not line.startswith(("|", "-"))) < 200
