@@ -1,14 +1,16 @@
 """What is compiled can be lowered for an accelerator, although there is none here."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import pytest
 from jax import export
 
-from dre_jax.data import bundled
+from dre_jax.data import SearchSpace, bundled
 from dre_jax.data.tasks import build_table, sort_task
 from dre_jax.devices import local
-from dre_jax.methods import DRE
+from dre_jax.methods import DRE, METHODS, Options
 from dre_jax.model import ModelConfig, init
 from dre_jax.search import Candidates, History
 from dre_jax.search.grid import GridConfig, grid, mesh_for
@@ -64,6 +66,53 @@ def test_one_suggestion(space, task):
     candidates = Candidates(task.x, task.where)
     arguments = METHOD, init(MODEL, space.n_columns, KEY), None, history, candidates, KEY, jnp.int32(0)
     assert lowered(jitted_suggest, *arguments) == PLATFORMS
+
+
+def test_runs_of_several_search_spaces(space, task):
+    config = GridConfig(4, mesh_for(local()[:1], 2, 1), side_by_side=True, params_by_task=True)
+    params, tables = (jax.tree.map(lambda a: jnp.stack([a, a]), tree) for tree in (start_of(space), task))
+    designs, keys = jnp.zeros((2, 1, 5), jnp.int32), jax.random.split(KEY, (2, 1))
+    assert lowered(grid, METHOD, params, tables, designs, keys, jnp.ones((1, 1, 2), jnp.int32), config) == PLATFORMS
+
+
+def start_of(space):
+    return init(MODEL, space.n_columns, KEY)
+
+
+def learnt(name, space):
+    """A method of the registry, and parameters of the right shapes."""
+    method = METHODS[name].made(Options())
+    if name == "dre-gp":
+        return replace(method, model=MODEL), start_of(space)
+    if name == "fsbo":
+        method = replace(method, meta_training=replace(method.meta_training, steps=1))
+    few = {n: replace(task, X=task.X[:20], y=task.y[:20]) for n, task in list(space.train.items())[:2]}
+    return method, method.fit(SearchSpace("few", train=few), KEY)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gp",
+        "dngo",
+        "bohamiann",
+        "deep-ensemble",
+        "deep-ensemble-reuse",
+        "dkgp",
+        "metis",
+        "hebo",
+        "fsbo",
+        "tst",
+        "taf",
+        "dre-gp",
+    ],
+)
+def test_other_methods(name, space, task):
+    method, params = learnt(name, space)
+    history = History(*(a[:16] for a in task))
+    candidates = Candidates(task.x, task.where)
+    state = method.begin(params, space.n_columns, KEY) if getattr(method, "stateful", False) else None
+    assert lowered(jitted_suggest, method, params, state, history, candidates, KEY, jnp.int32(0)) == PLATFORMS
 
 
 def test_what_cannot_lower_is_caught():
