@@ -37,6 +37,8 @@ class Finding(NamedTuple):
 
     expected: str
     holds: bool
+    by_chance: tuple[int, ...]
+    """Trials at which it holds, but as much could be chance: p is 0.05 or more."""
     numbers: str
     why: str | None
     """What was found out, where it does not hold."""
@@ -55,21 +57,32 @@ def findings(comparison: Comparison, at: tuple[int, ...]) -> Iterator[Finding]:
 def _better(comparison: Comparison, one: str, other: str, at: list[int]) -> Finding:
     regret = comparison.by_task(comparison.rounded())
     first, second = (regret[comparison.methods.index(name)] for name in (one, other))
-    parts = []
-    for t in at:
-        p = signed_rank(first[:, t], second[:, t])
-        parts.append(f"{first[:, t].mean():.4f} against {second[:, t].mean():.4f} at {t} (p {p:.3f})")
+    p = {t: signed_rank(first[:, t], second[:, t]) for t in at}
+    parts = [f"{first[:, t].mean():.4f} against {second[:, t].mean():.4f} at {t} (p {p[t]:.3f})" for t in at]
     holds = all(first[:, t].mean() < second[:, t].mean() for t in at)
-    why = None if holds else WHY.get((one, other))
-    return Finding(f"`{one}` beats `{other}`", holds, "; ".join(parts), why)
+    by_chance = tuple(t for t in at if holds and p[t] >= 0.05)
+    why = None if holds and not by_chance else WHY.get((one, other))
+    return Finding(f"`{one}` beats `{other}`", holds, by_chance, "; ".join(parts), why)
 
 
 def claims_table(found: list[Finding]) -> str:
     """Expectations, whether they hold, and by how much."""
-    rows = [[f.expected, "yes" if f.holds else "**no**", f.numbers] for f in found]
+    rows = [[f.expected, verdict(f), f.numbers] for f in found]
     table = markdown_table(["expected", "holds", "mean regret over tasks"], rows)
     words = [textwrap.fill(f"- {f.expected}: {f.why}", 120, subsequent_indent="  ") for f in found if f.why]
-    return "\n\n".join([table, *(["Where it does not:", "\n".join(words)] if words else [])])
+    return "\n\n".join([table, *(["Where it does not, or not surely:", "\n".join(words)] if words else [])])
+
+
+def verdict(found: Finding) -> str:
+    """In a word.
+
+    Example:
+      >>> verdict(Finding("a", True, (10, 25), "", None))
+      'perhaps: by chance at 10, 25'
+    """
+    if not found.holds:
+        return "**no**"
+    return f"perhaps: by chance at {', '.join(map(str, found.by_chance))}" if found.by_chance else "yes"
 
 
 class Loss(NamedTuple):
