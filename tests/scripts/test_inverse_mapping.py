@@ -63,6 +63,7 @@ def test_the_scores_stay_in_the_range_of_the_thesis(sorting):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_training_turns_round_scorers_that_rise(sorting):
     sizes = sorting.Sizes(epochs=(1, 100), seeds=4, batch=20, test_lists=100)
     before, after = sorting.run("RankNet", 5, sizes)

@@ -73,7 +73,7 @@ def test_a_batch_is_its_single_runs(name, methods, tasks, designs, together, sea
         np.testing.assert_allclose(trace, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["random", "dre"])
+@pytest.mark.parametrize("name", ["random", pytest.param("dre", marks=pytest.mark.thorough)])
 def test_other_tasks_and_their_order_do_not_matter(name, methods, tasks, designs, together):
     backwards = dict(reversed(tasks.items()))
     assert_equal_traces(traces_of(methods[name], backwards, designs), together[name])

@@ -88,7 +88,7 @@ def test_a_run_stops_at_the_optimum(name, methods, space, cut_task, search_task)
     np.testing.assert_array_equal(found, -1)
 
 
-@pytest.mark.parametrize("name", ["random", "dre"])
+@pytest.mark.parametrize("name", ["random", pytest.param("dre", marks=pytest.mark.thorough)])
 def test_empty_slots_of_the_table_change_nothing(name, methods, space, cut_task, search_task):
     task, design = cut_task(space.test["wine-by-minerals"], 60), jnp.array([7, 50, 31, 22, 14])
     for seed in range(3):

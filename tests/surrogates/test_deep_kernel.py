@@ -23,6 +23,7 @@ from dre_jax.surrogates.deep_kernel import (
 PLAIN = DeepKernelConfig(layers=(8, 6, 4))
 LANDMARKS = DeepKernelConfig(layers=(8, 4), phi=(5, 6), rho=(7, 3))
 CONFIGS = {"plain": PLAIN, "landmarks": LANDMARKS}
+every = pytest.mark.parametrize("name", ["plain", pytest.param("landmarks", marks=pytest.mark.thorough)])
 N, NEW, D = 13, 9, 3
 jitted_tune = jax.jit(tune, static_argnums=(0, 1))
 jitted_posterior = jax.jit(posterior, static_argnums=0)
@@ -89,7 +90,7 @@ def test_likelihood_and_posterior_are_scikit_learns(name):
     np.testing.assert_allclose(np.sqrt(variance), their_deviation, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@every
 def test_gradient_is_the_finite_differences(name):
     config = CONFIGS[name]
     with jax.enable_x64(True):
@@ -112,7 +113,7 @@ def test_gradient_is_the_finite_differences(name):
             np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@every
 def test_empty_slots_change_nothing(name):
     config = CONFIGS[name]
 

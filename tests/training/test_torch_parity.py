@@ -23,6 +23,7 @@ from dre_jax.training.meta_train import _scan_steps
 
 GOLDEN = json.loads((Path(__file__).parent / "torch_parity.json").read_text())
 CONTEXTS = sorted(GOLDEN["cases"])
+EVERY = [name if name == "own" else pytest.param(name, marks=pytest.mark.thorough) for name in CONTEXTS]
 N, CAPACITY = GOLDEN["n_history"], 16
 TASK_ROWS = GOLDEN["task_rows"]
 
@@ -105,7 +106,7 @@ def stored_lists(case):
 train = jax.jit(_scan_steps, static_argnums=(0, 1))
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", EVERY)
 def test_meta_training(context):
     model, case = model_of(context), GOLDEN["cases"][context]
     config = MetaTrainConfig(learning_rate=GOLDEN["rates"]["meta"], loss=PAPER_LOSS)
@@ -149,7 +150,7 @@ def follow_tuning(model, case, monkeypatch):
     return tuned(tree(case["start"], np.float64))
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", EVERY)
 def test_fine_tuning(context, monkeypatch):
     model, stored, start = model_of(context), GOLDEN["cases"][context]["fine"], GOLDEN["cases"][context]["start"]
     first = tuple(jnp.asarray(rows) for rows in stored["epochs"][0])
