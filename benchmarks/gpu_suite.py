@@ -46,7 +46,7 @@ class Size:
 
 
 SMALL = Size(
-    epochs=4, trials=2, repeats=1, largest_table=64, spaces=2, at_once=2, members=2, rows=("meta-train-step-1",)
+    epochs=4, trials=2, repeats=1, largest_table=64, spaces=1, at_once=2, members=2, rows=("meta-train-step-1",)
 )
 
 

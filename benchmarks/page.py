@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gpu_kernels import KERNEL_S, MEMORY_BYTES_PER_S
 from benchmarks.suite.table import markdown, ratio, seconds, size
 from dre_jax.data.files import read_json
 
@@ -134,8 +135,9 @@ def described(found: Mapping[str, Any]) -> str:
     about = found["environment"]
     words = (
         f"Nothing here was measured: `{about['command']}`\nhas XLA compile the loops for a described "
-        f"{about['device']} on a machine without one. A turn takes at least 2 us a\nkernel, as kernels this small wait "
-        "for each other, or its bytes over 4.8 TB/s, whichever is longer."
+        f"{about['device']} on a machine without one. A turn takes at least "
+        f"{1e6 * KERNEL_S:.0f} us a\nkernel, as kernels this small wait for each other, or its bytes over "
+        f"{MEMORY_BYTES_PER_S / 1e12} TB/s, whichever is longer."
     )
     return "\n\n".join(
         [f"## Compiled for an {about['device'].split()[-1]}, without one", words, profile(found["profile"])]

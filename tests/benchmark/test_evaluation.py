@@ -131,8 +131,7 @@ def test_interrupted_and_gone_on_with(plan, tmp_path, after):
 CHILD = """
 import sys
 from pathlib import Path
-from dre_jax.benchmark import Evaluation, Plan, evaluation
-from dre_jax.benchmark.runners import CompiledRunner
+from dre_jax.benchmark import Evaluation, Plan
 
 plan = Plan(data=Path(sys.argv[1]), spaces=("s", "t"), method="random", trials=4)
 for run in Evaluation(plan, Path(sys.argv[2])):
