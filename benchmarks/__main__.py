@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measures, prints, writes."""
     arguments = sys.argv[1:] if arguments is None else arguments
     given = parse(arguments)
-    os.environ["DRE_JAX_CACHE"] = ""  # compile time is measured
+    os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compile time is measured
     from dre_jax.cli.runtime import prepare
 
     prepare()

@@ -1,7 +1,7 @@
-"""Where the time of a fine-tuning epoch goes: ``python -m benchmarks.profile [--history N]``.
+"""Where the time of a fine-tuning epoch goes that XLA compiles: ``python -m benchmarks.profile [--history N]``.
 
-One run on one core, as in a batch of runs on a CPU. JAX's profiler times every kernel of the compiled program; the
-program says which part of the source each belongs to.
+One run on one core, as in a batch of runs on a CPU, without the C++ of `dre_jax.native`. JAX's profiler times every
+kernel of the compiled program; the program says which part of the source each belongs to.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=200)
     given = parser.parse_args()
     os.environ["JAX_NUM_CPU_DEVICES"] = "1"
+    os.environ["DRE_JAX_NATIVE"] = "0"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false"
     import time
 

@@ -6,6 +6,7 @@ the inner one what is left (the lists of a training step, the designs of a task)
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 
 import jax
@@ -40,6 +41,11 @@ def use(count: int | None) -> None:
             kind = have[0].platform
             raise ConfigError(f"this process has {len(have)} {kind} devices to use, but got devices={count}")
     _limit = count
+
+
+def cores() -> int:
+    """Cores of the CPU that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def local() -> Devices:

@@ -21,7 +21,7 @@ def launch(kind: str, **given: Any) -> subprocess.Popen[str]:
     """Starts a child."""
     environment = {
         **os.environ,
-        "DRE_JAX_CACHE": "",
+        "JAX_ENABLE_COMPILATION_CACHE": "false",  # compile time is measured
         "PYTHONPATH": os.pathsep.join([str(_REPOSITORY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
     }
     command = [sys.executable, "-m", "benchmarks.suite.children", kind, json.dumps(given)]

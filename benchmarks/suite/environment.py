@@ -9,14 +9,23 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from dre_jax.cli.runtime import cores
+from dre_jax.devices import cores
 
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
+_THREADS = (
+    "DRE_JAX_NATIVE",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "XLA_FLAGS",
+    "JAX_NUM_CPU_DEVICES",
+)
 
 
 def describe(module: str, arguments: list[str]) -> dict[str, Any]:
     """Machine, versions, settings and command; folders of paths in the command are left out."""
     import jax
+
+    from dre_jax import native
 
     plain = [Path(word).name if "/" in word else word for word in arguments]
     return {
@@ -26,6 +35,7 @@ def describe(module: str, arguments: list[str]) -> dict[str, Any]:
         "devices": len(jax.devices()),
         "processor": _processor(),
         "cores": cores(),
+        "compiled_loops": native.available(),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": {"python": platform.python_version(), **_versions()},
         "threads": {name: os.environ[name] for name in _THREADS if name in os.environ},

@@ -12,6 +12,7 @@ from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, timing
 from benchmarks.suite.work import Work
 from dre_jax.model import preset
+from dre_jax.training import FineTuneConfig
 
 EPOCHS, TRIALS, COLUMNS = 1000, 100, 16
 N_SUPPORT, N_QUERY = 20, 100
@@ -133,6 +134,29 @@ def trial_row(
         best=peer_trial(bench, "best", **sizes),
         floor_s=floors.trial(model, columns, history, candidates, bench.epochs).seconds(*bench.rates),
         extra={"flops": floors.trial(model, columns, history, candidates, bench.epochs).flops, **sizes},
+    )
+
+
+def default_row(bench: Bench, name: str) -> Row:
+    """What a user gets: the epochs that the library takes by default, beside the peers' as many as were published."""
+    model, epochs = ours.default_model(), min(FineTuneConfig().epochs, bench.epochs)
+    sizes = {"history": 105, "candidates": 300, "columns": COLUMNS, "members": 10}
+    return Row(
+        name=name,
+        unit="trial of a run, all cores busy with runs",
+        ours=ours.trial(
+            model,
+            history=105,
+            candidates=300,
+            columns=COLUMNS,
+            epochs=epochs,
+            repeats=bench.repeats,
+            runs=bench.runs,
+        ),
+        eager=peer_trial(bench, "eager", **sizes),
+        best=peer_trial(bench, "best", **sizes),
+        floor_s=floors.trial(model, COLUMNS, 105, 300, epochs).seconds(*bench.rates),
+        notes=(f"ours: {epochs} epochs, the default; peers: {bench.epochs}; docs/defaults.md has the regrets of both",),
     )
 
 
@@ -294,6 +318,7 @@ def catalogue() -> dict[str, Measure]:
     found: dict[str, Measure] = {f"trial-{n}": partial(trial_row, history=n) for n in (105, 30, 10)}
     found |= {f"meta-train-step-{b}": partial(meta_row, lists=b) for b in (1, 16, 100)}
     found |= {f"trial-105-candidates-{n}": partial(trial_row, candidates=n) for n in (3_000, 30_000)}
+    found["trial-105-default"] = default_row
     found["trial-105-published"] = published_row
     found["suggest"] = suggest_row
     found |= {f"runs-{n}": partial(run_row, count=n) for n in (1, 10, 50, 430)}

@@ -64,7 +64,8 @@ def evaluate(
 
     Several processes share out the runs.
     """
-    from dre_jax.cli.runtime import cores, prepare
+    from dre_jax.cli.runtime import prepare
+    from dre_jax.devices import cores
     from dre_jax.errors import ConfigError
 
     prepare(devices, distributed, coordinator, processes, process_id)

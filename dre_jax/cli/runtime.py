@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
 from typing import Any
 
 import jax
 
-from dre_jax import devices
+from dre_jax import cache, devices
 from dre_jax.cli.distributed import start
-
-CACHE_VARIABLE = "DRE_JAX_CACHE"
 
 
 def prepare(
@@ -40,30 +37,17 @@ def prepare(
     if count is not None or ("JAX_NUM_CPU_DEVICES" not in os.environ and _setting("jax_num_cpu_devices") < 1):
         # Refused once JAX has begun to compute: who calls from a program of their own has the devices they have.
         with contextlib.suppress(RuntimeError):
-            jax.config.update("jax_num_cpu_devices", count or cores())
+            jax.config.update("jax_num_cpu_devices", count or devices.cores())
     # JAX's factorisations on a CPU are OpenBLAS', which starts a thread a core for each of them. With a device a core
     # these wait for each other: a Gaussian process of 32 trials took 5 s to fit in place of 16 ms.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     start(distributed, coordinator, processes, process_id)
     devices.use(count)
-    folder = os.environ.get(CACHE_VARIABLE, str(Path.home() / ".cache" / "dre_jax"))
-    if folder and not _setting("jax_compilation_cache_dir") and _writable(Path(folder)):
-        jax.config.update("jax_compilation_cache_dir", folder)
+    folder = None if _setting("jax_compilation_cache_dir") else cache.folder()
+    if folder:
+        jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
 def _setting(name: str) -> Any:
     # `jax.config.read` refuses the settings that have a context manager.
     return getattr(jax.config, name)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK)

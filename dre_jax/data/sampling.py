@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from dre_jax import native
 from dre_jax.data.tasks import TaskTable
 
 
@@ -68,17 +69,25 @@ def draw_without_replacement(bits: Array, n: Array, k: Array) -> Array:
     Returns:
       i32[length] in increasing order; slots from k on hold 2**31 - 1.
     """
-    length = bits.shape[0]
-    nothing = jnp.iinfo(jnp.int32).max
-    slot = jnp.arange(length, dtype=jnp.int32)
+    slot = jnp.arange(bits.shape[0], dtype=jnp.int32)
     newest = n - k + slot  # the number that becomes available at each step
     draws = below(bits, newest + 1)
+    if native.available():
+        return lax.platform_dependent(draws, newest, k, cpu=native.draw_without_replacement, default=_choose)
+    return _choose(draws, newest, k)
+
+
+def _choose(draws: Array, newest: Array, k: Array) -> Array:
+    """Floyd's loop: what was drawn, or what is newest where that was chosen before."""
+    length = draws.shape[0]
+    slot = jnp.arange(length, dtype=jnp.int32)
 
     def step(j: Array, chosen: Array) -> Array:
         taken = jnp.any(chosen == draws[j])
         value = jnp.where(taken, newest[j], draws[j])
         return jnp.where((slot == j) & (j < k), value, chosen)
 
+    nothing = jnp.iinfo(jnp.int32).max
     return jnp.sort(lax.fori_loop(0, length, step, jnp.full(length, nothing, jnp.int32)))
 
 
@@ -142,10 +151,16 @@ def sample_lists(
       >>> lists.query.shape
       (4, 5)
     """
+    bits = jax.random.bits(key, (*shape, 1 + n_support + n_query), jnp.uint32)
+    return sample_many(table, bits, n_support=n_support, n_query=n_query)
+
+
+def sample_many(table: TaskTable, bits: Array, *, n_support: int, n_query: int) -> ListRows:
+    """`sample_rows` for u32[..., 1 + K + Q]."""
     one = partial(sample_rows, table, n_support=n_support, n_query=n_query)
-    for _ in shape:
+    for _ in bits.shape[:-1]:
         one = jax.vmap(one)
-    return one(jax.random.bits(key, (*shape, 1 + n_support + n_query), jnp.uint32))
+    return one(bits)
 
 
 def shuffle_ties(coins: Array, rows: Array, level: Array, where: Array) -> Array:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.errors import ConfigError
+from dre_jax.losses.cumulative import running_sum
 from dre_jax.losses.weights import PositionWeights, position_weights
 
 Ties = Literal["breslow", "shuffle"]
@@ -54,15 +55,14 @@ def tie_bounds(level: Array) -> tuple[Array, Array]:
     return first, last
 
 
-def _mean_over_ties(weight: Array, where: Array, first: Array, last: Array) -> Array:
+def _mean_over_ties(weight: Array, position: Array, where: Array, first: Array, last: Array) -> Array:
     """Gives each item the mean weight of its tie group, empty slots not counted."""
 
-    def group_sum(values: Array) -> Array:
-        running = jnp.cumsum(values, axis=-1)
-        return _take(running, last) - _take(running - values, first)
+    def group_sum(values: Array, running: Array) -> Array:
+        return _take(running, last) - _take(running, first) + _take(values, first)
 
-    count = group_sum(where.astype(weight.dtype))
-    return jnp.where(where, group_sum(weight) / jnp.maximum(count, 1.0), 0.0)
+    count = group_sum(where.astype(position.dtype), position)
+    return jnp.where(where, group_sum(weight, running_sum(weight)) / jnp.maximum(count, 1.0), 0.0)
 
 
 def _take(values: Array, index: Array) -> Array:
@@ -89,12 +89,12 @@ def rank_sorted(
     Returns:
       A `RankedList` with the same leading dimensions.
     """
-    position = jnp.cumsum(where, axis=-1, dtype=jnp.float32)
+    position = running_sum(where.astype(jnp.float32))
     length = jnp.sum(where, axis=-1, keepdims=True, dtype=jnp.float32)
     weight = jnp.where(where, position_weights(weights, position, length), 0.0)
     if ties == "breslow":
         first, last = tie_bounds(level)
-        weight = _mean_over_ties(weight, where, first, last)
+        weight = _mean_over_ties(weight, position, where, first, last)
     elif ties == "shuffle":
         index = jnp.broadcast_to(jnp.arange(level.shape[-1], dtype=jnp.int32), level.shape)
         first = last = index

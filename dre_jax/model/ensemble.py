@@ -104,13 +104,16 @@ def scale_response(response: Array, where: Array) -> Array:
     return jnp.where(varied, (response - low) / jnp.where(spread > 0, spread, 1.0), 0.5)
 
 
+def seen_response(config: ModelConfig, response: Array, where: Array) -> Array:
+    """The response as the deep set sees it; arguments as for `scale_response`."""
+    return scale_response(response, where) if config.response_scale == "support" else response
+
+
 def member_scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
     """Scores of one member; x f32[n, D] -> f32[n], higher is better."""
     if config.context == "none":
         return networks.apply_scorer(config, params.scorers, x, None)
-    response = support.response
-    if config.response_scale == "support":
-        response = scale_response(response, support.where)
+    response = seen_response(config, support.response, support.where)
     context = networks.apply_deep_set(config, params.deep_set, support.x, response, support.where)
     return networks.apply_scorer(config, params.scorers, x, context)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, 
 from dre_jax.losses import RANKED_LOSSES, RankedList, rank_sorted
 from dre_jax.model import EnsembleParams, ModelConfig, Support, scores
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+from dre_jax.training.compiled import compiled_steps, serves
 from dre_jax.training.config import FineTuneConfig
 
 Carry = tuple[EnsembleParams, Moments]
@@ -88,7 +90,24 @@ def fine_tune(
     """
     if config.epochs == 0:
         return params
-    loss_of = RANKED_LOSSES[config.loss.name]
+    epochs = draw_epochs(config, response, level, where, key)
+    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
+    scanned, compiled = partial(_scan_epochs, config.loss.name, model), partial(_compiled_epochs, model)
+    if serves(model, config.loss, x):
+        return lax.platform_dependent(params, x, response, epochs, steps, cpu=compiled, default=scanned)
+    return scanned(params, x, response, epochs, steps)
+
+
+def _scan_epochs(
+    loss_name: str,
+    model: ModelConfig,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    epochs: Epochs,
+    steps: StepSizes,
+) -> EnsembleParams:
+    loss_of = RANKED_LOSSES[loss_name]
 
     def epoch(carry: Carry, inputs: tuple[Epochs, StepSizes]) -> tuple[Carry, None]:
         params, moments = carry
@@ -103,6 +122,15 @@ def fine_tune(
 
         return apply_gradient(params, jax.grad(loss)(params), moments, step), None
 
-    epochs = draw_epochs(config, response, level, where, key)
-    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
     return lax.scan(epoch, (params, zero_moments(params)), (epochs, steps), unroll=_UNROLL)[0][0]
+
+
+def _compiled_epochs(
+    model: ModelConfig, params: EnsembleParams, x: Array, response: Array, epochs: Epochs, steps: StepSizes
+) -> EnsembleParams:
+    """As `_scan_epochs`, by `dre_jax.native`."""
+    lists = (epochs.support, response[epochs.support], epochs.support_where), epochs.query, epochs.ranked
+    # The list of an epoch is all members' only one.
+    support, query, ranked = jax.tree.map(lambda a: a[:, None, None], lists)
+    moments = zero_moments(params)
+    return compiled_steps(model, params, moments, x, support, query, ranked, steps, wants_losses=False)[0]

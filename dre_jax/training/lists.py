@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data.sampling import sample_lists, shuffle_ties
+from dre_jax.data.sampling import sample_many, shuffle_ties
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import RankedList, rank_sorted
 from dre_jax.model import Support
@@ -32,12 +32,31 @@ class Lists(NamedTuple):
         return Support(table.x[self.support], table.response[self.support], self.support_where)
 
 
-def draw_member_lists(table: TaskTable, key: Array, members: int, config: MetaTrainConfig) -> Lists:
-    """The lists of one training step, [members, lists_per_step]: each member's own, or the same for all."""
-    if config.own_lists:
-        return draw_lists(table, key, (members, config.lists_per_step), config)
-    shared = draw_lists(table, key, (config.lists_per_step,), config)
-    return jax.tree.map(lambda a: jnp.broadcast_to(a, (members, *a.shape)), shared)
+class Bits(NamedTuple):
+    """The randomness of lists, by their dimensions; cheap, so that each device can have its part and no more."""
+
+    rows: Array
+    """u32[..., 1 + K + Q]"""
+    coins: Array | None
+    """u32[..., Q], where tied items are shuffled."""
+
+
+def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Bits:
+    """The randomness of lists with the leading dimensions given."""
+    rows = jax.random.bits(key, (*shape, 1 + config.n_support + config.n_query), jnp.uint32)
+    if config.loss.ties != "shuffle":
+        return Bits(rows, None)
+    return Bits(rows, jax.random.bits(jax.random.fold_in(key, 1), (*shape, config.n_query), jnp.uint32))
+
+
+def draw_step_bits(key: Array, members: int, config: MetaTrainConfig) -> Bits:
+    """Those of one training step's lists: [members, lists_per_step], or [lists_per_step] where members share them."""
+    return draw_bits(key, (*((members,) if config.own_lists else ()), config.lists_per_step), config)
+
+
+def step_lists(table: TaskTable, bits: Bits, config: MetaTrainConfig) -> Lists:
+    """The lists of many steps, [steps, members, lists]; members that share theirs count as one."""
+    return read_lists(table, bits if config.own_lists else jax.tree.map(lambda a: a[:, None], bits), config)
 
 
 def draw_lists(table: TaskTable, key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Lists:
@@ -49,10 +68,16 @@ def draw_lists(table: TaskTable, key: Array, shape: tuple[int, ...], config: Met
       shape: leading dimensions.
       config: sizes of the lists, and the weights and ties that they are prepared for.
     """
-    rows = sample_lists(table, key, shape, n_support=config.n_support, n_query=config.n_query)
-    query, ties = rows.query, config.loss.ties
-    if ties == "shuffle":
-        coins = jax.random.bits(jax.random.fold_in(key, 1), query.shape, jnp.uint32)
-        query = shuffle_ties(coins, query, table.level[query], rows.query_where)
-    ranked = rank_sorted(table.response[query], table.level[query], rows.query_where, config.loss.weights, ties)
+    return read_lists(table, draw_bits(key, shape, config), config)
+
+
+def read_lists(table: TaskTable, bits: Bits, config: MetaTrainConfig) -> Lists:
+    """The lists that random bits stand for, with the same leading dimensions."""
+    rows = sample_many(table, bits.rows, n_support=config.n_support, n_query=config.n_query)
+    query = rows.query
+    if bits.coins is not None:
+        query = shuffle_ties(bits.coins, query, table.level[query], rows.query_where)
+    ranked = rank_sorted(
+        table.response[query], table.level[query], rows.query_where, config.loss.weights, config.loss.ties
+    )
     return Lists(rows.support, rows.support_where, query, ranked)

@@ -46,29 +46,31 @@ def _carry_spec(model: ModelConfig) -> tuple[EnsembleParams, Moments]:
     return one, Moments(one, one)
 
 
-def on_mesh(scan: Callable[..., Any], mesh: Mesh, model: ModelConfig) -> Callable[..., Any]:
+def on_mesh(scan: Callable[..., Any], mesh: Mesh, model: ModelConfig, own_lists: bool) -> Callable[..., Any]:
     """A scan over training steps, on each device for its own members and lists.
 
     Args:
-      scan: ``(table, (params, moments), lists, sizes) -> ((params, moments), losses)``; lists have the dimensions
+      scan: ``(table, (params, moments), bits, sizes) -> ((params, moments), losses)``; bits have the dimensions
         [steps, members, lists] in front, losses are f32[steps, members].
       mesh: see `mesh_for`.
       model: sizes.
+      own_lists: whether bits are by member; [steps, lists] if not.
     """
     carry = _carry_spec(model)
+    bits = P(None, MEMBERS, LISTS) if own_lists else P(None, LISTS)
     return jax.shard_map(
         scan,
         mesh=mesh,
-        in_specs=(P(), carry, P(None, MEMBERS, LISTS), P()),
+        in_specs=(P(), carry, bits, P()),
         out_specs=(carry, P(None, MEMBERS)),
         check_vma=False,
     )
 
 
-def over_lists(mesh: Mesh) -> Callable[[T], T]:
-    """The mean over the devices that share out a member's lists."""
+def over_lists(mesh: Mesh) -> Callable[[T], T] | None:
+    """The mean over the devices that share out a member's lists; None where each member has one device."""
     if mesh.shape[LISTS] == 1:
-        return lambda tree: tree
+        return None
     return lambda tree: lax.pmean(tree, LISTS)
 
 

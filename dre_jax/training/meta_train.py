@@ -16,8 +16,9 @@ from dre_jax.losses import RANKED_LOSSES
 from dre_jax.model import EnsembleParams, ModelConfig, init
 from dre_jax.model.ensemble import member_axes, member_scores
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+from dre_jax.training.compiled import compiled_steps, serves
 from dre_jax.training.config import MetaTrainConfig
-from dre_jax.training.lists import Lists, draw_lists, draw_member_lists
+from dre_jax.training.lists import Bits, Lists, draw_lists, draw_step_bits, step_lists
 from dre_jax.training.mesh import on_mesh, over_lists
 
 _START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a step: no step has these numbers
@@ -97,14 +98,47 @@ def train(
     """
     steps = state.step + jnp.arange(n_steps, dtype=jnp.int32)
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)
-    lists = jax.vmap(lambda key: draw_member_lists(table, key, model.members, config))(keys)
-
+    bits = jax.vmap(lambda key: draw_step_bits(key, model.members, config))(keys)
     sizes = step_sizes(config.learning_rates(), steps)
-    scan: Callable[..., tuple[Carry, Array]] = partial(_scan_steps, model, config)
+    average = None if mesh is None else over_lists(mesh)
+    do: Callable[..., tuple[Carry, Array]] = partial(_do_steps, model, config, average)
     if mesh is not None:
-        scan = on_mesh(partial(scan, average=over_lists(mesh)), mesh, model)
-    (params, moments), losses = scan(table, (state.params, state.moments), lists, sizes)
+        do = on_mesh(do, mesh, model, config.own_lists)
+    (params, moments), losses = do(table, (state.params, state.moments), bits, sizes)
     return TrainState(params, moments, state.step + n_steps), jnp.mean(losses, axis=1)
+
+
+def _do_steps(
+    model: ModelConfig,
+    config: MetaTrainConfig,
+    average: Callable[[Any], Any] | None,
+    table: TaskTable,
+    start: Carry,
+    bits: Bits,
+    sizes: StepSizes,
+) -> tuple[Carry, Array]:
+    """Steps one after the other, for the members whose parameters and bits are given; losses f32[steps, members].
+
+    Where other devices have lists of the same members, ``average`` takes the mean over them.
+    """
+    lists = step_lists(table, bits, config)
+    scanned = partial(_scan_steps, model, config, average=average or (lambda tree: tree))
+    if average is None and serves(model, config.loss, table.x):
+        compiled = partial(_compiled_steps, model)
+        return lax.platform_dependent(table, start, lists, sizes, cpu=compiled, default=scanned)
+    return scanned(table, start, lists, sizes)
+
+
+def _compiled_steps(
+    model: ModelConfig, table: TaskTable, start: Carry, lists: Lists, sizes: StepSizes
+) -> tuple[Carry, Array]:
+    """As `_scan_steps`, by `dre_jax.native`."""
+    params, moments = start
+    support = lists.support, table.response[lists.support], lists.support_where
+    params, moments, losses = compiled_steps(
+        model, params, moments, table.x, support, lists.query, lists.ranked, sizes, wants_losses=True
+    )
+    return (params, moments), losses
 
 
 def _scan_steps(
@@ -116,14 +150,12 @@ def _scan_steps(
     sizes: StepSizes,
     average: Callable[[Any], Any] = lambda tree: tree,
 ) -> tuple[Carry, Array]:
-    """Steps one after the other, for the members whose parameters and lists are given; losses f32[steps, members].
-
-    Where other devices have lists of the same members, ``average`` takes the mean over them.
-    """
+    members = jax.tree.leaves(start[0].scorers)[0].shape[0]
 
     def step(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, Array]:
         params, moments = carry
         lists, size = inputs
+        lists = jax.tree.map(lambda a: jnp.broadcast_to(a, (members, *a.shape[1:])), lists)
 
         def loss(params: EnsembleParams) -> tuple[Array, Array]:
             each = _member_losses(model, config, params, table, lists)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
-from dre_jax.cli.runtime import CACHE_VARIABLE, prepare
+from dre_jax.cli.runtime import prepare
 from dre_jax.data import bundled
 from dre_jax.data.files import make_folder, write_json
 from dre_jax.data.tasks import unit_scale
@@ -44,8 +44,8 @@ def times_of(name: str, out: Path) -> Times:
 
 
 def _measure_from_cold(name: str) -> Times:
-    os.environ[CACHE_VARIABLE] = ""  # nothing compiled earlier
     prepare()
+    jax.config.update("jax_enable_compilation_cache", False)  # nothing compiled earlier
     return _measure(name)
 
 

@@ -1,4 +1,4 @@
-"""Every compiled method on tables that break a careless one: no NaN that decides, no end before its time."""
+"""Every method on tables that break a careless one: no NaN that decides, no end before its time."""
 
 import dataclasses
 
@@ -9,8 +9,11 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.methods import METHODS, Options
+from dre_jax.methods.foreign import host_of, load_class
 from dre_jax.model import ModelConfig
+from dre_jax.search import run_tasks
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.host import run_host
 from dre_jax.training import MetaTrainConfig
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
@@ -94,3 +97,31 @@ def test_values_that_can_be_compared(name, columns):
     values = np.asarray(jax.jit(jax.vmap(acquire))(history, candidates, keys))
     for case, row in zip(cases, values, strict=True):
         assert not np.isnan(row[: N - 3]).any(), case
+
+
+ROWS, TRIALS = 200_000, 2
+HOST = [name for name, entry in METHODS.items() if entry.build is None]
+
+
+def large():
+    """Every row twice, and responses in steps of a thousandth, so that hundreds are tied."""
+    x = np.repeat(np.random.default_rng(0).random((ROWS // 2, 3), np.float32), 2, axis=0)
+    return Task("large", x, np.round(1.0 - np.linalg.norm(x - 0.3, axis=1), 3))
+
+
+def trace_of(name, task, design):
+    if name in HOST:
+        return run_host(load_class(host_of(name))(), task.X, task.y, design, TRIALS, name=name)
+    method = small(name)
+    params = method.fit(past(3), jax.random.key(0))
+    designs = {task.name: {"test0": design}}
+    return next(run_tasks(method, params, {task.name: task}, designs, n_trials=TRIALS, key=jax.random.key(1)))[2]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [*TESTED, *HOST])
+def test_a_run_on_200000_rows(name):
+    trace = np.asarray(trace_of(name, large(), np.arange(0, ROWS, ROWS // 5)))
+    assert trace.shape == (TRIALS + 1,)
+    assert np.isfinite(trace).all()
+    assert (np.diff(trace) >= 0).all()

@@ -12,7 +12,7 @@ from dre_jax.data.tasks import build_table
 from dre_jax.losses import listmle
 from dre_jax.model import ModelConfig, Support, scores
 from dre_jax.training import LossConfig, MetaTrainConfig
-from dre_jax.training.lists import draw_lists, draw_member_lists
+from dre_jax.training.lists import draw_lists, draw_step_bits, step_lists
 from dre_jax.training.meta_train import evaluate, portion, start, train
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
@@ -96,13 +96,16 @@ def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
 
 
 def test_members_can_share_their_lists(table):
+    def lists_of(config):
+        return step_lists(table, jax.tree.map(lambda a: a[None], draw_step_bits(KEY, 3, config)), config)
+
     config = replace(CONFIG, own_lists=False)
-    lists = draw_member_lists(table, KEY, 3, config)
     one = draw_lists(table, KEY, (CONFIG.lists_per_step,), config)
-    for member in range(3):
-        jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda a, m=member: a[m], lists), one)
-    own = draw_member_lists(table, KEY, 3, CONFIG)
-    assert not np.array_equal(own.query[0], own.query[1])
+    jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda a: a[0, 0], lists_of(config)), one)
+    assert lists_of(config).query.shape[:2] == (1, 1)
+    own = lists_of(CONFIG).query[0]
+    assert len(own) == 3
+    assert not np.array_equal(own[0], own[1])
     state, losses = train_in_portions(table, [5], config)
     assert np.isfinite(losses).all()
     assert not np.array_equal(*state.params.scorers["out_kernel"][:2])

@@ -1,0 +1,95 @@
+"""The compiled loops as functions in JAX. Ask `available` first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dre_jax import devices
+from dre_jax.native.build import DRAW, STEPS
+
+
+class Lists(NamedTuple):
+    """The lists of all steps, [steps, members, lists] in front; one member's stand for all where they have the same."""
+
+    support: Array
+    """i32[..., K], rows of a table."""
+    support_where: Array
+    """bool[..., K]"""
+    support_response: Array
+    """f32[..., K], as the deep set sees it."""
+    query: Array
+    """i32[..., Q], rows of the table in the order of relevance."""
+    where: Array
+    """bool[..., Q], like the rest as in `dre_jax.losses.RankedList`."""
+    weight: Array
+    """f32[..., Q]"""
+    first: Array
+    """i32[..., Q]"""
+    last: Array
+    """i32[..., Q]"""
+
+
+def train_steps(
+    params: Array,
+    mean: Array,
+    square: Array,
+    x: Array,
+    lists: Lists,
+    size: Array,
+    floor: Array,
+    *,
+    hidden: tuple[int, ...],
+    phi: tuple[int, ...],
+    rho: tuple[int, ...],
+    wants_losses: bool,
+) -> tuple[Array, Array, Array, Array]:
+    """Steps of Adam on the mean weighted ListMLE of each step's lists, for every member.
+
+    Args:
+      params: f32[members, P], layer after layer of the deep set and the scorer: kernel, row by row, and bias.
+      mean: f32[members, P], Adam's first moment.
+      square: f32[members, P], its second.
+      x: f32[rows, D], the table.
+      lists: what to learn from.
+      size: f32[steps], learning rate with Adam's bias corrections.
+      floor: f32[steps], epsilon likewise.
+      hidden: widths of the scorer's hidden layers.
+      phi: widths of the deep set's layers before the mean; none without a deep set.
+      rho: widths of those behind it.
+      wants_losses: whether they are worked out.
+
+    Returns:
+      Parameters and moments after the last step, and the losses, f32[steps, members], zero where nobody wants them.
+    """
+    like = jax.ShapeDtypeStruct(params.shape, params.dtype)
+    losses = jax.ShapeDtypeStruct((size.shape[0], params.shape[0]), params.dtype)
+    call = jax.ffi.ffi_call(STEPS, [like, like, like, losses], vmap_method="sequential")
+    return tuple(  # type: ignore[return-value]
+        call(
+            *(params, mean, square, x, *lists, size, floor),
+            **{name: np.array(widths, np.int64) for name, widths in (("hidden", hidden), ("phi", phi), ("rho", rho))},
+            wants_losses=np.bool_(wants_losses),
+            # Where every core is a device it has work of its own already.
+            threads=np.int64(max(1, devices.cores() // jax.local_device_count("cpu"))),
+        )
+    )
+
+
+def draw_without_replacement(draws: Array, newest: Array, k: Array) -> Array:
+    """Floyd's choice of k numbers from his draws; see `dre_jax.data.sampling.draw_without_replacement`.
+
+    Args:
+      draws: i32[length], each from 0 to `newest`.
+      newest: i32[length], the number that becomes available at each step.
+      k: i32 scalar, numbers to choose.
+
+    Returns:
+      i32[length] in increasing order; slots from k on hold 2**31 - 1.
+    """
+    like = jax.ShapeDtypeStruct(draws.shape, jnp.int32)
+    return jax.ffi.ffi_call(DRAW, like, vmap_method="broadcast_all")(draws, newest, k)

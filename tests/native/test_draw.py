@@ -1,0 +1,28 @@
+"""Floyd's choice in C++ against the loop in JAX that it stands for."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax import native
+from dre_jax.data.sampling import _choose, below
+
+pytestmark = pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
+
+
+# Around the border between a bit a number and a table of those chosen, and where nearly all are chosen.
+@pytest.mark.parametrize("n", [1, 5, 40, 63, 64, 65, 1000, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 3_000_000, 2**31 - 1])
+@pytest.mark.parametrize("length", [1, 8, 40])
+def test_the_same_numbers_as_the_loop(n, length):
+    batch = 50
+    rng = np.random.default_rng(n + length)
+    k = jnp.asarray(rng.integers(0, min(n, length) + 1, batch), jnp.int32)
+    newest = n - k[:, None] + jnp.arange(length, dtype=jnp.int32)[None, :]
+    bits = jnp.asarray(rng.integers(0, 2**32, (batch, length), dtype=np.uint32))
+    draws = below(bits, newest + 1)
+    # Few bits: the same is drawn again and again.
+    draws = jnp.where(jnp.arange(batch)[:, None] % 2 == 0, draws % 7 % (newest + 1), draws)
+    expected = jax.jit(jax.vmap(_choose))(draws, newest, k)
+    found = jax.jit(jax.vmap(native.draw_without_replacement))(draws, newest, k)
+    np.testing.assert_array_equal(found, expected)
