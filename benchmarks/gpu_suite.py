@@ -82,6 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     given = parse(arguments)
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compile time is measured
+    os.environ["DRE_JAX_NATIVE"] = "0"  # in miniature, on a CPU, the loops are an accelerator's too
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the peers need memory too
     from dre_jax.cli.runtime import prepare
 

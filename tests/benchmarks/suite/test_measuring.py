@@ -16,6 +16,7 @@ from benchmarks.suite.memory import peak_bytes
 from benchmarks.suite.peers import Way
 from benchmarks.suite.rates import Rates
 from benchmarks.suite.work import Work
+from dre_jax import native
 from dre_jax.model import ModelConfig
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,7 +28,9 @@ def small_rates(monkeypatch):
     from benchmarks.suite import rates
 
     monkeypatch.setattr(rates, "measure", lambda cores: Rates(1e11, 1e10))
-    monkeypatch.setenv("DRE_JAX_CACHE", "")
+    # What the commands set is for processes of their own: here it ends with the test.
+    monkeypatch.setenv("JAX_ENABLE_COMPILATION_CACHE", "false")
+    monkeypatch.setenv("DRE_JAX_NATIVE", "1")
 
 
 @pytest.mark.slow
@@ -109,6 +112,7 @@ def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
     tiny = gpu_suite.replace(gpu_suite.SMALL, rows=("trial-10",))
     monkeypatch.setattr(gpu_suite, "SMALL", tiny)
     monkeypatch.setattr(ours, "default_model", lambda members=2: MODEL)
+    monkeypatch.setattr(native, "available", lambda: False)  # the command's switch comes too late for this process
     out = tmp_path / "found.json"
     assert gpu_suite.main(["--small", "--no-peers", "--out", str(out)]) == 0
     found = json.loads(out.read_text())
