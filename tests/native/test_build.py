@@ -52,8 +52,8 @@ def test_the_library_is_kept_and_found_again(tmp_path):
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"DRE_JAX_NATIVE": "0"}, ""),
-        ({"CXX": "no-such-compiler", "PATH": ""}, "no C++ compiler"),
+        pytest.param({"DRE_JAX_NATIVE": "0"}, "", marks=pytest.mark.thorough),
+        pytest.param({"CXX": "no-such-compiler", "PATH": ""}, "no C++ compiler", marks=pytest.mark.thorough),
         ({"CXX": "false"}, "could not be had"),
     ],
 )

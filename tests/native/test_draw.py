@@ -10,6 +10,8 @@ from dre_jax.data.sampling import _choose, below
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
 
+loop, compiled = (jax.jit(jax.vmap(f)) for f in (_choose, native.draw_without_replacement))
+
 
 # Around the border between a bit a number and a table of those chosen, and where nearly all are chosen.
 @pytest.mark.parametrize("n", [1, 5, 40, 63, 64, 65, 1000, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 3_000_000, 2**31 - 1])
@@ -23,6 +25,4 @@ def test_the_same_numbers_as_the_loop(n, length):
     draws = below(bits, newest + 1)
     # Few bits: the same is drawn again and again.
     draws = jnp.where(jnp.arange(batch)[:, None] % 2 == 0, draws % 7 % (newest + 1), draws)
-    expected = jax.jit(jax.vmap(_choose))(draws, newest, k)
-    found = jax.jit(jax.vmap(native.draw_without_replacement))(draws, newest, k)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(compiled(draws, newest, k), loop(draws, newest, k))

@@ -140,10 +140,13 @@ def test_meta_training_is_that_of_the_scan(ties, lists, own, by_xla):
     np.testing.assert_allclose(*kernel, atol=2e-3 * np.abs(kernel[1]).max())
 
 
-def gradient_of_scores(score, ranked, weight_scale=1.0):
+train_steps = jax.jit(native.train_steps, static_argnames=("hidden", "phi", "rho", "wants_losses"))
+rank = jax.jit(rank_sorted)
+
+
+def gradient_of_scores(score, ranked):
     """The gradient that the compiled loss gives scores: those of a linear scorer on the unit vectors."""
     n = len(score)
-    model = ModelConfig(members=1, hidden=(2 * n,), context="none")
     # relu(x) - relu(-x) = x: unit vectors through +-1 and back, times the scores.
     eye = jnp.eye(n, dtype=jnp.float32)
     arrays = [jnp.concatenate([eye, -eye], axis=1), jnp.zeros(2 * n), jnp.concatenate([score, -score]), jnp.zeros(1)]
@@ -159,8 +162,9 @@ def gradient_of_scores(score, ranked, weight_scale=1.0):
         *(a[None, None, None] for a in (ranked.weight, ranked.first, ranked.last)),
     )
     zeros = jnp.zeros_like(packed)
-    _, mean, _, loss = jax.jit(partial(native.train_steps, hidden=model.hidden, phi=(), rho=(), wants_losses=True))(
-        packed, zeros, zeros, eye, lists, jnp.zeros(1), jnp.ones(1)
+    sizes = jnp.zeros(1), jnp.ones(1)
+    _, mean, _, loss = train_steps(
+        packed, zeros, zeros, eye, lists, *sizes, hidden=(2 * n,), phi=(), rho=(), wants_losses=True
     )
     kernel = 10.0 * mean[0, 2 * n * n + 2 * n : -1]  # of the last layer: relu(x) and relu(-x) times each gradient
     return np.asarray(kernel[:n]), float(loss[0, 0])
@@ -174,7 +178,7 @@ def test_the_loss_and_its_gradient_are_exact_at_any_range(spread, seed):
     score = (spread * rng.uniform(-1, 1, n)).astype(np.float32)
     level = np.sort(rng.integers(0, 12, n)).astype(np.int32)
     where = np.arange(n) < n - 4 * seed
-    ranked = rank_sorted(jnp.asarray(-level.astype(np.float32)), jnp.asarray(level), jnp.asarray(where))
+    ranked = rank(jnp.asarray(-level.astype(np.float32)), jnp.asarray(level), jnp.asarray(where))
     gradient, loss = gradient_of_scores(jnp.asarray(score), ranked)
     weight, first = np.asarray(ranked.weight, np.float64), np.asarray(ranked.first)
     expected, total = -weight * where, 0.0
