@@ -99,14 +99,14 @@ def test_values_that_can_be_compared(name, columns):
         assert not np.isnan(row[: N - 3]).any(), case
 
 
-ROWS, TRIALS = 200_000, 2
+TRIALS = 2
 HOST = [name for name, entry in METHODS.items() if entry.build is None]
 
 
-def large():
-    """Every row twice, and responses in steps of a thousandth, so that hundreds are tied."""
-    x = np.repeat(np.random.default_rng(0).random((ROWS // 2, 3), np.float32), 2, axis=0)
-    return Task("large", x, np.round(1.0 - np.linalg.norm(x - 0.3, axis=1), 3))
+def task_of(rows):
+    """Every row twice, and responses in steps of a thousandth, so that of many rows hundreds are tied."""
+    x = np.repeat(np.random.default_rng(0).random((rows // 2, 3), np.float32), 2, axis=0)
+    return Task("one", x, np.round(1.0 - np.linalg.norm(x - 0.3, axis=1), 3))
 
 
 def trace_of(name, task, design):
@@ -120,8 +120,9 @@ def trace_of(name, task, design):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [*TESTED, *HOST])
-def test_a_run_on_200000_rows(name):
-    trace = np.asarray(trace_of(name, large(), np.arange(0, ROWS, ROWS // 5)))
+@pytest.mark.parametrize("rows", [6, 200_000])
+def test_a_run_on_few_rows_and_on_many(name, rows):
+    trace = np.asarray(trace_of(name, task_of(rows), np.linspace(0, rows - 1, 5).astype(int)))
     assert trace.shape == (TRIALS + 1,)
     assert np.isfinite(trace).all()
     assert (np.diff(trace) >= 0).all()
