@@ -11,7 +11,7 @@ from benchmarks.suite.peers import Way
 from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, timing
 from benchmarks.suite.work import Work
-from dre_jax.model import preset
+from dre_jax.model import ModelConfig, preset
 from dre_jax.training import FineTuneConfig
 
 EPOCHS, TRIALS, COLUMNS = 1000, 100, 16
@@ -112,6 +112,20 @@ def peer_trial(bench: Bench, peer: str, **sizes: int) -> Timing | None:
     return bench.trials[key]
 
 
+def _our_trial(
+    bench: Bench, model: ModelConfig, epochs: int, history: int = 105, candidates: int = 300, columns: int = COLUMNS
+) -> Timing:
+    return ours.trial(
+        model,
+        history=history,
+        candidates=candidates,
+        columns=columns,
+        epochs=epochs,
+        repeats=bench.repeats,
+        runs=bench.runs,
+    )
+
+
 def trial_row(
     bench: Bench, name: str, *, history: int = 105, candidates: int = 300, columns: int = COLUMNS, members: int = 10
 ) -> Row:
@@ -121,15 +135,7 @@ def trial_row(
     return Row(
         name=name,
         unit="trial of a run, all cores busy with runs",
-        ours=ours.trial(
-            model,
-            history=history,
-            candidates=candidates,
-            columns=columns,
-            epochs=bench.epochs,
-            repeats=bench.repeats,
-            runs=bench.runs,
-        ),
+        ours=_our_trial(bench, model, bench.epochs, history, candidates, columns),
         eager=peer_trial(bench, "eager", **sizes),
         best=peer_trial(bench, "best", **sizes),
         floor_s=floors.trial(model, columns, history, candidates, bench.epochs).seconds(*bench.rates),
@@ -144,15 +150,7 @@ def default_row(bench: Bench, name: str) -> Row:
     return Row(
         name=name,
         unit="trial of a run, all cores busy with runs",
-        ours=ours.trial(
-            model,
-            history=105,
-            candidates=300,
-            columns=COLUMNS,
-            epochs=epochs,
-            repeats=bench.repeats,
-            runs=bench.runs,
-        ),
+        ours=_our_trial(bench, model, epochs),
         eager=peer_trial(bench, "eager", **sizes),
         best=peer_trial(bench, "best", **sizes),
         floor_s=floors.trial(model, COLUMNS, 105, 300, epochs).seconds(*bench.rates),
@@ -167,15 +165,7 @@ def published_row(bench: Bench, name: str) -> Row:
     return Row(
         name=name,
         unit="trial of a run, all cores busy with runs",
-        ours=ours.trial(
-            model,
-            history=105,
-            candidates=300,
-            columns=COLUMNS,
-            epochs=bench.epochs,
-            repeats=bench.repeats,
-            runs=bench.runs,
-        ),
+        ours=_our_trial(bench, model, bench.epochs),
         eager=eager_time(bench, work),
         floor_s=floors.trial(model, COLUMNS, 105, 300, bench.epochs).seconds(*bench.rates),
         notes=("one deep set for all members, as published; eager with the published code's decisions",),
