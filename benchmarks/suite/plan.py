@@ -127,34 +127,29 @@ def _our_trial(
 
 
 def trial_row(
-    bench: Bench, name: str, *, history: int = 105, candidates: int = 300, columns: int = COLUMNS, members: int = 10
+    bench: Bench,
+    name: str,
+    *,
+    history: int = 105,
+    candidates: int = 300,
+    columns: int = COLUMNS,
+    members: int = 10,
+    epochs: int | None = None,
 ) -> Row:
-    """A trial of one run among as many as there are cores."""
-    model = ours.default_model(members)
+    """A trial of one run among as many as there are cores; `epochs` are ours, where the peers have more."""
+    model, epochs = ours.default_model(members), min(epochs or bench.epochs, bench.epochs)
     sizes = {"history": history, "candidates": candidates, "columns": columns, "members": members}
+    floor = floors.trial(model, columns, history, candidates, epochs)
+    fewer = f"ours: {epochs} epochs, the default; peers: {bench.epochs}; docs/defaults.md has the regrets of both"
     return Row(
         name=name,
         unit="trial of a run, all cores busy with runs",
-        ours=_our_trial(bench, model, bench.epochs, history, candidates, columns),
+        ours=_our_trial(bench, model, epochs, history, candidates, columns),
         eager=peer_trial(bench, "eager", **sizes),
         best=peer_trial(bench, "best", **sizes),
-        floor_s=floors.trial(model, columns, history, candidates, bench.epochs).seconds(*bench.rates),
-        extra={"flops": floors.trial(model, columns, history, candidates, bench.epochs).flops, **sizes},
-    )
-
-
-def default_row(bench: Bench, name: str) -> Row:
-    """What a user gets: the epochs that the library takes by default, beside the peers' as many as were published."""
-    model, epochs = ours.default_model(), min(FineTuneConfig().epochs, bench.epochs)
-    sizes = {"history": 105, "candidates": 300, "columns": COLUMNS, "members": 10}
-    return Row(
-        name=name,
-        unit="trial of a run, all cores busy with runs",
-        ours=_our_trial(bench, model, epochs),
-        eager=peer_trial(bench, "eager", **sizes),
-        best=peer_trial(bench, "best", **sizes),
-        floor_s=floors.trial(model, COLUMNS, 105, 300, epochs).seconds(*bench.rates),
-        notes=(f"ours: {epochs} epochs, the default; peers: {bench.epochs}; docs/defaults.md has the regrets of both",),
+        floor_s=floor.seconds(*bench.rates),
+        notes=() if epochs == bench.epochs else (fewer,),
+        extra={"flops": floor.flops, **sizes},
     )
 
 
@@ -308,7 +303,7 @@ def catalogue() -> dict[str, Measure]:
     found: dict[str, Measure] = {f"trial-{n}": partial(trial_row, history=n) for n in (105, 30, 10)}
     found |= {f"meta-train-step-{b}": partial(meta_row, lists=b) for b in (1, 16, 100)}
     found |= {f"trial-105-candidates-{n}": partial(trial_row, candidates=n) for n in (3_000, 30_000)}
-    found["trial-105-default"] = default_row
+    found["trial-105-default"] = partial(trial_row, epochs=FineTuneConfig().epochs)
     found["trial-105-published"] = published_row
     found["suggest"] = suggest_row
     found |= {f"runs-{n}": partial(run_row, count=n) for n in (1, 10, 50, 430)}

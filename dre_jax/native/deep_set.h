@@ -11,7 +11,7 @@
 
 namespace dre {
 
-// out = bias + in @ kernel, for one row; `bias` may be `out`.
+// out = bias + in @ kernel, for one row.
 inline void affine(const Layer& layer, int64_t first, int64_t depth, const float* params, const float* in,
                    const float* bias, float* out) {
   product(1, {in, depth, 1}, depth, params + layer.kernel + first * layer.width, layer.width, out, bias);
