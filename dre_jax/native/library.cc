@@ -12,16 +12,17 @@ using Bool = ffi::Buffer<ffi::PRED>;
 using Widths = ffi::Span<const int64_t>;
 
 ffi::Error steps(ffi::ThreadPool pool, F32 params, F32 mean, F32 square, F32 x, I32 support, Bool support_where,
-                 F32 support_response, I32 query, Bool query_where, F32 weight, I32 first, I32 last, F32 size,
-                 F32 floor, ffi::ResultBuffer<ffi::F32> new_params, ffi::ResultBuffer<ffi::F32> new_mean,
+                 F32 support_response, I32 query, F32 response, Bool query_where, F32 weight, I32 first, I32 last,
+                 F32 size, F32 floor, ffi::ResultBuffer<ffi::F32> new_params, ffi::ResultBuffer<ffi::F32> new_mean,
                  ffi::ResultBuffer<ffi::F32> new_square, ffi::ResultBuffer<ffi::F32> loss, Widths hidden, Widths phi,
-                 Widths rho, bool wants_losses, int64_t threads) {
+                 Widths rho, std::string_view loss_name, bool wants_losses, int64_t threads) {
   const auto widths = [](Widths w) { return std::vector<int64_t>(w.begin(), w.end()); };
   const int64_t columns = x.dimensions()[1], members = params.dimensions()[0];
   Plan plan({columns, widths(hidden), widths(phi), widths(rho)});
   const auto lists = support.dimensions();
   if (plan.packed_size() != params.dimensions()[1])
     return ffi::Error::InvalidArgument("the parameters do not have the sizes of the layers");
+  if (!make_loss(loss_name, 0, false)) return ffi::Error::InvalidArgument("there is no loss of that name");
   const std::pair<const F32*, float*> copied[] = {
       {&params, new_params->typed_data()}, {&mean, new_mean->typed_data()}, {&square, new_square->typed_data()}};
   for (const auto& [from, to] : copied)
@@ -36,8 +37,10 @@ ffi::Error steps(ffi::ThreadPool pool, F32 params, F32 mean, F32 square, F32 x, 
                                           .n_query = query.dimensions()[3],
                                           .own_lists = lists[1] != 1,
                                           .wants_losses = wants_losses,
+                                          .loss_name = loss_name,
                                           .x = x.typed_data(),
                                           .support_response = support_response.typed_data(),
+                                          .response = response.typed_data(),
                                           .weight = weight.typed_data(),
                                           .size = size.typed_data(),
                                           .floor = floor.typed_data(),
@@ -79,6 +82,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(DreJaxSteps, dre::steps,
                                   .Arg<dre::Bool>()
                                   .Arg<dre::F32>()
                                   .Arg<dre::I32>()
+                                  .Arg<dre::F32>()
                                   .Arg<dre::Bool>()
                                   .Arg<dre::F32>()
                                   .Arg<dre::I32>()
@@ -92,6 +96,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(DreJaxSteps, dre::steps,
                                   .Attr<dre::Widths>("hidden")
                                   .Attr<dre::Widths>("phi")
                                   .Attr<dre::Widths>("rho")
+                                  .Attr<std::string_view>("loss")
                                   .Attr<bool>("wants_losses")
                                   .Attr<int64_t>("threads"));
 

@@ -1,24 +1,10 @@
 // Weighted ListMLE of a list in the order of relevance, and its gradient, exact at any range of scores.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "loss.h"
 
 namespace dre {
 
-// One list of n slots; see RankedList in dre_jax/losses/order.py.
-struct Ranked {
-  int64_t n;
-  const bool* where;
-  const float* weight;
-  const int32_t *first, *last;
-};
-
-// In float64 exp(-600) and its inverse are numbers still, so that one shift serves all sums of a narrower list.
-constexpr double kRange = 600.0;
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
 inline double log_add(double a, double b) {
@@ -26,29 +12,16 @@ inline double log_add(double a, double b) {
   return top == kNothing ? kNothing : top + std::log(std::exp(a - top) + std::exp(b - top));
 }
 
-class ListMLE {
+class ListMLE : public Loss {
  public:
   ListMLE(int64_t n, bool wants_loss) : wants_loss_(wants_loss), term_(n), sum_(n + 1), seen_(n) {}
 
-  // The gradient times `scale` goes to `gradient`, zero in empty slots; returns the loss, where it is wanted.
-  double operator()(const Ranked& list, const float* score, float scale, float* gradient) {
-    double top = kNothing, bottom = -kNothing;
-    bool finite = true;
-    for (int64_t i = 0; i < list.n; ++i) {
-      if (!list.where[i]) continue;
-      finite = finite && std::isfinite(score[i]);
-      top = std::max<double>(top, score[i]);
-      bottom = std::min<double>(bottom, score[i]);
-    }
-    if (!finite) {
-      std::fill(gradient, gradient + list.n, std::numeric_limits<float>::quiet_NaN());
-      return std::numeric_limits<double>::quiet_NaN();
-    }
-    if (top - bottom > kRange) return in_logarithms(list, score, scale, gradient);
-    return with_one_shift(list, score, top, scale, gradient);
+ private:
+  double of_finite(const Ranked& list, const float* score, const Range& range, float scale, float* gradient) override {
+    return range.narrow() ? with_one_shift(list, score, range.top, scale, gradient)
+                          : in_logarithms(list, score, scale, gradient);
   }
 
- private:
   // Item j stands in the denominators of all items up to the end of its tie group: d/ds_j = sum_i w_i p_ij - w_j.
   double with_one_shift(const Ranked& list, const float* score, double top, float scale, float* gradient) {
     const int64_t n = list.n;

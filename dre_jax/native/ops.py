@@ -24,8 +24,10 @@ class Lists(NamedTuple):
     """f32[..., K], as the deep set sees it."""
     query: Array
     """i32[..., Q], rows of the table in the order of relevance."""
+    response: Array
+    """f32[..., Q], like the rest as in `dre_jax.losses.RankedList`."""
     where: Array
-    """bool[..., Q], like the rest as in `dre_jax.losses.RankedList`."""
+    """bool[..., Q]"""
     weight: Array
     """f32[..., Q]"""
     first: Array
@@ -46,9 +48,10 @@ def train_steps(
     hidden: tuple[int, ...],
     phi: tuple[int, ...],
     rho: tuple[int, ...],
+    loss: str,
     wants_losses: bool,
 ) -> tuple[Array, Array, Array, Array]:
-    """Steps of Adam on the mean weighted ListMLE of each step's lists, for every member.
+    """Steps of Adam on the mean loss of each step's lists, for every member.
 
     Args:
       params: f32[members, P], layer after layer of the deep set and the scorer: kernel, row by row, and bias.
@@ -61,6 +64,7 @@ def train_steps(
       hidden: widths of the scorer's hidden layers.
       phi: widths of the deep set's layers before the mean; none without a deep set.
       rho: widths of those behind it.
+      loss: one of `dre_jax.losses.RANKED_LOSSES`.
       wants_losses: whether they are worked out.
 
     Returns:
@@ -73,6 +77,7 @@ def train_steps(
         call(
             *(params, mean, square, x, *lists, size, floor),
             **{name: np.array(widths, np.int64) for name, widths in (("hidden", hidden), ("phi", phi), ("rho", rho))},
+            loss=loss,
             wants_losses=np.bool_(wants_losses),
             # Where every core is a device it has work of its own already.
             threads=np.int64(max(1, devices.cores() // jax.local_device_count("cpu"))),

@@ -1,4 +1,4 @@
-// Training steps of an ensemble with weighted ListMLE and Adam, all steps of a member before the next member's: what
+// Training steps of an ensemble with Adam, all steps of a member before the next member's: what
 // dre_jax/training does as a scan, for a core whose cache holds one member.
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "adam.h"
-#include "listmle.h"
+#include "losses.h"
 #include "network.h"
 #include "plan.h"
 
@@ -19,7 +19,8 @@ struct Work {
   Plan plan;
   int64_t members, packed, columns, n_steps, n_lists, n_support, n_query;
   bool own_lists, wants_losses;
-  const float *x, *support_response, *weight, *size, *floor;
+  std::string_view loss_name;
+  const float *x, *support_response, *response, *weight, *size, *floor;
   const bool *support_where, *query_where;
   const int32_t *support, *query, *first, *last;
   float *params, *mean, *square, *loss;  // [members, packed] and [steps, members]
@@ -34,7 +35,7 @@ class Trainer {
   explicit Trainer(const Work& work)
       : work_(work),
         network_(work.plan, work.columns, work.n_support, work.n_query),
-        loss_(work.n_query, work.wants_losses),
+        loss_(make_loss(work.loss_name, work.n_query, work.wants_losses)),
         params_(work.plan.total),
         mean_(work.plan.total),
         square_(work.plan.total),
@@ -85,8 +86,9 @@ class Trainer {
       if (where[q]) std::copy_n(work_.x + work_.query[at_query + q] * d, d, query_.data() + list.n_query++ * d);
     network_.forward(params_.data(), list, score_.data());
     for (int64_t q = 0, r = 0; q < work_.n_query; ++q) slot_score_[q] = where[q] ? score_[r++] : 0.0f;
-    const Ranked ranked{work_.n_query, where, work_.weight + at_query, work_.first + at_query, work_.last + at_query};
-    const double loss = loss_(ranked, slot_score_.data(), share, d_score_.data());
+    const Ranked ranked{work_.n_query,           work_.response + at_query, where,
+                        work_.weight + at_query, work_.first + at_query,    work_.last + at_query};
+    const double loss = (*loss_)(ranked, slot_score_.data(), share, d_score_.data());
     for (int64_t q = 0, r = 0; q < work_.n_query; ++q)
       if (where[q]) d_score_[r++] = d_score_[q];
     network_.backward(params_.data(), list, d_score_.data(), added_.data());
@@ -95,7 +97,7 @@ class Trainer {
 
   const Work& work_;
   Network network_;
-  ListMLE loss_;
+  std::unique_ptr<Loss> loss_;
   Floats params_, mean_, square_, added_, support_, query_, score_, slot_score_, d_score_;
 };
 

@@ -12,12 +12,11 @@ from dre_jax.losses import RankedList
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.model.ensemble import seen_response
 from dre_jax.training.adam import Moments, StepSizes
-from dre_jax.training.config import LossConfig
 
 
-def serves(model: ModelConfig, loss: LossConfig, x: Array) -> bool:
-    """Whether the compiled steps are here and know this: members that never meet, free scores, ListMLE, float32."""
-    known = model.context != "shared" and model.range_limit is None and loss.name == "listmle"
+def serves(model: ModelConfig, x: Array) -> bool:
+    """Whether the compiled steps are here and know this: members that never meet, free scores, float32."""
+    known = model.context != "shared" and model.range_limit is None
     return known and x.dtype == jnp.float32 and native.available()
 
 
@@ -31,6 +30,7 @@ def compiled_steps(
     ranked: RankedList,
     sizes: StepSizes,
     *,
+    loss: str,
     wants_losses: bool,
 ) -> tuple[EnsembleParams, Moments, Array]:
     """What a scan over steps would give, for a configuration that `serves` accepts.
@@ -45,6 +45,7 @@ def compiled_steps(
       query: i32[steps, members, lists, Q].
       ranked: its order, likewise.
       sizes: of the steps.
+      loss: its name.
       wants_losses: whether they are worked out.
 
     Returns:
@@ -52,7 +53,7 @@ def compiled_steps(
     """
     rows, response, where = support
     seen = seen_response(model, response, where)
-    lists = native.Lists(rows, where, seen, query, ranked.where, ranked.weight, ranked.first, ranked.last)
+    lists = native.Lists(rows, where, seen, query, *ranked)
     packed, mean, square = (_pack(model, tree) for tree in (params, *moments))
     *state, losses = native.train_steps(
         packed,
@@ -65,6 +66,7 @@ def compiled_steps(
         hidden=model.hidden,
         phi=() if model.context == "none" else model.phi,
         rho=model.rho,
+        loss=loss,
         wants_losses=wants_losses,
     )
     new, *moved = (_unpack(model, rows, params) for rows in state)

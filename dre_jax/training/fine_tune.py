@@ -92,8 +92,8 @@ def fine_tune(
         return params
     epochs = draw_epochs(config, response, level, where, key)
     steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
-    scanned, compiled = partial(_scan_epochs, config.loss.name, model), partial(_compiled_epochs, model)
-    if serves(model, config.loss, x):
+    scanned, compiled = (partial(way, config.loss.name, model) for way in (_scan_epochs, _compiled_epochs))
+    if serves(model, x):
         return lax.platform_dependent(params, x, response, epochs, steps, cpu=compiled, default=scanned)
     return scanned(params, x, response, epochs, steps)
 
@@ -126,11 +126,19 @@ def _scan_epochs(
 
 
 def _compiled_epochs(
-    model: ModelConfig, params: EnsembleParams, x: Array, response: Array, epochs: Epochs, steps: StepSizes
+    loss_name: str,
+    model: ModelConfig,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    epochs: Epochs,
+    steps: StepSizes,
 ) -> EnsembleParams:
     """As `_scan_epochs`, by `dre_jax.native`."""
     lists = (epochs.support, response[epochs.support], epochs.support_where), epochs.query, epochs.ranked
     # The list of an epoch is all members' only one.
     support, query, ranked = jax.tree.map(lambda a: a[:, None, None], lists)
     moments = zero_moments(params)
-    return compiled_steps(model, params, moments, x, support, query, ranked, steps, wants_losses=False)[0]
+    return compiled_steps(
+        model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False
+    )[0]

@@ -123,20 +123,29 @@ def _do_steps(
     """
     lists = step_lists(table, bits, config)
     scanned = partial(_scan_steps, model, config, average=average or (lambda tree: tree))
-    if average is None and serves(model, config.loss, table.x):
-        compiled = partial(_compiled_steps, model)
+    if average is None and serves(model, table.x):
+        compiled = partial(_compiled_steps, model, config)
         return lax.platform_dependent(table, start, lists, sizes, cpu=compiled, default=scanned)
     return scanned(table, start, lists, sizes)
 
 
 def _compiled_steps(
-    model: ModelConfig, table: TaskTable, start: Carry, lists: Lists, sizes: StepSizes
+    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: Lists, sizes: StepSizes
 ) -> tuple[Carry, Array]:
     """As `_scan_steps`, by `dre_jax.native`."""
     params, moments = start
     support = lists.support, table.response[lists.support], lists.support_where
     params, moments, losses = compiled_steps(
-        model, params, moments, table.x, support, lists.query, lists.ranked, sizes, wants_losses=True
+        model,
+        params,
+        moments,
+        table.x,
+        support,
+        lists.query,
+        lists.ranked,
+        sizes,
+        loss=config.loss.name,
+        wants_losses=True,
     )
     return (params, moments), losses
 

@@ -1,4 +1,4 @@
-"""The compiled training steps against the scan that they stand for, and against a list-wise loss in float64."""
+"""The compiled training steps against the scan that they stand for."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,8 +10,6 @@ import pytest
 
 from dre_jax import devices, native
 from dre_jax.data import Task, build_table
-from dre_jax.losses import rank_sorted
-from dre_jax.losses.listwise import listmle_ranked
 from dre_jax.model import ModelConfig, Support, init, scores
 from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig, fine_tune
 from dre_jax.training import compiled as compiled_module
@@ -95,7 +93,7 @@ def test_the_gradient_is_that_of_the_scan(name, d):
     bits = jax.vmap(lambda key: draw_step_bits(key, model.members, config))(jax.random.split(KEY, steps))
     carry = params, zero_moments(params)
     inputs = data, carry, step_lists(data, bits, config), StepSizes(jnp.zeros(steps), jnp.ones(steps))
-    (same, found), losses = jax.jit(partial(_compiled_steps, model))(*inputs)
+    (same, found), losses = jax.jit(partial(_compiled_steps, model, config))(*inputs)
     (_, expected), expected_losses = jax.jit(partial(_scan_steps, model, config))(*inputs)
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-5)
     jax.tree.map(np.testing.assert_array_equal, same, params)
@@ -106,9 +104,16 @@ def test_the_gradient_is_that_of_the_scan(name, d):
     assert max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(expected.first)) > 1e-2
 
 
-@pytest.mark.parametrize(("name", "n", "d"), [("odd", 17, 3), ("no deep set", 23, 5), ("papers", 40, 16)])
-def test_fine_tuning_is_that_of_the_scan(name, n, d, by_xla):
-    model, config = MODELS[name], FineTuneConfig(epochs=5, learning_rate=1e-3)
+@pytest.mark.parametrize(
+    ("name", "n", "d", "loss"),
+    [
+        ("odd", 17, 3, LossConfig()),
+        ("no deep set", 23, 5, LossConfig(name="ranknet", weights="none")),
+        ("papers", 40, 16, LossConfig(name="mean_squared_error", weights="none")),
+    ],
+)
+def test_fine_tuning_is_that_of_the_scan(name, n, d, loss, by_xla):
+    model, config = MODELS[name], FineTuneConfig(epochs=5, learning_rate=1e-3, loss=loss)
     params, past = init(model, d, KEY), history(n, d, n + 3)
     tune = jax.jit(fine_tune, static_argnums=(0, 1))
     found = tune(model, config, params, *past, KEY)
@@ -119,9 +124,19 @@ def test_fine_tuning_is_that_of_the_scan(name, n, d, by_xla):
     assert_same_ensemble(model, found, expected, x, params)
 
 
-@pytest.mark.parametrize(("ties", "lists", "own"), [("breslow", 1, True), ("shuffle", 3, True), ("breslow", 3, False)])
-def test_meta_training_is_that_of_the_scan(ties, lists, own, by_xla):
-    loss = LossConfig(ties=ties, weights="inverse_log")
+@pytest.mark.parametrize(
+    ("loss", "lists", "own"),
+    [
+        (LossConfig(weights="inverse_log"), 1, True),
+        (LossConfig(weights="inverse_log", ties="shuffle"), 3, True),
+        (LossConfig(weights="inverse_log"), 3, False),
+        (LossConfig(name="listnet"), 1, True),
+        (LossConfig(name="ranknet", ties="shuffle"), 2, True),
+        (LossConfig(name="subset_regression"), 1, False),
+        (LossConfig(name="mean_squared_error"), 2, True),
+    ],
+)
+def test_meta_training_is_that_of_the_scan(loss, lists, own, by_xla):
     config = MetaTrainConfig(lists_per_step=lists, own_lists=own, n_support=5, n_query=20, loss=loss)
     data = table()
     before = start(SMALL, config, 4, KEY).params
@@ -138,67 +153,6 @@ def test_meta_training_is_that_of_the_scan(ties, lists, own, by_xla):
     # The first moment is the gradient's running mean: of the last layer, no ensemble hides it.
     kernel = [s.moments.first.scorers["out_kernel"] for s in (state, expected)]
     np.testing.assert_allclose(*kernel, atol=2e-3 * np.abs(kernel[1]).max())
-
-
-train_steps = jax.jit(native.train_steps, static_argnames=("hidden", "phi", "rho", "wants_losses"))
-rank = jax.jit(rank_sorted)
-
-
-def gradient_of_scores(score, ranked):
-    """The gradient that the compiled loss gives scores: those of a linear scorer on the unit vectors."""
-    n = len(score)
-    # relu(x) - relu(-x) = x: unit vectors through +-1 and back, times the scores.
-    eye = jnp.eye(n, dtype=jnp.float32)
-    arrays = [jnp.concatenate([eye, -eye], axis=1), jnp.zeros(2 * n), jnp.concatenate([score, -score]), jnp.zeros(1)]
-    packed = jnp.concatenate([a.ravel() for a in arrays])[None]
-    where = ranked.where[None, None, None]
-    none = jnp.zeros((1, 1, 1, 1), jnp.int32)
-    lists = native.Lists(
-        none,
-        none > 0,
-        none.astype(jnp.float32),
-        jnp.arange(n, dtype=jnp.int32)[None, None, None],
-        where,
-        *(a[None, None, None] for a in (ranked.weight, ranked.first, ranked.last)),
-    )
-    zeros = jnp.zeros_like(packed)
-    sizes = jnp.zeros(1), jnp.ones(1)
-    _, mean, _, loss = train_steps(
-        packed, zeros, zeros, eye, lists, *sizes, hidden=(2 * n,), phi=(), rho=(), wants_losses=True
-    )
-    kernel = 10.0 * mean[0, 2 * n * n + 2 * n : -1]  # of the last layer: relu(x) and relu(-x) times each gradient
-    return np.asarray(kernel[:n]), float(loss[0, 0])
-
-
-@pytest.mark.parametrize("spread", [0.0, 1.0, 50.0, 500.0, 1e4])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_loss_and_its_gradient_are_exact_at_any_range(spread, seed):
-    rng = np.random.default_rng(seed)
-    n = 24
-    score = (spread * rng.uniform(-1, 1, n)).astype(np.float32)
-    level = np.sort(rng.integers(0, 12, n)).astype(np.int32)
-    where = np.arange(n) < n - 4 * seed
-    ranked = rank(jnp.asarray(-level.astype(np.float32)), jnp.asarray(level), jnp.asarray(where))
-    gradient, loss = gradient_of_scores(jnp.asarray(score), ranked)
-    weight, first = np.asarray(ranked.weight, np.float64), np.asarray(ranked.first)
-    expected, total = -weight * where, 0.0
-    for i in np.flatnonzero(where):
-        below = [j for j in range(first[i], n) if where[j]]
-        top = max(float(score[j]) for j in below)
-        terms = np.exp([float(score[j]) - top for j in below])
-        expected[below] += weight[i] * terms / terms.sum()
-        total += weight[i] * (top + np.log(terms.sum()) - float(score[i]))
-    np.testing.assert_allclose(gradient, expected, atol=2e-6)
-    np.testing.assert_allclose(loss, total, rtol=2e-6)
-    np.testing.assert_allclose(loss, float(listmle_ranked(jnp.asarray(score), ranked)), rtol=1e-4)
-
-
-def test_scores_that_are_no_numbers_give_losses_that_are_none():
-    ranked = rank_sorted(jnp.arange(3.0)[::-1], jnp.arange(3), jnp.ones(3, bool))
-    for bad in (jnp.nan, jnp.inf):
-        gradient, loss = gradient_of_scores(jnp.array([0.0, bad, 1.0]), ranked)
-        assert np.isnan(loss)
-        assert np.isnan(gradient).any()
 
 
 def test_padding_changes_nothing():
@@ -229,28 +183,3 @@ def test_the_number_of_threads_does_not_matter(monkeypatch):
     one = tuned(1)
     for threads in (2, 3, 8):
         jax.tree.map(np.testing.assert_array_equal, tuned(threads), one)
-
-
-def test_parameters_that_do_not_fit_are_refused():
-    past = history(9, 2, 9)
-    lists = native.Lists(
-        *(
-            jnp.zeros((1, 1, 1, 2), t)
-            for t in (jnp.int32, bool, jnp.float32, jnp.int32, bool, jnp.float32, jnp.int32, jnp.int32)
-        )
-    )
-    short = jnp.zeros((1, 5))
-    with pytest.raises(Exception, match="do not have the sizes of the layers"):
-        native.train_steps(
-            short,
-            short,
-            short,
-            past[0],
-            lists,
-            jnp.ones(1),
-            jnp.ones(1),
-            hidden=(4,),
-            phi=(),
-            rho=(),
-            wants_losses=False,
-        )[0].block_until_ready()
