@@ -139,6 +139,6 @@ def _compiled_epochs(
     # The list of an epoch is all members' only one.
     support, query, ranked = jax.tree.map(lambda a: a[:, None, None], lists)
     moments = zero_moments(params)
-    return compiled_steps(
-        model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False
-    )[0]
+    return compiled_steps(model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False)[
+        0
+    ]
