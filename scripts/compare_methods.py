@@ -27,11 +27,12 @@ from dre_jax.data import write_results
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.methods import METHODS, find
+from dre_jax.methods.ensembles import LOSSES
 from dre_jax.methods.foreign import load_class
 
 AT = (5, 10, 25, 50)
-# Losses other than the paper's are compared by `scripts/ablate.py`, and take 1000 epochs a trial.
-OF_LOSSES = ("regression", "pointwise", "pairwise", "listwise")
+# Those by a loss take 1000 epochs a trial, and have a page of their own (docs/losses.md).
+OF_LOSSES = tuple(LOSSES)
 
 
 def arguments() -> argparse.Namespace:
@@ -46,6 +47,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/methods.md)")
     parser.add_argument("--title", default="Methods compared", help="of that page")
+    parser.add_argument("--published", type=Path, help="results published for HPO-B, whose order is compared")
     parser.add_argument("--table-only", action="store_true", help="make the tables of what is finished")
     return parser.parse_args()
 
@@ -112,9 +114,10 @@ def tell(given: argparse.Namespace, todo: Sequence[Job], methods: Sequence[str])
     at = tuple(t for t in AT if t <= comparison.n_trials) or (comparison.n_trials,)
     data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in given.data or [BUNDLED])
     chosen = f" --methods {' '.join(given.methods)}" if given.methods else ""
-    command = f"scripts/compare_methods.py{chosen} {data} --designs {given.designs} --trials {given.trials} --out DIR"
+    beside = f" --published {given.published.name}" if given.published else ""
+    command = f"scripts/compare_methods.py{chosen} {data} --designs {given.designs} --trials {given.trials}{beside}"
     times = {name: times_of(name, given.out) for name in methods}
-    text = page(given.title, command, comparison, costs, times, todo, at)
+    text = page(given.title, f"{command} --out DIR", comparison, costs, times, todo, at, given.published)
     print(text)
     write_text(given.page or given.out / "methods.md", text)
     files = {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from comparing.tables import markdown_table
 from dre_jax.benchmark import Comparison
 from dre_jax.benchmark.statistics import signed_rank
 from dre_jax.methods import METHODS
+from dre_jax.methods.ensembles import LOSSES
 
 _PAIRS = (
     ("rgpe", "gp"),
@@ -22,8 +23,19 @@ _PAIRS = (
     ("dre", "gp"),
     ("dre-gp", "gp"),
     ("committee", "gp"),
+    ("listwise-weighted", "dre-ri"),
+    *((name, f"{name}-ri") for name in LOSSES),
 )
 """A method with transfer, and what it is without."""
+
+_LOSSES = (
+    ("listwise-weighted", "listwise"),
+    ("listwise", "pairwise"),
+    ("listwise", "pointwise"),
+    ("pairwise", "pointwise"),
+    ("pointwise", "regression"),
+)
+"""The order of the losses (the paper, hypothesis 3)."""
 
 MENDED = "committee"
 """What the library does about the tasks on which DRE loses."""
@@ -48,13 +60,13 @@ def findings(comparison: Comparison, at: tuple[int, ...]) -> Iterator[Finding]:
     """All expectations for which the methods and the trials are there."""
     late, early = [t for t in at if t >= 10], [t for t in at if t <= 10]
     to_random = [(name, "random") for name in comparison.methods if name != "random"]
-    for pairs, trials in ((to_random, late), (_PAIRS, early)):
+    for pairs, trials in ((to_random, late), (_PAIRS, early), (_LOSSES, at)):
         for pair in pairs:
             if trials and set(pair) <= set(comparison.methods):
                 yield _better(comparison, *pair, trials)
 
 
-def _better(comparison: Comparison, one: str, other: str, at: list[int]) -> Finding:
+def _better(comparison: Comparison, one: str, other: str, at: Sequence[int]) -> Finding:
     regret = comparison.by_task(comparison.rounded())
     first, second = (regret[comparison.methods.index(name)] for name in (one, other))
     p = {t: signed_rank(first[:, t], second[:, t]) for t in at}

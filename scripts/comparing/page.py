@@ -5,11 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 from comparing.claims import MENDED, claims_table, findings, losses
 from comparing.jobs import Cost, Job, folder
+from comparing.published import published_order
 from comparing.tables import against, main_table, markdown_table
 from comparing.timing import HISTORY, REPEATS, SPACE, Times
 from dre_jax.benchmark import Comparison
@@ -30,8 +32,9 @@ def page(
     times: Mapping[str, Times],
     todo: Sequence[Job],
     at: tuple[int, ...],
+    published: Path | None = None,
 ) -> str:
-    """All sections."""
+    """All sections; ``published`` is the folder of the results that the order is compared with."""
     tasks = len(set(comparison.tasks))
     facts = (
         f"`{command}`: {len(comparison.runs)} runs a method, {tasks} {todo[0].split} tasks of "
@@ -46,6 +49,8 @@ def page(
     expected = list(findings(comparison, at))
     if expected:
         parts += ["## What the literature leads one to expect", claims_table(expected)]
+    if published:
+        parts += published_order(comparison, published, at)
     if "dre" in comparison.methods and len(comparison.methods) > 1:
         parts += ["## Against DRE", against(comparison, "dre", at), *_losses(comparison, todo, at)]
     parts += ["## What it took", textwrap.fill(_HOW_TIMED, 120), _times(costs, times)]

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from dre_jax.benchmark import compare
-from dre_jax.data import Results, add_trace, read_results
+from dre_jax.data import Results, add_trace, read_results, write_results
+from dre_jax.errors import ConfigError
 
 
 @pytest.fixture(scope="module")
 def comparing(part):
     """The script's modules by name."""
-    return {name: part(f"comparing.{name}") for name in ("jobs", "claims", "tables", "page", "timing")}
+    return {name: part(f"comparing.{name}") for name in ("jobs", "claims", "tables", "page", "published", "timing")}
 
 
 @pytest.fixture
@@ -116,6 +117,42 @@ def test_what_mends_a_loss_stands_beside_it_and_a_failed_expectation_has_its_rea
     assert "- `dre` beats `gp`: past tasks misled." in table
     assert table.count("\n- ") == 1
     assert "random" not in table  # nothing is expected of fewer than ten trials
+
+
+def test_the_order_of_the_losses_is_expected(comparing):
+    regret = {"listwise-weighted": [[0.5, 0.1]] * 6, "listwise": [[0.5, 0.2]] * 6, "dre-ri": [[0.5, 0.3]] * 6}
+    found = {f.expected: f.holds for f in comparing["claims"].findings(comparison_of(regret), (1,))}
+    assert found == {"`listwise-weighted` beats `dre-ri`": True, "`listwise-weighted` beats `listwise`": True}
+
+
+def published_of(tmp_path, regret):
+    for name, tasks in regret.items():
+        found = Results()
+        for i, values in enumerate(tasks):
+            found = add_trace(found, "5636", f"task{i}", "test0", 1.0 - np.asarray(values, float))
+        write_results(tmp_path / f"{name}.json", found)
+    return tmp_path
+
+
+def test_the_published_order_is_held_against_ours(comparing, tmp_path, monkeypatch):
+    n = 12
+    module = comparing["published"]
+    folder = published_of(tmp_path, {"GP": [[0.5, 0.1]] * n, "RGPE": [[0.5, 0.2]] * n, "Random": [[0.5, 0.3]] * n})
+    here = {"gp": [[0.5, 0.2]] * n, "rgpe": [[0.5, 0.1]] * n, "random": [[0.5, 0.3]] * n, "hebo": [[0.5, 0.0]] * n}
+    monkeypatch.setitem(module.WHY, ("gp", "rgpe"), "other tasks.")
+    text = "\n".join(module.published_order(comparison_of(here), folder, (1,)))
+    assert "12 runs a method of 1 search spaces" in text
+    assert "| `gp` | 1.00 | 2.00 |" in text
+    assert "hebo" not in text  # no results of it are published
+    assert "| 1 | 0.33 | 3 | 2 | 0 | 1 |" in text  # of three pairs one is turned
+    assert "- `gp` is ahead of `rgpe` there, behind it here, at 1 trials: other tasks." in text
+    here["gp"], here["rgpe"] = here["rgpe"], here["gp"]
+    assert "No pair is turned" in module.published_order(comparison_of(here), folder, (1,))[-1]
+
+
+def test_a_folder_without_published_results_is_refused(comparing, tmp_path):
+    with pytest.raises(ConfigError, match="must hold published results of two of the methods, but has 0"):
+        comparing["published"].published_order(comparison_of({"gp": [[0.5, 0.1]]}), tmp_path, (1,))
 
 
 def test_a_method_whose_package_is_missing_is_left_out(part, monkeypatch, capsys):
