@@ -14,8 +14,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ablations.own import OWN
 from ablations.runner import BUNDLED, Job, collect, jobs, run_all
-from ablations.studies import STUDIES
+from ablations.studies import STUDIES as CHOICES
 from ablations.tables import markdown, page
 from one_line import errors_in_one_line
 
@@ -23,8 +24,9 @@ from dre_jax.benchmark import Comparison, compare
 from dre_jax.cli.progress import Bar
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import DataError
-from dre_jax.methods import DRE
+from dre_jax.search.method import Method
 
+STUDIES = CHOICES | OWN
 OF_VALIDATION = [name for name, study in STUDIES.items() if study.split == "validation"]
 
 
@@ -49,12 +51,11 @@ def main() -> None:
     names = list(
         dict.fromkeys(name for chosen in given.name for name in (OF_VALIDATION if chosen == "all" else [chosen]))
     )
+    data = given.data or [BUNDLED]
     todo = [
         job
-        for split, methods in by_split(names).items()
-        for job in jobs(
-            methods, given.data or [BUNDLED], range(given.seeds), tuple(given.designs.split(",")), given.out, split
-        )
+        for (split, trials), methods in by_setting(names).items()
+        for job in jobs(methods, data, range(given.seeds), tuple(given.designs.split(",")), given.out, split, trials)
     ]
     if not given.table_only:
         finished_jobs = run_all(todo, given.workers)
@@ -71,19 +72,21 @@ def main() -> None:
     write_text(given.page or given.out / "ablations.md", page(given.title, sections))
 
 
-def by_split(names: Sequence[str]) -> dict[str, list[DRE]]:
-    """The variants of the studies, by the split that they are measured on."""
-    found: dict[str, list[DRE]] = {}
+def by_setting(names: Sequence[str]) -> dict[tuple[str, int], list[Method]]:
+    """The variants of the studies, by the split that they are measured on and the trials of a run."""
+    found: dict[tuple[str, int], list[Method]] = {}
     for name in names:
-        found.setdefault(STUDIES[name].split, []).extend(STUDIES[name].variants.values())
+        study = STUDIES[name]
+        found.setdefault((study.split, study.trials), []).extend(study.variants.values())
     return found
 
 
 def finished(name: str, todo: list[Job]) -> Comparison | None:
     """The study's runs that all its variants have; None if there are none."""
-    todo = [job for job in todo if job.split == STUDIES[name].split]
+    study = STUDIES[name]
+    todo = [job for job in todo if (job.split, job.trials) == (study.split, study.trials)]
     try:
-        return compare({variant: collect(method, todo) for variant, method in STUDIES[name].variants.items()})
+        return compare({variant: collect(method, todo) for variant, method in study.variants.items()})
     except DataError as error:
         print(f"{name}: nothing to compare yet ({error})")
         return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ablations.study import Study
 from dre_jax.losses import PositionWeights
 from dre_jax.methods import DRE
 from dre_jax.model import ModelConfig, preset
@@ -22,20 +23,6 @@ BASE = DRE(
 )
 # From random weights: the paper's learning rate, a fifth of its epochs.
 FROM_RANDOM = FineTuneConfig(epochs=200, learning_rate=0.02, loss=LOSS)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Study:
-    """A choice, by its variants; the first is what the others are tested against."""
-
-    question: str
-    papers: str
-    """What the papers say of it."""
-    variants: dict[str, DRE]
-    found: str = ""
-    """What our table says, and whether it agrees."""
-    split: str = "validation"
-    """Nothing is chosen on the test tasks: a study of them is none of "all"."""
 
 
 def _model(**changes: object) -> DRE:

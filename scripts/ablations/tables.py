@@ -12,7 +12,7 @@ from ablations.studies import Study
 from dre_jax.benchmark import Comparison
 from dre_jax.benchmark.statistics import holm, signed_rank
 
-AT = (5, 10, 25)
+AT = (5, 10, 25, 50)
 
 
 class Line(NamedTuple):
@@ -20,22 +20,27 @@ class Line(NamedTuple):
 
     name: str
     regret: np.ndarray
-    """f64[len(AT)]: mean over search spaces."""
+    """f64[trials shown]: mean over search spaces."""
     spread: np.ndarray
-    """f64[len(AT)]: standard deviation of that mean over meta-training seeds."""
+    """f64[trials shown]: standard deviation of that mean over meta-training seeds."""
     rank: np.ndarray
-    """f64[len(AT)]: among the study's variants, mean over search spaces."""
+    """f64[trials shown]: among the study's variants, mean over search spaces."""
     p: np.ndarray | None
-    """f64[len(AT)]: Wilcoxon over tasks against the first variant, Holm-adjusted over the variants; None for it."""
+    """f64[trials shown]: Wilcoxon over tasks against the first variant, Holm-adjusted over all; None for the first."""
 
 
 def seed_of(run: tuple[str, str, str]) -> str:
     return run[2].partition(":")[0]
 
 
+def shown(comparison: Comparison) -> list[int]:
+    """The trials of the columns."""
+    return [t for t in AT if t <= comparison.n_trials]
+
+
 def lines(comparison: Comparison) -> list[Line]:
     """A line a variant, from runs whose seeds are named ``<meta-training seed>:<design>``."""
-    at = list(AT)
+    at = shown(comparison)
     seeds = sorted({seed_of(run) for run in comparison.runs})
     by_seed = np.stack([_of_seed(comparison, seed).average_regret("spaces")[:, at] for seed in seeds])
     spread = by_seed.std(axis=0, ddof=1) if len(seeds) > 1 else np.full(by_seed.shape[1:], np.nan)
@@ -67,7 +72,7 @@ def markdown(name: str, study: Study, comparison: Comparison) -> str:
         f"{len(comparison.spaces)} search spaces, {n_seeds} meta-trainings, "
         f"{len({run[2] for run in comparison.runs}) // n_seeds} initial designs."
     )
-    heads = ["variant", *(f"regret at {t}" for t in AT), *(f"rank at {t}" for t in AT), *(f"p at {t}" for t in AT)]
+    heads = ["variant", *(f"{what} at {t}" for what in ("regret", "rank", "p") for t in shown(comparison))]
     rows = [_cells(line) for line in lines(comparison)]
     parts = [f"## {study.question}", f"`{name}`. The papers: {study.papers}.", facts, _table(heads, rows)]
     if study.found:
@@ -80,7 +85,7 @@ def _cells(line: Line) -> list[str]:
         f"{mean:.4f}" if np.isnan(spread) else f"{mean:.4f} ± {spread:.4f}"
         for mean, spread in zip(line.regret, line.spread, strict=True)
     ]
-    p = ["" for _ in AT] if line.p is None else [f"{value:.3f}" for value in line.p]
+    p = ["" for _ in line.rank] if line.p is None else [f"{value:.3f}" for value in line.p]
     return [line.name, *regret, *(f"{rank:.2f}" for rank in line.rank), *p]
 
 

@@ -39,7 +39,7 @@ def test_what_depends_on_the_same_is_done_once(ablations, tiny, tmp_path):
     jobs = ablations["runner"].jobs
     other = dataclasses.replace(tiny, fine_tuning=FineTuneConfig(epochs=3))
     trained = dataclasses.replace(tiny, training=dataclasses.replace(tiny.training, steps=4))
-    todo = jobs([tiny, other, tiny, trained], ["bundled"], range(2), ("test0",), tmp_path)
+    todo = jobs([tiny, other, tiny, trained], ["bundled"], range(2), ("test0",), tmp_path, "validation", 25)
     assert len(todo) == 3 * 4 * 2
     assert len({job.path() for job in todo}) == len(todo)
     # Fine-tuning decides nothing about meta-training.
@@ -52,7 +52,9 @@ def test_what_depends_on_the_same_is_done_once(ablations, tiny, tmp_path):
 @pytest.mark.slow
 def test_a_job_is_done_once_and_alike(ablations, tiny, tmp_path):
     run, jobs, collect = (ablations["runner"].__dict__[name] for name in ("run", "jobs", "collect"))
-    one, again = (jobs([tiny], ["bundled"], [5], ("test0",), tmp_path / name)[0] for name in ("a", "b"))
+    one, again = (
+        jobs([tiny], ["bundled"], [5], ("test0",), tmp_path / name, "validation", 25)[0] for name in ("a", "b")
+    )
     path = run(one)
     written = path.stat().st_mtime_ns
     assert run(one) == path
@@ -60,7 +62,7 @@ def test_a_job_is_done_once_and_alike(ablations, tiny, tmp_path):
     assert run(again).read_bytes() == path.read_bytes()
     found = list(collect(tiny, [one]).runs())
     assert {(space, seed) for space, _, seed, _ in found} == {(f"bundled/{one.space}", "5:test0")}
-    assert {len(trace) for *_, trace in found} == {ablations["runner"].TRIALS + 1}
+    assert {len(trace) for *_, trace in found} == {26}
 
 
 def traces(offset, seed):
@@ -116,9 +118,9 @@ def test_test_tasks_are_kept_apart(ablations, part, tiny, tmp_path):
     assert {name for name, study in studies.items() if study.split != "validation"} == {"test"}
     script = part("ablate")
     assert "test" not in script.OF_VALIDATION
-    assert set(script.by_split(["test", "ties"])) == {"test", "validation"}
+    assert set(script.by_setting(["test", "ties"])) == {("test", 25), ("validation", 25)}
     one, other = (
-        ablations["runner"].jobs([tiny], ["bundled"], [0], ("test0",), tmp_path, split)[0]
+        ablations["runner"].jobs([tiny], ["bundled"], [0], ("test0",), tmp_path, split, 25)[0]
         for split in ("validation", "test")
     )
     assert one.path() != other.path()
