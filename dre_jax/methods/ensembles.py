@@ -7,9 +7,15 @@ from dataclasses import replace
 
 from dre_jax.methods.dre import DRE
 from dre_jax.methods.options import Options
-from dre_jax.model import ModelConfig
+from dre_jax.model import PAPER
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
-from dre_jax.training.config import PAPER_FINE_TUNING, FineTuneConfig, LossConfig, MetaTrainConfig
+from dre_jax.training.config import (
+    PAPER_FINE_TUNING,
+    PAPER_META_TRAINING,
+    FineTuneConfig,
+    LossConfig,
+    MetaTrainConfig,
+)
 
 _FROM_RANDOM_WEIGHTS = replace(PAPER_FINE_TUNING, learning_rate=0.02)
 
@@ -21,7 +27,7 @@ def _with(options: Options, own: DRE) -> DRE:
     rate = tuning.learning_rate if options.learning_rate is None else options.learning_rate
     return replace(
         own,
-        model=options.model or ModelConfig(),
+        model=options.model or own.model,
         fine_tuning=replace(tuning, epochs=epochs, learning_rate=rate),
         acquisition=options.acquisition_or(own.acquisition),
     )
@@ -38,8 +44,11 @@ def dre_no_finetune(options: Options) -> DRE:
 
 
 def dre_paper(options: Options) -> DRE:
-    """As the paper fine-tunes and picks (section 4.3)."""
-    return _with(options, DRE(fine_tuning=PAPER_FINE_TUNING, acquisition=EXPECTED_IMPROVEMENT))
+    """As the paper has it throughout (section 4.3)."""
+    own = DRE(
+        model=PAPER, training=PAPER_META_TRAINING, fine_tuning=PAPER_FINE_TUNING, acquisition=EXPECTED_IMPROVEMENT
+    )
+    return _with(options, own)
 
 
 def dre_ri(options: Options) -> DRE:
@@ -48,7 +57,7 @@ def dre_ri(options: Options) -> DRE:
 
 
 def with_loss(loss: LossConfig, *, transfer: bool) -> Callable[[Options], DRE]:
-    """Builds the paper's ensemble with another loss, in meta-training and in fine-tuning."""
+    """Builds an ensemble that meta-trains and fine-tunes with a loss of its own, as long and as fast as the paper's."""
     fine_tuning = PAPER_FINE_TUNING if transfer else _FROM_RANDOM_WEIGHTS
 
     def build(options: Options) -> DRE:

@@ -27,7 +27,7 @@ def _ensembles() -> Iterator[Entry]:
     )
     yield Entry(
         name="dre-paper",
-        summary="the same as the paper has it: expected improvement, 1000 epochs at 0.001",
+        summary="the same as the paper has it: one deep set, expected improvement, 1000 epochs at 0.001",
         paper=_DRE_PAPER,
         transfer=True,
         build=ensembles.dre_paper,
@@ -66,7 +66,7 @@ def _ensembles() -> Iterator[Entry]:
     for name, (loss, words) in ensembles.LOSSES.items():
         yield Entry(
             name=name,
-            summary=f"deep ensemble with {words}, else as dre-paper",
+            summary=f"deep ensemble with {words}, fine-tuned and picking as dre-paper",
             paper=_DRE_PAPER,
             transfer=True,
             build=ensembles.with_loss(loss, transfer=True),

@@ -14,9 +14,10 @@ from dre_jax.errors import ConfigError
 from dre_jax.methods import METHODS, Options, find
 from dre_jax.methods.ensembles import LOSSES
 from dre_jax.methods.foreign import load_class
-from dre_jax.model import ModelConfig
+from dre_jax.model import ModelConfig, preset
 from dre_jax.search import SearchTask, run, run_in_python
 from dre_jax.training import MetaTrainConfig
+from dre_jax.training.config import META_TRAINING_PRESETS
 
 MODEL = ModelConfig(members=3, hidden=(4,), phi=(4,), rho=(4,))
 OPTIONS = Options(model=MODEL, epochs=2)
@@ -80,6 +81,13 @@ def test_both_loops_pick_alike(name, space, task):
         evaluated = [*design, *done]
         assert len(set(evaluated)) == len(evaluated)
         assert max(done) < N_ROWS
+
+
+def test_the_papers_method_is_the_preset_unless_a_checkpoint_says_otherwise():
+    own, read = (METHODS["dre-paper"].made(options) for options in (Options(), Options(model=MODEL)))
+    assert (own.model, own.training) == (preset("paper"), META_TRAINING_PRESETS["paper"])
+    assert read.model == MODEL
+    assert own.fine_tuning.epochs == 1000
 
 
 @pytest.mark.parametrize("name", METHODS)
