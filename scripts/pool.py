@@ -16,11 +16,13 @@ _GROUPS_A_POOL = 20
 
 
 def start_worker() -> None:
-    """Leaves a worker one device and one thread: jobs are many and small."""
+    """Leaves a worker one device and one thread, as jobs are small, and has it end with a script that is killed."""
     os.environ["JAX_NUM_CPU_DEVICES"] = "1"
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+    from dre_jax.benchmark.workers import end_with_parent
     from dre_jax.cli.runtime import prepare
 
+    end_with_parent()
     prepare()
 
 

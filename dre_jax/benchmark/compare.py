@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from dre_jax.checks import one_of
 from dre_jax.data import Results
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import DataError
 
 __all__ = ["DECIMALS", "Comparison", "Order", "Over", "Row", "WinTieLoss", "compare", "table"]
 
@@ -72,9 +73,8 @@ class Comparison(NamedTuple):
         Raises:
           ConfigError: for a search space without runs.
         """
+        one_of("the search space", name, self.spaces)
         kept = [i for i, run in enumerate(self.runs) if run[0] == name]
-        if not kept:
-            raise ConfigError(f"the search space must be one of {', '.join(self.spaces)}, but got {name!r}")
         return self._replace(runs=tuple(self.runs[i] for i in kept), regret=self.regret[:, kept])
 
     def rounded(self) -> npt.NDArray[np.float64]:
@@ -111,8 +111,7 @@ class Comparison(NamedTuple):
         Raises:
           ConfigError: for an unknown method.
         """
-        if method not in self.methods:
-            raise ConfigError(f"the method must be one of {', '.join(self.methods)}, but got {method!r}")
+        one_of("the method", method, self.methods)
         regret = self.rounded()[:, :, trial]
         own = regret[self.methods.index(method)]
         return {

@@ -11,6 +11,7 @@ from dre_jax.benchmark.compare import Comparison, compare
 from dre_jax.benchmark.result_files import Files, read_files, read_order, warn_of_losses, warn_of_protocols
 from dre_jax.benchmark.statistics import Unit, significance
 from dre_jax.benchmark.summary import summarise, write_summary
+from dre_jax.checks import one_of
 from dre_jax.data.files import make_folder
 from dre_jax.errors import ConfigError
 
@@ -81,8 +82,8 @@ def _trials(at: Sequence[int] | None, comparison: Comparison) -> tuple[int, ...]
 
 
 def _reference(name: str | None, comparison: Comparison) -> str:
-    if name is not None and name not in comparison.methods:
-        raise ConfigError(f"the reference must be one of {', '.join(comparison.methods)}, but got {name!r}")
+    if name is not None:
+        one_of("the reference", name, comparison.methods)
     return name or comparison.methods[0]
 
 

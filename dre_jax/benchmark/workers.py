@@ -184,7 +184,7 @@ def _ending(status: int | None) -> str:
 
 def _work(connection: Connection, make: Callable[[], Work]) -> None:
     """What a worker does: says None, or why it cannot work, then takes items and gives results."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     try:
         work = make()
     except DreError as error:
@@ -199,9 +199,12 @@ def _work(connection: Connection, make: Callable[[], Work]) -> None:
         connection.send(work(item))
 
 
-def _end_with_parent() -> None:
-    """A parent that is killed ends nobody."""
-    parent = multiprocessing.parent_process()
+def end_with_parent() -> None:
+    """Has this process end when the one that started it does: a parent that is killed ends nobody by itself."""
+    threading.Thread(target=_exit_after, args=(multiprocessing.parent_process(),), daemon=True).start()
+
+
+def _exit_after(parent: BaseProcess | None) -> None:
     assert parent is not None
     parent.join()
     os._exit(1)

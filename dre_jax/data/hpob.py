@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from dre_jax.checks import one_of
 from dre_jax.data import checks
 from dre_jax.data.files import atomic_writer, find_json, place
 from dre_jax.data.json_stream import iter_datasets
@@ -120,8 +121,7 @@ def files_of(mode: str, splits: Collection[str] | None = None) -> dict[str, str]
     >>> files_of("v3", ["test"])
     {'test': 'meta-test-dataset'}
     """
-    if mode not in _FILES:
-        raise ConfigError(f"the mode must be one of {', '.join(MODES)}, but got {mode!r}")
+    one_of("the mode", mode, MODES)
     files = _FILES[mode]
     if splits is None or mode in MERGED:
         return files

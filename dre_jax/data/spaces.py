@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.checks import one_of
+from dre_jax.errors import DataError
 
 __all__ = ["SPLITS", "Designs", "SearchSpace", "Task", "fingerprint"]
 
@@ -51,8 +52,7 @@ class SearchSpace:
 
     def split(self, name: str) -> dict[str, Task]:
         """The tasks of "train", "validation" or "test". Raises `ConfigError` for any other name."""
-        if name not in SPLITS:
-            raise ConfigError(f"the split must be one of {', '.join(SPLITS)}, but got {name!r}")
+        one_of("the split", name, SPLITS)
         tasks: dict[str, Task] = getattr(self, name)
         return tasks
 

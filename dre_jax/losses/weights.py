@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import one_of
 
 PositionWeights = Literal["inverse_log", "inverse_linear", "attention", "none"]
 
@@ -30,6 +30,7 @@ def position_weights(kind: PositionWeights, position: Array, length: Array) -> A
       >>> position_weights("inverse_linear", jnp.arange(1.0, 5.0), jnp.array(4.0)).tolist()
       [1.0, 0.5, 0.3333333432674408, 0.25]
     """
+    one_of("position weights", kind, get_args(PositionWeights))
     j = jnp.maximum(position, 1.0)
     if kind == "inverse_log":
         return 1.0 / jnp.log(j + 1.0)
@@ -38,7 +39,4 @@ def position_weights(kind: PositionWeights, position: Array, length: Array) -> A
     if kind == "attention":
         k = jnp.maximum(length, 1.0)
         return (k - j + 1.0) / (k * (k + 1.0) / 2.0)
-    if kind == "none":
-        return jnp.ones_like(j)
-    known = ", ".join(get_args(PositionWeights))
-    raise ConfigError(f"position weights must be one of {known}, but got {kind!r}")
+    return jnp.ones_like(j)

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.checks import at_least, positive
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.losses.regression import gaussian_nll_of
@@ -66,12 +67,10 @@ class DeepEnsemble:
     """What picks the next configuration."""
 
     def __post_init__(self) -> None:
-        if self.members < 1:
-            raise ConfigError(f"members >= 1 must hold, but got members={self.members}")
+        at_least(1, self, "members")
         if self.network.outputs != 2:
             raise ConfigError(f"the network must have 2 outputs, but got outputs={self.network.outputs}")
-        if not self.least_variance > 0:
-            raise ConfigError(f"least_variance > 0 must hold, but got least_variance={self.least_variance}")
+        positive(self, "least_variance")
 
     def fit(self, meta: SearchSpace, key: Array) -> None:
         """Nothing to learn."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import at_least, layer_sizes, one_of, positive
 
 Context = Literal["own", "shared", "none"]
 ResponseScale = Literal["support", "table"]
@@ -44,17 +44,12 @@ class ModelConfig:
     """Weights at random: LeCun normal with zero biases (Flax), or PyTorch's uniform +-1/sqrt(inputs) for both."""
 
     def __post_init__(self) -> None:
-        if self.members < 1:
-            raise ConfigError(f"members >= 1 must hold, but got members={self.members}")
-        for name in ("hidden", "phi", "rho"):
-            sizes = getattr(self, name)
-            if not sizes or min(sizes) < 1:
-                raise ConfigError(f"{name} must list positive layer sizes, but got {name}={sizes}")
+        at_least(1, self, "members")
+        layer_sizes(self, "hidden", "phi", "rho")
         for name, known in (("context", Context), ("response_scale", ResponseScale), ("initialiser", Initialiser)):
-            if getattr(self, name) not in get_args(known):
-                raise ConfigError(f"{name} must be one of {get_args(known)}, but got {getattr(self, name)!r}")
-        if self.range_limit is not None and self.range_limit <= 0:
-            raise ConfigError(f"range_limit > 0 must hold, but got range_limit={self.range_limit}")
+            one_of(name, getattr(self, name), get_args(known))
+        if self.range_limit is not None:
+            positive(self, "range_limit")
 
     def scorer_inputs(self, n_columns: int) -> int:
         """Width of a scorer's input: the columns of the space and the context."""
@@ -78,6 +73,5 @@ def preset(name: str) -> ModelConfig:
       >>> preset("paper").context
       'shared'
     """
-    if name not in PRESETS:
-        raise ConfigError(f"the preset must be one of {', '.join(PRESETS)}, but got {name!r}")
+    one_of("the preset", name, PRESETS)
     return PRESETS[name]

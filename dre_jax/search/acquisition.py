@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import one_of
 from dre_jax.model import mean_and_deviation, mean_tie_ranks
 
 Kind = Literal["ei", "pi", "lcb", "mean_rank"]
@@ -33,8 +33,7 @@ class AcquisitionConfig:
     """Deviations that the confidence bound takes off the mean rank."""
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise ConfigError(f"acquisition must be one of {', '.join(get_args(Kind))}, but got {self.kind!r}")
+        one_of("acquisition", self.kind, get_args(Kind))
 
 
 EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")

@@ -148,13 +148,13 @@ def run_spaces(
     config = config or BatchConfig()
     devices = everywhere()[: config.devices]
     side_by_side = goes_side_by_side(config)
-    for portion in _portions(method, spaces, side_by_side):
-        for group in _groups(portion, coarse if side_by_side else bucket):
+    for together in _by_program(method, spaces, side_by_side):
+        for group in _groups(together, coarse if side_by_side else bucket):
             size = _at_once(config, group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
-            grid_config = GridConfig(n_trials, mesh, side_by_side, stop_at_optimum, params_by_task=len(portion) > 1)
+            grid_config = GridConfig(n_trials, mesh, side_by_side, stop_at_optimum, params_by_task=len(together) > 1)
             for start in range(0, len(group.items), size):
-                yield from _run_portion(method, group, group.items[start : start + size], grid_config, size)
+                yield from _one_call(method, group, group.items[start : start + size], grid_config, size)
 
 
 def goes_side_by_side(config: BatchConfig) -> bool:
@@ -195,7 +195,9 @@ class _Group:
     seeds: tuple[str, ...]
 
 
-def _portions(method: Method, spaces: Mapping[str, SpaceRuns], side_by_side: bool) -> Iterator[Mapping[str, SpaceRuns]]:
+def _by_program(
+    method: Method, spaces: Mapping[str, SpaceRuns], side_by_side: bool
+) -> Iterator[Mapping[str, SpaceRuns]]:
     """Search spaces that may be one program: all, with columns of zeros added, or each alone."""
     widening = as_widening(method)
     if not side_by_side or widening is None or len(spaces) < 2:
@@ -241,7 +243,7 @@ def _by_length(designs: Mapping[str, np.ndarray]) -> dict[int, tuple[str, ...]]:
     return lengths
 
 
-def _run_portion(
+def _one_call(
     method: Method, group: _Group, items: Sequence[_Item], config: GridConfig, capacity: int
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """One compiled call for some tasks of a group."""

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import positive
 from dre_jax.losses.regression import gaussian_nll_of
 from dre_jax.surrogates.mlp import MLPConfig, MLPParams, apply, shapes
 
@@ -36,9 +36,7 @@ class PriorConfig:
     """d: of the logarithm of that variance."""
 
     def __post_init__(self) -> None:
-        for name in ("weight_deviation", "noise", "noise_deviation"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} > 0 must hold, but got {name}={getattr(self, name)}")
+        positive(self, "weight_deviation", "noise", "noise_deviation")
 
 
 class Network(NamedTuple):

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import at_least, layer_sizes, positive
 from dre_jax.model import ModelConfig, Support
 from dre_jax.model.blocks import by_blocks
 from dre_jax.model.ensemble import scale_response
@@ -48,13 +48,8 @@ class DeepKernelConfig:
     """Layers of the deep set after the mean, the last as wide as the landmark features; empty for no deep set."""
 
     def __post_init__(self) -> None:
-        for name in ("layers", "phi"):
-            if not getattr(self, name):
-                raise ConfigError(f"{name} must list at least one layer, but got {name}=()")
-        for name in ("layers", "phi", "rho"):
-            sizes = getattr(self, name)
-            if any(size < 1 for size in sizes):
-                raise ConfigError(f"{name} must list positive layer sizes, but got {name}={sizes}")
+        layer_sizes(self, "layers", "phi")
+        layer_sizes(self, "rho", empty=True)
 
     @property
     def has_landmarks(self) -> bool:
@@ -81,10 +76,8 @@ class TuningConfig:
     """Adam's, at the start, of network and kernel alike; it falls to zero along a cosine."""
 
     def __post_init__(self) -> None:
-        if self.steps < 0:
-            raise ConfigError(f"steps >= 0 must hold, but got steps={self.steps}")
-        if not self.learning_rate > 0:
-            raise ConfigError(f"learning_rate > 0 must hold, but got learning_rate={self.learning_rate}")
+        at_least(0, self, "steps")
+        positive(self, "learning_rate")
 
 
 class DeepKernel(NamedTuple):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import at_least, one_of, positive
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+from dre_jax.training.schedule import Schedule, make_schedule
 
 T = TypeVar("T")
-Schedule = Literal["constant", "cosine"]
 
 _UNROLL = 2  # steps in a turn of the loop, as in fine-tuning
 
@@ -36,18 +36,13 @@ class FullBatchConfig:
     """Learning rate over the steps: constant, or a cosine decay to zero."""
 
     def __post_init__(self) -> None:
-        if self.steps < 0:
-            raise ConfigError(f"steps >= 0 must hold, but got steps={self.steps}")
-        if not self.learning_rate > 0:
-            raise ConfigError(f"learning_rate > 0 must hold, but got learning_rate={self.learning_rate}")
-        if self.schedule not in get_args(Schedule):
-            raise ConfigError(f"schedule must be one of {', '.join(get_args(Schedule))}, but got {self.schedule!r}")
+        at_least(0, self, "steps")
+        positive(self, "learning_rate")
+        one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
         """The learning rate of each step."""
-        if self.schedule == "constant":
-            return optax.constant_schedule(self.learning_rate)
-        return optax.cosine_decay_schedule(self.learning_rate, max(self.steps, 1))
+        return make_schedule(self.schedule, self.learning_rate, self.steps)
 
 
 def train_full_batch(config: FullBatchConfig, loss: Callable[[T], Array], start: T) -> T:

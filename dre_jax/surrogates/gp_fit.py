@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import at_least, positive
 from dre_jax.surrogates.gp import GPParams, log_marginal_likelihood
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 
@@ -36,10 +36,8 @@ class GPConfig:
     (Hvarfner et al. 2024), signal near the responses' variance, little noise."""
 
     def __post_init__(self) -> None:
-        if self.steps < 0:
-            raise ConfigError(f"steps >= 0 must hold, but got steps={self.steps}")
-        if not self.learning_rate > 0:
-            raise ConfigError(f"learning_rate > 0 must hold, but got learning_rate={self.learning_rate}")
+        at_least(0, self, "steps")
+        positive(self, "learning_rate")
 
 
 _LENGTHS = (math.log(5e-3), math.log(200.0))

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
+from dre_jax.checks import positive
 from dre_jax.data.sampling import ListRows, below, draw_without_replacement, sample_lists
 from dre_jax.data.tasks import TaskTable
-from dre_jax.errors import ConfigError
 from dre_jax.model import Support
 from dre_jax.surrogates.deep_kernel import DeepKernel, DeepKernelConfig, init, log_likelihood, within_bounds
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
@@ -56,9 +56,7 @@ class KernelTraining:
     """At most so many rows feed the deep set, where there is one: from one on, to be at home in short histories."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch", "learning_rate", "support"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} > 0 must hold, but got {name}={getattr(self, name)}")
+        positive(self, "steps", "batch", "learning_rate", "support")
 
 
 class Batches(NamedTuple):

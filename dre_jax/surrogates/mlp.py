@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import at_least, layer_sizes, one_of
 from dre_jax.model.config import Initialiser
 from dre_jax.model.initial import draw
 
@@ -44,13 +44,10 @@ class MLPConfig:
     """Weights at random, see `dre_jax.model.initial.draw`."""
 
     def __post_init__(self) -> None:
-        if not self.hidden or min(self.hidden) < 1:
-            raise ConfigError(f"hidden must list positive layer sizes, but got hidden={self.hidden}")
-        if self.outputs < 1:
-            raise ConfigError(f"outputs >= 1 must hold, but got outputs={self.outputs}")
-        for name, known in (("activation", Activation), ("initialiser", Initialiser)):
-            if getattr(self, name) not in get_args(known):
-                raise ConfigError(f"{name} must be one of {get_args(known)}, but got {getattr(self, name)!r}")
+        layer_sizes(self, "hidden")
+        at_least(1, self, "outputs")
+        one_of("activation", self.activation, get_args(Activation))
+        one_of("initialiser", self.initialiser, get_args(Initialiser))
 
 
 def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]:

@@ -16,6 +16,7 @@ import optax
 from jax import Array, lax
 from scipy import special, stats
 
+from dre_jax.checks import positive
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.losses.regression import gaussian_nll_of
@@ -48,9 +49,7 @@ class QuantileConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"0 <= dropout < 1 must hold, but got dropout={self.dropout}")
-        for name in ("steps", "batch", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"{name} > 0 must hold, but got {name}={getattr(self, name)}")
+        positive(self, "steps", "batch", "learning_rate")
 
     @property
     def network(self) -> mlp.MLPConfig:

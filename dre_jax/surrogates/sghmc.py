@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 
 Gradient = Callable[[Array], Array]
@@ -55,11 +56,9 @@ class SGHMCConfig:
     """a: share of the momentum that is lost in a step (the paper's epsilon V^-1/2 C)."""
 
     def __post_init__(self) -> None:
-        for name, least in (("burn_in", 0), ("samples", 1), ("keep_every", 1)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} >= {least} must hold, but got {name}={getattr(self, name)}")
-        if not self.step_size > 0:
-            raise ConfigError(f"step_size > 0 must hold, but got step_size={self.step_size}")
+        at_least(0, self, "burn_in")
+        at_least(1, self, "samples", "keep_every")
+        positive(self, "step_size")
         if not 0 < self.friction <= 1:
             raise ConfigError(f"0 < friction <= 1 must hold, but got friction={self.friction}")
 

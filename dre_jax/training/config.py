@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import optax
 
-from dre_jax.errors import ConfigError
+from dre_jax.checks import at_least, one_of, positive
 from dre_jax.losses import RANKED_LOSSES, PositionWeights, Ties
-
-Schedule = Literal["constant", "cosine"]
-
-
-def _positive(name: str, value: float) -> None:
-    if not value > 0:
-        raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ConfigError(f"{name} must be one of {', '.join(known)}, but got {value!r}")
-
-
-def _schedule(name: Schedule, start: float, steps: int) -> optax.Schedule:
-    """A constant, or a cosine decay to zero over the steps."""
-    return optax.constant_schedule(start) if name == "constant" else optax.cosine_decay_schedule(start, max(steps, 1))
+from dre_jax.training.schedule import Schedule, make_schedule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +28,9 @@ class LossConfig:
     """What to do with equal responses."""
 
     def __post_init__(self) -> None:
-        _one_of("loss", self.name, tuple(RANKED_LOSSES))
-        _one_of("weights", self.weights, get_args(PositionWeights))
-        _one_of("ties", self.ties, get_args(Ties))
+        one_of("loss", self.name, RANKED_LOSSES)
+        one_of("weights", self.weights, get_args(PositionWeights))
+        one_of("ties", self.ties, get_args(Ties))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,16 +65,15 @@ class MetaTrainConfig:
     """Evaluations without a better validation loss before training stops, keeping the best; None trains to the end."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "lists_per_step", "n_support", "n_query", "evaluate_every", "evaluation_lists"):
-            _positive(name, getattr(self, name))
-        _positive("learning_rate", self.learning_rate)
+        positive(self, "steps", "lists_per_step", "n_support", "n_query", "evaluate_every", "evaluation_lists")
+        positive(self, "learning_rate")
         if self.patience is not None:
-            _positive("patience", self.patience)
-        _one_of("schedule", self.schedule, get_args(Schedule))
+            positive(self, "patience")
+        one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
         """The learning rate of each step."""
-        return _schedule(self.schedule, self.learning_rate, self.steps)
+        return make_schedule(self.schedule, self.learning_rate, self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,14 +96,13 @@ class FineTuneConfig:
     """The loss."""
 
     def __post_init__(self) -> None:
-        if self.epochs < 0:
-            raise ConfigError(f"epochs >= 0 must hold, but got epochs={self.epochs}")
-        _positive("learning_rate", self.learning_rate)
-        _one_of("schedule", self.schedule, get_args(Schedule))
+        at_least(0, self, "epochs")
+        positive(self, "learning_rate")
+        one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
         """The learning rate of each epoch."""
-        return _schedule(self.schedule, self.learning_rate, self.epochs)
+        return make_schedule(self.schedule, self.learning_rate, self.epochs)
 
 
 PAPER_LOSS = LossConfig(weights="inverse_log")

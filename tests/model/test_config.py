@@ -30,7 +30,7 @@ def test_equal_configurations_are_one_key_and_frozen():
         ({"hidden": ()}, r"hidden must list positive layer sizes, but got hidden=\(\)"),
         ({"phi": (8, 0)}, r"phi must list positive layer sizes, but got phi=\(8, 0\)"),
         ({"rho": (-1,)}, r"rho must list positive layer sizes, but got rho=\(-1,\)"),
-        ({"context": "each"}, r"context must be one of \('own', 'shared', 'none'\), but got 'each'"),
+        ({"context": "each"}, "context must be one of own, shared, none, but got 'each'"),
         ({"response_scale": "task"}, "response_scale must be one of .*, but got 'task'"),
         ({"initialiser": "zeros"}, "initialiser must be one of .*, but got 'zeros'"),
         ({"range_limit": 0.0}, r"range_limit > 0 must hold, but got range_limit=0\.0"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from dre_jax.checks import one_of
 from dre_jax.data.remote.contents import (
     AUGMENTED,
     DESIGNS,
@@ -94,8 +95,7 @@ COLLECTIONS = {each.name: each for each in (_TABLES, _SURROGATES)}
 
 def collection(name: str) -> Collection:
     """A collection by its name. Raises `ConfigError` for an unknown one."""
-    if name not in COLLECTIONS:
-        raise ConfigError(f"what to download must be one of {', '.join(COLLECTIONS)}, but got {name!r}")
+    one_of("what to download", name, COLLECTIONS)
     return COLLECTIONS[name]
 
 

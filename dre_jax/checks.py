@@ -1,0 +1,54 @@
+"""The rules that configurations share, each with one wording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dre_jax.errors import ConfigError
+
+
+def one_of(what: str, value: object, known: Iterable[str]) -> None:
+    """A name among those known.
+
+    Example:
+      >>> one_of("schedule", "linear", ("constant", "cosine"))
+      Traceback (most recent call last):
+      ...
+      dre_jax.errors.ConfigError: schedule must be one of constant, cosine, but got 'linear'
+    """
+    names = tuple(known)
+    if value not in names:
+        raise ConfigError(f"{what} must be one of {', '.join(names)}, but got {value!r}")
+
+
+def at_least(least: int, config: Any, *names: str) -> None:
+    """Fields of a configuration that must not fall below a number; NaN does.
+
+    Example:
+      >>> from types import SimpleNamespace
+      >>> at_least(1, SimpleNamespace(steps=0), "steps")
+      Traceback (most recent call last):
+      ...
+      dre_jax.errors.ConfigError: steps >= 1 must hold, but got steps=0
+    """
+    for name in names:
+        value = getattr(config, name)
+        if not value >= least:
+            raise ConfigError(f"{name} >= {least} must hold, but got {name}={value}")
+
+
+def positive(config: Any, *names: str) -> None:
+    """Fields of a configuration that must be above zero; NaN is not."""
+    for name in names:
+        value = getattr(config, name)
+        if not value > 0:
+            raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
+
+
+def layer_sizes(config: Any, *names: str, empty: bool = False) -> None:
+    """Fields of a configuration that list the sizes of layers, at least one unless there may be none."""
+    for name in names:
+        sizes = getattr(config, name)
+        if (not sizes and not empty) or any(size < 1 for size in sizes):
+            raise ConfigError(f"{name} must list positive layer sizes, but got {name}={sizes}")
