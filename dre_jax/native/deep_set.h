@@ -33,7 +33,7 @@ inline void affine_backward(const Layer& layer, int64_t first, int64_t depth, co
 
 class DeepSet {
  public:
-  DeepSet(const Plan& plan, int64_t columns, int64_t max_rows)
+  DeepSet(const DeepSetPlan& plan, int64_t columns, int64_t max_rows)
       : items_({plan.phi.begin(), plan.phi.end() - 1}, columns, max_rows), columns_(columns) {
     rows_.push_back(plan.phi.back());
     rows_.insert(rows_.end(), plan.rho.begin(), plan.rho.end());

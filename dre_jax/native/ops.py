@@ -37,9 +37,8 @@ class Lists(NamedTuple):
 
 
 def train_steps(
-    params: Array,
-    mean: Array,
-    square: Array,
+    scorers: Array,
+    deep_sets: Array,
     x: Array,
     lists: Lists,
     size: Array,
@@ -48,15 +47,18 @@ def train_steps(
     hidden: tuple[int, ...],
     phi: tuple[int, ...],
     rho: tuple[int, ...],
+    range_limit: float,
+    range_slope: float,
     loss: str,
     wants_losses: bool,
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Steps of Adam on the mean loss of each step's lists, for every member.
 
     Args:
-      params: f32[members, P], layer after layer of the deep set and the scorer: kernel, row by row, and bias.
-      mean: f32[members, P], Adam's first moment.
-      square: f32[members, P], its second.
+      scorers: f32[3, members, P], parameters and Adam's first and second moments: layer after layer, kernel, row by
+        row, and bias.
+      deep_sets: f32[3, members, S], likewise; a single one is all members', which must then share lists. f32[3, 1, 0]
+        without.
       x: f32[rows, D], the table.
       lists: what to learn from.
       size: f32[steps], learning rate with Adam's bias corrections.
@@ -64,19 +66,23 @@ def train_steps(
       hidden: widths of the scorer's hidden layers.
       phi: widths of the deep set's layers before the mean; none without a deep set.
       rho: widths of those behind it.
+      range_limit: of the scores, see `dre_jax.model.ModelConfig`; 0 for none.
+      range_slope: likewise.
       loss: one of `dre_jax.losses.RANKED_LOSSES`.
       wants_losses: whether they are worked out.
 
     Returns:
-      Parameters and moments after the last step, and the losses, f32[steps, members], zero where nobody wants them.
+      Both after the last step, and the losses, f32[steps, members], which mean nothing where nobody wants them.
     """
-    like = jax.ShapeDtypeStruct(params.shape, params.dtype)
-    losses = jax.ShapeDtypeStruct((size.shape[0], params.shape[0]), params.dtype)
-    call = jax.ffi.ffi_call(STEPS, [like, like, like, losses], vmap_method="sequential")
+    like = [jax.ShapeDtypeStruct(rows.shape, rows.dtype) for rows in (scorers, deep_sets)]
+    losses = jax.ShapeDtypeStruct((size.shape[0], scorers.shape[1]), scorers.dtype)
+    call = jax.ffi.ffi_call(STEPS, [*like, losses], vmap_method="sequential")
     return tuple(  # type: ignore[return-value]
         call(
-            *(params, mean, square, x, *lists, size, floor),
+            *(scorers, deep_sets, x, *lists, size, floor),
             **{name: np.array(widths, np.int64) for name, widths in (("hidden", hidden), ("phi", phi), ("rho", rho))},
+            range_limit=np.float32(range_limit),
+            range_slope=np.float32(range_slope),
             loss=loss,
             wants_losses=np.bool_(wants_losses),
             # Where every core is a device it has work of its own already.

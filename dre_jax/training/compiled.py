@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import jax.numpy as jnp
 from jax import Array
 
@@ -14,10 +12,10 @@ from dre_jax.model.ensemble import seen_response
 from dre_jax.training.adam import Moments, StepSizes
 
 
-def serves(model: ModelConfig, x: Array) -> bool:
-    """Whether the compiled steps are here and know this: members that never meet, free scores, float32."""
-    known = model.context != "shared" and model.range_limit is None
-    return known and x.dtype == jnp.float32 and native.available()
+def serves(model: ModelConfig, x: Array, *, own_lists: bool) -> bool:
+    """Whether the compiled steps are here and know this: float32, and one deep set for all only with lists for all."""
+    known = x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
+    return known and native.available()
 
 
 def compiled_steps(
@@ -54,11 +52,15 @@ def compiled_steps(
     rows, response, where = support
     seen = seen_response(model, response, where)
     lists = native.Lists(rows, where, seen, query, *ranked)
-    packed, mean, square = (_pack(model, tree) for tree in (params, *moments))
-    *state, losses = native.train_steps(
-        packed,
-        mean,
-        square,
+    trees = params, *moments
+    scorers = jnp.stack([_packed(tree.scorers, _scorer_layers(model), members=True) for tree in trees])
+    deep_sets = jnp.zeros((3, 1, 0), x.dtype)
+    if params.deep_set is not None:
+        own = model.context == "own"
+        deep_sets = jnp.stack([_packed(tree.deep_set, _deep_set_layers(model), members=own) for tree in trees])
+    scorers, deep_sets, losses = native.train_steps(
+        scorers,
+        deep_sets,
         x,
         lists,
         sizes.size,
@@ -66,38 +68,41 @@ def compiled_steps(
         hidden=model.hidden,
         phi=() if model.context == "none" else model.phi,
         rho=model.rho,
+        range_limit=model.range_limit or 0.0,
+        range_slope=model.range_slope,
         loss=loss,
         wants_losses=wants_losses,
     )
-    new, *moved = (_unpack(model, rows, params) for rows in state)
+    new, *moved = (_unpacked(model, *rows, params) for rows in zip(scorers, deep_sets, strict=True))
     return new, Moments(*moved), losses
 
 
-def _arrays(model: ModelConfig, tree: EnsembleParams) -> list[tuple[dict[str, Array], str]]:
-    """All arrays of an ensemble, each as the dictionary that holds it and its name there, in the order of the rows."""
-    parts = [
-        (tree.deep_set, "phi", model.phi),
-        (tree.deep_set, "rho", model.rho),
-        (tree.scorers, "hidden", model.hidden),
-    ]
-    layers = [(part, f"{name}_{i}") for part, name, widths in parts if part is not None for i in range(len(widths))]
-    layers.append((tree.scorers, "out"))
-    return [(part, f"{name}_{kind}") for part, name in layers for kind in ("kernel", "bias")]
+def _scorer_layers(model: ModelConfig) -> list[str]:
+    return [*(f"hidden_{i}" for i in range(len(model.hidden))), "out"]
 
 
-def _pack(model: ModelConfig, tree: EnsembleParams) -> Array:
-    """All parameters of a member in one row, f32[members, P]."""
-    arrays = [part[name] for part, name in _arrays(model, tree)]
-    return jnp.concatenate([a.reshape(a.shape[0], -1) for a in arrays], axis=1)
+def _deep_set_layers(model: ModelConfig) -> list[str]:
+    return [f"{name}_{i}" for name, widths in (("phi", model.phi), ("rho", model.rho)) for i in range(len(widths))]
 
 
-def _unpack(model: ModelConfig, rows: Array, like: EnsembleParams) -> EnsembleParams:
-    scorers: dict[str, Array] = {}
-    deep_set: dict[str, Array] = {}
-    start = 0
-    for part, name in _arrays(model, like):
-        shape = part[name].shape
-        stop = start + math.prod(shape[1:])
-        (scorers if part is like.scorers else deep_set)[name] = rows[:, start:stop].reshape(shape)
+def _packed(tree: dict[str, Array], layers: list[str], *, members: bool) -> Array:
+    """All parameters of a member in one row, f32[members, P]; one row where there are no members in front."""
+    arrays = [tree[f"{layer}_{kind}"] for layer in layers for kind in ("kernel", "bias")]
+    return jnp.concatenate([a.reshape(a.shape[0] if members else 1, -1) for a in arrays], axis=1)
+
+
+def _unpacked(model: ModelConfig, scorers: Array, deep_sets: Array, like: EnsembleParams) -> EnsembleParams:
+    """What `_packed` made of both, as they were."""
+    deep_set = like.deep_set
+    if deep_set is not None:
+        deep_set = _like(deep_sets, _deep_set_layers(model), deep_set)
+    return EnsembleParams(_like(scorers, _scorer_layers(model), like.scorers), deep_set)
+
+
+def _like(rows: Array, layers: list[str], tree: dict[str, Array]) -> dict[str, Array]:
+    found, start = {}, 0
+    for name in (f"{layer}_{kind}" for layer in layers for kind in ("kernel", "bias")):
+        stop = start + tree[name].size // rows.shape[0]
+        found[name] = rows[:, start:stop].reshape(tree[name].shape)
         start = stop
-    return EnsembleParams(scorers, None if like.deep_set is None else deep_set)
+    return found

@@ -93,7 +93,7 @@ def fine_tune(
     epochs = draw_epochs(config, response, level, where, key)
     steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
     scanned, compiled = (partial(way, config.loss.name, model) for way in (_scan_epochs, _compiled_epochs))
-    if serves(model, x):
+    if serves(model, x, own_lists=False):
         return lax.platform_dependent(params, x, response, epochs, steps, cpu=compiled, default=scanned)
     return scanned(params, x, response, epochs, steps)
 

@@ -123,7 +123,7 @@ def _do_steps(
     """
     lists = step_lists(table, bits, config)
     scanned = partial(_scan_steps, model, config, average=average or (lambda tree: tree))
-    if average is None and serves(model, table.x):
+    if average is None and serves(model, table.x, own_lists=config.own_lists):
         compiled = partial(_compiled_steps, model, config)
         return lax.platform_dependent(table, start, lists, sizes, cpu=compiled, default=scanned)
     return scanned(table, start, lists, sizes)

@@ -10,7 +10,9 @@ from dre_jax.losses import RANKED_LOSSES, RankedList, rank_sorted
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
 
-train_steps = jax.jit(native.train_steps, static_argnames=("hidden", "phi", "rho", "loss", "wants_losses"))
+SIZES = ("hidden", "phi", "rho", "range_limit", "range_slope", "loss", "wants_losses")
+FREE = {"range_limit": 0.0, "range_slope": 0.0}
+train_steps = jax.jit(native.train_steps, static_argnames=SIZES)
 rank = jax.jit(rank_sorted, static_argnames=("weights", "ties"))
 
 
@@ -24,14 +26,20 @@ def compiled(name, score, ranked, wants_losses=True):
     none = jnp.zeros((1, 1, 1, 1), jnp.int32)
     support = none, none > 0, none.astype(jnp.float32)
     query, ranked = jax.tree.map(lambda a: a[None, None, None], (jnp.arange(n, dtype=jnp.int32), ranked))
-    zeros = jnp.zeros_like(packed)
-    _, mean, _, loss = train_steps(
-        *(packed, zeros, zeros, eye, native.Lists(*support, query, *ranked), jnp.zeros(1), jnp.ones(1)),
+    scorers, no_deep_set = jnp.stack([packed, jnp.zeros_like(packed), jnp.zeros_like(packed)]), jnp.zeros((3, 1, 0))
+    (_, mean, _), _, loss = train_steps(
+        scorers,
+        no_deep_set,
+        eye,
+        native.Lists(*support, query, *ranked),
+        jnp.zeros(1),
+        jnp.ones(1),
         hidden=(2 * n,),
         phi=(),
         rho=(),
         loss=name,
         wants_losses=wants_losses,
+        **FREE,
     )
     kernel = 10.0 * mean[0, 2 * n * n + 2 * n : -1]  # of the last layer: relu(x) and relu(-x) times each gradient
     return np.asarray(kernel[:n]), float(loss[0, 0])
@@ -151,23 +159,34 @@ def test_scores_that_are_no_numbers_give_losses_that_are_none(name):
 # What is given wrong is refused, in place of a crash.
 
 
-def one_list(n=2):
-    none, filled = jnp.zeros((1, 1, 1, n), jnp.int32), jnp.zeros((1, 1, 1, n))
-    return native.Lists(none, none > 0, filled, none, filled, none > 0, filled, none, none)
-
-
 @pytest.mark.parametrize(
-    ("width", "loss", "said"),
-    [(5, "listmle", "do not have the sizes of the layers"), (17, "hinge", "no loss of that name")],
+    ("width", "deep_sets", "lists", "loss", "said"),
+    [
+        (5, 0, 1, "listmle", "do not have the sizes of the layers"),
+        (17, 1, 1, "listmle", "do not have the sizes of the layers"),
+        (17, 0, 1, "hinge", "no loss of that name"),
+        (25, 2, 1, "listmle", "a deep set for each member, or one for all"),
+        (25, 1, 3, "listmle", "that share a deep set must share lists"),
+    ],
 )
-def test_what_does_not_fit_is_refused(width, loss, said):
-    row, ones = jnp.zeros((1, width)), jnp.ones(1)
+def test_what_does_not_fit_is_refused(width, deep_sets, lists, loss, said):
+    members, ones = 3, jnp.ones(1)
+    with_deep_set = width == 25
+    none, filled = jnp.zeros((1, lists, 1, 2), jnp.int32), jnp.zeros((1, lists, 1, 2))
+    empty = native.Lists(none, none > 0, filled, none, filled, none > 0, filled, none, none)
+    size = 26 if with_deep_set else deep_sets  # (3 + 1) * 3 before the mean, (3 + 1) * 2 and (2 + 1) * 2 behind it
     with pytest.raises(Exception, match=said):
         train_steps(
-            *(row, row, row, jnp.zeros((3, 2)), one_list(), ones, ones),
+            jnp.zeros((3, members, width)),
+            jnp.zeros((3, max(deep_sets, 1), size)),
+            jnp.zeros((3, 2)),
+            empty,
+            ones,
+            ones,
             hidden=(4,),
-            phi=(),
-            rho=(),
+            phi=(3,) if with_deep_set else (),
+            rho=(2, 2) if with_deep_set else (),
             loss=loss,
             wants_losses=False,
+            **FREE,
         )[0].block_until_ready()

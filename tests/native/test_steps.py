@@ -29,6 +29,8 @@ MODELS = {
     "no deep set": ModelConfig(members=2, hidden=(17, 5), context="none"),
     "response as given": replace(SMALL, response_scale="table"),
     "papers": ModelConfig(members=2),
+    "one deep set": replace(SMALL, context="shared"),
+    "limited range": replace(SMALL, range_limit=3.0, range_slope=0.4),
 }
 
 
@@ -83,11 +85,21 @@ def assert_same_ensemble(model, found, expected, x, before):
 
 @pytest.mark.parametrize(
     ("name", "d"),
-    [("small", 1), ("odd", 3), ("short", 64), ("no deep set", 5), ("response as given", 16), ("papers", 9)],
+    [
+        ("small", 1),
+        ("odd", 3),
+        ("short", 64),
+        ("no deep set", 5),
+        ("response as given", 16),
+        ("papers", 9),
+        ("one deep set", 6),
+        ("limited range", 4),
+    ],
 )
 def test_the_gradient_is_that_of_the_scan(name, d):
     # Steps of no size: the moments are then sums over gradients at one place, each step's of other lists.
-    model, config = MODELS[name], MetaTrainConfig(lists_per_step=2, n_support=5, n_query=20)
+    model, own = MODELS[name], name != "one deep set"
+    config = MetaTrainConfig(lists_per_step=2, n_support=5, n_query=20, own_lists=own)
     data, steps = table(d), 4
     params = init(model, d, KEY)
     bits = jax.vmap(lambda key: draw_step_bits(key, model.members, config))(jax.random.split(KEY, steps))
@@ -110,6 +122,8 @@ def test_the_gradient_is_that_of_the_scan(name, d):
         ("odd", 17, 3, LossConfig()),
         ("no deep set", 23, 5, LossConfig(name="ranknet", weights="none")),
         ("papers", 40, 16, LossConfig(name="mean_squared_error", weights="none")),
+        ("one deep set", 20, 4, LossConfig(weights="inverse_log")),
+        ("limited range", 20, 4, LossConfig()),
     ],
 )
 def test_fine_tuning_is_that_of_the_scan(name, n, d, loss, by_xla):
@@ -125,48 +139,61 @@ def test_fine_tuning_is_that_of_the_scan(name, n, d, loss, by_xla):
 
 
 @pytest.mark.parametrize(
-    ("loss", "lists", "own"),
+    ("name", "loss", "lists", "own"),
     [
-        (LossConfig(weights="inverse_log"), 1, True),
-        (LossConfig(weights="inverse_log", ties="shuffle"), 3, True),
-        (LossConfig(weights="inverse_log"), 3, False),
-        (LossConfig(name="listnet"), 1, True),
-        (LossConfig(name="ranknet", ties="shuffle"), 2, True),
-        (LossConfig(name="subset_regression"), 1, False),
-        (LossConfig(name="mean_squared_error"), 2, True),
+        ("small", LossConfig(weights="inverse_log"), 1, True),
+        ("small", LossConfig(weights="inverse_log", ties="shuffle"), 3, True),
+        ("small", LossConfig(weights="inverse_log"), 3, False),
+        ("small", LossConfig(name="listnet"), 1, True),
+        ("small", LossConfig(name="ranknet", ties="shuffle"), 2, True),
+        ("small", LossConfig(name="subset_regression"), 1, False),
+        ("small", LossConfig(name="mean_squared_error"), 2, True),
+        ("one deep set", LossConfig(), 3, False),
+        ("one deep set", LossConfig(), 2, True),  # which the scan does
     ],
 )
-def test_meta_training_is_that_of_the_scan(loss, lists, own, by_xla):
+def test_meta_training_is_that_of_the_scan(name, loss, lists, own, by_xla):
+    model = MODELS[name]
     config = MetaTrainConfig(lists_per_step=lists, own_lists=own, n_support=5, n_query=20, loss=loss)
     data = table()
-    before = start(SMALL, config, 4, KEY).params
+    before = start(model, config, 4, KEY).params
 
     def steps():
-        state, losses = train(SMALL, config, data, start(SMALL, config, 4, KEY), KEY, 6)
+        state, losses = train(model, config, data, start(model, config, 4, KEY), KEY, 6)
         return jax.tree.map(np.asarray, (state, losses))
 
     state, losses = steps()
     by_xla()
     expected, expected_losses = steps()
     np.testing.assert_allclose(losses, expected_losses, rtol=2e-5)
-    assert_same_ensemble(SMALL, state.params, expected.params, data.x[:20], before)
+    assert_same_ensemble(model, state.params, expected.params, data.x[:20], before)
     # The first moment is the gradient's running mean: of the last layer, no ensemble hides it.
     kernel = [s.moments.first.scorers["out_kernel"] for s in (state, expected)]
     np.testing.assert_allclose(*kernel, atol=2e-3 * np.abs(kernel[1]).max())
 
 
-def test_padding_changes_nothing():
-    tune = jax.jit(fine_tune, static_argnums=(0, 1))
-    config, params = FineTuneConfig(epochs=30), init(SMALL, 5, KEY)
-    results = [tune(SMALL, config, params, *history(11, 5, capacity), KEY) for capacity in (11, 16, 40)]
+@pytest.mark.parametrize(("name", "own", "does"), [("one deep set", True, False), ("one deep set", False, True)])
+def test_who_does_it(name, own, does):
+    x = jnp.zeros((2, 3))
+    assert compiled_module.serves(MODELS[name], x, own_lists=own) == does
+    assert compiled_module.serves(SMALL, x, own_lists=own)
+
+
+@pytest.mark.parametrize("name", ["small", "one deep set"])
+def test_padding_changes_nothing(name):
+    model, tune = MODELS[name], jax.jit(fine_tune, static_argnums=(0, 1))
+    config, params = FineTuneConfig(epochs=30), init(model, 5, KEY)
+    results = [tune(model, config, params, *history(11, 5, capacity), KEY) for capacity in (11, 16, 40)]
     for padded in results[1:]:
         jax.tree.map(np.testing.assert_array_equal, results[0], padded)
 
 
-def test_runs_side_by_side_are_the_runs_alone():
-    config, params = FineTuneConfig(epochs=10), init(SMALL, 5, KEY)
+@pytest.mark.parametrize("name", ["small", "one deep set"])
+def test_runs_side_by_side_are_the_runs_alone(name):
+    model = MODELS[name]
+    config, params = FineTuneConfig(epochs=10), init(model, 5, KEY)
     past, keys = history(11, 5, 16), jax.random.split(KEY, 3)
-    tune = partial(fine_tune, SMALL, config, params, *past)
+    tune = partial(fine_tune, model, config, params, *past)
     together = jax.jit(jax.vmap(tune))(keys)
     for i in range(3):
         alone = jax.jit(tune)(keys[i])
