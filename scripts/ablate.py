@@ -14,6 +14,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from ablations.by_loss import BY_LOSS
 from ablations.own import OWN
 from ablations.runner import BUNDLED, Job, collect, jobs, run_all
 from ablations.studies import STUDIES as CHOICES
@@ -26,7 +27,7 @@ from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import DataError
 from dre_jax.search.method import Method
 
-STUDIES = CHOICES | OWN
+STUDIES = CHOICES | BY_LOSS | OWN
 OF_VALIDATION = [name for name, study in STUDIES.items() if study.split == "validation"]
 
 
