@@ -50,11 +50,6 @@ def matern52_at(squared: Array) -> Array:
     return (1.0 + scaled + 5.0 / 3.0 * squared) * jnp.exp(-scaled)
 
 
-def squared_exponential(a: Array, b: Array) -> Array:
-    """exp(-r^2 / 2) of points that are divided by their length scales; f[n, D] and f[m, D] -> f[n, m]."""
-    return jnp.exp(-0.5 * squared_distances(a, b))
-
-
 def epanechnikov(distance: Array) -> Array:
     """3/4 (1 - d^2) where d is at most 1, else 0; any shape (Wistuba et al. 2016, equation 9).
 
