@@ -26,7 +26,11 @@ RANKED_LOSSES: dict[str, Callable[[Array, RankedList], Array]] = {
 }
 """Losses that a scorer can be trained with, by name."""
 
+OF_VALUES = frozenset({"listnet", "mean_squared_error"})
+"""Those that the values of the responses enter, not their order alone."""
+
 __all__ = [
+    "OF_VALUES",
     "RANKED_LOSSES",
     "PositionWeights",
     "RankedList",

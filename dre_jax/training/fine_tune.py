@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
-from dre_jax.losses import RANKED_LOSSES, RankedList, rank_sorted
+from dre_jax.losses import OF_VALUES, RANKED_LOSSES, RankedList, rank_sorted
 from dre_jax.model import EnsembleParams, ModelConfig, Support, scores
+from dre_jax.model.ensemble import scale_response
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 from dre_jax.training.compiled import compiled_steps, serves
 from dre_jax.training.config import FineTuneConfig
@@ -37,7 +38,8 @@ class Epochs(NamedTuple):
 def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> Epochs:
     """A fresh support, a fifth of the history, for every epoch; the rest is ranked.
 
-    A larger capacity draws the same rows: padding cannot change a result.
+    A larger capacity draws the same rows: padding cannot change a result. A loss of values sees the responses on the
+    scale of the history, which is all that a tuner knows of them.
 
     Args:
       config: how many epochs, which weights and ties.
@@ -62,6 +64,8 @@ def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Ar
     if config.loss.ties == "shuffle":
         coins = jax.random.bits(jax.random.fold_in(key, 1), (q_max, config.epochs), jnp.uint32).T
         query = shuffle_ties(coins, query, level[query], query_where)
+    if config.loss.name in OF_VALUES:
+        response = scale_response(response, where)
     ranked = rank_sorted(response[query], level[query], query_where, config.loss.weights, config.loss.ties)
     return Epochs(jnp.where(support_where, support, 0), support_where, query, ranked)
 

@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data.sampling import sample_many, shuffle_ties
+from dre_jax.data.sampling import ListRows, sample_many, shuffle_ties
 from dre_jax.data.tasks import TaskTable
-from dre_jax.losses import RankedList, rank_sorted
+from dre_jax.losses import OF_VALUES, RankedList, rank_sorted
 from dre_jax.model import Support
+from dre_jax.model.ensemble import scale_response
 from dre_jax.training.config import MetaTrainConfig
 
 
@@ -77,7 +78,15 @@ def read_lists(table: TaskTable, bits: Bits, config: MetaTrainConfig) -> Lists:
     query = rows.query
     if bits.coins is not None:
         query = shuffle_ties(bits.coins, query, table.level[query], rows.query_where)
-    ranked = rank_sorted(
-        table.response[query], table.level[query], rows.query_where, config.loss.weights, config.loss.ties
-    )
+    response = table.response[query]
+    if config.loss.name in OF_VALUES:
+        response = _on_their_scale(table, rows._replace(query=query))
+    ranked = rank_sorted(response, table.level[query], rows.query_where, config.loss.weights, config.loss.ties)
     return Lists(rows.support, rows.support_where, query, ranked)
+
+
+def _on_their_scale(table: TaskTable, rows: ListRows) -> Array:
+    """The query's responses on the scale of the whole list: when it is fine-tuned on, no more is known of a task."""
+    drawn = jnp.concatenate([rows.support, rows.query], axis=-1)
+    where = jnp.concatenate([rows.support_where, rows.query_where], axis=-1)
+    return scale_response(table.response[drawn], where)[..., rows.support.shape[-1] :]

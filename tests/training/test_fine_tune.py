@@ -1,6 +1,7 @@
 """Fine-tuning against a plain loop over the epochs, whose lists are prepared with NumPy."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 import optax
 import pytest
 
-from dre_jax.losses import listmle
+from dre_jax.losses import OF_VALUES, RANKED_LOSSES, listmle
 from dre_jax.model import EnsembleParams, ModelConfig, Support, init, scores
 from dre_jax.search import make_history, sort_history
 from dre_jax.training import FineTuneConfig, LossConfig, fine_tune
@@ -192,3 +193,19 @@ def test_other_losses_train_too(name):
     tuned = tune(MODEL, config, start(), *history(15), KEY)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(tuned))
     assert np.abs(tuned.scorers["out_kernel"] - start().scorers["out_kernel"]).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", list(RANKED_LOSSES))
+def test_no_loss_knows_the_scale_of_the_task(name):
+    """The rows of a task that are not tried yet decide how its responses are scaled: nobody may learn from that."""
+    config = replace(CONFIG, loss=LossConfig(name=name), epochs=3)
+    h = history(capacity=N_TRIALS + 3)
+    one, other = (draw(config, jnp.where(h.where, r, 9.0), h.level, h.where, KEY) for r in (h.response, h.response / 4))
+    assert float(jnp.abs(one.ranked.response).max()) > 0.5
+    if name in OF_VALUES:
+        jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), one, other)
+        seen = np.asarray(one.ranked.response)[np.asarray(one.ranked.where)]
+        assert (seen.min(), seen.max()) == (0.0, 1.0)
+    tuned = [tune(MODEL, config, start(), h.x, r, h.level, h.where, KEY) for r in (h.response, h.response / 4)]
+    # The deep set scales what it sees anyway; a quarter is exact.
+    assert_close(*tuned, atol=1e-5)

@@ -9,7 +9,7 @@ import pytest
 
 from dre_jax.data import bundled
 from dre_jax.data.tasks import build_table
-from dre_jax.losses import listmle
+from dre_jax.losses import OF_VALUES, listmle
 from dre_jax.model import ModelConfig, Support, scores
 from dre_jax.training import LossConfig, MetaTrainConfig
 from dre_jax.training.lists import draw_lists, draw_step_bits, step_lists
@@ -124,6 +124,21 @@ def test_lists_are_in_the_order_of_relevance(table, ties):
     # The rows of tied items are in the order of the table, or in any.
     assert falling.any() == (ties == "shuffle")
     assert not (falling & ~tied).any()
+
+
+@pytest.mark.parametrize("name", sorted(OF_VALUES))
+def test_a_loss_of_values_sees_them_on_the_scale_of_the_list(table, name):
+    config = replace(CONFIG, loss=LossConfig(name=name))
+    lists = jax.tree.map(np.asarray, draw_lists(table, KEY, (50,), config))
+    response = np.asarray(table.response, np.float64)
+    narrow = 0
+    for i in range(50):
+        query = response[lists.query[i]][lists.ranked.where[i]]
+        known = np.concatenate([query, response[lists.support[i]][lists.support_where[i]]])
+        expected = (query - known.min()) / np.ptp(known)
+        np.testing.assert_allclose(lists.ranked.response[i][lists.ranked.where[i]], expected, atol=1e-6)
+        narrow += np.ptp(known) < 0.99
+    assert narrow > 10  # lists that do not span their task
 
 
 def test_the_loss_goes_down_on_real_tasks(table):
