@@ -16,6 +16,7 @@ from dre_jax.methods.ensembles import LOSSES
 from dre_jax.methods.foreign import load_class
 from dre_jax.model import ModelConfig, preset
 from dre_jax.search import SearchTask, run, run_in_python
+from dre_jax.search.history import Candidates, History
 from dre_jax.training import MetaTrainConfig
 from dre_jax.training.config import META_TRAINING_PRESETS
 
@@ -81,6 +82,25 @@ def test_both_loops_pick_alike(name, space, task):
         evaluated = [*design, *done]
         assert len(set(evaluated)) == len(evaluated)
         assert max(done) < N_ROWS
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in COMPILED]
+)
+def test_nobody_knows_the_range_of_the_task(name, space, task):
+    """HPO-B scales responses with the whole table; a method that is not told of the table must not miss it."""
+    method = quick(METHODS[name].made(OPTIONS))
+    params = method.fit(space, jax.random.key(1))
+    rows = np.array([20, 5, 11, 23, 9, 17, 3])
+    seen = jnp.asarray(np.isin(np.arange(N_ROWS), rows))
+    candidates = Candidates(task.x, ~seen)
+    acquire = jax.jit(method.acquire)
+
+    def values(scale):
+        history = History(task.x[rows], scale * task.response[rows], task.level[rows], jnp.ones(len(rows), bool))
+        return np.asarray(acquire(params, history, candidates, jax.random.key(3)))[~seen]
+
+    np.testing.assert_allclose(values(0.25), values(1.0), rtol=1e-3, atol=1e-3)  # a quarter is exact
 
 
 def test_the_papers_method_is_the_preset_unless_a_checkpoint_says_otherwise():
