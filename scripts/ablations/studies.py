@@ -187,8 +187,9 @@ STUDIES: dict[str, Study] = {
             "point-wise": _loss(name="subset_regression", weights="none"),
             "regression": _loss(name="mean_squared_error", weights="none"),
         },
-        found="No loss is ahead by more than chance. Weights help the list-wise loss, regression has the worst "
-        "ranks: agrees. The pair-wise loss has less regret than the weighted list-wise one: does not agree.",
+        found="No loss is ahead by more than chance. Weights help the list-wise loss: agrees. ListNet and regression, "
+        "which learn the responses' values, have the worst ranks: agrees. The pair-wise loss has less regret than the "
+        "weighted list-wise one: does not agree.",
     ),
     "steps": Study(
         question="How many steps of meta-training?",
