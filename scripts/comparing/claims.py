@@ -51,6 +51,8 @@ class Finding(NamedTuple):
     holds: bool
     by_chance: tuple[int, ...]
     """Trials at which it holds, but as much could be chance: p is 0.05 or more."""
+    turned: tuple[int, ...]
+    """Trials at which the other one is ahead beyond chance."""
     numbers: str
     why: str | None
     """What was found out, where it does not hold."""
@@ -73,8 +75,9 @@ def _better(comparison: Comparison, one: str, other: str, at: Sequence[int]) -> 
     parts = [f"{first[:, t].mean():.4f} against {second[:, t].mean():.4f} at {t} (p {p[t]:.3f})" for t in at]
     holds = all(first[:, t].mean() < second[:, t].mean() for t in at)
     by_chance = tuple(t for t in at if holds and p[t] >= 0.05)
+    turned = tuple(t for t in at if first[:, t].mean() > second[:, t].mean() and p[t] < 0.05)
     why = None if holds and not by_chance else WHY.get((one, other))
-    return Finding(f"`{one}` beats `{other}`", holds, by_chance, "; ".join(parts), why)
+    return Finding(f"`{one}` beats `{other}`", holds, by_chance, turned, "; ".join(parts), why)
 
 
 def claims_table(found: list[Finding]) -> str:
@@ -89,11 +92,15 @@ def verdict(found: Finding) -> str:
     """In a word.
 
     Example:
-      >>> verdict(Finding("a", True, (10, 25), "", None))
+      >>> verdict(Finding("a", True, (10, 25), (), "", None))
       'perhaps: by chance at 10, 25'
+      >>> verdict(Finding("a", False, (), (10,), "", None))
+      '**no**, turned at 10'
     """
+    if found.turned:
+        return f"**no**, turned at {', '.join(map(str, found.turned))}"
     if not found.holds:
-        return "**no**"
+        return "no, within chance"
     return f"perhaps: by chance at {', '.join(map(str, found.by_chance))}" if found.by_chance else "yes"
 
 
