@@ -48,8 +48,8 @@ class Job:
 class Cost(NamedTuple):
     """What a job took."""
 
-    seconds: float
-    """In all: fitting, compiling and running."""
+    seconds: float | None
+    """In all: fitting, compiling and running; None where some runs were there before."""
     failed: list[str]
     """Runs that ended with an error."""
 
@@ -105,8 +105,9 @@ def run(job: Job) -> int:
     make_folder(job.path().parent)
     started = time.perf_counter()
     evaluation = Evaluation(plan, job.path())
+    anew = evaluation.done == 0
     deque(evaluation, maxlen=0)
-    cost = Cost(time.perf_counter() - started, [str(failed) for failed in evaluation.failed])
+    cost = Cost(time.perf_counter() - started if anew else None, [str(failed) for failed in evaluation.failed])
     write_json(job.costs(), cost._asdict())
     return 1
 
@@ -125,4 +126,6 @@ def cost_of(todo: Sequence[Job], method: str) -> Cost:
     """A method's cost over all search spaces."""
     own = [job for job in todo if job.method == method and job.costs().exists()]
     found = [Cost(**json.loads(job.costs().read_text())) for job in own]
-    return Cost(sum(cost.seconds for cost in found), [line for cost in found for line in cost.failed])
+    seconds = [cost.seconds for cost in found if cost.seconds is not None]
+    failed = [line for cost in found for line in cost.failed]
+    return Cost(sum(seconds) if len(seconds) == len(found) else None, failed)

@@ -108,7 +108,8 @@ def _facts(job: Job, dataset: str) -> tuple[int, float]:
 _HOW_TIMED = (
     f"Timed alone on the machine: learning from the past tasks of the bundled space `{SPACE}`; the first suggestion "
     f"after {HISTORY} trials on its first test task, which compiles; and the median of {REPEATS} more. All runs of the "
-    "table, with what was compiled for them, took the core minutes beside it, among other work."
+    "table, with what was compiled for them, took the core minutes beside it, among other work, where they were made in "
+    "one go."
 )
 
 
@@ -118,5 +119,6 @@ def _times(costs: Mapping[str, Cost], times: Mapping[str, Times]) -> str:
     for name, cost in costs.items():
         own = times[name]
         seconds = [f"{own.fit:.1f}" if own.fit else "", f"{own.first:.1f}", f"{1e3 * own.warm:.1f}"]
-        rows.append([f"`{name}`", *seconds, f"{cost.seconds / 60:.1f}", str(len(cost.failed))])
+        minutes = "" if cost.seconds is None else f"{cost.seconds / 60:.1f}"
+        rows.append([f"`{name}`", *seconds, minutes, str(len(cost.failed))])
     return markdown_table(heads, rows)

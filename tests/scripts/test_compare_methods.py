@@ -45,7 +45,9 @@ def test_a_job_is_kept_and_takes_more_designs(comparing, tmp_path):
     assert len(both) == 2 * len(first)
     for name, trace in first.items():
         np.testing.assert_array_equal(both[name], trace)
-    assert json.loads(two.costs().read_text())["failed"] == []
+    assert json.loads(two.costs().read_text()) == {"seconds": None, "failed": []}  # the first design was there
+    assert comparing["jobs"].cost_of([one], "random").seconds > 0
+    assert comparing["jobs"].cost_of([two], "random").seconds is None
 
 
 @pytest.mark.slow
