@@ -108,8 +108,8 @@ def _facts(job: Job, dataset: str) -> tuple[int, float]:
 _HOW_TIMED = (
     f"Timed alone on the machine: learning from the past tasks of the bundled space `{SPACE}`; the first suggestion "
     f"after {HISTORY} trials on its first test task, which compiles; and the median of {REPEATS} more. All runs of the "
-    "table, with what was compiled for them, took the core minutes beside it, among other work, where they were made in "
-    "one go."
+    "table, with what was compiled for them, took the core minutes beside it, among other work, where they were made "
+    "in one go."
 )
 
 
