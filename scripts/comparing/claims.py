@@ -40,7 +40,13 @@ _LOSSES = (
 MENDED = "committee"
 """What the library does about the tasks on which DRE loses."""
 
-WHY: dict[tuple[str, str], str] = {}
+WHY: dict[tuple[str, str], str] = {
+    (
+        "listwise",
+        "pointwise",
+    ): "nor is any loss ahead beyond chance on the validation tasks, where fine-tuning is shorter "
+    "(docs/ablations.md, docs/defaults.md).",
+}
 """What was found where the first of a pair does not beat the second."""
 
 
