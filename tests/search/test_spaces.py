@@ -80,13 +80,13 @@ def test_one_run_after_the_other_each_space_is_a_program_of_its_own(monkeypatch,
 
 def test_parameters_of_each_task_one_run_after_the_other(methods, spaces):
     method = methods["dre-as-it-is"][0]
-    (portion,) = batch._portions(method, spaces, side_by_side=True)
-    group, *_ = batch._groups(portion, batch.coarse)
+    (together,) = batch._by_program(method, spaces, side_by_side=True)
+    group, *_ = batch._groups(together, batch.coarse)
     picks = []
     for side_by_side in (False, True):
         mesh = batch.mesh_for(batch.everywhere()[:1], len(group.items), 2)
         config = batch.GridConfig(N_TRIALS, mesh, side_by_side, params_by_task=True)
-        picks.append([trace for *_, trace in batch._run_portion(method, group, group.items, config, len(group.items))])
+        picks.append([trace for *_, trace in batch._one_call(method, group, group.items, config, len(group.items))])
     np.testing.assert_array_equal(*picks)
 
 
