@@ -37,10 +37,13 @@ def _fine_tuning(**changes: object) -> DRE:
     return replace(BASE, fine_tuning=replace(BASE.fine_tuning, **changes))
 
 
-def _loss(**changes: object) -> DRE:
+def with_loss(own: DRE, loss: LossConfig) -> DRE:
     """One loss for meta-training and fine-tuning."""
-    loss = replace(LOSS, **changes)
-    return replace(BASE, training=replace(BASE.training, loss=loss), fine_tuning=replace(BASE.fine_tuning, loss=loss))
+    return replace(own, training=replace(own.training, loss=loss), fine_tuning=replace(own.fine_tuning, loss=loss))
+
+
+def _loss(**changes: object) -> DRE:
+    return with_loss(BASE, replace(LOSS, **changes))
 
 
 def _steps(steps: int) -> DRE:
