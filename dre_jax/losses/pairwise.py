@@ -32,7 +32,7 @@ def ranknet(scores: Array, response: Array, *, where: Array | None = None, weigh
 
 def ranknet_ranked(scores: Array, lists: RankedList) -> Array:
     """RankNet of scores in the order of relevance; f32[..., n] and a `RankedList` -> f32[...]. Memory n^2 a list."""
-    better = lists.response[..., :, None] > lists.response[..., None, :]
+    better = lists.first[..., :, None] < lists.first[..., None, :]
     pair = better & lists.where[..., :, None] & lists.where[..., None, :]
     finite = jnp.where(lists.where, scores, 0.0)
     loss = jax.nn.softplus(finite[..., None, :] - finite[..., :, None])

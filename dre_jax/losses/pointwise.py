@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.losses.listwise import rank
-from dre_jax.losses.order import RankedList, tie_bounds
+from dre_jax.losses.order import RankedList
 from dre_jax.losses.weights import PositionWeights
 
 
@@ -36,9 +36,8 @@ def subset_regression(
 def subset_regression_ranked(scores: Array, lists: RankedList) -> Array:
     """Subset regression of scores in the order of relevance; f32[..., n] and a `RankedList` -> f32[...]."""
     position = jnp.cumsum(lists.where, axis=-1, dtype=scores.dtype)
-    first, last = tie_bounds(lists.response)
-    group_start = jnp.take_along_axis(position - lists.where.astype(scores.dtype), first, axis=-1) + 1.0
-    group_end = jnp.take_along_axis(position, last, axis=-1)
+    group_start = jnp.take_along_axis(position - lists.where.astype(scores.dtype), lists.first, axis=-1) + 1.0
+    group_end = jnp.take_along_axis(position, lists.last, axis=-1)
     count = jnp.sum(lists.where, axis=-1, keepdims=True, dtype=scores.dtype)
     level = count + 1.0 - (group_start + group_end) / 2.0
     error = jnp.where(lists.where, count * scores - level, 0.0)

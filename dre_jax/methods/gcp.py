@@ -49,7 +49,7 @@ class GaussianCopulaProcess:
 
     def acquire(self, params: MLPParams, history: History, candidates: Candidates, key: Array) -> Array:
         """Fits the residual process, and values the candidates by prior and process together."""
-        z = copula_scale(history.response, history.where)
+        z = copula_scale(history.level, history.where)
         mean, variance = moments(self.prior, params, history.x)
         residual = jnp.where(history.where, (z - mean) / jnp.sqrt(variance), 0.0)
         process = fit_gp(self.fitting, history.x, residual, history.where)
@@ -95,7 +95,7 @@ def build(options: Options) -> GaussianCopulaProcess:
 
 
 def build_thompson(options: Options) -> CopulaThompsonSampling:
-    """There is nothing to set but the network.
+    """There is nothing to set: nothing is fitted to the trials.
 
     Raises:
       ConfigError: if an acquisition function is asked for.

@@ -15,9 +15,9 @@ class RankNet : public Loss {
     const int64_t n = gather(list, score, range);
     double loss = 0.0;
     for (int64_t start = 0, end = 0; start < n; start = end) {
-      const float response = list.response[slot_[start]];
+      const int32_t first = list.first[slot_[start]];
       do ++end;
-      while (end < n && list.response[slot_[end]] == response);
+      while (end < n && list.first[slot_[end]] == first);
       for (int64_t i = start; i < end; ++i) loss += range.narrow() ? against(i, end, n) : apart(i, end, n);
     }
     std::fill(gradient, gradient + list.n, 0.0f);

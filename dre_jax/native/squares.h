@@ -40,7 +40,7 @@ class SubsetRegression : public Loss {
     int64_t before = 0;
     for (int64_t i = 0; i < list.n;) {
       int64_t end = i + 1, tied = list.where[i];
-      while (tied && end < list.n && (!list.where[end] || list.response[end] == list.response[i]))
+      while (tied && end < list.n && (!list.where[end] || list.first[end] == list.first[i]))
         tied += list.where[end++];
       std::fill(level_.begin() + i, level_.begin() + end, count + 1.0 - (before + (1.0 + tied) / 2.0));
       before += tied;

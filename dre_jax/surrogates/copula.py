@@ -20,23 +20,23 @@ def cut_off(count: Array) -> Array:
     return 1.0 / (4.0 * n**0.25 * jnp.sqrt(math.pi * jnp.log(n)))
 
 
-def copula_scale(response: Array, where: Array) -> Array:
+def copula_scale(level: Array, where: Array) -> Array:
     """Phi^-1 of the winsorised share of responses that are at most as high: whatever the scale, always the same.
 
     Args:
-      response: f[n].
+      level: i32[n], smaller is better, equal exactly where responses are tied.
       where: bool[n].
 
     Returns:
-      f[n], higher for higher responses, equal for equal ones; 0 in empty slots, and where there is one response only.
+      f32[n], higher for higher responses, equal for equal ones; 0 in empty slots, and where there is one response only.
 
     Example:
-      >>> copula_scale(jnp.array([1.0, 1e9, 2.0]), jnp.ones(3, bool)).round(2).tolist()
+      >>> copula_scale(jnp.array([2, 0, 1]), jnp.ones(3, bool)).round(2).tolist()
       [-0.43, 1.27, 0.43]
     """
-    count = jnp.sum(where, dtype=response.dtype)
-    below = (response[None, :] <= response[:, None]) & where[None, :]
-    share = jnp.sum(below, axis=1, dtype=response.dtype) / jnp.maximum(count, 1.0)
+    count = jnp.sum(where, dtype=jnp.float32)
+    below = (level[None, :] >= level[:, None]) & where[None, :]
+    share = jnp.sum(below, axis=1, dtype=jnp.float32) / jnp.maximum(count, 1.0)
     delta = cut_off(count)
     scaled = jax.scipy.special.ndtri(jnp.clip(share, delta, 1.0 - delta))
     return jnp.where(where & (count > 1), scaled, 0.0)

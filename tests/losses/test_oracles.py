@@ -160,6 +160,15 @@ def test_all_items_tied(name):
     check(name, "attention", scores, np.full_like(scores, 0.5), where)
 
 
+@pytest.mark.parametrize("name", ["listmle", "ranknet", "subset_regression"])
+def test_responses_that_float32_has_merged_are_still_in_order(name):
+    scores, level = jnp.array([0.3, -0.2, 0.9]), jnp.arange(3)
+    apart = losses.rank_sorted(jnp.array([1.0, 0.5, 0.0]), level, jnp.ones(3, bool))
+    merged = losses.rank_sorted(jnp.array([1.0, 1.0, 0.0]), level, jnp.ones(3, bool))
+    loss = losses.RANKED_LOSSES[name]
+    assert float(loss(scores, apart)) == float(loss(scores, merged))
+
+
 def test_ranknet_of_tied_items_has_no_pair():
     assert float(losses.ranknet(jnp.array([3.0, -1.0]), jnp.array([0.5, 0.5]))) == 0.0
 

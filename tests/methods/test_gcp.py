@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from dre_jax.data import SearchSpace, Task
+from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
 from dre_jax.methods import Options, find
 from dre_jax.methods.gcp import CopulaThompsonSampling, GaussianCopulaProcess
@@ -36,15 +37,30 @@ def scipys(y):
 def test_the_copula_is_scipys(seed):
     y = np.random.default_rng(seed).integers(0, 9, size=14).astype(float) * 10.0**seed
     where = jnp.arange(20) < 14
-    found = copula_scale(jnp.pad(jnp.asarray(y, jnp.float32), (0, 6)), where)
+    found = copula_scale(jnp.pad(jnp.asarray(tie_levels(y)), (0, 6)), where)
     np.testing.assert_allclose(found[:14], scipys(y), atol=1e-5)
     assert (found[14:] == 0).all()
     space = SearchSpace("s", train={"t": Task("t", np.zeros((14, 1), np.float32), y)})
     np.testing.assert_allclose(past_rows(space).z, scipys(y), atol=1e-6)
 
 
+def test_a_far_outlier_does_not_merge_the_others(network, hills, make_history, make_candidates):
+    task = hills.test["new"]
+    candidates = make_candidates(task.X[9:30])
+    worst = np.argmin(task.y[:9])
+    values = []
+    for lowered in (0.0, 1.0, 1e9):
+        y = np.where(np.arange(9) == worst, task.y[:9] - lowered, task.y[:9])
+        history = make_history(task.X[:9], (y - y.min()) / np.ptp(y))
+        values.append(
+            acquire(network, history._replace(level=jnp.asarray(tie_levels(y))), candidates, jax.random.key(0))
+        )
+    np.testing.assert_array_equal(values[0], values[1])
+    np.testing.assert_array_equal(values[0], values[2])
+
+
 def test_one_response_says_nothing():
-    assert copula_scale(jnp.array([3.0, 0.0]), jnp.array([True, False])).tolist() == [0.0, 0.0]
+    assert copula_scale(jnp.array([0, 1]), jnp.array([True, False])).tolist() == [0.0, 0.0]
 
 
 def test_the_network_finds_mean_and_deviation():
