@@ -5,9 +5,10 @@ A process of each past task and one of the task at hand predict together,
     mu(x) = sum_i w_i mu_i(x),     sigma^2(x) = sum_i w_i^2 sigma_i^2(x).
 
 The weights say how well each puts the trials so far in order. From the posterior of every past task S joint samples
-are drawn at the trials, from that of the task at hand S samples of its leave-one-out predictions, and w_i is the share
-of the samples in which i has the fewest misranked pairs (equation 3). So that many poor processes do not dilute
-the weights, one is left out if the median of its losses is above the 95th percentile of the losses of the task at hand.
+are drawn at the trials, and S from each process of the task at hand that leaves one trial out, which is asked about
+pairs with that trial. w_i is the share of the samples in which i has the fewest misranked pairs (equation 3). So that
+many poor processes do not dilute the weights, one is left out if the median of its losses is above the 95th percentile
+of the losses of the task at hand.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, 
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
 from dre_jax.surrogates.cholesky import factor
-from dre_jax.surrogates.discordance import misranked
-from dre_jax.surrogates.gp import GPParams, leave_one_out, noisy
+from dre_jax.surrogates.discordance import misranked, misranked_left_out
+from dre_jax.surrogates.gp import GPParams, draw_left_out, noisy
 from dre_jax.surrogates.sources import (
     SourceProcesses,
     fit_sources,
@@ -80,13 +81,13 @@ class RGPE:
 
         def of_source(source: SourceProcesses, noise: Array) -> Array:
             mean, matrix = joint_posterior(source, history.x)
-            lower, _ = factor(noisy(matrix, jnp.zeros((), y.dtype), history.where))
+            lower, _ = factor(noisy(matrix, jnp.zeros((), y.dtype), history.where), jnp.exp(source.params.log_scale))
             return misranked((mean[:, None] + lower @ noise).T, history.level, history.where)
 
         of_sources = jax.vmap(of_source, in_axes=(0, 1))(params, noise)
-        mean, deviation = leave_one_out(own, history.x, y, history.where)
-        drawn = mean[None] + deviation[None] * jax.random.normal(own_key, (n, self.samples), y.dtype).T
-        return jnp.concatenate([of_sources, misranked(drawn, history.level, history.where)[None]])
+        signal, noises = jax.random.normal(own_key, (n, 2, self.samples), y.dtype).swapaxes(0, 1)
+        drawn = draw_left_out(own, history.x, y, history.where, signal, noises)
+        return jnp.concatenate([of_sources, misranked_left_out(drawn, history.level, history.where)[None]])
 
 
 def ranking_weights(losses: Array, guard: float) -> Array:

@@ -11,16 +11,18 @@ from jax import Array, lax
 
 from dre_jax.surrogates.factorising import cholesky, solve_lower, solve_upper
 
-_MOST = 1.0  # of the mean of the diagonal: with that, anything near to a covariance is positive definite
+_MOST = 1.0  # of the scale: with that, anything near to a covariance is positive definite
 
 
-def factor(matrix: Array) -> tuple[Array, Array]:
+def factor(matrix: Array, scale: Array | None = None) -> tuple[Array, Array]:
     """Lower Cholesky factor of a symmetric matrix, with the least jitter that it takes.
 
-    Tried are no jitter, ten roundings of the mean of the diagonal, a hundred, and so on up to all of it.
+    Tried are no jitter, ten roundings of a scale, a hundred, and so on up to all of it.
 
     Args:
       matrix: f[n, n]; only the lower triangle is read. A matrix with NaN has a factor of NaN.
+      scale: the mean of the diagonal by default. Where the matrix is the small difference of two large ones, the
+        variance that they have: what is left of it may be their roundings alone.
 
     Returns:
       The factor f[n, n] of the matrix plus jitter times the identity, and the jitter, a scalar.
@@ -30,7 +32,7 @@ def factor(matrix: Array) -> tuple[Array, Array]:
       >>> bool(jnp.isfinite(lower).all()), bool(0 < jitter < 1e-5)
       (True, True)
     """
-    scale = jnp.mean(jnp.diagonal(matrix))
+    scale = jnp.mean(jnp.diagonal(matrix)) if scale is None else scale
     identity = jnp.eye(matrix.shape[-1], dtype=matrix.dtype)
     first = 10.0 * float(jnp.finfo(matrix.dtype).eps)
 

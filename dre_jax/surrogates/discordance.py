@@ -27,7 +27,38 @@ def misranked(predicted: Array, level: Array, where: Array) -> Array:
       1.0
     """
     pairs = (level[:, None] < level[None, :]) & where[:, None] & where[None, :]
-    better, worse = predicted[..., :, None], predicted[..., None, :]
-    wrong = jnp.where(better < worse, 1.0, jnp.where(better == worse, 0.5, 0.0)).astype(predicted.dtype)
-    count = jnp.sum(pairs, dtype=predicted.dtype)
+    return _share(_wrong(predicted[..., :, None], predicted[..., None, :]), pairs)
+
+
+def misranked_left_out(predicted: Array, level: Array, where: Array) -> Array:
+    """Pairs of trials that processes without one of the two put in the wrong order, as a share of such pairs.
+
+    Each process is asked about the trial that it does not know and every other one (Feurer et al. 2018, section 4.1).
+
+    Args:
+      predicted: f[..., n, n], higher is better: row j is of the process without trial j.
+      level: as in `misranked`.
+      where: as in `misranked`.
+
+    Returns:
+      As `misranked`.
+
+    Example:
+      >>> levels, where = jnp.array([0, 1]), jnp.ones(2, bool)
+      >>> float(misranked_left_out(jnp.array([[2.0, 1.0], [1.0, 3.0]]), levels, where))
+      0.5
+    """
+    left_out = jnp.diagonal(predicted, axis1=-2, axis2=-1)[..., :, None]
+    better = level[:, None] < level[None, :]
+    pairs = (level[:, None] != level[None, :]) & where[:, None] & where[None, :]
+    return _share(jnp.where(better, _wrong(left_out, predicted), _wrong(predicted, left_out)), pairs)
+
+
+def _wrong(better: Array, worse: Array) -> Array:
+    """1 where what is better is not predicted to be, a half where both are predicted equal; NaN is wrong."""
+    return jnp.where(better > worse, 0.0, jnp.where(better == worse, 0.5, 1.0)).astype(better.dtype)
+
+
+def _share(wrong: Array, pairs: Array) -> Array:
+    count = jnp.sum(pairs, dtype=wrong.dtype)
     return jnp.sum(jnp.where(pairs, wrong, 0.0), axis=(-2, -1)) / jnp.maximum(count, 1.0)

@@ -173,5 +173,40 @@ def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOn
     """
     matrix = noisy(covariance(params, x, x), jnp.exp(params.log_noise), where)
     inverse = solve(factor(matrix)[0], jnp.eye(x.shape[0], dtype=x.dtype))
-    precision = jnp.maximum(jnp.diagonal(inverse), jnp.finfo(x.dtype).tiny)
+    precision = _precision(inverse)
     return LeaveOneOut(y - (inverse @ y) / precision, jnp.sqrt(1.0 / precision))
+
+
+def _precision(inverse: Array) -> Array:
+    return jnp.maximum(jnp.diagonal(inverse), jnp.finfo(inverse.dtype).tiny)
+
+
+def draw_left_out(params: GPParams, x: Array, y: Array, where: Array, signal: Array, noise: Array) -> Array:
+    """Joint draws, at all trials, of the signals of n processes of which each leaves one trial out.
+
+    A draw of the prior is moved to the observations (Matheron's rule), and the inverse without a row and a column is
+    the whole one less a product (equation 5.12): one factorisation for all n.
+
+    Args:
+      params: the process.
+      x: f[n, D].
+      y: f[n], 0 in empty slots.
+      where: bool[n].
+      signal: f[n, S], standard normal: what the draws of the prior are made of.
+      noise: f[n, S], standard normal: what their observations are made of.
+
+    Returns:
+      f[S, n, n]: draw s of the process without trial j at trial k.
+    """
+    kernel, variance = covariance(params, x, x), jnp.exp(params.log_noise)
+    lower, _ = factor(noisy(kernel, jnp.zeros((), x.dtype), where), jnp.exp(params.log_scale))
+    prior = lower @ signal
+    lower, jitter = factor(noisy(kernel, variance, where))
+    inverse = solve(lower, jnp.eye(x.shape[0], dtype=x.dtype))
+    variance = variance + jitter
+    off = jnp.where(where[:, None], y[:, None] - prior - jnp.sqrt(variance) * noise, 0.0)
+    # The kernel's matrix times the inverse.
+    smoother = jnp.eye(x.shape[0], dtype=x.dtype) - variance * inverse
+    drawn = (prior + smoother @ off).T
+    taken_back = (inverse @ off / _precision(inverse)[:, None]).T
+    return drawn[:, None, :] - taken_back[:, :, None] * smoother[None]

@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dre_jax.data import SearchSpace, Task
 from dre_jax.methods.random_search import RandomSearch
 from dre_jax.methods.rgpe import RGPE, ranking_weights
 from dre_jax.surrogates import GPConfig, fit_gp, standardise
+from dre_jax.surrogates.gp import GPParams
 from dre_jax.surrogates.sources import joint_posterior, predict_means, predict_sources
 
 fit = jax.jit(fit_gp, static_argnums=0)
@@ -73,6 +75,27 @@ def test_padding_changes_no_value(sources, hills, make_history, make_candidates)
     ]
     np.testing.assert_allclose(values[0], values[1][:31], rtol=1e-3, atol=2e-3)
     assert np.isfinite(values[1]).all()
+
+
+def test_smooth_tasks_are_not_mistaken_for_perfect_ones(make_history):
+    # Of a process that is sure of everything, rounding alone is left of the covariance.
+    rng = np.random.default_rng(1)
+    x = rng.uniform(size=(100, 1)).astype(np.float32)
+    tasks = {f"t{i}": Task(f"t{i}", x, np.sin(2 * x[:, 0] * rng.normal() + rng.normal())) for i in range(4)}
+    method = RGPE(samples=40)
+    sources = method.fit(SearchSpace("smooth", train=tasks), jax.random.key(0))
+    losses = jax.jit(method.losses)
+    for seed in range(10):
+        chosen = np.random.default_rng(seed).choice(100, 16, replace=False)
+        y = np.random.default_rng(1).normal(size=16)  # no past task explains it
+        found = []
+        for capacity in (16, 20):
+            history = make_history(x[chosen], y, capacity)
+            own = GPParams(jnp.zeros(1), jnp.float32(0.0), jnp.float32(-3.0))
+            y_standard = standardise(history.response, history.where).y
+            found.append(losses(sources, own, history, y_standard, jax.random.key(3)))
+        assert found[0].min() > 0.2
+        np.testing.assert_allclose(found[0].mean(axis=1), found[1].mean(axis=1), atol=0.05)
 
 
 def test_moments_of_the_sources(sources, hills):

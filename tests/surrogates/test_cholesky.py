@@ -45,6 +45,15 @@ def test_scale_does_not_matter():
     assert float(factor(1e6 * matrix)[1]) == pytest.approx(1e6 * float(factor(matrix)[1]), rel=1e-3)
 
 
+def test_the_roundings_of_a_difference_need_the_scale_of_what_it_is_of():
+    # What is left of two covariances of size one is their roundings, some of them negative.
+    matrix = 1e-6 * spread(np.random.default_rng(3), np.array([-3.0, -1.0, 0.0, 1.0, 4.0]))
+    assert np.isnan(factor(matrix)[0]).any()
+    lower, jitter = factor(matrix, jnp.ones(()))
+    assert np.isfinite(lower).all()
+    assert float(jitter) < 1e-4
+
+
 def test_what_is_no_number_ends():
     lower, _ = factor(jnp.full((3, 3), jnp.nan))
     assert np.isnan(jnp.diagonal(lower)).all()

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.surrogates.gp import GPParams, leave_one_out, log_marginal_likelihood, posterior
+from dre_jax.surrogates.gp import GPParams, draw_left_out, leave_one_out, log_marginal_likelihood, posterior
 from dre_jax.surrogates.gp_fit import GPConfig, fit_gp, log_prior, maximise
 
 fit = jax.jit(fit_gp, static_argnums=0)
@@ -82,6 +82,44 @@ def test_leave_one_out_is_the_process_without_the_one():
         )
         assert float(found.mean[i]) == pytest.approx(float(mean[0]), rel=1e-8)
         assert float(found.deviation[i]) == pytest.approx(float(variance[0] + NOISE) ** 0.5, rel=1e-8)
+
+
+def kernel(a, b):
+    distance = np.linalg.norm((a[:, None] - b[None]) / np.array(LENGTH), axis=-1) * np.sqrt(5.0)
+    return SCALE * (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
+
+
+def left_out(x, y, j):
+    """Mean and covariance, at all points, of the process that has not seen the j-th."""
+    others = np.arange(len(y)) != j
+    cross = kernel(x, x[others])
+    gain = np.linalg.solve(kernel(x[others], x[others]) + NOISE * np.eye(len(y) - 1), cross.T).T
+    return gain @ y[others], kernel(x, x) - gain @ cross.T
+
+
+@pytest.mark.usefixtures("double")
+def test_draws_without_the_one_have_its_moments():
+    x, y, _ = points(n=6)
+    n_draws = 40_000
+    signal, noise = np.random.default_rng(3).normal(size=(2, 6, n_draws))
+    draws = np.asarray(draw_left_out(params(), *(jnp.asarray(a) for a in (x, y, np.ones(6, bool), signal, noise))))
+    for j in range(6):
+        mean, covariance = left_out(x, y, j)
+        np.testing.assert_allclose(draws[:, j].mean(axis=0), mean, atol=5 * (SCALE / n_draws) ** 0.5)
+        np.testing.assert_allclose(np.cov(draws[:, j].T), covariance, atol=5 * SCALE * (2 / n_draws) ** 0.5)
+
+
+def test_draws_without_the_one_in_float32_and_with_empty_slots():
+    x, y, _ = points()
+    signal, noise = np.random.default_rng(3).normal(size=(2, 12, 5))
+    empty = ((0, 4), (0, 0))
+    padded = np.pad(x, empty), np.pad(y, (0, 4)), np.arange(16) < 12, np.pad(signal, empty), np.pad(noise, empty)
+    found = draw_left_out(
+        params(jnp.float32), *(jnp.asarray(a, a.dtype if a.dtype == bool else np.float32) for a in padded)
+    )
+    with jax.enable_x64(True):
+        whole = draw_left_out(params(), *(jnp.asarray(a) for a in (x, y, np.ones(12, bool), signal, noise)))
+    np.testing.assert_allclose(found[:, :12, :12], whole, atol=2e-3)
 
 
 def test_empty_slots_play_no_part():

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dre_jax.surrogates import best_of, standardise
-from dre_jax.surrogates.discordance import misranked
+from dre_jax.surrogates.discordance import misranked, misranked_left_out
 from dre_jax.surrogates.kernels import epanechnikov, matern52
 from dre_jax.surrogates.parzen import bandwidths, log_parzen
 
@@ -66,6 +66,27 @@ def test_misranked_pairs_one_by_one():
     found = misranked(jnp.asarray(predicted), jnp.asarray(level, jnp.int32), jnp.asarray(where))
     np.testing.assert_allclose(found, [slow_misranked(row, level, where) for row in predicted], rtol=1e-6)
     assert float(misranked(jnp.zeros(4), jnp.zeros(4, jnp.int32), jnp.ones(4, bool))) == 0.0
+
+
+def test_misranked_pairs_of_processes_without_one_of_them():
+    rng = np.random.default_rng(1)
+    predicted = rng.integers(0, 4, size=(3, 7, 7)).astype(np.float32)
+    level, where = rng.integers(0, 4, size=7), rng.random(7) < 0.8
+    found = misranked_left_out(jnp.asarray(predicted), jnp.asarray(level, jnp.int32), jnp.asarray(where))
+    for share, of in zip(found, predicted, strict=True):
+        wrong, pairs = 0.0, 0
+        for j, k in itertools.permutations(np.flatnonzero(where), 2):
+            if level[j] != level[k]:
+                pairs += 1
+                # The paper's xor, with a half for equal predictions.
+                wrong += 0.5 if of[j, j] == of[j, k] else float((of[j, j] < of[j, k]) != (level[j] > level[k]))
+        assert float(share) == pytest.approx(wrong / pairs)
+
+
+def test_what_is_no_number_ranks_nothing_right():
+    level, where = jnp.arange(3), jnp.ones(3, bool)
+    assert float(misranked(jnp.full(3, jnp.nan), level, where)) == 1.0
+    assert float(misranked_left_out(jnp.full((3, 3), jnp.nan), level, where)) == 1.0
 
 
 def test_parzen_is_scikit_learns_with_a_uniform_component():
