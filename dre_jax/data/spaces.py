@@ -56,6 +56,12 @@ class SearchSpace:
         tasks: dict[str, Task] = getattr(self, name)
         return tasks
 
+    def learned_from(self) -> dict[str, Task]:
+        """The training tasks, for who cannot do without. Raises `DataError` when there is none."""
+        if not self.train:
+            raise DataError(f"meta-training needs training tasks, but search space {self.name!r} has none")
+        return self.train
+
     def tasks(self) -> Iterator[tuple[str, Task]]:
         """Every task with the name of its split: training, validation, test."""
         return ((split, task) for split in SPLITS for task in self.split(split).values())

@@ -44,7 +44,7 @@ class QuantileConfig:
     batch: int = 64
     """Rows of a step."""
     learning_rate: float = 0.01
-    """Adam's, at the start; it falls to zero along a cosine."""
+    """Adam's, at the start; it falls to zero along a cosine, where the authors go down in three steps."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.dropout < 1:
@@ -67,9 +67,10 @@ class Rows(NamedTuple):
 
 
 def past_rows(meta: SearchSpace) -> Rows:
-    """Every evaluation of the training tasks, its response as a quantile of its task."""
-    xs = [np.asarray(task.X, np.float32) for task in meta.train.values()]
-    zs = [_quantiles(task.y) for task in meta.train.values()]
+    """Every evaluation of the training tasks, its response as a quantile of its task. Raises `DataError` for none."""
+    tasks = meta.learned_from().values()
+    xs = [np.asarray(task.X, np.float32) for task in tasks]
+    zs = [_quantiles(task.y) for task in tasks]
     return Rows(jnp.asarray(np.concatenate(xs)), jnp.asarray(np.concatenate(zs)))
 
 

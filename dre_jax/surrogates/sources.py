@@ -45,11 +45,15 @@ def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
       meta: its training tasks.
       rows: n.
       key: PRNG key.
+
+    Raises:
+      DataError: without training tasks.
     """
+    tasks = meta.learned_from().values()
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint64))
-    n = min(rows, max(task.n_rows for task in meta.train.values()))
+    n = min(rows, max(task.n_rows for task in tasks))
     xs, ys, wheres = [], [], []
-    for task in meta.train.values():
+    for task in tasks:
         chosen = np.sort(random.permutation(task.n_rows)[:n])
         empty = n - len(chosen)
         where = np.arange(n) < len(chosen)

@@ -36,7 +36,8 @@ def warm_start(meta: SearchSpace, candidates: np.ndarray, n: int, key: Array, *,
       i64[n], distinct, in no particular order.
 
     Raises:
-      ConfigError: without training tasks, or for an n that is not within 1 and N.
+      DataError: without training tasks.
+      ConfigError: for an n that is not within 1 and N.
 
     Example:
       >>> x = np.array([[0.0], [0.5], [1.0]], np.float32)
@@ -44,11 +45,10 @@ def warm_start(meta: SearchSpace, candidates: np.ndarray, n: int, key: Array, *,
       >>> warm_start(SearchSpace("toy", train=tasks), x, 1, jax.random.key(0)).tolist()
       [1]
     """
-    if not meta.train:
-        raise ConfigError(f"a warm start needs training tasks, but search space {meta.name!r} has none")
+    tasks = meta.learned_from()
     if not 1 <= n <= len(candidates):
         raise ConfigError(f"1 <= n <= N must hold, but got n={n} of N={len(candidates)} candidates")
-    return least_regret(regrets(meta.train, candidates), n, key, steps=steps)
+    return least_regret(regrets(tasks, candidates), n, key, steps=steps)
 
 
 def regrets(tasks: Mapping[str, Task], x: np.ndarray) -> np.ndarray:

@@ -103,12 +103,10 @@ def meta_train(
       DataError: without training tasks.
       CheckpointError: where the folder holds the checkpoint of another training; the message says what differs.
     """
-    if not space.train:
-        raise DataError(f"meta-training needs training tasks, but search space {space.name!r} has none")
+    table = build_table(space.learned_from())
     if config.patience is not None and not space.validation:
         raise DataError(f"patience needs validation tasks, but search space {space.name!r} has none")
     keeper = None if folder is None else _Keeper(space, model, config, key, folder)
-    table = build_table(space.train)
     validation = build_table(space.validation) if space.validation else None
     run = keeper.resume() if keeper else None
     run = run or _Run(start(model, config, space.n_columns, key))

@@ -10,7 +10,7 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task, bundled
 from dre_jax.data.tasks import sort_task
-from dre_jax.errors import ConfigError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import METHODS, Options, find
 from dre_jax.methods.ensembles import LOSSES
 from dre_jax.methods.foreign import load_class
@@ -128,6 +128,12 @@ def test_entries(name):
     # Static under jit: equal settings must be equal objects.
     assert hash(method) == hash(entry.made(Options()))
     assert method == entry.made(Options())
+
+
+@pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.transfer])
+def test_who_learns_from_past_tasks_says_that_there_are_none(name):
+    with pytest.raises(DataError, match="meta-training needs training tasks, but search space 'none' has none"):
+        METHODS[name].made(OPTIONS).fit(SearchSpace("none"), jax.random.key(0))
 
 
 def test_what_the_options_change():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import SearchSpace, Task
-from dre_jax.errors import ConfigError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.surrogates.warm_start import greedy, least_regret, regrets, set_loss, warm_start
 
 
@@ -64,5 +64,5 @@ def test_of_a_search_space():
     for n in (0, 31):
         with pytest.raises(ConfigError, match=f"got n={n} of N=30"):
             warm_start(space, x, n, jax.random.key(0))
-    with pytest.raises(ConfigError, match="needs training tasks"):
+    with pytest.raises(DataError, match="needs training tasks"):
         warm_start(SearchSpace("none"), x, 3, jax.random.key(0))
