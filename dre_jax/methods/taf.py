@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
+from dre_jax.errors import ConfigError
 from dre_jax.methods.options import Options
 from dre_jax.methods.tst import source_weights
 from dre_jax.search.acquisition import log_expected_improvement
@@ -57,9 +58,13 @@ class TAF:
 
 
 def predicted_improvements(sources: SourceProcesses, history: History, x: Array) -> Array:
-    """I_i(x), f32[sources, m]: what each past task predicts that a row improves on the best of the trials."""
+    """I_i(x), f32[sources, m]: what each past task predicts that a row improves on the best of the trials.
+
+    Before there is one, on the task's mean.
+    """
     seen = predict_means(sources, history.x)
     best = jnp.max(jnp.where(history.where, seen, -jnp.inf), axis=1)
+    best = jnp.where(jnp.isfinite(best), best, 0.0)
     return jnp.maximum(predict_means(sources, x) - best[:, None], 0.0)
 
 
@@ -69,8 +74,6 @@ def build(options: Options) -> TAF:
     Raises:
       ConfigError: if an acquisition function is asked for.
     """
-    from dre_jax.errors import ConfigError
-
     if options.acquisition not in (None, "ei"):
         raise ConfigError(f"taf is an acquisition function itself, but got {options.acquisition}")
     return TAF(fitting=options.fitting_or(TAF().fitting))

@@ -30,6 +30,15 @@ def history(hills, make_history):
     return make_history(task.X[10:18], task.y[10:18], capacity=11)
 
 
+def test_before_the_first_trial_past_tasks_say_where(sources, hills, make_history, make_candidates):
+    task = hills.test["new"]
+    none = make_history(task.X[:1], task.y[:1], 3)._replace(where=jnp.zeros(3, bool))
+    for method in METHODS.values():
+        values = method.acquire(sources, none, make_candidates(task.X[:40]), jax.random.key(0))
+        assert np.isfinite(values).all()
+        assert len(np.unique(values)) > 30
+
+
 def slow_weight(predicted, y, bandwidth):
     """Equations 8, 9 and 11 of Wistuba et al. 2016, pair by pair."""
     pairs = [(i, j) for i in range(len(y)) for j in range(len(y)) if y[i] > y[j]]
