@@ -2,7 +2,7 @@
 
 Networks f (three hidden layers of 50, tanh) and a noise variance s^2 are drawn from their posterior given the
 standardised history, p(theta | D) ~ p(theta) prod_i N(y_i; f(x_i; theta), s^2), by the chain of
-`dre_jax.surrogates.sghmc`. With M of them,
+`dre_jax.surrogates.sghmc`, under the prior of `PriorConfig`. With M of them,
 
     mu(x) = mean_m f_m(x),        s^2(x) = mean_m [(f_m(x) - mu(x))^2 + s_m^2].
 

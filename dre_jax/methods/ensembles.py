@@ -44,7 +44,7 @@ def dre_no_finetune(options: Options) -> DRE:
 
 
 def dre_paper(options: Options) -> DRE:
-    """As the paper has it throughout (section 4.3)."""
+    """Network, loss, fine-tuning and acquisition of the paper (section 4.3), meta-trained as its code does."""
     own = DRE(
         model=PAPER, training=PAPER_META_TRAINING, fine_tuning=PAPER_FINE_TUNING, acquisition=EXPECTED_IMPROVEMENT
     )

@@ -10,7 +10,7 @@ Before every trial a process is fitted to the history, and up to three candidate
 
 The information gain of a proposal is the optimistic end of its interval less the best mean that is expected so far,
 mu(x) + 2.326 sigma(x) - max_j mu(x_j); the largest gain is evaluated, and any candidate at random where none is
-positive. Where the design is the tuner's to choose, `latin_hypercube` makes it.
+positive. Where the design is the tuner's to choose, `latin_hypercube` can make it.
 """
 
 from __future__ import annotations

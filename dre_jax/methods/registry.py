@@ -27,7 +27,7 @@ def _ensembles() -> Iterator[Entry]:
     )
     yield Entry(
         name="dre-paper",
-        summary="the same as the paper has it: one deep set, expected improvement, 1000 epochs at 0.001",
+        summary="the same with the paper's choices: one deep set, expected improvement, 1000 epochs at 0.001",
         paper=_DRE_PAPER,
         transfer=True,
         build=ensembles.dre_paper,
@@ -156,7 +156,7 @@ def _with_transfer() -> Iterator[Entry]:
     )
     yield Entry(
         name="dklm",
-        summary="the same, whose kernel also sees a deep set of the trials",
+        summary="the same, not fine-tuned, whose kernel also sees a deep set of the trials",
         paper="Jomaa, Pineda Arango, Schmidt-Thieme and Grabocka 2021",
         transfer=True,
         build=later("dklm:build"),

@@ -10,7 +10,7 @@ import numpy as np
 from dre_jax.errors import MethodError, MissingExtraError
 
 _SMALLEST_DEVIATION = 1e-12
-_FAR = -1e3  # from here on the series of the improvement is exact to 1e-6
+_FAR = -1e3  # from here on the series of the improvement is exact to 3e-6
 
 
 def needed(module: str, package: str, extra: str) -> Any:

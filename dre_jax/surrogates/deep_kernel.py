@@ -71,7 +71,7 @@ class TuningConfig:
     """
 
     steps: int
-    """Full-batch Adam steps; 0 leaves the parameters as they are."""
+    """Points that full-batch Adam tries, what was learned among them: 0 and 1 leave the parameters as they are."""
     learning_rate: float
     """Adam's, at the start, of network and kernel alike; it falls to zero along a cosine."""
 

@@ -53,7 +53,7 @@ def yeo_johnson(y: Array, exponent: Array) -> Array:
 def normal_exponent(y: Array, where: Array) -> Array:
     """The exponent that makes responses most like a normal sample (Yeo and Johnson 2000, equation 3.1).
 
-    Looked for from -5 to 7, on a grid that is refined three times; where all responses are equal it says nothing.
+    Looked for on a grid from -5 to 7 that is refined three times; where all responses are equal it says nothing.
 
     Args:
       y: f[n], standardised.
