@@ -19,7 +19,7 @@ from dre_jax.model import EnsembleParams, ModelConfig, Support, gaussian_ranks, 
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, standardise
-from dre_jax.surrogates.ranked_prior import Ranked, fit, posterior
+from dre_jax.surrogates.ranked_prior import FITTING, Ranked, fit, posterior
 from dre_jax.training.config import MetaTrainConfig
 
 
@@ -36,7 +36,7 @@ class RankedGaussianProcess:
     """Sizes of the ensemble."""
     training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
     """Its meta-training, where `fit` is asked to do it."""
-    fitting: GPConfig = field(default_factory=GPConfig)
+    fitting: GPConfig = FITTING
     """How the process' hyperparameters are found."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """What picks the next configuration."""

@@ -13,7 +13,7 @@ the confidence bound, the logarithm of the expected improvement and that of its 
     kappa^2 = (4 + D) / 2 log t + log(pi^2 / delta),    delta = 0.01, t trials.
 
 One of the candidates that no other beats in all three is drawn. HEBO looks for these by an evolutionary algorithm; of a
-table all are found, see `dre_jax.search.pareto`.
+table they are counted, see `dre_jax.search.pareto`.
 
 This is not the package of that name, whose process has a linear and a Matern 3/2 kernel and begins with D + 1 random
 points: here the process and its priors are those of `gp`, and the run's design is all it begins with.
@@ -36,7 +36,7 @@ from dre_jax.search.acquisition import log_expected_improvement, log_probability
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.pareto import pareto_front
 from dre_jax.surrogates import GPConfig, GPParams, log_marginal_likelihood, posterior
-from dre_jax.surrogates.gp_fit import log_prior, maximise_from_noises, within_bounds
+from dre_jax.surrogates.gp_fit import Start, log_prior, maximise_from_starts, within_bounds
 from dre_jax.surrogates.warping import kumaraswamy, to_normal
 
 _BEND_SPREAD = 0.75  # deviation of the logarithms of the exponents, a priori
@@ -131,12 +131,12 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
         log_a, log_b = (jnp.clip(log, -_BENDS, _BENDS) for log in (params.log_a, params.log_b))
         return WarpedGP(within_bounds(params.process), log_a, log_b)
 
-    def start_at(log_noise: Array) -> WarpedGP:
+    def start_at(start: Start) -> WarpedGP:
         none = jnp.zeros(x.shape[-1], x.dtype)
-        length = jnp.full(x.shape[-1], math.log(0.5 * math.sqrt(x.shape[-1])), x.dtype)
-        return WarpedGP(GPParams(length, jnp.zeros((), x.dtype), log_noise), none, none)
+        length = jnp.full(x.shape[-1], start.log_length)
+        return WarpedGP(GPParams(length, jnp.zeros((), x.dtype), start.log_noise), none, none)
 
-    return maximise_from_noises(config, objective, start_at, project, x.dtype)
+    return maximise_from_starts(config, objective, start_at, project, x)
 
 
 def build(options: Options) -> HEBO:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ import optax
 from jax import Array, lax
 
 from dre_jax.checks import at_least, positive
+from dre_jax.errors import ConfigError
 from dre_jax.surrogates.gp import GPParams, log_marginal_likelihood
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 
@@ -28,9 +29,12 @@ class GPConfig:
     """
 
     steps: int = 100
-    """Adam steps from each start."""
-    learning_rate: float = 0.1
+    """Points that Adam tries from each start, the start among them."""
+    learning_rate: float = 0.2
     """Adam's, at the start; it falls to zero along a cosine."""
+    first_lengths: tuple[float, float] = (0.08, 0.5)
+    """Length scales that the searches start from, in roots of the number of columns: short ones with little noise, long
+    ones with much. A likelihood has a maximum of either kind."""
     priors: bool = True
     """Whether priors are added to the likelihood: length scales that grow with the root of the number of columns
     (Hvarfner et al. 2024), signal near the responses' variance, little noise."""
@@ -38,12 +42,14 @@ class GPConfig:
     def __post_init__(self) -> None:
         at_least(0, self, "steps")
         positive(self, "learning_rate")
+        if min(self.first_lengths) <= 0:
+            raise ConfigError(f"first_lengths > 0 must hold, but got first_lengths={self.first_lengths}")
 
 
 _LENGTHS = (math.log(5e-3), math.log(200.0))
 _SCALES = (math.log(1e-2), math.log(1e2))
 _NOISES = (math.log(1e-6), math.log(1.0))
-_STARTS = (-4.0, -1.0)  # logarithms of the noise to start from: the table is exact, or mostly noise
+_FIRST_NOISES = (-4.0, -1.0)  # logarithms: the table is exact, or mostly noise
 _LENGTH_SPREAD = math.sqrt(3.0)
 _NOISE_PRIOR = (-6.0, 2.0)
 
@@ -111,37 +117,40 @@ def maximise(
     return best, highest
 
 
-def maximise_from_noises(
+class Start(NamedTuple):
+    """Where a search begins."""
+
+    log_noise: Array
+    """Scalar."""
+    log_length: Array
+    """Scalar, of every column."""
+
+
+def maximise_from_starts(
     config: GPConfig,
     objective: Callable[[T], Array],
-    start_at: Callable[[Array], T],
+    start_at: Callable[[Start], T],
     project: Callable[[T], T],
-    dtype: Any,
+    x: Array,
 ) -> T:
-    """The best point that is found from little noise and from much.
+    """The best point that is found from short length scales with little noise, and from long ones with much.
 
     Args:
-      config: steps and learning rate.
+      config: steps, learning rate and length scales.
       objective: see `maximise`.
-      start_at: where to start, given the logarithm of the noise.
+      start_at: the point that a search begins with.
       project: see `maximise`.
-      dtype: of that logarithm.
+      x: f[n, D], for the number of columns.
     """
+    lengths = [min(math.log(a * math.sqrt(x.shape[-1])), _LENGTHS[1]) for a in config.first_lengths]
 
-    def search(log_noise: Array) -> tuple[T, Array]:
-        start = start_at(log_noise)
-        return maximise(objective, start, steps=config.steps, learning_rate=config.learning_rate, project=project)
+    def search(start: Start) -> tuple[T, Array]:
+        first, (steps, rate) = start_at(start), (config.steps, config.learning_rate)
+        return maximise(objective, first, steps=steps, learning_rate=rate, project=project)
 
-    found, values = jax.vmap(search)(jnp.array(_STARTS, dtype))
+    found, values = jax.vmap(search)(Start(jnp.array(_FIRST_NOISES, x.dtype), jnp.array(lengths, x.dtype)))
     best = jnp.argmax(values)
     return jax.tree.map(lambda a: a[best], found)
-
-
-def first_lengths(x: Array) -> Array:
-    """Logarithms of the length scales that a search starts from; f[n, D] -> f[D]."""
-    n_columns = x.shape[-1]
-    usual = jnp.full(n_columns, min(0.5 * math.sqrt(n_columns), math.exp(_LENGTHS[1])), x.dtype)
-    return jnp.log(usual)
 
 
 def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
@@ -158,7 +167,7 @@ def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
         value = log_marginal_likelihood(params, x, y, where)
         return value + log_prior(params) if config.priors else value
 
-    def start_at(log_noise: Array) -> GPParams:
-        return GPParams(first_lengths(x), jnp.zeros((), x.dtype), log_noise)
+    def start_at(start: Start) -> GPParams:
+        return GPParams(jnp.full(x.shape[-1], start.log_length), jnp.zeros((), x.dtype), start.log_noise)
 
-    return maximise_from_noises(config, objective, start_at, within_bounds, x.dtype)
+    return maximise_from_starts(config, objective, start_at, within_bounds, x)

@@ -21,7 +21,10 @@ from jax import Array
 
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates.gp import GPParams, condition, covariance, log_density, noisy, predict
-from dre_jax.surrogates.gp_fit import GPConfig, first_lengths, log_prior, maximise_from_noises, within_bounds
+from dre_jax.surrogates.gp_fit import GPConfig, Start, log_prior, maximise_from_starts, within_bounds
+
+FITTING = GPConfig(learning_rate=0.1, first_lengths=(0.5, 0.5))
+"""From long length scales only: what differs from one configuration to the next, the ensemble is to say first."""
 
 _OFFSET = 1.0  # variance of b
 _LOG_SLOPE = (0.0, 0.3)  # mean and deviation of the prior; as below, in logarithms
@@ -118,11 +121,12 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
         value = log_likelihood(params, at, y, where)
         return value + _log_prior(params) if config.priors else value
 
-    def start_at(log_noise: Array) -> RankedPrior:
+    def start_at(start: Start) -> RankedPrior:
         slope, spread, scale = (jnp.full((), a, y.dtype) for a in (_LOG_SLOPE[0], _LOG_SPREAD[0], _LOG_SCALE))
-        return RankedPrior(GPParams(first_lengths(at.x), scale, log_noise), slope, spread)
+        length = jnp.full(at.x.shape[-1], start.log_length)
+        return RankedPrior(GPParams(length, scale, start.log_noise), slope, spread)
 
-    return maximise_from_noises(config, objective, start_at, _within_bounds, y.dtype)
+    return maximise_from_starts(config, objective, start_at, _within_bounds, at.x)
 
 
 def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Ranked) -> tuple[Array, Array]:

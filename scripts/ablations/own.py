@@ -11,9 +11,9 @@ from dre_jax.methods.dre_gp import RankedGaussianProcess
 from dre_jax.methods.fsbo import FewShotBO
 from dre_jax.methods.gcp import GaussianCopulaProcess
 from dre_jax.methods.gp import GaussianProcess
-from dre_jax.methods.taf import TAF
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.method import Method
+from dre_jax.surrogates import GPConfig
 from dre_jax.training import FineTuneConfig
 
 _PRIOR = RankedGaussianProcess()
@@ -22,7 +22,6 @@ _WHO: dict[str, Method] = {
     "fsbo": FewShotBO(),
     "gcp": GaussianCopulaProcess(),
     "dre": DRE(),
-    "taf": TAF(),
 }
 
 
@@ -34,12 +33,30 @@ def _votes(*committees: tuple[str, ...]) -> dict[str, Method]:
     return {" + ".join(names): _committee(*names) if len(names) > 1 else _WHO[names[0]] for names in committees}
 
 
+def _from_long_lengths(rate: float) -> GaussianProcess:
+    return GaussianProcess(fitting=GPConfig(learning_rate=rate, first_lengths=(0.5, 0.5)))
+
+
 OWN: dict[str, Study] = {
+    "fit": Study(
+        question="From which length scales does the fit of a Gaussian process start, and how fast does it go?",
+        papers="nothing",
+        variants={
+            "gp: 0.08 and 0.5 sqrt(D), rate 0.2": GaussianProcess(),
+            "gp: 0.5 sqrt(D), rate 0.2": _from_long_lengths(0.2),
+            "gp: 0.5 sqrt(D), rate 0.1": _from_long_lengths(0.1),
+        },
+        found="Late in a run it pays to start one search from short length scales and to take longer steps: 0.0265 "
+        "regret at 25 trials and 0.0129 at 50, against 0.0343 and 0.0216 (p 0.06 and 0.11 over 42 tasks). Early there "
+        "is no difference.",
+        trials=50,
+    ),
     "prior": Study(
         question="What does the ensemble add as the prior of a Gaussian process?",
         papers="nothing, it is the library's own",
         variants={
             "dre-gp": _PRIOR,
+            "dre-gp, fitted as gp": replace(_PRIOR, fitting=GPConfig()),
             "dre-gp, confidence bound": replace(_PRIOR, acquisition=AcquisitionConfig(kind="lcb")),
             "the ensemble alone (dre-no-finetune)": DRE(fine_tuning=FineTuneConfig(epochs=0)),
             "fine-tuned (dre)": DRE(),
@@ -54,13 +71,9 @@ OWN: dict[str, Study] = {
             ("dre-gp", "fsbo"),
             ("dre-gp",),
             ("fsbo",),
-            ("gcp",),
             ("dre", "fsbo"),
             ("gcp", "fsbo"),
-            ("dre-gp", "gcp"),
             ("dre-gp", "gcp", "fsbo"),
-            ("dre", "gcp", "fsbo"),
-            ("dre-gp", "taf", "fsbo"),
         ),
         trials=50,
     ),

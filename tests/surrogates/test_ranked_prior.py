@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal, norm, rankdata
 from dre_jax.model import gaussian_ranks
 from dre_jax.surrogates.gp import GPParams
 from dre_jax.surrogates.gp_fit import GPConfig
-from dre_jax.surrogates.ranked_prior import Ranked, RankedPrior, fit, log_likelihood, posterior
+from dre_jax.surrogates.ranked_prior import FITTING, Ranked, RankedPrior, fit, log_likelihood, posterior
 
 LENGTH, SCALE, NOISE, SLOPE, SPREAD = (0.3, 1.7), 0.4, 0.02, 0.8, 0.6
 fitted = jax.jit(fit, static_argnums=0)
@@ -104,7 +104,7 @@ def after(n, agreement):
     z = norm.ppf((rankdata(agreement * truth) - 0.5) / len(truth))[:, None] + 0.1 * rng.normal(size=(len(x), 3))
     y = (truth[:n] - truth[:n].mean()) / truth[:n].std()
     old, y, where, new = split(x, z, y, n, jnp.float32)
-    mean, _ = posterior(fitted(GPConfig(), old, y, where), old, y, where, new)
+    mean, _ = posterior(fitted(FITTING, old, y, where), old, y, where, new)
     return np.corrcoef(mean, truth[n:])[0, 1]
 
 
@@ -122,7 +122,7 @@ def test_the_member_that_is_right_is_preferred():
     z[:, 2] = truth
     n = 40
     old, y, where, new = split(x, z, (truth[:n] - truth[:n].mean()) / truth[:n].std(), n, jnp.float32)
-    mean, _ = posterior(fitted(GPConfig(), old, y, where), old, y, where, new)
+    mean, _ = posterior(fitted(FITTING, old, y, where), old, y, where, new)
     assert np.corrcoef(mean, truth[n:])[0, 1] > 0.9 > np.corrcoef(z[n:].mean(axis=1), truth[n:])[0, 1]
 
 
