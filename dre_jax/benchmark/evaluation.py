@@ -15,7 +15,7 @@ from dre_jax import processes
 from dre_jax.benchmark.plan import FailedRun, FinishedRun, Plan, check
 from dre_jax.benchmark.runners import CompiledRunner, Runner, Wanted
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
-from dre_jax.data.files import make_folder, remove_left_over
+from dre_jax.data.files import alone_in, make_folder, place, remove_left_over, stamp
 from dre_jax.data.outline import Outline
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods.foreign import host_of, is_foreign
@@ -28,7 +28,8 @@ class Evaluation:
 
     One search space is in memory at a time, and of it only the split that is evaluated, unless the method is fitted.
     On an accelerator all are, where a method reads its parameters from checkpoints: their runs may be one program.
-    Several processes go through the same runs together; the first reads and writes the file.
+    Several processes go through the same runs together; the first reads and writes the file. Evaluations that know
+    nothing of each other may write one file, of one method: each adds to what it finds there.
 
     Raises:
       DataError, ConfigError, CheckpointError: before the first run, for anything that is missing or does not fit, as
@@ -40,6 +41,7 @@ class Evaluation:
         self.out = out
         self._spaces, self._wanted = check(plan)
         self._runner = _runner(plan, self._spaces)
+        self._stamp: tuple[int, ...] | None = None
         self._results = self._begin()
         self.failed: list[FailedRun] = []
         self.total = sum(len(seeds) for datasets in self._wanted.values() for seeds in datasets.values())
@@ -88,9 +90,9 @@ class Evaluation:
             if isinstance(found, str):
                 self._note(FailedRun(name, dataset, seed, found))
                 continue
-            self._results = add_trace(self._results, name, dataset, seed, found)
+            self._results = _with(self._results, name, dataset, seed, found)
             if processes.is_first():
-                write_results(self.out, self._results)
+                self._save()
             yield FinishedRun(name, dataset, seed, found)
 
     def _wanted_of(self, name: str) -> Wanted:
@@ -118,15 +120,28 @@ class Evaluation:
         self.failed.append(run)
         meta = {**self._results.meta, "failed": [run._asdict() for run in self.failed]}
         self._results = replace(self._results, meta=meta)
-        write_results(self.out, self._results)
+        self._save()
+
+    def _save(self) -> None:
+        """Writes the runs, with those that another evaluation has added to the file since it was read or written."""
+        with alone_in(self.out.parent):
+            if stamp(self.out) != self._stamp:
+                found = self._open()
+                for run in self._results.runs():
+                    found = _with(found, *run)
+                self._results = replace(found, meta={**self._results.meta, **found.meta})
+            write_results(self.out, self._results)
+            self._stamp = stamp(self.out)
 
     def _begin(self) -> Results:
         """What the file holds, in all processes: their disks may differ, and so may the moments when they look."""
 
         def read() -> dict[str, Any]:
-            found = self._open()
             make_folder(self.out.parent)
-            remove_left_over(self.out)
+            with alone_in(self.out.parent):
+                found = self._open()
+                self._stamp = stamp(self.out)
+                remove_left_over(self.out)
             return {"meta": found.meta, "runs": [(*names, trace.tolist()) for *names, trace in found.runs()]}
 
         found = processes.from_first(read)
@@ -149,6 +164,10 @@ class Evaluation:
         if changed:
             said = "; ".join(f"{name}: {meta[name]} here, {found.meta.get(name)} in the file" for name in changed)
             raise DataError(f"{self.out} holds another evaluation ({said}); give another file or remove it")
+        for space, dataset, seed, trace in found.runs():
+            if len(trace) != self.plan.trials + 1:
+                run = f"{place(self.out, space, dataset)}, seed {seed!r}"
+                raise DataError(f"{run}: a run must have {self.plan.trials} trials, but has {len(trace) - 1}")
         return replace(found, meta=kept)
 
     def _describe(self) -> dict[str, Any]:
@@ -175,6 +194,12 @@ def peak_memory() -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _with(results: Results, space: str, dataset: str, seed: str, trace: np.ndarray) -> Results:
+    """With a run, which may be there: another evaluation of the same kind has done it."""
+    there = seed in results.traces.get(space, {}).get(dataset, {})
+    return results if there else add_trace(results, space, dataset, seed, trace)
 
 
 def _same_where_both(old: Any, new: dict[str, Any]) -> bool:

@@ -120,13 +120,16 @@ def _warn_of_absent(files: Mapping[str, ResultFile], order: Order) -> None:
         _warn(f"{len(absent)} of {_count(len(wanted), 'task')} of the order not in any file: {named}")
 
 
+_OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a host method is asked its own way
+
+
 def warn_of_protocols(files: Mapping[str, ResultFile]) -> None:
     """A `DataWarning` where files that say how their runs were made do not say the same."""
     protocols: dict[str, list[str]] = {}
     for name, file in files.items():
         protocol = file.results.meta.get("protocol")
         if isinstance(protocol, Mapping):
-            said = ", ".join(f"{key} {value}" for key, value in sorted(protocol.items()) if key != "trials")
+            said = ", ".join(f"{key} {value}" for key, value in sorted(protocol.items()) if key not in _OWN)
             protocols.setdefault(said, []).append(name)
     if len(protocols) > 1:
         _warn(

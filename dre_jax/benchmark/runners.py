@@ -6,6 +6,7 @@ Runners for host methods and for continuous search are in `foreign.py` and `cont
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -19,7 +20,7 @@ from dre_jax.benchmark.plan import Plan
 from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.data.spaces import Designs
-from dre_jax.errors import CheckpointError
+from dre_jax.errors import CheckpointError, DataWarning
 from dre_jax.methods import Entry, Options, find
 from dre_jax.model import ModelConfig
 from dre_jax.search.batch import BatchConfig, SpaceRuns, goes_side_by_side, run_spaces
@@ -99,6 +100,9 @@ class Fitted:
         assert not isinstance(plan.method, type)
         entry = entry_of(plan.method)
         options = Options(epochs=plan.epochs, learning_rate=plan.learning_rate, acquisition=plan.acquisition)
+        if plan.checkpoints is not None and not entry.reads_checkpoints:
+            how = "learns from the training tasks itself" if entry.transfer else "learns nothing from past tasks"
+            warnings.warn(f"{entry.name} reads no checkpoints: it {how}", DataWarning, stacklevel=2)
         self._seed = plan.seed
         self._root = plan.checkpoints if entry.reads_checkpoints else None
         # Read once: the description decides the model here, and the result file says what it said.

@@ -15,7 +15,7 @@ import pytest
 from dre_jax.benchmark import Evaluation, Plan, evaluation
 from dre_jax.benchmark.runners import CompiledRunner
 from dre_jax.data import SearchSpace, Task, fingerprint, read_results, write_dataset
-from dre_jax.errors import CheckpointError, ConfigError, DataError
+from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning
 from dre_jax.model import ModelConfig
 from dre_jax.search import BatchConfig, batch
 from dre_jax.training import MetaTrainConfig
@@ -126,6 +126,52 @@ def test_interrupted_and_gone_on_with(plan, tmp_path, after):
     assert content(out) == content(whole)
     assert list(Evaluation(plan, out)) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "whole.json"]
+
+
+def test_two_that_write_one_file_lose_nothing(plan, tmp_path):
+    out = tmp_path / "out.json"
+    begun = [Evaluation(dataclasses.replace(plan, spaces=(name,)), out) for name in ("s", "t")]
+    for _ in zip(*begun, strict=True):
+        pass
+    assert len(list(read_results(out).runs())) == 18
+    assert [evaluation.done for evaluation in begun] == [9, 9]
+    assert list(Evaluation(plan, out)) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_two_that_do_the_same_runs(plan, tmp_path):
+    alone, out = tmp_path / "alone.json", tmp_path / "out.json"
+    list(Evaluation(plan, alone))
+    for _ in zip(*(Evaluation(plan, out) for _ in range(2)), strict=True):
+        pass
+    assert content(out) == content(alone)
+
+
+def test_another_that_came_first_is_not_written_over(plan, tmp_path):
+    out = tmp_path / "out.json"
+    mine, other = Evaluation(plan, out), Evaluation(dataclasses.replace(plan, seed=1), out)
+    next(iter(other))
+    there = out.read_bytes()
+    with pytest.raises(DataError, match="holds another evaluation"):
+        next(iter(mine))
+    assert out.read_bytes() == there
+
+
+def test_a_file_with_a_run_of_another_length(plan, tmp_path):
+    out = tmp_path / "out.json"
+    next(iter(Evaluation(plan, out)))
+    found = json.loads(out.read_text())
+    found["s"]["x"]["test0"] = found["s"]["x"]["test0"][:2]
+    out.write_text(json.dumps(found))
+    with pytest.raises(DataError, match=r"dataset 'x', seed 'test0': a run must have 4 trials, but has 1"):
+        Evaluation(plan, out)
+
+
+def test_checkpoints_for_who_reads_none(plan, tmp_path, checkpoints):
+    for method, said in (("random", "learns nothing from past tasks"), ("gcp", "learns from the training tasks")):
+        given = dataclasses.replace(plan, method=method, checkpoints=checkpoints)
+        with pytest.warns(DataWarning, match=f"{method} reads no checkpoints: it {said}"):
+            Evaluation(given, tmp_path / f"{method}.json")
 
 
 CHILD = """

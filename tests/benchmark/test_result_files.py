@@ -116,6 +116,11 @@ def test_different_protocols(write):
     assert line == expected
 
 
+def test_a_host_method_follows_the_same_protocol(write):
+    protocols = [{"mode": "v3"}, {"mode": "v3", "method": "host method, observe_and_suggest"}]
+    assert said([write(n, meta={"protocol": p}) for n, p in zip("ab", protocols, strict=True)]) == []
+
+
 @pytest.mark.parametrize(
     ("content", "named"),
     [
