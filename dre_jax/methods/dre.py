@@ -8,7 +8,7 @@ import jax
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.model import EnsembleParams, ModelConfig, Support, init, scores, scores_in_blocks, widen
+from dre_jax.model import EnsembleParams, ModelConfig, Support, check_columns, init, scores, scores_in_blocks, widen
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
 from dre_jax.search.history import Candidates, History, sort_history
 from dre_jax.training.config import FineTuneConfig, MetaTrainConfig
@@ -63,8 +63,15 @@ class DRE:
         return widen(params, n_columns, width)
 
     def begin(self, params: EnsembleParams | None, n_columns: int, key: Array) -> EnsembleParams:
-        """Where fine-tuning starts: the meta-trained parameters, or random ones."""
-        return init(self.model, n_columns, key) if params is None else params
+        """Where fine-tuning starts: the meta-trained parameters, or random ones.
+
+        Raises:
+          DataError: where they were trained on another number of columns.
+        """
+        if params is None:
+            return init(self.model, n_columns, key)
+        check_columns(self.model, params, n_columns)
+        return params
 
     def advance(
         self, state: EnsembleParams, history: History, candidates: Candidates, key: Array

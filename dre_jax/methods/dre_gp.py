@@ -15,7 +15,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.methods.options import Options
-from dre_jax.model import EnsembleParams, ModelConfig, Support, gaussian_ranks, scores, scores_in_blocks
+from dre_jax.model import EnsembleParams, ModelConfig, Support, check_columns, gaussian_ranks, scores, scores_in_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, standardise
@@ -57,6 +57,7 @@ class RankedGaussianProcess:
 
     def ranked(self, params: EnsembleParams, history: History, candidates: Candidates) -> tuple[Ranked, Ranked]:
         """Trials and candidates with the members' ranks of them, each among all of both."""
+        check_columns(self.model, params, candidates.x.shape[-1])
         support = Support(history.x, history.response, history.where)
         # Apart, so that the runs of a task go on sharing its table.
         of_candidates = scores_in_blocks(self.model, params, support, candidates.x)

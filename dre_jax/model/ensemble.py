@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.errors import DataError
 from dre_jax.model import networks
 from dre_jax.model.blocks import by_blocks
 from dre_jax.model.config import ModelConfig
@@ -76,6 +77,13 @@ def widen(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
 
     scorers = first(params.scorers, "hidden_0_kernel")
     return EnsembleParams(scorers, None if params.deep_set is None else first(params.deep_set, "phi_0_kernel"))
+
+
+def check_columns(config: ModelConfig, params: EnsembleParams, n_columns: int) -> None:
+    """Raises `DataError` where an ensemble was made for tables with another number of columns."""
+    known = params.scorers["hidden_0_kernel"].shape[-2] - config.scorer_inputs(0)
+    if known != n_columns:
+        raise DataError(f"the ensemble was trained on {known} columns, but the configurations have {n_columns}")
 
 
 def member_axes(config: ModelConfig) -> EnsembleParams:

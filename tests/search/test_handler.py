@@ -2,14 +2,19 @@
 
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dre_jax.errors import DataError
-from dre_jax.methods import RandomSearch
+from dre_jax.methods import DRE, RandomSearch
+from dre_jax.methods.dre_gp import RankedGaussianProcess
+from dre_jax.model import ModelConfig, init
 from dre_jax.search import Suggester
 from dre_jax.search.loop import jitted_suggest
+
+MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,13 @@ def test_bad_input_is_refused(x_obs, y_obs, x_pen, message):
     with pytest.raises(DataError, match=message) as caught:
         Suggester(RandomSearch()).observe_and_suggest(x_obs, y_obs, x_pen)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", [DRE(model=MODEL), RankedGaussianProcess(model=MODEL)])
+def test_an_ensemble_for_other_columns_is_refused(method):
+    x, y = np.random.default_rng(0).random((6, 3)), np.arange(5.0)
+    with pytest.raises(DataError, match="the ensemble was trained on 4 columns, but the configurations have 3"):
+        Suggester(method, init(MODEL, 4, jax.random.key(0))).observe_and_suggest(x[:5], y, x[5:])
 
 
 def test_a_growing_history_compiles_once_a_bucket():
