@@ -20,7 +20,8 @@ from dre_jax.data import SearchSpace, load_space
 _TOP = """\
 Methods of the papers on the same loop, tasks and initial designs; made by `scripts/compare_methods.py`, do not
 edit by hand. Rank (among the methods of this table; 1 is the best) and regret are means over search spaces, so that
-none counts for more than another; ± is the standard error over tasks. A suggestion is timed once it is warm.
+none counts for more than another; ± is the standard error over tasks. Sorted by the last rank. A suggestion is timed
+once it is warm.
 """
 
 
