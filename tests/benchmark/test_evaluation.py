@@ -139,6 +139,7 @@ def test_two_that_write_one_file_lose_nothing(plan, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
 
 
+@pytest.mark.thorough
 def test_two_that_do_the_same_runs(plan, tmp_path):
     alone, out = tmp_path / "alone.json", tmp_path / "out.json"
     list(Evaluation(plan, alone))

@@ -60,7 +60,7 @@ LIKE_OTHERS = {f"{loss}{end}" for loss in LOSSES for end in ("", "-ri")} - {"reg
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None and name not in LIKE_OTHERS]
 
 
-OFTEN = ("random", "dre-gp", "gp", "rgpe", "fsbo", "deep-ensemble-reuse")
+OFTEN = ("random", "dre-gp", "rgpe", "deep-ensemble-reuse")
 
 
 @pytest.mark.parametrize(
