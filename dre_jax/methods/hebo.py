@@ -12,8 +12,8 @@ the confidence bound, the logarithm of the expected improvement and that of its 
     mean + n1 + kappa deviation,   log EI and log PI of mean + n2,   n1, n2 ~ N(0, 2 noise),
     kappa^2 = (4 + D) / 2 log t + log(pi^2 / delta),    delta = 0.01, t trials.
 
-One of the candidates that no other beats in all three is drawn. HEBO looks for these by an evolutionary algorithm; of a
-table they are counted, see `dre_jax.search.pareto`.
+One of the candidates that no other beats in all three is drawn. HEBO looks for these by an evolutionary algorithm; in a
+table they are looked up, see `dre_jax.search.pareto`.
 
 This is not the package of that name, whose process has a linear and a Matern 3/2 kernel and begins with D + 1 random
 points: here the process and its priors are those of `gp`, and the run's design is all it begins with.
@@ -133,8 +133,7 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
 
     def start_at(start: Start) -> WarpedGP:
         none = jnp.zeros(x.shape[-1], x.dtype)
-        length = jnp.full(x.shape[-1], start.log_length)
-        return WarpedGP(GPParams(length, jnp.zeros((), x.dtype), start.log_noise), none, none)
+        return WarpedGP(GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise), none, none)
 
     return maximise_from_starts(config, objective, start_at, project, x)
 

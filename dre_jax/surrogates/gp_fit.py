@@ -123,7 +123,7 @@ class Start(NamedTuple):
     log_noise: Array
     """Scalar."""
     log_length: Array
-    """Scalar, of every column."""
+    """f[D]"""
 
 
 def maximise_from_starts(
@@ -142,13 +142,15 @@ def maximise_from_starts(
       project: see `maximise`.
       x: f[n, D], for the number of columns.
     """
-    lengths = [min(math.log(a * math.sqrt(x.shape[-1])), _LENGTHS[1]) for a in config.first_lengths]
+    n_columns = x.shape[-1]
+    lengths = [min(math.log(a * math.sqrt(n_columns)), _LENGTHS[1]) for a in config.first_lengths]
 
     def search(start: Start) -> tuple[T, Array]:
         first, (steps, rate) = start_at(start), (config.steps, config.learning_rate)
         return maximise(objective, first, steps=steps, learning_rate=rate, project=project)
 
-    found, values = jax.vmap(search)(Start(jnp.array(_FIRST_NOISES, x.dtype), jnp.array(lengths, x.dtype)))
+    starts = Start(jnp.array(_FIRST_NOISES, x.dtype), jnp.array([[a] * n_columns for a in lengths], x.dtype))
+    found, values = jax.vmap(search)(starts)
     best = jnp.argmax(values)
     return jax.tree.map(lambda a: a[best], found)
 
@@ -168,6 +170,6 @@ def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
         return value + log_prior(params) if config.priors else value
 
     def start_at(start: Start) -> GPParams:
-        return GPParams(jnp.full(x.shape[-1], start.log_length), jnp.zeros((), x.dtype), start.log_noise)
+        return GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise)
 
     return maximise_from_starts(config, objective, start_at, within_bounds, x)

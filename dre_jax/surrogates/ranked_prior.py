@@ -123,8 +123,7 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
 
     def start_at(start: Start) -> RankedPrior:
         slope, spread, scale = (jnp.full((), a, y.dtype) for a in (_LOG_SLOPE[0], _LOG_SPREAD[0], _LOG_SCALE))
-        length = jnp.full(at.x.shape[-1], start.log_length)
-        return RankedPrior(GPParams(length, scale, start.log_noise), slope, spread)
+        return RankedPrior(GPParams(start.log_length, scale, start.log_noise), slope, spread)
 
     return maximise_from_starts(config, objective, start_at, _within_bounds, at.x)
 
