@@ -21,10 +21,10 @@ from ablations.studies import STUDIES as CHOICES
 from ablations.tables import markdown, page
 from one_line import errors_in_one_line
 
-from dre_jax.benchmark import Comparison, compare
 from dre_jax.cli.progress import Bar
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import DataError
+from dre_jax.report import Comparison, compare
 from dre_jax.search.method import Method
 
 STUDIES = CHOICES | BY_LOSS | OWN

@@ -20,7 +20,6 @@ from comparing.page import page
 from comparing.timing import times_of
 from one_line import errors_in_one_line
 
-from dre_jax.benchmark import compare, report
 from dre_jax.cli.progress import Bar
 from dre_jax.cli.runtime import prepare
 from dre_jax.data import write_results
@@ -29,6 +28,7 @@ from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.methods import METHODS, find
 from dre_jax.methods.ensembles import LOSSES
 from dre_jax.methods.foreign import load_class
+from dre_jax.report import compare, write_report
 
 AT = (5, 10, 25, 50)
 # Those by a loss take 1000 epochs a trial, and have a page of their own (docs/losses.md).
@@ -125,7 +125,7 @@ def tell(given: argparse.Namespace, todo: Sequence[Job], methods: Sequence[str])
     for name, found in results.items():
         files[name] = given.out / "results" / f"{name}.json"
         write_results(files[name], found)
-    report(files, given.out / "report", at=at, reference="dre" if "dre" in files else None, title=given.title)
+    write_report(files, given.out / "report", at=at, reference="dre" if "dre" in files else None, title=given.title)
 
 
 if __name__ == "__main__":

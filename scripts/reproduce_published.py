@@ -18,9 +18,9 @@ from one_line import errors_in_one_line
 from published.experiments import EXPERIMENTS, INTRODUCTION
 from published.sections import reproduce
 
-from dre_jax.benchmark.page import write_sections
 from dre_jax.data.files import make_folder
 from dre_jax.errors import DataWarning, DreError
+from dre_jax.report.page import write_sections
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TITLE = "Deep Ranking Ensembles on HPO-B: the published traces"

@@ -23,7 +23,7 @@ ROOMS = (
     ("search",),
     ("surrogates",),
     ("methods",),
-    ("benchmark",),
+    ("benchmark", "report"),
     ("cli",),
 )
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
@@ -100,6 +100,7 @@ def test_nothing_below_imports_something_above(path):
         parts = name.split(".")
         if parts[0] == "dre_jax" and len(parts) > 1 and parts[1] in LEVEL:
             assert LEVEL[parts[1]] <= LEVEL[room], f"{path.relative_to(PACKAGE)} imports {name}"
+            assert {parts[1], room} != {"benchmark", "report"}, "they share result files alone"
 
 
 def test_every_room_has_its_level():

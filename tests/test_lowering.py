@@ -17,7 +17,7 @@ from dre_jax.search import Candidates, History
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from dre_jax.search.loop import SearchTask, jitted_suggest
 from dre_jax.training import FineTuneConfig, MetaTrainConfig
-from dre_jax.training.meta_train import evaluate, start, train
+from dre_jax.training.steps import evaluate, start, train
 
 PLATFORMS = ("tpu", "cuda", "cpu")
 MODEL = ModelConfig(members=2, hidden=(8, 8), phi=(8,), rho=(8, 4))

@@ -74,8 +74,8 @@ def _report(files: Mapping[str, Path], out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dre_jax.benchmark import compare, report, table
     from dre_jax.data import read_results
+    from dre_jax.report import compare, table, write_report
 
     comparison = compare({method: read_results(path) for method, path in files.items()})
     title = f"{len(comparison.runs)} runs: {len(set(comparison.tasks))} test tasks, 5 initial designs each"
@@ -89,4 +89,4 @@ def _report(files: Mapping[str, Path], out: Path) -> None:
         regret = [f"{value:.4f} ± {error:.4f}" for value, error in zip(row.regret, row.error, strict=True)]
         shown.add_row(row.method, *regret, *(f"{value:.2f}" for value in row.rank))
     Console(width=None if Console().is_terminal else 120).print(shown)
-    report(files, out, at=AT, title=f"The bundled data, {title}")
+    write_report(files, out, at=AT, title=f"The bundled data, {title}")

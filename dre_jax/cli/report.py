@@ -46,8 +46,8 @@ def report(
     """Compare methods: ranks, regret and significance; tables, figures and one page."""
     import sys
 
-    from dre_jax.benchmark.report import report as write_report
     from dre_jax.errors import ConfigError
+    from dre_jax.report import write_report
 
     files = [*(results or []), *(more or [])]
     if not files:

@@ -2,10 +2,10 @@
 
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank, log_expected_improvement, pick
 from dre_jax.search.batch import BatchConfig, SpaceRuns, run_spaces, run_tasks
-from dre_jax.search.handler import Suggester
 from dre_jax.search.history import Candidates, History, make_history, sort_history
 from dre_jax.search.loop import SearchTask, run, run_in_python
 from dre_jax.search.method import Method
+from dre_jax.search.suggester import Suggester
 
 __all__ = [
     "AcquisitionConfig",

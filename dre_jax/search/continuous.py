@@ -13,10 +13,10 @@ from jax import Array
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.acquisition import pick
-from dre_jax.search.handler import capacity_for
 from dre_jax.search.history import Candidates, History, make_history, sort_history
 from dre_jax.search.loop import begin, trial_keys
 from dre_jax.search.method import Method, as_stateful
+from dre_jax.search.suggester import capacity_for
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.adam import Moments
 
 if TYPE_CHECKING:
-    from dre_jax.training.meta_train import TrainState
+    from dre_jax.training.steps import TrainState
 
 MEMBERS, LISTS = "members", "lists"
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ablations.studies import Study
-from dre_jax.benchmark import Comparison
-from dre_jax.benchmark.statistics import holm, signed_rank
+from dre_jax.report import Comparison
+from dre_jax.report.statistics import holm, signed_rank
 
 AT = (5, 10, 25, 50)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from comparing.tables import markdown_table
-from dre_jax.benchmark import Comparison
-from dre_jax.benchmark.statistics import signed_rank
 from dre_jax.methods import METHODS
 from dre_jax.methods.ensembles import LOSSES
+from dre_jax.report import Comparison
+from dre_jax.report.statistics import signed_rank
 
 _PAIRS = (
     ("rgpe", "gp"),

@@ -14,8 +14,8 @@ from comparing.jobs import Cost, Job, folder
 from comparing.published import published_order
 from comparing.tables import against, main_table, markdown_table
 from comparing.timing import HISTORY, REPEATS, SPACE, Times
-from dre_jax.benchmark import Comparison
 from dre_jax.data import SearchSpace, load_space
+from dre_jax.report import Comparison
 
 _TOP = """\
 Methods of the papers on the same loop, tasks and initial designs; made by `scripts/compare_methods.py`, do not

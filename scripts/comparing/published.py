@@ -11,9 +11,9 @@ import numpy as np
 from scipy import stats
 
 from comparing.tables import markdown_table
-from dre_jax.benchmark import Comparison, compare, significance
 from dre_jax.data import read_results
 from dre_jax.errors import ConfigError
+from dre_jax.report import Comparison, compare, significance
 
 TRACES = {
     "random": "Random",

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from comparing.timing import Times
-from dre_jax.benchmark import Comparison
-from dre_jax.benchmark.statistics import holm, signed_rank
 from dre_jax.methods import METHODS
+from dre_jax.report import Comparison
+from dre_jax.report.statistics import holm, signed_rank
 
 
 def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

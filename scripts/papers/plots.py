@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dre_jax.benchmark import style
+from dre_jax.report import style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

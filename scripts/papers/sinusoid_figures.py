@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax import Task
-from dre_jax.benchmark.style import COLOURS, style
+from dre_jax.report.style import COLOURS, style
 from papers.inside import Inside
 from papers.plots import save
 from papers.sinusoid import TRAIN_SHIFTS, X, sinusoid

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dre_jax.benchmark.style import style
+from dre_jax.report.style import style
 from papers.plots import save
 from papers.sorting import RANGES, Measured
 

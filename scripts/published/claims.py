@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.benchmark import Comparison
-from dre_jax.benchmark.statistics import Significance
+from dre_jax.report import Comparison
+from dre_jax.report.statistics import Significance
 
 Tests = Mapping[str, Mapping[int, Significance]]
 TOLERANCE = 1e-4

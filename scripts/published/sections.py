@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from dre_jax.benchmark import Comparison, compare
-from dre_jax.benchmark.critical_difference import diagram_data, draw_diagram
-from dre_jax.benchmark.curves import curves_data, draw_curves, draw_grid, grid_data
-from dre_jax.benchmark.page import Section
-from dre_jax.benchmark.page_tables import Cell, Table
-from dre_jax.benchmark.result_files import read_files
-from dre_jax.benchmark.statistics import Significance, significance
-from dre_jax.benchmark.summary import summarise
 from dre_jax.data.files import make_folder
+from dre_jax.report import Comparison, compare
+from dre_jax.report.critical_difference import diagram_data, draw_diagram
+from dre_jax.report.curves import curves_data, draw_curves, draw_grid, grid_data
+from dre_jax.report.page import Section
+from dre_jax.report.page_tables import Cell, Table
+from dre_jax.report.result_files import read_files
+from dre_jax.report.statistics import Significance, significance
+from dre_jax.report.summary import summarise
 from published.claims import TOLERANCE
 from published.experiments import Experiment
 

@@ -15,7 +15,7 @@ from dre_jax.errors import ConfigError, DataError, MethodError
 from dre_jax.model import ModelConfig
 from dre_jax.training import MetaTrainConfig
 from dre_jax.training.checkpoint import Checkpoint, describe
-from dre_jax.training.meta_train import start
+from dre_jax.training.steps import start
 
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed: pip install 'dre_jax[hpob]'")
 

@@ -20,7 +20,7 @@ from dre_jax.model import ModelConfig
 from dre_jax.search import BatchConfig, batch
 from dre_jax.training import MetaTrainConfig
 from dre_jax.training.checkpoint import Checkpoint, describe
-from dre_jax.training.meta_train import start
+from dre_jax.training.steps import start
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 SEEDS = ("test0", "test1", "test2")

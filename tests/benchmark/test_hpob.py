@@ -20,7 +20,7 @@ from dre_jax.methods import DRE, METHODS
 from dre_jax.model import ModelConfig
 from dre_jax.training import FineTuneConfig, MetaTrainConfig
 from dre_jax.training.checkpoint import Checkpoint, describe
-from dre_jax.training.meta_train import start
+from dre_jax.training.steps import start
 
 # HPO-B's search spaces: columns and number of test tasks.
 SHAPE = {

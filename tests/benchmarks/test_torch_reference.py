@@ -42,7 +42,7 @@ from dre_jax.training.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.training.config import PAPER_LOSS
 from dre_jax.training.fine_tune import draw_epochs
 from dre_jax.training.lists import draw_lists as library_draw_lists
-from dre_jax.training.meta_train import _scan_steps
+from dre_jax.training.steps import _scan_steps
 
 STEPS, RATE = 50, 1e-3
 KEY = jax.random.key(3)

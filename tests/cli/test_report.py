@@ -29,8 +29,8 @@ def write(tmp_path):
 @pytest.fixture
 def numbers_only(monkeypatch):
     """Leaves out what takes seconds and is tested elsewhere."""
-    monkeypatch.setattr("dre_jax.benchmark.drawings.draw_all", lambda *_: {})
-    monkeypatch.setattr("dre_jax.benchmark.page.write_page", lambda *_: None)
+    monkeypatch.setattr("dre_jax.report.drawings.draw_all", lambda *_: {})
+    monkeypatch.setattr("dre_jax.report.page.write_page", lambda *_: None)
 
 
 def test_tables(cli, write, tmp_path, numbers_only):

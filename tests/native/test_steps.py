@@ -15,7 +15,7 @@ from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig, fine_t
 from dre_jax.training import compiled as compiled_module
 from dre_jax.training.adam import StepSizes, zero_moments
 from dre_jax.training.lists import draw_step_bits, step_lists
-from dre_jax.training.meta_train import _compiled_steps, _scan_steps, start, train
+from dre_jax.training.steps import _compiled_steps, _scan_steps, start, train
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.benchmark import compare
 from dre_jax.data import Results, add_trace
 from dre_jax.model import ModelConfig
+from dre_jax.report import compare
 from dre_jax.training import FineTuneConfig, MetaTrainConfig
 
 

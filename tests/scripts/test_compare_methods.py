@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from dre_jax.benchmark import compare
 from dre_jax.data import Results, add_trace, read_results, write_results
 from dre_jax.errors import ConfigError
+from dre_jax.report import compare
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from dre_jax.search import History, run, run_in_python
-from dre_jax.search.handler import Suggester
 from dre_jax.search.history import Candidates, sort_history
 from dre_jax.search.loop import look_up, trial_keys
+from dre_jax.search.suggester import Suggester
 from dre_jax.training.fine_tune import fine_tune
 
 compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_optimum"))

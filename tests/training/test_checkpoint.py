@@ -26,7 +26,7 @@ from dre_jax.training.checkpoint import (
     model_config,
     training_config,
 )
-from dre_jax.training.meta_train import TrainState, start
+from dre_jax.training.steps import TrainState, start
 
 MODEL = ModelConfig(members=2, hidden=(4, 3), phi=(4,), rho=(4, 2))
 CONFIG = MetaTrainConfig(steps=100, evaluate_every=10, loss=LossConfig(weights="none"), patience=3)

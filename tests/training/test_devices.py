@@ -29,7 +29,7 @@ from dre_jax import MetaTrainConfig, ModelConfig, devices, native
 from dre_jax.data import bundled
 from dre_jax.data.tasks import build_table
 from dre_jax.training.mesh import mesh_for, spread
-from dre_jax.training.meta_train import start, train
+from dre_jax.training.steps import start, train
 from dre_jax.training.trainer import meta_train
 
 space, key = bundled.load("svm"), jax.random.key(0)

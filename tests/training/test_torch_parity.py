@@ -19,7 +19,7 @@ from dre_jax.training.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.training.config import PAPER_LOSS
 from dre_jax.training.fine_tune import Epochs
 from dre_jax.training.lists import Lists
-from dre_jax.training.meta_train import _scan_steps
+from dre_jax.training.steps import _scan_steps
 
 GOLDEN = json.loads((Path(__file__).parent / "torch_parity.json").read_text())
 CONTEXTS = sorted(GOLDEN["cases"])

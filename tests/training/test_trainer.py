@@ -15,7 +15,7 @@ from dre_jax.errors import CheckpointError, DataError
 from dre_jax.model import ModelConfig
 from dre_jax.training import MetaTrainConfig, meta_train, trainer
 from dre_jax.training.checkpoint import Checkpoint, describe, load_params
-from dre_jax.training.meta_train import evaluate, start, train
+from dre_jax.training.steps import evaluate, start, train
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 CONFIG = MetaTrainConfig(steps=10, evaluate_every=4, n_support=3, n_query=6, evaluation_lists=8)

@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from dre_jax.benchmark.compare import Comparison, compare
-from dre_jax.benchmark.result_files import Files, read_files, read_order, warn_of_losses, warn_of_protocols
-from dre_jax.benchmark.statistics import Unit, significance
-from dre_jax.benchmark.summary import summarise, write_summary
 from dre_jax.checks import one_of
 from dre_jax.data.files import make_folder
 from dre_jax.errors import ConfigError
+from dre_jax.report.comparison import Comparison, compare
+from dre_jax.report.result_files import Files, read_files, read_order, warn_of_losses, warn_of_protocols
+from dre_jax.report.statistics import Unit, significance
+from dre_jax.report.summary import summarise, write_summary
 
-__all__ = ["DEFAULT_AT", "report"]
+__all__ = ["DEFAULT_AT", "write_report"]
 
 DEFAULT_AT = (25, 50, 100)
 
 
-def report(
+def write_report(
     files: Files,
     out: str | os.PathLike[str],
     *,
@@ -58,8 +58,8 @@ def report(
     tests = {unit: {t: significance(comparison, t, unit=unit) for t in wanted} for unit in get_args(Unit)}
     summary = summarise(comparison, read, tests, at=wanted, reference=reference, title=title)
     write_summary(summary, folder)
-    from dre_jax.benchmark.drawings import draw_all
-    from dre_jax.benchmark.page import write_page
+    from dre_jax.report.drawings import draw_all
+    from dre_jax.report.page import write_page
 
     figures = draw_all(comparison, tests["tasks"], folder, title)
     write_page(folder / "report.html", comparison, tests, summary, figures, title)

@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 import matplotlib
 import pytest
 
-from dre_jax.benchmark.style import COLOURS, line, save, shown, style
 from dre_jax.errors import DataError
+from dre_jax.report.style import COLOURS, line, save, shown, style
 
 
 def luminance(colour):

@@ -7,11 +7,11 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dre_jax.benchmark.drawings import draw_all
-from dre_jax.benchmark.page import Section, write_page, write_sections
-from dre_jax.benchmark.page_tables import Cell, Table
-from dre_jax.benchmark.statistics import significance
 from dre_jax.errors import DataError
+from dre_jax.report.drawings import draw_all
+from dre_jax.report.page import Section, write_page, write_sections
+from dre_jax.report.page_tables import Cell, Table
+from dre_jax.report.statistics import significance
 
 EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
 META = {"protocol": {"mode": "v3-test"}, "configuration": {"note": EVIL}, "seed": 7}
@@ -77,7 +77,7 @@ def test_figures_are_embedded(make_comparison, tmp_path):
 def test_a_large_drawing_is_embedded_as_png(make_comparison, tmp_path, monkeypatch):
     given = make_comparison()
     figures = draw_all(given, {}, tmp_path, "Title")
-    monkeypatch.setattr("dre_jax.benchmark.page_figures.LARGEST_SVG", 1)
+    monkeypatch.setattr("dre_jax.report.page_figures.LARGEST_SVG", 1)
     images = Reader(page(tmp_path / "report.html", given, figures=figures)).of("img")
     assert [image["src"].split(",")[0] for image in images] == ["data:image/png;base64"] * 4
 

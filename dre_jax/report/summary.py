@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.benchmark.compare import Comparison, Over
-from dre_jax.benchmark.result_files import ResultFile
-from dre_jax.benchmark.statistics import Significance
 from dre_jax.data import lengths
 from dre_jax.data.files import write_json, write_text
+from dre_jax.report.comparison import Comparison, Over
+from dre_jax.report.result_files import ResultFile
+from dre_jax.report.statistics import Significance
 
 __all__ = ["summarise", "write_summary"]
 

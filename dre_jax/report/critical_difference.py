@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dre_jax.benchmark.statistics import Significance
-from dre_jax.benchmark.style import save, shown, style, text_width
+from dre_jax.report.statistics import Significance
+from dre_jax.report.style import save, shown, style, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from dre_jax.benchmark import compare, report
-from dre_jax.benchmark.result_files import read_order
 from dre_jax.data import read_results
+from dre_jax.report import compare, write_report
+from dre_jax.report.result_files import read_order
 
 METHODS = ("DRE", "FSBO", "RGPE", "TST", "TAF", "Random")
 RANKS = {
@@ -23,10 +23,10 @@ def summary(shared_data, tmp_path_factory):
     folder = shared_data / "hpob-traces"
     out = tmp_path_factory.mktemp("published")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dre_jax.benchmark.drawings.draw_all", lambda *_: {})
-        patch.setattr("dre_jax.benchmark.page.write_page", lambda *_: None)
+        patch.setattr("dre_jax.report.drawings.draw_all", lambda *_: {})
+        patch.setattr("dre_jax.report.page.write_page", lambda *_: None)
         order = folder / "meta-test-tasks-per-space.json"
-        report([folder / f"{name}.json" for name in METHODS], out, order=order)
+        write_report([folder / f"{name}.json" for name in METHODS], out, order=order)
     return json.loads((out / "summary.json").read_text())
 
 

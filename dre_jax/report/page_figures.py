@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from dre_jax.benchmark.compare import Comparison
-from dre_jax.benchmark.curves import LABELS, Quantity, band
-from dre_jax.benchmark.page_tables import number
 from dre_jax.errors import DataError
+from dre_jax.report.comparison import Comparison
+from dre_jax.report.curves import LABELS, Quantity, band
+from dre_jax.report.page_tables import number
 
 # A grid of many methods is smaller as PNG, and a page of many megabytes is slow to open.
 LARGEST_SVG = 700_000

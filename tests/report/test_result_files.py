@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dre_jax.benchmark import compare
-from dre_jax.benchmark.result_files import read_files, read_order, warn_of_losses, warn_of_protocols
 from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.report import compare
+from dre_jax.report.result_files import read_files, read_order, warn_of_losses, warn_of_protocols
 
 
 def said(files, order=None):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from dre_jax.benchmark.compare import Comparison
+from dre_jax.report.comparison import Comparison
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def painted(monkeypatch):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from dre_jax.benchmark import critical_difference, curves
-    from dre_jax.benchmark.style import _own_settings
+    from dre_jax.report import critical_difference, curves
+    from dre_jax.report.style import _own_settings
 
     figures = []
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.benchmark import Comparison, significance
-from dre_jax.benchmark.statistics import holm
 from dre_jax.errors import ConfigError
+from dre_jax.report import Comparison, significance
+from dre_jax.report.statistics import holm
 
 NAMES = "abcdefgh"
 

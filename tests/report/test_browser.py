@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from dre_jax.benchmark.drawings import draw_all
-from dre_jax.benchmark.page import write_page
-from dre_jax.benchmark.statistics import significance
+from dre_jax.report.drawings import draw_all
+from dre_jax.report.page import write_page
+from dre_jax.report.statistics import significance
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'

@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from dre_jax.benchmark import report
 from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.report import write_report
 
 META = {"method": "dre", "protocol": {"mode": "v3"}, "seed": 3, "odd": float("nan")}
 
@@ -21,8 +21,8 @@ def files(write):
 @pytest.fixture
 def numbers_only(monkeypatch):
     """Leaves out what takes seconds and is tested elsewhere."""
-    monkeypatch.setattr("dre_jax.benchmark.drawings.draw_all", lambda *_: {})
-    monkeypatch.setattr("dre_jax.benchmark.page.write_page", lambda *_: None)
+    monkeypatch.setattr("dre_jax.report.drawings.draw_all", lambda *_: {})
+    monkeypatch.setattr("dre_jax.report.page.write_page", lambda *_: None)
 
 
 def slow(files, at):
@@ -49,7 +49,7 @@ def slow(files, at):
 
 
 def test_numbers(files, tmp_path, numbers_only):
-    found = report(files, tmp_path / "out", at=[5, 2], reference="b", title="Mine")
+    found = write_report(files, tmp_path / "out", at=[5, 2], reference="b", title="Mine")
     assert found == json.loads((tmp_path / "out" / "summary.json").read_text())
     assert found["title"] == "Mine"
     assert (found["methods"], found["runs"], found["tasks"]) == (["dre", "b", "c"], 12, 6)
@@ -78,7 +78,7 @@ def test_numbers(files, tmp_path, numbers_only):
 
 def test_tables(files, tmp_path, numbers_only):
     named = {'a, "b"': files[0], "b": files[1]}
-    found = report(named, tmp_path)
+    found = write_report(named, tmp_path)
     for name, key in (("ranks.csv", "average_rank"), ("regret.csv", "average_regret")):
         with (tmp_path / name).open(newline="") as file:
             rows = list(csv.reader(file))
@@ -92,7 +92,7 @@ def test_the_order_and_what_is_missing(write, tmp_path, numbers_only):
     lacks = [("s", "x", "test0")]
     files = [write("a", lacks=lacks), write("b", seed=1)]
     with pytest.warns(DataWarning) as said:
-        found = report(files, tmp_path / "out", order={"t": ["y"], "s": ["x"]})
+        found = write_report(files, tmp_path / "out", order={"t": ["y"], "s": ["x"]})
     assert len(said) == 2
     assert (found["runs"], found["dropped"], found["outside"]) == (3, 1, 8)
     assert found["missing"] == {"a": 1, "b": 0}
@@ -101,12 +101,12 @@ def test_the_order_and_what_is_missing(write, tmp_path, numbers_only):
     order = tmp_path / "order.json"
     order.write_text('{"t": ["y"], "s": ["x"]}')
     with pytest.warns(DataWarning):
-        assert report(files, tmp_path / "out", order=order) == found
+        assert write_report(files, tmp_path / "out", order=order) == found
 
 
 @pytest.mark.parametrize(("n_trials", "at"), [(3, [3]), (25, [25]), (60, [25, 50]), (101, [25, 50, 100])])
 def test_trials_looked_at(write, tmp_path, numbers_only, n_trials, at):
-    assert report([write("a", n_trials=n_trials)], tmp_path)["at"] == at
+    assert write_report([write("a", n_trials=n_trials)], tmp_path)["at"] == at
 
 
 def test_one_run_of_one_method(write, tmp_path):
@@ -114,7 +114,7 @@ def test_one_run_of_one_method(write, tmp_path):
     path = write("a", spaces=("s",), tasks=("x",), lacks=[("s", "x", "test1")], n_trials=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = report([path], tmp_path / "out")
+        found = write_report([path], tmp_path / "out")
     assert found["title"] == "1 method on 1 run (1 task, 1 search space)"
     assert found["standard_error"]["average_regret"] == {"a": [None, None, None]}
     assert found["significance"]["tasks"]["2"]["friedman_p"] is None
@@ -123,7 +123,7 @@ def test_one_run_of_one_method(write, tmp_path):
 
 
 def test_everything_is_written(files, tmp_path):
-    report(files, tmp_path / "new" / "out", at=[1, 6])
+    write_report(files, tmp_path / "new" / "out", at=[1, 6])
     written = {path.name for path in (tmp_path / "new" / "out").iterdir()}
     figures = {f"{name}.{kind}" for name in ("rank", "regret", "cd-1", "cd-6") for kind in ("png", "svg")}
     assert written >= figures | {"summary.json", "ranks.csv", "regret.csv", "report.html"}
@@ -140,8 +140,8 @@ def test_refusals(files, write, tmp_path):
         ({"reference": "z"}, "the reference must be one of dre, b, c, but got 'z'"),
     ):
         with pytest.raises(ConfigError) as error:
-            report(files, out, **arguments)
+            write_report(files, out, **arguments)
         assert named in str(error.value)
     with pytest.raises(DataError, match="a, other have none"):
-        report([write("a"), write("other", tasks=("w",))], out)
+        write_report([write("a"), write("other", tasks=("w",))], out)
     assert not out.exists()

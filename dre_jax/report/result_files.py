@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dre_jax.benchmark.compare import Comparison, Order
 from dre_jax.data import Results, lengths, read_results
 from dre_jax.data.files import read_json
 from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.report.comparison import Comparison, Order
 
 __all__ = ["Files", "ResultFile", "read_files", "read_order", "warn_of_losses", "warn_of_protocols"]
 

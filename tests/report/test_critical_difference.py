@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from dre_jax.benchmark.critical_difference import diagram_data, draw_diagram
-from dre_jax.benchmark.statistics import Significance, significance
-from dre_jax.benchmark.style import style
+from dre_jax.report.critical_difference import diagram_data, draw_diagram
+from dre_jax.report.statistics import Significance, significance
+from dre_jax.report.style import style
 
 
 def made_up(ranks, cliques=(), *, names=None, unit="tasks", friedman_p=0.001):

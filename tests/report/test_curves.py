@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dre_jax.benchmark.curves import curves_data, draw_curves, draw_grid, grid_data
-from dre_jax.benchmark.style import style
+from dre_jax.report.curves import curves_data, draw_curves, draw_grid, grid_data
+from dre_jax.report.style import style
 
 
 def loop_ranks(regret):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.benchmark.compare import Comparison
-from dre_jax.benchmark.style import line, save, shown, text_width
+from dre_jax.report.comparison import Comparison
+from dre_jax.report.style import line, save, shown, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

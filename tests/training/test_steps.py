@@ -13,7 +13,7 @@ from dre_jax.losses import OF_VALUES, listmle
 from dre_jax.model import ModelConfig, Support, scores
 from dre_jax.training import LossConfig, MetaTrainConfig
 from dre_jax.training.lists import draw_lists, draw_step_bits, step_lists
-from dre_jax.training.meta_train import evaluate, portion, start, train
+from dre_jax.training.steps import evaluate, portion, start, train
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 CONFIG = MetaTrainConfig(steps=20, lists_per_step=2, n_support=5, n_query=12, learning_rate=0.01, evaluation_lists=64)

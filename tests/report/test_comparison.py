@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.benchmark import compare, table
 from dre_jax.data import Results
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.report import compare, table
 
 
 def results(runs):

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dre_jax.benchmark import page_tables
-from dre_jax.benchmark.compare import Comparison
-from dre_jax.benchmark.page_figures import PageFigure, page_figure
-from dre_jax.benchmark.page_tables import Table, number
-from dre_jax.benchmark.statistics import Significance
 from dre_jax.data.files import write_text
+from dre_jax.report import page_tables
+from dre_jax.report.comparison import Comparison
+from dre_jax.report.page_figures import PageFigure, page_figure
+from dre_jax.report.page_tables import Table, number
+from dre_jax.report.statistics import Significance
 
 Significances = Mapping[str, Mapping[int, Significance]]
 
@@ -88,7 +88,7 @@ def _template() -> Any:
 
 
 def _resource(name: str) -> str:
-    return (resources.files("dre_jax.benchmark") / "templates" / name).read_text(encoding="utf-8")
+    return (resources.files("dre_jax.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _content(section: Section) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.benchmark.compare import Comparison, Over
-from dre_jax.benchmark.critical_difference import probability
-from dre_jax.benchmark.statistics import Significance
-from dre_jax.benchmark.style import style
+from dre_jax.report.comparison import Comparison, Over
+from dre_jax.report.critical_difference import probability
+from dre_jax.report.statistics import Significance
+from dre_jax.report.style import style
 
 
 class Key(NamedTuple):

@@ -4,10 +4,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dre_jax.benchmark.drawings import draw_all
-from dre_jax.benchmark.statistics import significance
-from dre_jax.benchmark.style import style
 from dre_jax.errors import DataError
+from dre_jax.report.drawings import draw_all
+from dre_jax.report.statistics import significance
+from dre_jax.report.style import style
 
 NAMES = ("rank", "regret", "rank-spaces", "regret-spaces", "cd-3", "cd-10")
 

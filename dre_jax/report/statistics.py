@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from dre_jax.benchmark.compare import DECIMALS, Comparison
 from dre_jax.errors import ConfigError
+from dre_jax.report.comparison import DECIMALS, Comparison
 
 __all__ = ["Significance", "Unit", "holm", "signed_rank", "significance"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dre_jax.benchmark.compare import Comparison
-from dre_jax.benchmark.critical_difference import diagram_data, draw_diagram
-from dre_jax.benchmark.curves import Quantity, curves_data, draw_curves, draw_grid, grid_data
-from dre_jax.benchmark.statistics import Significance
 from dre_jax.data.files import make_folder
+from dre_jax.report.comparison import Comparison
+from dre_jax.report.critical_difference import diagram_data, draw_diagram
+from dre_jax.report.curves import Quantity, curves_data, draw_curves, draw_grid, grid_data
+from dre_jax.report.statistics import Significance
 
 
 def draw_all(

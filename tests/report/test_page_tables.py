@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dre_jax.benchmark import page_tables
-from dre_jax.benchmark.statistics import significance
-from dre_jax.benchmark.style import style
+from dre_jax.report import page_tables
+from dre_jax.report.statistics import significance
+from dre_jax.report.style import style
 
 
 def texts(table):
