@@ -20,6 +20,20 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keeps compiled programs from run to run, in the folder of pytest's own cache; all processes share them.
+
+    Tests compile thousands of small programs, which is most of what they take. What a test compiles in a folder of its
+    own, or counts, is not touched.
+    """
+    cache = getattr(config, "cache", None)
+    if cache is None or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return
+    jax.config.update("jax_compilation_cache_dir", str(cache.mkdir("programs")))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
 # Many small programs, of which each runs once or twice: compiling them takes most of the time, and optimising them up
 # to half of that. In the other folders, commands and results from end to end among them, programs are as users have
 # them.
