@@ -18,9 +18,7 @@ from dre_jax.report import page_tables
 from dre_jax.report.comparison import Comparison
 from dre_jax.report.page_figures import PageFigure, page_figure
 from dre_jax.report.page_tables import Table, number
-from dre_jax.report.statistics import Significance
-
-Significances = Mapping[str, Mapping[int, Significance]]
+from dre_jax.report.statistics import Significance, Significances
 
 UNITS = {
     "tasks": "Over tasks: one observation a task, the mean of its initial designs",
@@ -163,7 +161,7 @@ def _finding(comparison: Comparison, significances: Significances, trial: int) -
     if found is None:
         return text
     p = found.wilcoxon_p[found.methods.index(best)]
-    alike = [name for name, value in zip(found.methods, p, strict=True) if name != best and value >= found.alpha]
+    alike = [name for name, value in zip(found.methods, p, strict=True) if name != best and value > found.alpha]
     if not alike:
         return f"{text} Over tasks {best} differs significantly from every other method."
     return f"{text} Over tasks {best} does not differ significantly from {', '.join(alike)}."

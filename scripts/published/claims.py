@@ -116,7 +116,7 @@ def _alike(method: str, others: tuple[str, ...], by_trial: Mapping[int, Signific
 def _differing(test: Significance) -> list[tuple[str, str]]:
     count = len(test.methods)
     pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
-    return [(test.methods[i], test.methods[j]) for i, j in pairs if test.wilcoxon_p[i, j] < test.alpha]
+    return [(test.methods[i], test.methods[j]) for i, j in pairs if test.wilcoxon_p[i, j] <= test.alpha]
 
 
 def _few(trials: npt.NDArray[np.int64]) -> str:
