@@ -156,9 +156,61 @@ def test_means_over_search_spaces(uneven):
 def test_means_over_designs(uneven):
     expected = np.stack([uneven.regret[:, 0], *(uneven.regret[:, i : i + 2].mean(axis=1) for i in (1, 3, 5))], axis=1)
     np.testing.assert_allclose(uneven.by_task(uneven.regret), expected, atol=1e-12)
-    ranks = slow_ranks(uneven.regret)
-    by_task = np.stack([ranks[:, 0], *(ranks[:, i : i + 2].mean(axis=1) for i in (1, 3, 5))], axis=1)
-    np.testing.assert_allclose(uneven.rank_error(), stats.sem(by_task, axis=1), atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def large():
+    """Two methods on three spaces of 40, 15 and 30 tasks, each with one to three designs, on levels that differ."""
+    rng = np.random.default_rng(0)
+    runs = {"a": {}, "b": {}}
+    for space, n_tasks in (("s", 40), ("t", 15), ("u", 30)):
+        for task in range(n_tasks):
+            level = 0.2 + 0.1 * n_tasks / 40 + 0.3 * rng.random()
+            for seed in range(rng.integers(1, 4)):
+                for name in runs:
+                    runs[name][space, f"{task}", f"{seed}"] = [level + 0.2 * rng.random()]
+    return compare({name: results(each) for name, each in runs.items()})
+
+
+@pytest.mark.parametrize("over", ["runs", "spaces"])
+@pytest.mark.parametrize("quantity", ["regret", "rank"])
+def test_errors_against_the_bootstrap(large, over, quantity):
+    """Tasks drawn with replacement, with all their runs: from all tasks, or within each search space."""
+    rng = np.random.default_rng(1)
+    values = large.regret[:, :, 0] if quantity == "regret" else large.ranks()[:, :, 0]
+    strata = [None] * len(large.runs) if over == "runs" else [run[0] for run in large.runs]
+    means = []
+    for _ in range(2000):
+        parts = []
+        for stratum in dict.fromkeys(strata):
+            tasks = {}
+            for i, run in enumerate(large.runs):
+                if strata[i] == stratum:
+                    tasks.setdefault(run[:2], []).append(i)
+            tasks = list(tasks.values())
+            rows = np.concatenate([tasks[t] for t in rng.integers(len(tasks), size=len(tasks))])
+            parts.append(values[:, rows].mean(axis=1))
+        means.append(np.mean(parts, axis=0))
+    found = large.standard_error(over) if quantity == "regret" else large.rank_error(over)
+    np.testing.assert_allclose(found[:, 0], np.std(means, axis=0), rtol=0.1)
+
+
+def test_the_error_of_a_mean_over_search_spaces():
+    """With two designs a task: the stratified error, sqrt(sum of var / n) / spaces."""
+    runs = {name: draw(seed) for seed, name in enumerate("ab")}
+    found = compare({name: results(each) for name, each in runs.items()})
+    for m, each in enumerate(runs.values()):
+        squares = 0.0
+        for space in "st":
+            tasks = [np.mean([each[space, task, f"test{i}"] for i in (0, 1)], axis=0) for task in "abc"]
+            squares += np.var(tasks, axis=0, ddof=1) / 3
+        np.testing.assert_allclose(found.standard_error("spaces")[m], np.sqrt(squares) / 2, atol=1e-12)
+
+
+def test_one_task_has_no_error(uneven):
+    assert np.isnan(uneven.standard_error("spaces")).all()  # one of the search spaces has a single task
+    assert np.isnan(uneven.of_space("s").rank_error()).all()
+    assert np.isfinite(uneven.standard_error()).all()
 
 
 def test_one_search_space(uneven):
@@ -192,15 +244,12 @@ def test_one_task_has_no_standard_error():
     assert found.standard_error().shape == (1, 2)
 
 
-def test_table():
-    runs = {name: draw(seed) for seed, name in enumerate("ab")}
-    found = compare({name: results(each) for name, each in runs.items()})
-    rows = table(found, [0, 5])
-    assert [row.method for row in rows] == ["a", "b"]
-    for i, row in enumerate(rows):
-        assert row.regret == [found.average_regret()[i, t] for t in (0, 5)]
-        assert row.error == [found.standard_error()[i, t] for t in (0, 5)]
-        assert row.rank == [found.average_rank()[i, t] for t in (0, 5)]
+@pytest.mark.parametrize("over", ["runs", "spaces"])
+def test_table(over):
+    found = compare({name: results(draw(seed)) for seed, name in enumerate("ab")})
+    parts = found.average_regret(over), found.standard_error(over), found.average_rank(over)
+    for i, row in enumerate(table(found, [0, 5], over)):
+        assert row == ("ab"[i], *(part[i, [0, 5]].tolist() for part in parts))
 
 
 def test_nothing_to_compare():
