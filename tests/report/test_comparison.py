@@ -40,26 +40,34 @@ def test_by_hand():
     np.testing.assert_allclose(found.standard_error()[0], [0.25, 0.0, 0.25], atol=1e-12)
 
 
+def slow_ranks(regret):
+    """Ranks of f64[methods, runs, T + 1] by counting, in plain Python."""
+    ranks = np.zeros(regret.shape)
+    for run in range(regret.shape[1]):
+        for trial in range(regret.shape[2]):
+            values = [round(float(value), 8) for value in regret[:, run, trial]]
+            for m, value in enumerate(values):
+                ranks[m, run, trial] = 1 + sum(v < value for v in values) + (values.count(value) - 1) / 2
+    return ranks
+
+
 def test_against_loops():
-    runs = {name: draw(seed) for seed, name in enumerate(("a", "b", "c", "d"))}
+    """Four methods, two designs a task: averages pooled, and errors both ways."""
+    runs = {name: draw(seed) for seed, name in enumerate("abcd")}
     found = compare({name: results(each) for name, each in runs.items()})
-    ranks = np.zeros((4, 7))
-    regret = np.zeros((4, 7))
-    keys = sorted(runs["a"])
-    for key in keys:
-        here = np.array([1.0 - runs[name][key] for name in runs])
-        regret += here / len(keys)
-        for trial in range(7):
-            ranks[:, trial] += stats.rankdata(here[:, trial]) / len(keys)
-    np.testing.assert_allclose(found.average_regret(), regret, atol=1e-12)
-    np.testing.assert_allclose(found.average_rank(), ranks, atol=1e-12)
-    np.testing.assert_allclose(found.average_rank().sum(axis=0), 1 + 2 + 3 + 4)
-    for m, name in enumerate(runs):
-        by_task = {}
-        for (space, dataset, _), trace in runs[name].items():
-            by_task.setdefault((space, dataset), []).append(1.0 - trace)
-        means = [np.mean(traces, axis=0) for traces in by_task.values()]
-        np.testing.assert_allclose(found.standard_error()[m], stats.sem(means), atol=1e-12)
+    regret = np.array([[1.0 - runs[name][key] for key in sorted(runs["a"])] for name in runs])
+    ranks = slow_ranks(regret)
+    assert (ranks % 1 == 0.5).any()  # ties there are
+    np.testing.assert_array_equal(found.ranks(), ranks)
+    for values, average, error in (
+        (regret, found.average_regret(), found.standard_error),
+        (ranks, found.average_rank(), found.rank_error),
+    ):
+        np.testing.assert_allclose(average, values.mean(axis=1), atol=1e-12)
+        tasks = values.reshape(4, 6, 2, 7).mean(axis=2)
+        np.testing.assert_allclose(error(), stats.sem(tasks, axis=1), atol=1e-12)
+        by_space = [np.var(tasks[:, part], axis=1, ddof=1) / 3 for part in (slice(0, 3), slice(3, 6))]
+        np.testing.assert_allclose(error("spaces"), np.sqrt(sum(by_space)) / 2, atol=1e-12)
 
 
 @pytest.mark.parametrize(("gap", "tied"), [(1e-10, True), (1e-6, False)])
@@ -115,17 +123,6 @@ def test_an_order_of_tasks():
         compare({"a": results(runs["a"])}, {"s": ["z"]})
 
 
-def slow_ranks(regret):
-    """Ranks of f64[methods, runs, T + 1] by counting, in plain Python."""
-    ranks = np.zeros(regret.shape)
-    for run in range(regret.shape[1]):
-        for trial in range(regret.shape[2]):
-            values = [round(float(value), 8) for value in regret[:, run, trial]]
-            for m, value in enumerate(values):
-                ranks[m, run, trial] = 1 + sum(v < value for v in values) + (values.count(value) - 1) / 2
-    return ranks
-
-
 @pytest.fixture
 def uneven():
     """Four methods on two spaces of one and three tasks, with one and two designs."""
@@ -137,11 +134,6 @@ def uneven():
             for name in "abcd"
         }
     )
-
-
-def test_ranks(uneven):
-    np.testing.assert_array_equal(uneven.ranks(), slow_ranks(uneven.regret))
-    assert (uneven.ranks() % 1 == 0.5).any()  # ties there are
 
 
 def test_means_over_search_spaces(uneven):
@@ -178,33 +170,15 @@ def test_errors_against_the_bootstrap(large, over, quantity):
     """Tasks drawn with replacement, with all their runs: from all tasks, or within each search space."""
     rng = np.random.default_rng(1)
     values = large.regret[:, :, 0] if quantity == "regret" else large.ranks()[:, :, 0]
-    strata = [None] * len(large.runs) if over == "runs" else [run[0] for run in large.runs]
+    strata = {}
+    for i, run in enumerate(large.runs):
+        strata.setdefault(run[0] if over == "spaces" else "all", {}).setdefault(run[:2], []).append(i)
     means = []
     for _ in range(2000):
-        parts = []
-        for stratum in dict.fromkeys(strata):
-            tasks = {}
-            for i, run in enumerate(large.runs):
-                if strata[i] == stratum:
-                    tasks.setdefault(run[:2], []).append(i)
-            tasks = list(tasks.values())
-            rows = np.concatenate([tasks[t] for t in rng.integers(len(tasks), size=len(tasks))])
-            parts.append(values[:, rows].mean(axis=1))
-        means.append(np.mean(parts, axis=0))
+        drawn = [rng.choice(np.array(list(tasks.values()), object), len(tasks)) for tasks in strata.values()]
+        means.append(np.mean([values[:, np.concatenate(rows)].mean(axis=1) for rows in drawn], axis=0))
     found = large.standard_error(over) if quantity == "regret" else large.rank_error(over)
     np.testing.assert_allclose(found[:, 0], np.std(means, axis=0), rtol=0.1)
-
-
-def test_the_error_of_a_mean_over_search_spaces():
-    """With two designs a task: the stratified error, sqrt(sum of var / n) / spaces."""
-    runs = {name: draw(seed) for seed, name in enumerate("ab")}
-    found = compare({name: results(each) for name, each in runs.items()})
-    for m, each in enumerate(runs.values()):
-        squares = 0.0
-        for space in "st":
-            tasks = [np.mean([each[space, task, f"test{i}"] for i in (0, 1)], axis=0) for task in "abc"]
-            squares += np.var(tasks, axis=0, ddof=1) / 3
-        np.testing.assert_allclose(found.standard_error("spaces")[m], np.sqrt(squares) / 2, atol=1e-12)
 
 
 def test_one_task_has_no_error(uneven):

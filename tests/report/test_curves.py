@@ -1,4 +1,4 @@
-"""Curves: what is drawn, against a plain loop; axes that a zero does not break; legends outside."""
+"""Curves: what is drawn, from the averages of a comparison; axes that a zero does not break; legends outside."""
 
 import numpy as np
 import pytest
@@ -7,32 +7,12 @@ from dre_jax.report.curves import curves_data, draw_curves, draw_grid, grid_data
 from dre_jax.report.style import style
 
 
-def loop_ranks(regret):
-    """Average rank over runs, f64[methods, T + 1], comparison by comparison."""
-    methods, runs, trials = regret.shape
-    ranks = np.zeros((methods, runs, trials))
-    for r in range(runs):
-        for t in range(trials):
-            for m in range(methods):
-                mine = round(regret[m, r, t], 8)
-                others = [round(regret[o, r, t], 8) for o in range(methods) if o != m]
-                ranks[m, r, t] = 1 + sum(o < mine for o in others) + sum(o == mine for o in others) / 2
-    return ranks
-
-
-def over_tasks(values, runs):
-    """Standard error over tasks, each the mean of its designs."""
-    tasks = sorted({run[:2] for run in runs})
-    means = np.array([values[:, [i for i, run in enumerate(runs) if run[:2] == task]].mean(1) for task in tasks])
-    return means.std(0, ddof=1) / np.sqrt(len(tasks))
-
-
 @pytest.mark.parametrize("quantity", ["rank", "regret"])
 def test_values_and_bands(make_comparison, quantity):
     given = make_comparison()
     data = curves_data(given, quantity, "Title")
-    values = loop_ranks(given.regret) if quantity == "rank" else given.regret
-    average, error = values.mean(axis=1), over_tasks(values, given.runs)
+    average = given.average_rank() if quantity == "rank" else given.average_regret()
+    error = given.rank_error() if quantity == "rank" else given.standard_error()
     for i, curve in enumerate(data.curves):
         assert (curve.method, curve.position) == (f"method {i}", i)
         np.testing.assert_allclose(curve.value, average[i])

@@ -3,12 +3,10 @@
 import base64
 import html.parser
 import re
-import xml.etree.ElementTree as ET
 
 import pytest
 
 from dre_jax.errors import DataError
-from dre_jax.report.drawings import draw_all
 from dre_jax.report.page import Section, write_page, write_sections
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.statistics import significance
@@ -59,27 +57,18 @@ def page(path, comparison, *, figures=None, files=None, title="A title"):
     return path.read_text(encoding="utf-8")
 
 
-def test_figures_are_embedded(make_comparison, tmp_path):
-    given = make_comparison()
-    figures = draw_all(given, {5: significance(given, 5)}, tmp_path, "Title")
+@pytest.mark.parametrize(("largest", "kind"), [(10**9, "svg+xml"), (1, "png")])
+def test_figures_are_embedded(drawn, tmp_path, monkeypatch, largest, kind):
+    given, figures = drawn
+    monkeypatch.setattr("dre_jax.report.page_figures.LARGEST_SVG", largest)
     content = page(tmp_path / "report.html", given, figures=figures)
     images = Reader(content).of("img")
-    assert len(images) == 5
-    for image in images:
-        kind, data = re.fullmatch(r"data:image/([^;]+);base64,(.+)", image["src"]).groups()
-        assert kind == "svg+xml"
-        assert ET.fromstring(base64.b64decode(data)).tag.endswith("svg")
-        assert len(image["alt"]) > 40
+    assert len(images) == 6
+    paths = {base64.b64encode(path.with_suffix(f".{kind[:3]}").read_bytes()).decode() for path in figures.values()}
+    assert {image["src"] for image in images} == {f"data:image/{kind};base64,{data}" for data in paths}
+    assert all(len(image["alt"]) > 40 for image in images)
     assert content.count("±1 standard error over 4 tasks") >= 2
     assert "share the mean of their ranks" in content
-
-
-def test_a_large_drawing_is_embedded_as_png(make_comparison, tmp_path, monkeypatch):
-    given = make_comparison()
-    figures = draw_all(given, {}, tmp_path, "Title")
-    monkeypatch.setattr("dre_jax.report.page_figures.LARGEST_SVG", 1)
-    images = Reader(page(tmp_path / "report.html", given, figures=figures)).of("img")
-    assert [image["src"].split(",")[0] for image in images] == ["data:image/png;base64"] * 4
 
 
 def test_nothing_is_fetched(make_comparison, tmp_path):
