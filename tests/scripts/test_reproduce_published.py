@@ -46,7 +46,7 @@ def write(path, rng, trials=6):
 @pytest.fixture
 def quick(script, monkeypatch):
     """Leaves the drawing out; one test below has it."""
-    monkeypatch.setattr("published.sections._draw", lambda *_: {})
+    monkeypatch.setattr("published.sections.draw_all", lambda *_: {})
 
 
 def test_structure(script, traces, tmp_path, capsys, monkeypatch):
