@@ -20,7 +20,7 @@ from dre_jax.checks import one_of
 from dre_jax.data import Results
 from dre_jax.errors import DataError
 
-__all__ = ["DECIMALS", "Comparison", "Order", "Over", "Row", "WinTieLoss", "compare", "table"]
+__all__ = ["DECIMALS", "Comparison", "Order", "Over", "Row", "WinTieLoss", "compare", "counted", "table"]
 
 DECIMALS = 8
 """Regret is rounded to so many decimals before it is ranked, as HPO-B does."""
@@ -51,7 +51,7 @@ class Comparison(NamedTuple):
     dropped: int
     """Runs left out because some method lacks them."""
     trials: dict[str, int]
-    """Method -> trials of its shortest run here, before all were cut to the shortest."""
+    """Method -> trials of its longest run here, before all were cut to the shortest."""
     outside: int = 0
     """Runs left out because the order of tasks does not name them."""
 
@@ -69,6 +69,32 @@ class Comparison(NamedTuple):
     def spaces(self) -> tuple[str, ...]:
         """Search spaces in the order of the runs, each once."""
         return tuple(dict.fromkeys(run[0] for run in self.runs))
+
+    @property
+    def counts(self) -> list[tuple[int, str]]:
+        """Numbers of methods, runs, tasks, search spaces and trials, each with its word."""
+        numbers = {
+            "method": len(self.methods),
+            "run": len(self.runs),
+            "task": len(set(self.tasks)),
+            "search space": len(self.spaces),
+            "trial": self.n_trials,
+        }
+        return [(number, _plural(number, word)) for word, number in numbers.items()]
+
+    def left_out(self) -> list[str]:
+        """One line for each kind of run or trial that was left out on the way here, without a full stop."""
+        lines = []
+        if self.outside:
+            lines.append(f"{counted(self.outside, 'run')} left out: on tasks that the order of tasks does not name")
+        if self.dropped:
+            lacking = ", ".join(f"{name} lacks {count}" for name, count in self.missing.items() if count)
+            of = f"{self.dropped} of {counted(self.dropped + len(self.runs), 'run')}"
+            lines.append(f"{of} left out, as not every method has them: {lacking}")
+        longer = [f"{name} has {trials}" for name, trials in self.trials.items() if trials > self.n_trials]
+        if longer:
+            lines.append(f"all runs cut to {counted(self.n_trials, 'trial')}, the shortest: {', '.join(longer)}")
+        return lines
 
     def of_space(self, name: str) -> Comparison:
         """The runs of one search space; what was counted on the way here stays as it is.
@@ -144,6 +170,19 @@ class Comparison(NamedTuple):
         return np.sqrt(np.square(errors).sum(axis=0)) / len(groups)
 
 
+def _plural(number: int, word: str) -> str:
+    return word if number == 1 else f"{word}s"
+
+
+def counted(number: int, word: str) -> str:
+    """A number with its word.
+
+    >>> counted(1, "run"), counted(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{number} {_plural(number, word)}"
+
+
 def _members(labels: Sequence[object]) -> list[list[int]]:
     """Positions of each label, in order of appearance."""
     members: dict[object, list[int]] = {}
@@ -181,8 +220,8 @@ def compare(results: Mapping[str, Results], order: Order | None = None) -> Compa
     if not keys:
         inside = "" if order is None else " on the tasks of the order"
         raise DataError(f"the methods must have a run in common{inside}, but {', '.join(results)} have none")
-    trials = {name: min(len(found[key]) for key in keys) - 1 for name, found in runs.items()}
-    length = min(trials.values()) + 1
+    trials = {name: max(len(found[key]) for key in keys) - 1 for name, found in runs.items()}
+    length = min(len(found[key]) for found in runs.values() for key in keys)
     return Comparison(
         methods=tuple(results),
         runs=tuple(keys),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.report.comparison import Comparison
+from dre_jax.report.comparison import Comparison, counted
 from dre_jax.report.style import line, save, shown, text_width
 
 if TYPE_CHECKING:
@@ -108,8 +108,7 @@ def grid_data(comparison: Comparison, quantity: Quantity) -> tuple[Curves, ...]:
     panels = []
     for space in comparison.spaces:
         part = comparison.of_space(space)
-        count = len(set(part.tasks))
-        title = f"{shown(space)} ({count} {'task' if count == 1 else 'tasks'})"
+        title = f"{shown(space)} ({counted(len(set(part.tasks)), 'task')})"
         panels.append(curves_data(part, quantity, title, bands=False))
     return tuple(panels)
 

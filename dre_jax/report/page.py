@@ -99,8 +99,8 @@ def _content(section: Section) -> dict[str, Any]:
         "title": section.title,
         "text": section.text,
         "extra": section.tables,
-        "facts": _facts(comparison),
-        "alarms": _alarms(comparison),
+        "facts": comparison.counts,
+        "alarms": [f"{line[0].upper()}{line[1:]}." for line in comparison.left_out()],
         "findings": [_finding(comparison, section.significances, trial) for trial in at] if several else [],
         "curves": _figures(section, ("rank", "regret")),
         "averages": [page_tables.averages(comparison, at, over) for over in ("runs", "spaces")],
@@ -121,33 +121,6 @@ def _is_known(name: str) -> bool:
 
 def _figures(section: Section, names: Sequence[str]) -> list[PageFigure]:
     return [page_figure(n, section.figures[n], section.comparison) for n in names if n in section.figures]
-
-
-def _facts(comparison: Comparison) -> list[tuple[int, str]]:
-    counts = (
-        (len(comparison.methods), "method"),
-        (len(comparison.runs), "run"),
-        (len(set(comparison.tasks)), "task"),
-        (len(comparison.spaces), "search space"),
-        (comparison.n_trials, "trial"),
-    )
-    return [(count, word if count == 1 else f"{word}s") for count, word in counts]
-
-
-def _alarms(comparison: Comparison) -> list[str]:
-    """What was left out on the way to the comparison; empty if nothing was."""
-    alarms = []
-    if comparison.dropped:
-        lacking = "; ".join(f"{name} lacks {count}" for name, count in comparison.missing.items() if count)
-        alarms.append(
-            f"{comparison.dropped} runs are left out for all methods because some method lacks them: {lacking}."
-        )
-    if comparison.outside:
-        alarms.append(f"{comparison.outside} runs are left out because the order of tasks does not name them.")
-    longer = [f"{name} has {trials}" for name, trials in comparison.trials.items() if trials > comparison.n_trials]
-    if longer:
-        alarms.append(f"All runs are cut to {comparison.n_trials} trials, the shortest: {'; '.join(longer)}.")
-    return alarms
 
 
 def _finding(comparison: Comparison, significances: Significances, trial: int) -> str:

@@ -74,9 +74,8 @@ def _trials(at: Sequence[int] | None, comparison: Comparison) -> tuple[int, ...]
         raise ConfigError("at least one trial must be looked at, but got none")
     wrong = [trial for trial in at if not 0 <= trial <= last]
     if wrong:
-        shortest = ", ".join(name for name, trials in comparison.trials.items() if trials == last)
         raise ConfigError(
-            f"trials to look at must lie between 0 and {last} (all that {shortest} has), but got {wrong[0]}"
+            f"trials to look at must lie between 0 and {last}, the trials of the shortest run, but got {wrong[0]}"
         )
     return tuple(sorted(set(at)))
 
@@ -88,7 +87,5 @@ def _reference(name: str | None, comparison: Comparison) -> str:
 
 
 def _title(comparison: Comparison) -> str:
-    tasks, spaces, methods = len(set(comparison.tasks)), len(comparison.spaces), len(comparison.methods)
-    parts = ((methods, "method"), (len(comparison.runs), "run"), (tasks, "task"), (spaces, "search space"))
-    told = [f"{number} {what}{'' if number == 1 else 's'}" for number, what in parts]
-    return f"{told[0]} on {told[1]} ({told[2]}, {told[3]})"
+    methods, runs, tasks, spaces, _ = (f"{number} {word}" for number, word in comparison.counts)
+    return f"{methods} on {runs} ({tasks}, {spaces})"

@@ -75,7 +75,7 @@ def test_what_is_left_out_is_told(cli, write, tmp_path, numbers_only):
     assert status == 0
     assert error.splitlines() == [
         "dre-jax: warning: 6 of 12 runs left out, as not every method has them: b lacks 6",
-        "dre-jax: warning: all runs cut to 6 trials, as b has no more: a has 9",
+        "dre-jax: warning: all runs cut to 6 trials, the shortest: a has 9",
     ]
 
 

@@ -103,12 +103,9 @@ def test_what_was_left_out_is_said(make_comparison, tmp_path):
         trials={"method 0": 20, "method 1": 50, "method 2": 20},
     )
     text = Reader(page(tmp_path / "b.html", given)).text
-    assert (
-        "3 runs are left out for all methods because some method lacks them: method 1 lacks 2; method 2 lacks 1."
-        in text
-    )
-    assert "4 runs are left out because the order of tasks does not name them." in text
-    assert "All runs are cut to 20 trials, the shortest: method 1 has 50." in text
+    assert "3 of 11 runs left out, as not every method has them: method 1 lacks 2, method 2 lacks 1." in text
+    assert "4 runs left out: on tasks that the order of tasks does not name." in text
+    assert "All runs cut to 20 trials, the shortest: method 1 has 50." in text
 
 
 def test_what_the_page_says(make_comparison, tmp_path):

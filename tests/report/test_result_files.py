@@ -90,7 +90,7 @@ def test_runs_that_are_missing(write):
 
 def test_files_of_different_length(write):
     (line,) = said([write("a", n_trials=9), write("b", n_trials=4), write("c", n_trials=4), write("d", n_trials=5)])
-    assert line == "all runs cut to 4 trials, as b, c has no more: a has 9, d has 5"
+    assert line == "all runs cut to 4 trials, the shortest: a has 9, d has 5"
 
 
 def test_runs_of_different_length_in_a_file(write):
@@ -98,7 +98,7 @@ def test_runs_of_different_length_in_a_file(write):
     content = json.loads(path.read_text())
     content["s"]["x"]["test0"] = content["s"]["x"]["test0"][:3]
     path.write_text(json.dumps(content))
-    assert said([path]) == ["all runs cut to 2 trials, as a has no more: a has 9"]
+    assert said([path]) == ["all runs cut to 2 trials, the shortest: a has 9"]
 
 
 def test_runs_outside_the_order(write):

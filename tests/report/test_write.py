@@ -110,7 +110,7 @@ def test_everything_is_written(files, tmp_path):
 def test_refusals(files, write, tmp_path):
     out = tmp_path / "out"
     for arguments, named in (
-        ({"at": [7]}, "between 0 and 6 (all that dre, b, c has), but got 7"),
+        ({"at": [7]}, "between 0 and 6, the trials of the shortest run, but got 7"),
         ({"at": [-1]}, "but got -1"),
         ({"at": []}, "at least one trial"),
         ({"reference": "z"}, "the reference must be one of dre, b, c, but got 'z'"),
