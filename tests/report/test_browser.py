@@ -19,6 +19,7 @@ EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=
 pytestmark = [
     pytest.mark.multiprocess,
     pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, chromium-browser or google-chrome on the path"),
 ]
 
