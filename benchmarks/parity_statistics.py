@@ -1,4 +1,4 @@
-"""Whether two methods differ: a paired test over runs, an interval over tasks, and whether they are equivalent."""
+"""Differences between two methods: paired tests, an interval over tasks, and a test of equivalence."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Paired(NamedTuple):
     p_runs: float
     """`signed_rank` over runs."""
     p_tasks: float
-    """The same over tasks, whose runs are averaged first: the runs of a task are not independent."""
+    """`signed_rank` over tasks, whose runs are averaged first: the runs of a task are not independent."""
     trainings: int
     p_trainings: float
-    """The same over meta-trainings (a space and a design), whose runs share the luck of one training."""
+    """`signed_rank` over meta-trainings (a space and a design), whose runs share the luck of one training."""
     equivalent: bool
-    """Whether the 90 % interval lies within the margin: two one-sided tests at 5 %."""
+    """True where the 90 % interval lies within the margin: two one-sided tests at 5 %."""
     smallest_margin: float
     """The margin from which on they would be equivalent."""
 

@@ -1,4 +1,4 @@
-"""Curves against trials: average rank and average regret, of all runs or one panel a search space."""
+"""Curves against trials: average rank and average regret, over all runs or in one panel per search space."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Curve(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """What is drawn in one panel."""
+    """The content of one panel."""
 
     quantity: Quantity
     title: str
@@ -53,9 +53,9 @@ class Curves(NamedTuple):
     foot: float | None
     """Lower end of a logarithmic axis; None for a linear one."""
     lifted: bool
-    """Whether some value lies below the foot and is drawn on it."""
+    """True where some value lies below the foot and is drawn on it."""
     notes: tuple[str, ...]
-    """What the reader has to know: the band, lifted values."""
+    """Remarks below the axis: on the band, on lifted values."""
 
 
 def curves_data(comparison: Comparison, quantity: Quantity, title: str, *, bands: bool = True) -> Curves:

@@ -90,7 +90,7 @@ def _resource(name: str) -> str:
 
 
 def _content(section: Section) -> dict[str, Any]:
-    """What the template shows of a section."""
+    """Variables of the template for one section."""
     comparison = section.comparison
     at = sorted({trial for tests in section.significances.values() for trial in tests}) or [comparison.n_trials]
     reference = section.summary.get("win_tie_loss", {}).get("reference", comparison.methods[0])
@@ -124,7 +124,7 @@ def _figures(section: Section, names: Sequence[str]) -> list[PageFigure]:
 
 
 def _finding(comparison: Comparison, significances: Significances, trial: int) -> str:
-    """Who is ahead after some trials, and who cannot be told apart from it."""
+    """A sentence on the best method after some trials, and on those that do not differ significantly from it."""
     rank, regret = comparison.average_rank()[:, trial], comparison.average_regret()[:, trial]
     first, least = int(np.argmin(rank)), int(np.argmin(regret))
     best, lowest = comparison.methods[first], comparison.methods[least]
@@ -149,7 +149,7 @@ def _unit(comparison: Comparison, unit: str, tests: Mapping[int, Significance]) 
 
 
 def _files(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Where the results come from, a method each."""
+    """Sources of the results, one per method."""
     return [
         {
             "method": method,

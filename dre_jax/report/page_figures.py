@@ -1,4 +1,4 @@
-"""The figures of the report page: embedded, with a caption that says what is drawn and a text for who cannot see it."""
+"""The figures of the report page: embedded, with a caption and an alternative text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the report page, as data: what stands in a cell, and what it is sorted by."""
+"""The tables of the report page, as data: the text of each cell and the value it is sorted by."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 
     text: str
     value: float | str
-    """What the column is sorted by."""
+    """Sort key of the column."""
     strong: bool = False
     """Best of its column or row, or significant."""
     key: Key | None = None
@@ -44,7 +44,7 @@ class Table(NamedTuple):
     note: str = ""
     sortable: bool = True
     words: bool = False
-    """Whether the cells hold sentences, which are broken into lines, rather than numbers."""
+    """True for cells of sentences, which are broken into lines, rather than numbers."""
 
 
 def key(index: int) -> Key:

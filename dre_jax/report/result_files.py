@@ -1,4 +1,4 @@
-"""The files of a comparison: which method each is of, the order of tasks, and what has to be said aloud about them."""
+"""The files of a comparison: the method of each, the order of tasks, and warnings about what they lack."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def read_order(path: str | os.PathLike[str]) -> dict[str, list[str]]:
 
 
 def warn_of_losses(comparison: Comparison, files: Mapping[str, ResultFile], order: Order | None = None) -> None:
-    """One `DataWarning` for each kind of thing that files or order hold and the comparison does not."""
+    """Warns, with a `DataWarning` each, of runs, trials and tasks that are not part of the comparison."""
     _warn_of_absent(files, order or {})
     for line in comparison.left_out():
         _warn(line)
@@ -114,7 +114,7 @@ _OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a h
 
 
 def warn_of_protocols(files: Mapping[str, ResultFile]) -> None:
-    """A `DataWarning` where files that say how their runs were made do not say the same."""
+    """Warns, with a `DataWarning`, where the files state different protocols."""
     protocols: dict[str, list[str]] = {}
     for name, file in files.items():
         protocol = file.results.meta.get("protocol")

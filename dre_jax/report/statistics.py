@@ -1,7 +1,7 @@
-"""Which differences between methods are more than chance: Friedman's test, then Wilcoxon's between all pairs.
+"""Significance of the differences between methods: Friedman's test, then Wilcoxon's between all pairs.
 
-Both tests are conditional on the ties that there are. Late in a search most tasks are tied, as most methods have found
-the optimum; a test that counts them as evidence of no difference, or their ranks as random, has a wrong p-value.
+Both tests are conditional on the observed ties. Late in a search most tasks are tied, as most methods have found the
+optimum, and a test whose variance includes the tied tasks has wrong p-values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Significance(NamedTuple):
     """Tests of the regret after some trials."""
 
     unit: str
-    """What counts as one observation: "tasks" (mean over designs) or "runs" (pooled, as HPO-B does)."""
+    """One observation: "tasks" (mean over designs) or "runs" (pooled, as HPO-B does)."""
     n: int
     """Observations."""
     trial: int

@@ -30,7 +30,7 @@ def summarise(
     reference: str,
     title: str,
 ) -> dict[str, Any]:
-    """All that the report says in numbers, as JSON holds it; null stands for what is not defined.
+    """The numbers of the report, as JSON; null stands for an undefined number.
 
     The keys `methods`, `runs`, `average_rank`, `average_regret`, `rank_at` and `regret_at` are of the runs pooled, as
     HPO-B has it; `over_spaces` holds the same averages as means over search spaces. Each has the standard error of its
@@ -141,7 +141,7 @@ def _versions() -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """The same with lists for tuples and None for what JSON has no number for."""
+    """A copy with lists for tuples and None for NaN and infinity."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The report: result files in, numbers, figures and one page out."""
+"""Writes the report: from result files to numbers, figures and one page."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def write_report(
     reference: str | None = None,
     title: str | None = None,
 ) -> dict[str, Any]:
-    """Compares methods by their result files and writes the comparison down.
+    """Compares methods by their result files and writes the report.
 
     Writes `summary.json`, `ranks.csv`, `regret.csv`, the figures and `report.html` into `out`; returns what
-    `summary.json` holds. What the files hold and the comparison leaves out is told in `DataWarning`s.
+    `summary.json` holds. Warns with a `DataWarning` of runs and trials that are left out.
 
     Args:
       files: paths by method, or paths, each of which may be a text "NAME=PATH"; see `read_files`.

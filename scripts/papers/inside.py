@@ -1,4 +1,4 @@
-"""What goes on inside a trial: the members' scores and ranks, the mean rank and its deviation, EI, and the choice.
+"""The steps inside a trial: the members' scores and ranks, the mean rank and its deviation, EI, and the choice.
 
 The same calls with the same keys as `DRE.acquire` and the library's loop over trials make, kept instead of thrown away.
 """

@@ -1,4 +1,4 @@
-"""What these reports share: tables, one look, and both formats of every figure."""
+"""Shared by these reports: tables, one look, and both formats of every figure."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from papers.transfer import Traces, trials_to_reach
 
 
 class Outputs(NamedTuple):
-    """How far the members' outputs are on one scale, over the rows that are ranked."""
+    """Agreement of the members' outputs in scale, over the rows that are ranked."""
 
     ranges: np.ndarray
     """f64[M]: largest less smallest output of each member."""
@@ -37,7 +37,7 @@ def expected_by_chance(task: Task) -> float:
 
 
 def step_table(task: Task, steps: list[Inside]) -> str:
-    """What each step of a run knows and does."""
+    """One row per step of a run."""
     rows = []
     for i, step in enumerate(steps):
         best = step.rows[np.argmax(task.y[step.rows])]

@@ -79,7 +79,7 @@ def _list(values: list[float]) -> str:
 
 
 def _verdict(before: list[float], after: list[float]) -> str:
-    """Whether accuracy rose, where it could."""
+    """A verdict on whether accuracy rose."""
     gains = [b - a for a, b in zip(before, after, strict=True)]
     if min(gains) < -TOO_SMALL:
         return "does not agree"

@@ -1,4 +1,4 @@
-"""What the paper says of its figures, as checks on the traces; and reference numbers."""
+"""The paper's statements about its figures, as checks on the traces; and reference numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOLERANCE = 1e-4
 
 
 class Verdict(NamedTuple):
-    """Whether the traces bear a statement out, and what they show."""
+    """The outcome of a check."""
 
     agrees: bool
     found: str

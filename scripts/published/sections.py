@@ -22,7 +22,7 @@ Row = tuple[str, str, str]
 
 
 class Outcome(NamedTuple):
-    """What an experiment came to; no section where the folder holds too few of its traces."""
+    """The result of an experiment; no section where the folder holds too few of its traces."""
 
     section: Section | None
     said: tuple[Row, ...]
