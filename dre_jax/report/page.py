@@ -44,23 +44,12 @@ class Section(NamedTuple):
     """Further tables before the results."""
 
 
-def write_page(
-    path: Path,
-    comparison: Comparison,
-    significances: Significances,
-    summary: Mapping[str, Any],
-    figures: Mapping[str, Path],
-    title: str,
-) -> None:
-    """Writes the page of one comparison.
+def write_page(path: Path, title: str, sections: Sequence[Section], introduction: Sequence[str] = ()) -> None:
+    """Writes a page of one comparison, or of several, one section each.
 
-    Raises `DataError` where a figure cannot be read or the page cannot be written.
+    Raises:
+      DataError: where a figure cannot be read or the page cannot be written.
     """
-    write_sections(path, title, [Section("", comparison, significances, figures, summary)])
-
-
-def write_sections(path: Path, title: str, sections: Sequence[Section], introduction: Sequence[str] = ()) -> None:
-    """Writes a page of several comparisons, one section each; see `write_page`."""
     script = _resource("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     write_text(

@@ -59,10 +59,10 @@ def write_report(
     summary = summarise(comparison, read, tests, at=wanted, reference=reference, title=title)
     write_summary(summary, folder)
     from dre_jax.report.drawings import draw_all
-    from dre_jax.report.page import write_page
+    from dre_jax.report.page import Section, write_page
 
     figures = draw_all(comparison, tests["tasks"], folder, title)
-    write_page(folder / "report.html", comparison, tests, summary, figures, title)
+    write_page(folder / "report.html", title, [Section("", comparison, tests, figures, summary)])
     return summary
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dre_jax.errors import DataError
-from dre_jax.report.page import Section, write_page, write_sections
+from dre_jax.report.page import Section, write_page
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.statistics import significance
 
@@ -53,7 +53,7 @@ def page(path, comparison, *, figures=None, files=None, title="A title"):
         "files": files or {},
         "versions": {"numpy": "9.9"},
     }
-    write_page(path, comparison, both_units(comparison, 5, 20), summary, figures or {}, title)
+    write_page(path, title, [Section("", comparison, both_units(comparison, 5, 20), figures or {}, summary)])
     return path.read_text(encoding="utf-8")
 
 
@@ -149,7 +149,7 @@ def test_several_sections(make_comparison, tmp_path):
         Section("First", given, tests, {}, text=("Text <b>",), tables=(extra,)),
         Section("Second", given, tests, {}),
     ]
-    write_sections(tmp_path / "page.html", "All", sections, ["Hello"])
+    write_page(tmp_path / "page.html", "All", sections, ["Hello"])
     reader = Reader((tmp_path / "page.html").read_text())
     ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
     assert len(ids) == len(set(ids))

@@ -149,13 +149,13 @@ def test_less_than_eight_decimals_is_no_difference():
     assert one.friedman_p == two.friedman_p
 
 
-@pytest.mark.parametrize("n_runs", [1, 2, 13, 60])
+@pytest.mark.parametrize("n_runs", [2, 60])
 def test_methods_that_never_differ(n_runs):
     found = significance(comparison(np.full((3, n_runs), 0.5)), 0)
     np.testing.assert_array_equal(found.wilcoxon_p, np.ones((3, 3)))
     np.testing.assert_array_equal(found.average_rank, [2, 2, 2])
     assert found.cliques == (("a", "b", "c"),)
-    assert found.friedman_p == 1.0 or n_runs == 1
+    assert found.friedman_p == 1.0
 
 
 def test_too_few_for_friedman():
