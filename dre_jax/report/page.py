@@ -98,14 +98,9 @@ def _content(section: Section) -> dict[str, Any]:
         "wins": page_tables.wins(comparison, reference, at) if several else None,
         "grids": _figures(section, ("rank-spaces", "regret-spaces")),
         "spaces": [page_tables.spaces(comparison, trial) for trial in at],
-        "others": _figures(section, [name for name in section.figures if not _is_known(name)]),
         "files": _files(section.summary),
         "versions": _versions(section.summary),
     }
-
-
-def _is_known(name: str) -> bool:
-    return name.startswith("cd-") or name in ("rank", "regret", "rank-spaces", "regret-spaces")
 
 
 def _figures(section: Section, names: Sequence[str]) -> list[PageFigure]:
@@ -131,7 +126,7 @@ def _finding(comparison: Comparison, significances: Significances, trial: int) -
 
 def _unit(comparison: Comparison, unit: str, tests: Mapping[int, Significance]) -> dict[str, Any]:
     return {
-        "title": UNITS.get(unit, unit),
+        "title": UNITS[unit],
         "friedman": page_tables.friedman(tests),
         "pairs": [page_tables.pairs(comparison, found) for _, found in sorted(tests.items())],
     }
@@ -140,13 +135,9 @@ def _unit(comparison: Comparison, unit: str, tests: Mapping[int, Significance]) 
 def _files(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Sources of the results, one per method."""
     return [
-        {
-            "method": method,
-            "file": file.get("file", ""),
-            "runs": file.get("runs", ""),
-            "trials": file.get("trials", ""),
-            "meta": json.dumps(file["meta"], indent=2, ensure_ascii=False, default=str) if file.get("meta") else "",
-        }
+        {"method": method}
+        | file
+        | {"meta": json.dumps(file["meta"], indent=2, ensure_ascii=False) if file["meta"] else ""}
         for method, file in summary.get("files", {}).items()
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -165,12 +165,11 @@ def pairs(comparison: Comparison, found: Significance) -> Table:
 
 def friedman(significances: Mapping[int, Significance]) -> Table:
     """Friedman's test at every trial of one unit."""
-    write: Callable[[float], str] = lambda value: number(value, 1)  # noqa: E731
     rows = tuple(
         (
             Cell(f"After {trial} trials", trial),
             Cell(str(found.n), found.n),
-            Cell(write(found.friedman_statistic), found.friedman_statistic),
+            Cell(number(found.friedman_statistic, 1), found.friedman_statistic),
             Cell(probability(found.friedman_p), found.friedman_p, found.friedman_p <= found.alpha),
         )
         for trial, found in sorted(significances.items())

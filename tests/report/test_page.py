@@ -117,7 +117,10 @@ def test_what_was_left_out_is_said(make_comparison, tmp_path):
 
 def test_what_the_page_says(make_comparison, tmp_path):
     given = make_comparison(3, 40)
-    files = {"method 0": {"file": "a.json", "runs": 40, "trials": 20, "meta": META}, "method 1": {"file": "b.json"}}
+    files = {
+        "method 0": {"file": "a.json", "runs": 40, "trials": 20, "meta": META},
+        "method 1": {"file": "b.json", "runs": 40, "trials": 20, "meta": {}},
+    }
     reader = Reader(page(tmp_path / "report.html", given, files=files))
     words = " ".join(reader.text.split())
     for count, word in ((3, "methods"), (40, "runs"), (20, "tasks"), (2, "search spaces"), (20, "trials")):
