@@ -1,4 +1,4 @@
-"""Whether two methods differ: a paired test over runs, an interval over tasks, and whether they are equivalent."""
+"""Differences between two methods: paired tests, an interval over tasks, and a test of equivalence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+
+from dre_jax.report.statistics import signed_rank
 
 Runs = Mapping[tuple[str, str, str], np.ndarray]
 """(space, dataset, design) -> f64[T + 1] incumbents."""
@@ -29,24 +30,16 @@ class Paired(NamedTuple):
     interval: tuple[float, float]
     """95 %, tasks resampled with all their runs."""
     p_runs: float
-    """Wilcoxon's signed-rank test over runs, two-sided."""
+    """`signed_rank` over runs."""
     p_tasks: float
-    """The same over tasks, whose runs are averaged first: the runs of a task are not independent."""
+    """`signed_rank` over tasks, whose runs are averaged first: the runs of a task are not independent."""
     trainings: int
     p_trainings: float
-    """The same over meta-trainings (a space and a design), whose runs share the luck of one training."""
+    """`signed_rank` over meta-trainings (a space and a design), whose runs share the luck of one training."""
     equivalent: bool
-    """Whether the 90 % interval lies within the margin: two one-sided tests at 5 %."""
+    """True where the 90 % interval lies within the margin: two one-sided tests at 5 %."""
     smallest_margin: float
     """The margin from which on they would be equivalent."""
-
-
-def signed_rank(differences: np.ndarray) -> float:
-    """Two-sided p of Wilcoxon's test; 1 where nothing differs. Zeros take part in the ranking (Pratt)."""
-    differences = np.round(differences, 8)
-    if not differences.any():
-        return 1.0
-    return float(stats.wilcoxon(differences, zero_method="pratt", method="approx").pvalue)
 
 
 def resampled_means(differences: np.ndarray, tasks: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -58,9 +51,9 @@ def resampled_means(differences: np.ndarray, tasks: np.ndarray, seed: int = 0) -
 
 
 def _means(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """The mean of each group."""
+    """The mean of each group; f64[methods, runs] -> f64[methods, groups]."""
     numbers = np.unique(groups, return_inverse=True)[1]
-    return np.bincount(numbers, weights=values) / np.bincount(numbers)
+    return np.array([np.bincount(numbers, weights=row) for row in values]) / np.bincount(numbers)
 
 
 def paired(first: Runs, second: Runs, trial: int, margin: float) -> Paired:
@@ -69,23 +62,23 @@ def paired(first: Runs, second: Runs, trial: int, margin: float) -> Paired:
     regret = np.array([[1.0 - runs[key][trial] for key in keys] for runs in (first, second)])
     differences = regret[0] - regret[1]
     names = np.array([f"{space} {dataset}" for space, dataset, _ in keys])
-    by_task = _means(differences, names)
-    by_training = _means(differences, np.array([f"{space} {design}" for space, _, design in keys]))
+    by_task = _means(regret, names)
+    by_training = _means(regret, np.array([f"{space} {design}" for space, _, design in keys]))
     means = resampled_means(differences, names)
     low, high = np.quantile(means, [0.05, 0.95])
     smallest = float(max(abs(low), abs(high)))
     return Paired(
         trial=trial,
         runs=len(keys),
-        tasks=len(by_task),
+        tasks=by_task.shape[1],
         equal_runs=int((np.abs(differences) < 5e-9).sum()),
         regret=(float(regret[0].mean()), float(regret[1].mean())),
         difference=float(differences.mean()),
         interval=tuple(float(v) for v in np.quantile(means, [0.025, 0.975])),
-        p_runs=signed_rank(differences),
-        p_tasks=signed_rank(by_task),
-        trainings=len(by_training),
-        p_trainings=signed_rank(by_training),
+        p_runs=signed_rank(*regret),
+        p_tasks=signed_rank(*by_task),
+        trainings=by_training.shape[1],
+        p_trainings=signed_rank(*by_training),
         equivalent=smallest < margin,
         smallest_margin=smallest,
     )

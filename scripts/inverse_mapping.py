@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from one_line import errors_in_one_line
-from papers.sorting import TRAINED_ON, Sizes, run
+from papers.sorting import TRAINED_ON, Measured, Sizes, run
 from papers.sorting_report import CASE_STUDY, as_json, draw, findings, table
 
 from dre_jax.cli.runtime import prepare
@@ -33,7 +33,7 @@ def main() -> None:
     sizes = QUICK if given.quick else Sizes()
     make_folder(given.out)
     prepare()
-    measured = []
+    measured: list[Measured] = []
     started = time.perf_counter()
     for name in sizes.arms:
         for n in sizes.list_sizes:

@@ -20,7 +20,7 @@ from published.sections import reproduce
 
 from dre_jax.data.files import make_folder
 from dre_jax.errors import DataWarning, DreError
-from dre_jax.report.page import write_sections
+from dre_jax.report.page import write_page
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TITLE = "Deep Ranking Ensembles on HPO-B: the published traces"
@@ -54,7 +54,7 @@ def run(traces: Path, out: Path) -> int:
             print(f"   [{agrees}] {what} (traces: {found})")
     if not sections:
         raise DreError(f"{traces} holds the traces of no experiment")
-    write_sections(out / "report.html", TITLE, sections, INTRODUCTION)
+    write_page(out / "report.html", TITLE, sections, INTRODUCTION)
     print(f"{len(sections)} experiments in {out / 'report.html'}; reference numbers not met: {wrong}")
     return wrong
 

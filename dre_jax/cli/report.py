@@ -76,10 +76,10 @@ def print_summary(summary: Mapping[str, Any]) -> None:
 
     # Elsewhere than on a terminal nobody's window has to hold a line.
     console = Console(width=None if Console().is_terminal else 1000, highlight=False, markup=False)
-    error = " ± standard error over tasks" if summary["tasks"] > 1 else ""
-    shown = [(f"{summary['title']}\nMeans of the runs pooled{error}", _averages(summary, summary, bool(error)))]
+    shown = [(f"{summary['title']}\nMeans of the runs pooled{_error_note(summary)}", _averages(summary, summary))]
     if len(summary["spaces"]) > 1:
-        shown.append(("Means over search spaces", _averages(summary, summary["over_spaces"], False)))
+        spaces = summary["over_spaces"]
+        shown.append((f"Means over search spaces{_error_note(spaces)}", _averages(summary, spaces)))
     if len(summary["methods"]) > 1:
         reference = summary["win_tie_loss"]["reference"]
         shown += [(f"Wins / ties / losses of {reference}, in runs", _wins(summary)), (_TESTS, _tests(summary))]
@@ -88,7 +88,14 @@ def print_summary(summary: Mapping[str, Any]) -> None:
         console.print(table)
 
 
-def _averages(summary: Mapping[str, Any], of: Mapping[str, Any], errors: bool) -> Table:
+def _error_note(of: Mapping[str, Any]) -> str:
+    """Says what follows a "±", if anything does: a single task has no standard error."""
+    errors = of["standard_error"]
+    defined = all(error is not None for row in errors["average_regret"].values() for error in row)
+    return f" ± standard error over {errors['over']}" if defined else ""
+
+
+def _averages(summary: Mapping[str, Any], of: Mapping[str, Any]) -> Table:
     """Regret and rank by method and trial."""
     headings = [f"{what} at {trial}" for what in ("regret", "rank") for trial in summary["at"]]
     rows = []
@@ -97,8 +104,8 @@ def _averages(summary: Mapping[str, Any], of: Mapping[str, Any], errors: bool) -
         for what, digits in (("regret", 4), ("rank", 2)):
             for trial in summary["at"]:
                 cell = f"{of[f'{what}_at'][str(trial)][name]:.{digits}f}"
-                if errors:
-                    cell += f" ± {summary['standard_error'][f'average_{what}'][name][trial]:.{digits}f}"
+                if (error := of["standard_error"][f"average_{what}"][name][trial]) is not None:
+                    cell += f" ± {error:.{digits}f}"
                 cells.append(cell)
         rows.append(cells)
     return _table(["method", *headings], rows)

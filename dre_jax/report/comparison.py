@@ -1,7 +1,10 @@
 """Comparing methods run by run: regret and rank, as HPO-B computes them.
 
 A run is one task from one initial design. Averages come in two kinds: "runs" pools all runs, as HPO-B does, so a search
-space weighs as much as it has runs; "spaces" averages within each search space first, so all weigh the same.
+space weighs as much as it has runs; "spaces" averages within each search space first, so all weigh the same. Each has a
+standard error of its own, in which the tasks are the random draw: from all tasks for "runs", and within each search
+space for "spaces", whose search spaces are fixed. So the second says how other tasks of the same search spaces would
+come out, not how other search spaces would.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dre_jax.checks import one_of
 from dre_jax.data import Results
 from dre_jax.errors import DataError
 
-__all__ = ["DECIMALS", "Comparison", "Order", "Over", "Row", "WinTieLoss", "compare", "table"]
+__all__ = ["DECIMALS", "Comparison", "Order", "Over", "Row", "WinTieLoss", "compare", "counted", "table"]
 
 DECIMALS = 8
 """Regret is rounded to so many decimals before it is ranked, as HPO-B does."""
@@ -48,7 +51,7 @@ class Comparison(NamedTuple):
     dropped: int
     """Runs left out because some method lacks them."""
     trials: dict[str, int]
-    """Method -> trials of its shortest run here, before all were cut to the shortest."""
+    """Method -> trials of its longest run here, before all were cut to the shortest."""
     outside: int = 0
     """Runs left out because the order of tasks does not name them."""
 
@@ -66,6 +69,32 @@ class Comparison(NamedTuple):
     def spaces(self) -> tuple[str, ...]:
         """Search spaces in the order of the runs, each once."""
         return tuple(dict.fromkeys(run[0] for run in self.runs))
+
+    @property
+    def counts(self) -> list[tuple[int, str]]:
+        """Numbers of methods, runs, tasks, search spaces and trials, each with its word."""
+        numbers = {
+            "method": len(self.methods),
+            "run": len(self.runs),
+            "task": len(set(self.tasks)),
+            "search space": len(self.spaces),
+            "trial": self.n_trials,
+        }
+        return [(number, _plural(number, word)) for word, number in numbers.items()]
+
+    def left_out(self) -> list[str]:
+        """One line for each kind of run or trial that was left out on the way here, without a full stop."""
+        lines = []
+        if self.outside:
+            lines.append(f"{counted(self.outside, 'run')} left out: on tasks that the order of tasks does not name")
+        if self.dropped:
+            lacking = ", ".join(f"{name} lacks {count}" for name, count in self.missing.items() if count)
+            of = f"{self.dropped} of {counted(self.dropped + len(self.runs), 'run')}"
+            lines.append(f"{of} left out, as not every method has them: {lacking}")
+        longer = [f"{name} has {trials}" for name, trials in self.trials.items() if trials > self.n_trials]
+        if longer:
+            lines.append(f"all runs cut to {counted(self.n_trials, 'trial')}, the shortest: {', '.join(longer)}")
+        return lines
 
     def of_space(self, name: str) -> Comparison:
         """The runs of one search space; what was counted on the way here stays as it is.
@@ -87,7 +116,7 @@ class Comparison(NamedTuple):
 
     def by_task(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """f64[methods, tasks, T + 1]: the mean over each task's designs of f64[methods, runs, T + 1]."""
-        return _group_means(values, self.tasks)
+        return np.stack([values[:, runs].mean(axis=1) for runs in _members(self.tasks)], axis=1)
 
     def average_regret(self, over: Over = "runs") -> npt.NDArray[np.float64]:
         """f64[methods, T + 1]: over all runs pooled, or over search spaces."""
@@ -97,13 +126,21 @@ class Comparison(NamedTuple):
         """f64[methods, T + 1]: mean of `ranks` over all runs pooled, or over search spaces."""
         return self._average(self.ranks(), over)
 
-    def standard_error(self) -> npt.NDArray[np.float64]:
-        """f64[methods, T + 1], of the average regret: over tasks, since the designs of a task are not independent."""
-        return _standard_error(self.by_task(self.regret))
+    def standard_error(self, over: Over = "runs") -> npt.NDArray[np.float64]:
+        """f64[methods, T + 1], of `average_regret`.
 
-    def rank_error(self) -> npt.NDArray[np.float64]:
-        """f64[methods, T + 1], of the average rank: over tasks, like `standard_error`."""
-        return _standard_error(self.by_task(self.ranks()))
+        The runs of a task are not independent, so tasks are what varies. The error of a mean over the runs of t tasks
+        is that of a ratio: sqrt(t / (t - 1) * sum over tasks of (sum of the task's deviations from the mean)^2) / runs.
+        With equally many runs a task it is the standard deviation of the tasks' means over sqrt(t). Over search spaces
+        it is the error of a stratified mean: sqrt(sum of the squared errors of the spaces) / spaces. NaN where all
+        runs, or all of one of the search spaces, are of one task. Source: Cochran, Sampling Techniques (1977), chapters
+        5 and 6.
+        """
+        return self._error(self.regret, over)
+
+    def rank_error(self, over: Over = "runs") -> npt.NDArray[np.float64]:
+        """f64[methods, T + 1], of `average_rank`, like `standard_error`."""
+        return self._error(self.ranks(), over)
 
     def win_tie_loss(self, method: str, trial: int) -> dict[str, WinTieLoss]:
         """A method against each other one after so many trials, counted in runs; equal to 8 decimals is a tie.
@@ -120,26 +157,48 @@ class Comparison(NamedTuple):
             if name != method
         }
 
+    def _groups(self, over: Over) -> list[list[int]]:
+        """Runs of each group whose mean counts once."""
+        return _members([run[0] for run in self.runs]) if over == "spaces" else [list(range(len(self.runs)))]
+
     def _average(self, values: npt.NDArray[np.float64], over: Over) -> npt.NDArray[np.float64]:
-        if over == "runs":
-            return values.mean(axis=1)
-        return _group_means(values, [run[0] for run in self.runs]).mean(axis=1)
+        return np.mean([values[:, runs].mean(axis=1) for runs in self._groups(over)], axis=0)
+
+    def _error(self, values: npt.NDArray[np.float64], over: Over) -> npt.NDArray[np.float64]:
+        groups = self._groups(over)
+        errors = [_error_of_mean(values[:, runs], [self.tasks[i] for i in runs]) for runs in groups]
+        return np.sqrt(np.square(errors).sum(axis=0)) / len(groups)
 
 
-def _group_means(values: npt.NDArray[np.float64], groups: Sequence[object]) -> npt.NDArray[np.float64]:
-    """f64[methods, groups, T + 1]: means over the runs of a group; groups in order of appearance."""
+def _plural(number: int, word: str) -> str:
+    return word if number == 1 else f"{word}s"
+
+
+def counted(number: int, word: str) -> str:
+    """A number with its word.
+
+    >>> counted(1, "run"), counted(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{number} {_plural(number, word)}"
+
+
+def _members(labels: Sequence[object]) -> list[list[int]]:
+    """Positions of each label, in order of appearance."""
     members: dict[object, list[int]] = {}
-    for i, group in enumerate(groups):
-        members.setdefault(group, []).append(i)
-    return np.stack([values[:, rows].mean(axis=1) for rows in members.values()], axis=1)
+    for i, label in enumerate(labels):
+        members.setdefault(label, []).append(i)
+    return list(members.values())
 
 
-def _standard_error(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """f64[methods, T + 1] from f64[methods, tasks, T + 1]; NaN for a single task."""
-    count = values.shape[1]
+def _error_of_mean(values: npt.NDArray[np.float64], tasks: Sequence[object]) -> npt.NDArray[np.float64]:
+    """f64[methods, T + 1], of the mean of f64[methods, runs, T + 1]; see `Comparison.standard_error`."""
+    deviation = values - values.mean(axis=1, keepdims=True)
+    by_task = np.array([deviation[:, runs].sum(axis=1) for runs in _members(tasks)])
+    count = len(by_task)
     if count < 2:
-        return np.full((values.shape[0], values.shape[2]), np.nan)
-    return values.std(axis=1, ddof=1) / np.sqrt(count)
+        return np.full(by_task.shape[1:], np.nan)
+    return np.sqrt(count / (count - 1) * np.square(by_task).sum(axis=0)) / values.shape[1]
 
 
 def compare(results: Mapping[str, Results], order: Order | None = None) -> Comparison:
@@ -161,8 +220,8 @@ def compare(results: Mapping[str, Results], order: Order | None = None) -> Compa
     if not keys:
         inside = "" if order is None else " on the tasks of the order"
         raise DataError(f"the methods must have a run in common{inside}, but {', '.join(results)} have none")
-    trials = {name: min(len(found[key]) for key in keys) - 1 for name, found in runs.items()}
-    length = min(trials.values()) + 1
+    trials = {name: max(len(found[key]) for key in keys) - 1 for name, found in runs.items()}
+    length = min(len(found[key]) for found in runs.values() for key in keys)
     return Comparison(
         methods=tuple(results),
         runs=tuple(keys),
@@ -191,7 +250,7 @@ class Row(NamedTuple):
 
 
 def table(comparison: Comparison, at: Sequence[int], over: Over = "runs") -> list[Row]:
-    """Mean regret, its standard error over tasks, and average rank after the trials given."""
+    """Mean regret, its standard error, and average rank after the trials given; see `Comparison.standard_error`."""
     wanted = list(at)
-    parts = (comparison.average_regret(over), comparison.standard_error(), comparison.average_rank(over))
+    parts = (comparison.average_regret(over), comparison.standard_error(over), comparison.average_rank(over))
     return [Row(name, *(part[i, wanted].tolist() for part in parts)) for i, name in enumerate(comparison.methods)]

@@ -1,6 +1,6 @@
 """Critical-difference diagrams: methods on an axis of average rank, bars over those that do not differ.
 
-The layout is that of Demšar (2006), worked out in inches before anything is drawn.
+The layout is that of Demšar (2006), computed in inches before anything is drawn.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Leader(NamedTuple):
     """Its position in `Comparison.methods`, which decides its look."""
     rank: float
     left: bool
-    """Whether the name stands on the left."""
+    """True where the name stands on the left."""
     row: int
     """0 is the row nearest to the axis; a row holds one name a side at most."""
 
@@ -53,7 +53,7 @@ class Bar(NamedTuple):
 
 
 class Diagram(NamedTuple):
-    """What is drawn."""
+    """The layout of a diagram."""
 
     title: str
     low: float

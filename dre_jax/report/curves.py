@@ -1,4 +1,4 @@
-"""Curves against trials: average rank and average regret, of all runs or one panel a search space."""
+"""Curves against trials: average rank and average regret, over all runs or in one panel per search space."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.report.comparison import Comparison
+from dre_jax.report.comparison import Comparison, counted
 from dre_jax.report.style import line, save, shown, text_width
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Curve(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """What is drawn in one panel."""
+    """The content of one panel."""
 
     quantity: Quantity
     title: str
@@ -53,9 +53,9 @@ class Curves(NamedTuple):
     foot: float | None
     """Lower end of a logarithmic axis; None for a linear one."""
     lifted: bool
-    """Whether some value lies below the foot and is drawn on it."""
+    """True where some value lies below the foot and is drawn on it."""
     notes: tuple[str, ...]
-    """What the reader has to know: the band, lifted values."""
+    """Remarks below the axis: on the band, on lifted values."""
 
 
 def curves_data(comparison: Comparison, quantity: Quantity, title: str, *, bands: bool = True) -> Curves:
@@ -108,8 +108,7 @@ def grid_data(comparison: Comparison, quantity: Quantity) -> tuple[Curves, ...]:
     panels = []
     for space in comparison.spaces:
         part = comparison.of_space(space)
-        count = len(set(part.tasks))
-        title = f"{shown(space)} ({count} {'task' if count == 1 else 'tasks'})"
+        title = f"{shown(space)} ({counted(len(set(part.tasks)), 'task')})"
         panels.append(curves_data(part, quantity, title, bands=False))
     return tuple(panels)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dre_jax.data.files import make_folder
@@ -13,7 +13,11 @@ from dre_jax.report.statistics import Significance
 
 
 def draw_all(
-    comparison: Comparison, significance_by_trial: Mapping[int, Significance], out: Path, title: str
+    comparison: Comparison,
+    significance_by_trial: Mapping[int, Significance],
+    out: Path,
+    title: str,
+    grids: Sequence[Quantity] = ("rank", "regret"),
 ) -> dict[str, Path]:
     """Draws `rank`, `regret`, `rank-spaces`, `regret-spaces` and a `cd-<trial>` for every trial given.
 
@@ -22,6 +26,7 @@ def draw_all(
       significance_by_trial: for the critical-difference diagrams.
       out: the folder, made if it is missing.
       title: heads every figure.
+      grids: what is drawn by search space.
 
     Returns:
       The PNG's path by name; the SVG is beside it.
@@ -39,7 +44,7 @@ def draw_all(
     kinds: tuple[Quantity, ...] = ("rank", "regret")
     for kind in kinds:
         draw_curves(curves_data(comparison, kind, title), *both(kind))
-    for kind in kinds:
+    for kind in grids:
         draw_grid(grid_data(comparison, kind), f"{title}, by search space", *both(f"{kind}-spaces"))
     for trial, significance in sorted(significance_by_trial.items()):
         data = diagram_data(significance, comparison.methods, f"{title}, after {trial} trials")

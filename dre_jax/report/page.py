@@ -18,9 +18,7 @@ from dre_jax.report import page_tables
 from dre_jax.report.comparison import Comparison
 from dre_jax.report.page_figures import PageFigure, page_figure
 from dre_jax.report.page_tables import Table, number
-from dre_jax.report.statistics import Significance
-
-Significances = Mapping[str, Mapping[int, Significance]]
+from dre_jax.report.statistics import Significance, Significances
 
 UNITS = {
     "tasks": "Over tasks: one observation a task, the mean of its initial designs",
@@ -46,23 +44,12 @@ class Section(NamedTuple):
     """Further tables before the results."""
 
 
-def write_page(
-    path: Path,
-    comparison: Comparison,
-    significances: Significances,
-    summary: Mapping[str, Any],
-    figures: Mapping[str, Path],
-    title: str,
-) -> None:
-    """Writes the page of one comparison.
+def write_page(path: Path, title: str, sections: Sequence[Section], introduction: Sequence[str] = ()) -> None:
+    """Writes a page of one comparison, or of several, one section each.
 
-    Raises `DataError` where a figure cannot be read or the page cannot be written.
+    Raises:
+      DataError: where a figure cannot be read or the page cannot be written.
     """
-    write_sections(path, title, [Section("", comparison, significances, figures, summary)])
-
-
-def write_sections(path: Path, title: str, sections: Sequence[Section], introduction: Sequence[str] = ()) -> None:
-    """Writes a page of several comparisons, one section each; see `write_page`."""
     script = _resource("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     write_text(
@@ -92,7 +79,7 @@ def _resource(name: str) -> str:
 
 
 def _content(section: Section) -> dict[str, Any]:
-    """What the template shows of a section."""
+    """Variables of the template for one section."""
     comparison = section.comparison
     at = sorted({trial for tests in section.significances.values() for trial in tests}) or [comparison.n_trials]
     reference = section.summary.get("win_tie_loss", {}).get("reference", comparison.methods[0])
@@ -101,8 +88,8 @@ def _content(section: Section) -> dict[str, Any]:
         "title": section.title,
         "text": section.text,
         "extra": section.tables,
-        "facts": _facts(comparison),
-        "alarms": _alarms(comparison),
+        "facts": comparison.counts,
+        "alarms": [f"{line[0].upper()}{line[1:]}." for line in comparison.left_out()],
         "findings": [_finding(comparison, section.significances, trial) for trial in at] if several else [],
         "curves": _figures(section, ("rank", "regret")),
         "averages": [page_tables.averages(comparison, at, over) for over in ("runs", "spaces")],
@@ -111,49 +98,17 @@ def _content(section: Section) -> dict[str, Any]:
         "wins": page_tables.wins(comparison, reference, at) if several else None,
         "grids": _figures(section, ("rank-spaces", "regret-spaces")),
         "spaces": [page_tables.spaces(comparison, trial) for trial in at],
-        "others": _figures(section, [name for name in section.figures if not _is_known(name)]),
         "files": _files(section.summary),
         "versions": _versions(section.summary),
     }
-
-
-def _is_known(name: str) -> bool:
-    return name.startswith("cd-") or name in ("rank", "regret", "rank-spaces", "regret-spaces")
 
 
 def _figures(section: Section, names: Sequence[str]) -> list[PageFigure]:
     return [page_figure(n, section.figures[n], section.comparison) for n in names if n in section.figures]
 
 
-def _facts(comparison: Comparison) -> list[tuple[int, str]]:
-    counts = (
-        (len(comparison.methods), "method"),
-        (len(comparison.runs), "run"),
-        (len(set(comparison.tasks)), "task"),
-        (len(comparison.spaces), "search space"),
-        (comparison.n_trials, "trial"),
-    )
-    return [(count, word if count == 1 else f"{word}s") for count, word in counts]
-
-
-def _alarms(comparison: Comparison) -> list[str]:
-    """What was left out on the way to the comparison; empty if nothing was."""
-    alarms = []
-    if comparison.dropped:
-        lacking = "; ".join(f"{name} lacks {count}" for name, count in comparison.missing.items() if count)
-        alarms.append(
-            f"{comparison.dropped} runs are left out for all methods because some method lacks them: {lacking}."
-        )
-    if comparison.outside:
-        alarms.append(f"{comparison.outside} runs are left out because the order of tasks does not name them.")
-    longer = [f"{name} has {trials}" for name, trials in comparison.trials.items() if trials > comparison.n_trials]
-    if longer:
-        alarms.append(f"All runs are cut to {comparison.n_trials} trials, the shortest: {'; '.join(longer)}.")
-    return alarms
-
-
 def _finding(comparison: Comparison, significances: Significances, trial: int) -> str:
-    """Who is ahead after some trials, and who cannot be told apart from it."""
+    """A sentence on the best method after some trials, and on those that do not differ significantly from it."""
     rank, regret = comparison.average_rank()[:, trial], comparison.average_regret()[:, trial]
     first, least = int(np.argmin(rank)), int(np.argmin(regret))
     best, lowest = comparison.methods[first], comparison.methods[least]
@@ -163,7 +118,7 @@ def _finding(comparison: Comparison, significances: Significances, trial: int) -
     if found is None:
         return text
     p = found.wilcoxon_p[found.methods.index(best)]
-    alike = [name for name, value in zip(found.methods, p, strict=True) if name != best and value >= found.alpha]
+    alike = [name for name, value in zip(found.methods, p, strict=True) if name != best and value > found.alpha]
     if not alike:
         return f"{text} Over tasks {best} differs significantly from every other method."
     return f"{text} Over tasks {best} does not differ significantly from {', '.join(alike)}."
@@ -171,22 +126,18 @@ def _finding(comparison: Comparison, significances: Significances, trial: int) -
 
 def _unit(comparison: Comparison, unit: str, tests: Mapping[int, Significance]) -> dict[str, Any]:
     return {
-        "title": UNITS.get(unit, unit),
+        "title": UNITS[unit],
         "friedman": page_tables.friedman(tests),
         "pairs": [page_tables.pairs(comparison, found) for _, found in sorted(tests.items())],
     }
 
 
 def _files(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Where the results come from, a method each."""
+    """Sources of the results, one per method."""
     return [
-        {
-            "method": method,
-            "file": file.get("file", ""),
-            "runs": file.get("runs", ""),
-            "trials": file.get("trials", ""),
-            "meta": json.dumps(file["meta"], indent=2, ensure_ascii=False, default=str) if file.get("meta") else "",
-        }
+        {"method": method}
+        | file
+        | {"meta": json.dumps(file["meta"], indent=2, ensure_ascii=False) if file["meta"] else ""}
         for method, file in summary.get("files", {}).items()
     ]
 

@@ -1,4 +1,4 @@
-"""The figures of the report page: embedded, with a caption that says what is drawn and a text for who cannot see it."""
+"""The figures of the report page: embedded, with a caption and an alternative text."""
 
 from __future__ import annotations
 
@@ -61,12 +61,10 @@ def _caption(name: str, comparison: Comparison) -> str:
         return f"Average rank against trials in each search space, without bands. {TIES}"
     if name == "regret-spaces":
         return "Average regret against trials in each search space, without bands; each panel has an axis of its own."
-    if name.startswith("cd-"):
-        return (
-            f"Critical differences after {name[3:]} trials: average rank of each method, better to the left; a bar "
-            "joins methods of which no two differ significantly. The tests and their n stand in the figure."
-        )
-    return name
+    return (
+        f"Critical differences after {name.removeprefix('cd-')} trials: average rank of each method, better to the "
+        "left; a bar joins methods of which no two differ significantly. The tests and their n stand in the figure."
+    )
 
 
 def _alternative(name: str, comparison: Comparison) -> str:

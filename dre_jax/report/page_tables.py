@@ -1,9 +1,9 @@
-"""The tables of the report page, as data: what stands in a cell, and what it is sorted by."""
+"""The tables of the report page, as data: the text of each cell and the value it is sorted by."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 
     text: str
     value: float | str
-    """What the column is sorted by."""
+    """Sort key of the column."""
     strong: bool = False
     """Best of its column or row, or significant."""
     key: Key | None = None
@@ -44,7 +44,7 @@ class Table(NamedTuple):
     note: str = ""
     sortable: bool = True
     words: bool = False
-    """Whether the cells hold sentences, which are broken into lines, rather than numbers."""
+    """True for cells of sentences, which are broken into lines, rather than numbers."""
 
 
 def key(index: int) -> Key:
@@ -72,24 +72,25 @@ def _name(comparison: Comparison, method: str) -> Cell:
 
 
 def averages(comparison: Comparison, at: Sequence[int], over: Over) -> Table:
-    """Average regret, with its standard error over tasks where runs are pooled, and average rank."""
+    """Average regret with its standard error, where there is one, and average rank."""
     regret, rank = comparison.average_regret(over), comparison.average_rank(over)
-    error = comparison.standard_error() if over == "runs" and len(set(comparison.tasks)) > 1 else None
+    error = comparison.standard_error(over)
     rows = []
     for i, method in enumerate(comparison.methods):
         cells = [_name(comparison, method)]
         for trial in at:
             text = number(regret[i, trial])
-            text += "" if error is None else f" ± {number(error[i, trial])}"
+            text += "" if math.isnan(error[i, trial]) else f" ± {number(error[i, trial])}"
             cells.append(Cell(text, float(regret[i, trial]), _is_least(regret[:, trial], i)))
         cells += [Cell(number(v := rank[i, t], 3), float(v), _is_least(rank[:, t], i)) for t in at]
         rows.append(tuple(cells))
     columns = ("Method", *(f"Regret at {t}" for t in at), *(f"Rank at {t}" for t in at))
     if over == "runs":
-        caption = f"Average over all {len(comparison.runs)} runs, pooled"
-        note = "± 1 standard error over tasks. " if error is not None else ""
+        caption, of = f"Average over all {len(comparison.runs)} runs, pooled", "tasks"
     else:
-        caption, note = f"Mean over the {len(comparison.spaces)} search spaces, each counted once", ""
+        caption = f"Mean over the {len(comparison.spaces)} search spaces, each counted once"
+        of = "the tasks within each search space"
+    note = "" if np.isnan(error).any() else f"± 1 standard error over {of}. "
     return Table(caption, columns, tuple(rows), f"{note}Best of each column in bold; lower is better.")
 
 
@@ -143,7 +144,7 @@ def pairs(comparison: Comparison, found: Significance) -> Table:
 
     def cell(i: int, j: int) -> Cell:
         p = float(found.wilcoxon_p[i, j])
-        return Cell("·", 2.0) if i == j else Cell(probability(p), p, p < found.alpha)
+        return Cell("·", 2.0) if i == j else Cell(probability(p), p, p <= found.alpha)
 
     rows = tuple(
         (
@@ -157,20 +158,19 @@ def pairs(comparison: Comparison, found: Significance) -> Table:
         f"After {found.trial} trials: p-values of all pairs over {found.n} {found.unit}",
         ("Method", "Rank", *(found.methods[j] for j in order)),
         rows,
-        f"Two-sided Wilcoxon signed-rank tests, adjusted after Holm; bold where p < {found.alpha:g}.",
+        f"Two-sided Wilcoxon signed-rank tests, adjusted after Holm; bold where p ≤ {found.alpha:g}.",
         sortable=False,
     )
 
 
 def friedman(significances: Mapping[int, Significance]) -> Table:
     """Friedman's test at every trial of one unit."""
-    write: Callable[[float], str] = lambda value: number(value, 1)  # noqa: E731
     rows = tuple(
         (
             Cell(f"After {trial} trials", trial),
             Cell(str(found.n), found.n),
-            Cell(write(found.friedman_statistic), found.friedman_statistic),
-            Cell(probability(found.friedman_p), found.friedman_p, found.friedman_p < found.alpha),
+            Cell(number(found.friedman_statistic, 1), found.friedman_statistic),
+            Cell(probability(found.friedman_p), found.friedman_p, found.friedman_p <= found.alpha),
         )
         for trial, found in sorted(significances.items())
     )

@@ -1,4 +1,4 @@
-"""The files of a comparison: which method each is of, the order of tasks, and what has to be said aloud about them."""
+"""The files of a comparison: the method of each, the order of tasks, and warnings about what they lack."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dre_jax.data import Results, lengths, read_results
+from dre_jax.data import Results, read_results
 from dre_jax.data.files import read_json
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.report.comparison import Comparison, Order
+from dre_jax.report.comparison import Comparison, Order, counted
 
 __all__ = ["Files", "ResultFile", "read_files", "read_order", "warn_of_losses", "warn_of_protocols"]
 
@@ -94,20 +94,10 @@ def read_order(path: str | os.PathLike[str]) -> dict[str, list[str]]:
 
 
 def warn_of_losses(comparison: Comparison, files: Mapping[str, ResultFile], order: Order | None = None) -> None:
-    """One `DataWarning` for each kind of thing that files or order hold and the comparison does not."""
+    """Warns, with a `DataWarning` each, of runs, trials and tasks that are not part of the comparison."""
     _warn_of_absent(files, order or {})
-    if comparison.outside:
-        _warn(f"{_count(comparison.outside, 'run')} left out: on tasks that the order of tasks does not name")
-    if comparison.dropped:
-        lacking = ", ".join(f"{name} lacks {count}" for name, count in comparison.missing.items() if count)
-        everything = comparison.dropped + len(comparison.runs)
-        _warn(f"{comparison.dropped} of {_count(everything, 'run')} left out, as not every method has them: {lacking}")
-    longest = {name: max(lengths(file.results)) - 1 for name, file in files.items()}
-    longer = [f"{name} has {trials}" for name, trials in longest.items() if trials > comparison.n_trials]
-    if longer:
-        shortest = ", ".join(name for name, trials in comparison.trials.items() if trials == comparison.n_trials)
-        cut = f"all runs cut to {_count(comparison.n_trials, 'trial')}, as {shortest} has no more"
-        _warn(f"{cut}: {', '.join(longer)}")
+    for line in comparison.left_out():
+        _warn(line)
 
 
 def _warn_of_absent(files: Mapping[str, ResultFile], order: Order) -> None:
@@ -117,14 +107,14 @@ def _warn_of_absent(files: Mapping[str, ResultFile], order: Order) -> None:
     if absent:
         first = f"space {absent[0][0]!r}, dataset {absent[0][1]!r}"
         named = first if len(absent) == 1 else f"{first} and so on"
-        _warn(f"{len(absent)} of {_count(len(wanted), 'task')} of the order not in any file: {named}")
+        _warn(f"{len(absent)} of {counted(len(wanted), 'task')} of the order not in any file: {named}")
 
 
 _OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a host method is asked its own way
 
 
 def warn_of_protocols(files: Mapping[str, ResultFile]) -> None:
-    """A `DataWarning` where files that say how their runs were made do not say the same."""
+    """Warns, with a `DataWarning`, where the files state different protocols."""
     protocols: dict[str, list[str]] = {}
     for name, file in files.items():
         protocol = file.results.meta.get("protocol")
@@ -135,10 +125,6 @@ def warn_of_protocols(files: Mapping[str, ResultFile]) -> None:
         _warn(
             "the methods follow different protocols: " + "; ".join(f"{', '.join(n)}: {p}" for p, n in protocols.items())
         )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _warn(message: str) -> None:

@@ -1,7 +1,13 @@
-"""Which differences between methods are more than chance: Friedman's test, then Wilcoxon's between all pairs."""
+"""Significance of the differences between methods: Friedman's test, then Wilcoxon's between all pairs.
+
+Both tests are conditional on the observed ties. Late in a search most tasks are tied, as most methods have found the
+optimum, and a test whose variance includes the tied tasks has wrong p-values.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Literal, NamedTuple
 
@@ -12,18 +18,19 @@ from scipy import stats
 from dre_jax.errors import ConfigError
 from dre_jax.report.comparison import DECIMALS, Comparison
 
-__all__ = ["Significance", "Unit", "holm", "signed_rank", "significance"]
+__all__ = ["Significance", "Significances", "Unit", "holm", "signed_rank", "significance"]
 
 Unit = Literal["tasks", "runs"]
-# Up to so many observations every pattern of signs is counted.
-_ALL_SIGNS = 13
+# The time of the exact test grows with the cube, to 2 ms here. Beyond, the normal approximation differs from it by less
+# than 1 % of p above 0.01; smaller p-values it makes larger, by 7 % at 0.001 and 25 % at 3e-5.
+_MOST_EXACT = 200
 
 
 class Significance(NamedTuple):
     """Tests of the regret after some trials."""
 
     unit: str
-    """What counts as one observation: "tasks" (mean over designs) or "runs" (pooled, as HPO-B does)."""
+    """One observation: "tasks" (mean over designs) or "runs" (pooled, as HPO-B does)."""
     n: int
     """Observations."""
     trial: int
@@ -41,11 +48,16 @@ class Significance(NamedTuple):
     """Largest groups of methods next to each other in rank order in which no pair differs at alpha; best first."""
 
 
+Significances = Mapping[str, Mapping[int, Significance]]
+"""By unit, then by trial."""
+
+
 def significance(comparison: Comparison, trial: int, *, unit: Unit = "tasks", alpha: float = 0.05) -> Significance:
     """Friedman's test and pairwise Wilcoxon signed-rank tests with Holm's correction, after so many trials.
 
-    Equal regret, to 8 decimals, counts half for either side, as Demšar (JMLR 2006) has it. So methods that never differ
-    have p = 1. Runs of one task are not independent: pooled, p-values are smaller than they should be.
+    Regret is compared to 8 decimals. Two methods differ where p <= alpha; methods that never differ have p = 1. See
+    `signed_rank` for zeros and ties. Friedman's statistic is corrected for ties, so a task on which all methods are
+    equal has no influence on it. Runs of one task are not independent: pooled, p-values are too small.
 
     Raises:
       ConfigError: for another unit, or a trial that there is not.
@@ -108,28 +120,40 @@ def _pairwise(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def signed_rank(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
-    """Two-sided p-value of Wilcoxon's test of pairs; zeros keep their rank and count half for either side.
+    """Two-sided p-value of Wilcoxon's signed-rank test on f64[n] pairs, equal to 8 decimals or not.
+
+    Absolute differences are ranked together, zeros included and ties with their mean rank; then the zeros are left out
+    (Pratt, "Remarks on zeros and ties in the Wilcoxon signed rank procedures", JASA 1959). If they were left out before
+    the ranking, p could rise when every difference moves in favour of the method that is ahead. The p-value is exact
+    given the ranks: the share of the 2^k equally likely signs of the k other differences whose sum of ranks is at least
+    as far from its mean. With more than 200 of them it is the normal approximation of that share.
 
     >>> signed_rank(np.array([0.1, 0.2, 0.3]), np.array([0.1, 0.2, 0.3]))
     1.0
+    >>> signed_rank(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 0.0, 0.0, 0.4]))
+    0.25
     """
     # In whole units of the last decimal: equal differences are then equal in floating point as well.
     differences = np.round(one * 10.0**DECIMALS) - np.round(other * 10.0**DECIMALS)
-    if not differences.any():
+    differs = differences != 0
+    double_rank = np.rint(2 * stats.rankdata(np.abs(differences))).astype(np.int64)[differs]  # whole numbers
+    if not double_rank.size:
         return 1.0
-    if differences.size <= _ALL_SIGNS:
-        return _by_all_signs(differences)
-    return float(stats.wilcoxon(differences, zero_method="zsplit").pvalue)
+    total, positive = int(double_rank.sum()), int(double_rank[differences[differs] > 0].sum())
+    if double_rank.size > _MOST_EXACT:
+        return math.erfc(abs(2 * positive - total) / math.sqrt(2.0 * float(np.square(double_rank).sum())))
+    return min(1.0, 2 * _share_up_to(min(positive, total - positive), double_rank))
 
 
-def _by_all_signs(differences: npt.NDArray[np.float64]) -> float:
-    """The exact p-value, ties and zeros or not. SciPy goes through the same signs one by one, which takes a second."""
-    rank = np.where(differences == 0, 0.0, stats.rankdata(np.abs(differences)))  # the half of a zero has no sign
-    count = differences.size
-    positive = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
-    possible = positive @ rank  # multiples of a half, so exact
-    found = rank[differences > 0].sum()
-    return float(min(1.0, 2 * min((possible <= found).mean(), (possible >= found).mean())))
+def _share_up_to(most: int, parts: npt.NDArray[np.int64]) -> float:
+    """Share of all subsets of the parts whose sum is at most so much, counted one part at a time."""
+    divisor = int(np.gcd.reduce(parts))
+    share = np.zeros(most // divisor + 1)  # by sum
+    share[0] = 1.0
+    for part in parts // divisor:
+        share[part:] += share[:-part].copy()
+        share /= 2
+    return float(share.sum())
 
 
 def _cliques(

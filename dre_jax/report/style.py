@@ -1,4 +1,4 @@
-"""How a method looks: the same in every figure, told apart with any colour vision and in grey print."""
+"""A method's colour, dash and marker: the same in every figure, distinct with any colour vision and in grey print."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def style(index: int) -> Look:
 
 
 def line(index: int) -> dict[str, Any]:
-    """The same as arguments of matplotlib's `plot`."""
+    """The look as arguments of matplotlib's `plot`."""
     look = style(index)
     return {"color": look.colour, "linestyle": look.dash, "marker": look.marker, "markersize": 4.5, "linewidth": 1.6}
 

@@ -16,11 +16,9 @@ from dre_jax.data import lengths
 from dre_jax.data.files import write_json, write_text
 from dre_jax.report.comparison import Comparison, Over
 from dre_jax.report.result_files import ResultFile
-from dre_jax.report.statistics import Significance
+from dre_jax.report.statistics import Significance, Significances
 
 __all__ = ["summarise", "write_summary"]
-
-Significances = Mapping[str, Mapping[int, Significance]]
 
 
 def summarise(
@@ -32,10 +30,11 @@ def summarise(
     reference: str,
     title: str,
 ) -> dict[str, Any]:
-    """All that the report says in numbers, as JSON holds it; null stands for what is not defined.
+    """The numbers of the report, as JSON; null stands for an undefined number.
 
     The keys `methods`, `runs`, `average_rank`, `average_regret`, `rank_at` and `regret_at` are of the runs pooled, as
-    HPO-B has it; `over_spaces` holds the same four averages as means over search spaces.
+    HPO-B has it; `over_spaces` holds the same averages as means over search spaces. Each has the standard error of its
+    own averages.
     """
     return _plain(
         {
@@ -47,11 +46,6 @@ def summarise(
             "at": at,
             **_averages(comparison, at, "runs"),
             "over_spaces": _averages(comparison, at, "spaces"),
-            "standard_error": {
-                "over": "tasks",
-                "average_rank": _by_method(comparison, comparison.rank_error()),
-                "average_regret": _by_method(comparison, comparison.standard_error()),
-            },
             "spaces": {name: _space(comparison.of_space(name), at) for name in comparison.spaces},
             "significance": {
                 unit: {str(trial): _tests(found) for trial, found in by_trial.items()}
@@ -87,6 +81,11 @@ def _averages(comparison: Comparison, at: Sequence[int], over: Over) -> dict[str
         "average_regret": regret,
         "rank_at": _at(rank, at),
         "regret_at": _at(regret, at),
+        "standard_error": {
+            "over": "tasks" if over == "runs" else "tasks within search spaces",
+            "average_rank": _by_method(comparison, comparison.rank_error(over)),
+            "average_regret": _by_method(comparison, comparison.standard_error(over)),
+        },
     }
 
 
@@ -142,7 +141,7 @@ def _versions() -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """The same with lists for tuples and None for what JSON has no number for."""
+    """A copy with lists for tuples and None for NaN and infinity."""
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

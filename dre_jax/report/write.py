@@ -1,4 +1,4 @@
-"""The report: result files in, numbers, figures and one page out."""
+"""Writes the report: from result files to numbers, figures and one page."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def write_report(
     reference: str | None = None,
     title: str | None = None,
 ) -> dict[str, Any]:
-    """Compares methods by their result files and writes the comparison down.
+    """Compares methods by their result files and writes the report.
 
     Writes `summary.json`, `ranks.csv`, `regret.csv`, the figures and `report.html` into `out`; returns what
-    `summary.json` holds. What the files hold and the comparison leaves out is told in `DataWarning`s.
+    `summary.json` holds. Warns with a `DataWarning` of runs and trials that are left out.
 
     Args:
       files: paths by method, or paths, each of which may be a text "NAME=PATH"; see `read_files`.
@@ -59,10 +59,10 @@ def write_report(
     summary = summarise(comparison, read, tests, at=wanted, reference=reference, title=title)
     write_summary(summary, folder)
     from dre_jax.report.drawings import draw_all
-    from dre_jax.report.page import write_page
+    from dre_jax.report.page import Section, write_page
 
     figures = draw_all(comparison, tests["tasks"], folder, title)
-    write_page(folder / "report.html", comparison, tests, summary, figures, title)
+    write_page(folder / "report.html", title, [Section("", comparison, tests, figures, summary)])
     return summary
 
 
@@ -74,9 +74,8 @@ def _trials(at: Sequence[int] | None, comparison: Comparison) -> tuple[int, ...]
         raise ConfigError("at least one trial must be looked at, but got none")
     wrong = [trial for trial in at if not 0 <= trial <= last]
     if wrong:
-        shortest = ", ".join(name for name, trials in comparison.trials.items() if trials == last)
         raise ConfigError(
-            f"trials to look at must lie between 0 and {last} (all that {shortest} has), but got {wrong[0]}"
+            f"trials to look at must lie between 0 and {last}, the trials of the shortest run, but got {wrong[0]}"
         )
     return tuple(sorted(set(at)))
 
@@ -88,7 +87,5 @@ def _reference(name: str | None, comparison: Comparison) -> str:
 
 
 def _title(comparison: Comparison) -> str:
-    tasks, spaces, methods = len(set(comparison.tasks)), len(comparison.spaces), len(comparison.methods)
-    parts = ((methods, "method"), (len(comparison.runs), "run"), (tasks, "task"), (spaces, "search space"))
-    told = [f"{number} {what}{'' if number == 1 else 's'}" for number, what in parts]
-    return f"{told[0]} on {told[1]} ({told[2]}, {told[3]})"
+    methods, runs, tasks, spaces, _ = (f"{number} {word}" for number, word in comparison.counts)
+    return f"{methods} on {runs} ({tasks}, {spaces})"

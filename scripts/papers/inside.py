@@ -1,4 +1,4 @@
-"""What goes on inside a trial: the members' scores and ranks, the mean rank and its deviation, EI, and the choice.
+"""The steps inside a trial: the members' scores and ranks, the mean rank and its deviation, EI, and the choice.
 
 The same calls with the same keys as `DRE.acquire` and the library's loop over trials make, kept instead of thrown away.
 """
@@ -101,7 +101,8 @@ def look_inside(method: DRE, params: Any, task: Task, rows: np.ndarray, n_initia
 
 def walk(method: DRE, params: Any, task: Task, design: np.ndarray, n_trials: int, key: Array) -> list[Inside]:
     """Trial after trial from a design on, until the task's best response is found."""
-    rows, steps = np.asarray(design), []
+    rows = np.asarray(design)
+    steps: list[Inside] = []
     while len(steps) < n_trials and not (task.y[rows] == task.y.max()).any():
         steps.append(look_inside(method, params, task, rows, len(design), key))
         rows = np.append(rows, steps[-1].chosen)

@@ -34,7 +34,7 @@ def make_task(name: str, shift: float) -> Task:
 
 
 def is_reached(y: np.ndarray) -> np.ndarray:
-    """Which of a task's responses are within 1 % of the optimum; f64[n] -> bool[n]."""
+    """Returns a mask of a task's responses within 1 % of the optimum; f64[n] -> bool[n]."""
     return (y - y.min()) / (y.max() - y.min()) >= REACHED
 
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from dre_jax import Task
 from papers.inside import Inside
+from papers.plots import markdown_table
 from papers.sinusoid import N_INITIAL, X, is_reached
 from papers.transfer import Traces, trials_to_reach
 
 
 class Outputs(NamedTuple):
-    """How far the members' outputs are on one scale, over the rows that are ranked."""
+    """Agreement of the members' outputs in scale, over the rows that are ranked."""
 
     ranges: np.ndarray
     """f64[M]: largest less smallest output of each member."""
@@ -35,13 +36,8 @@ def expected_by_chance(task: Task) -> float:
     return (task.n_rows - N_INITIAL + 1) / (int(is_reached(task.y).sum()) + 1)
 
 
-def as_table(head: list[str], rows: list[list[str]]) -> str:
-    """Markdown."""
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---"] * len(head), *rows])
-
-
 def step_table(task: Task, steps: list[Inside]) -> str:
-    """What each step of a run knows and does."""
+    """One row per step of a run."""
     rows = []
     for i, step in enumerate(steps):
         best = step.rows[np.argmax(task.y[step.rows])]
@@ -54,7 +50,7 @@ def step_table(task: Task, steps: list[Inside]) -> str:
         ]
         rows.append([str(i + 1), str(len(step.rows)), *numbers, *rank])
     head = ["step", "observed", "best x", "best y", "next x", "next y", "rank of next", "rank of best", "EI of next"]
-    return as_table(head, rows)
+    return markdown_table(head, rows)
 
 
 def output_table(step: Inside) -> str:
@@ -64,7 +60,9 @@ def output_table(step: Inside) -> str:
         found = outputs(values[:, step.ranked])
         low, high = found.ranges.min(), found.ranges.max()
         rows.append([name, f"{low:.3g}", f"{high:.3g}", f"{found.spread_of_ranges:.3g}", f"{found.between:.1%}"])
-    return as_table(["output", "smallest range", "largest range", "ratio", "variance between members' means"], rows)
+    return markdown_table(
+        ["output", "smallest range", "largest range", "ratio", "variance between members' means"], rows
+    )
 
 
 def transfer_table(traces: Traces, tasks: dict[str, Task]) -> str:
@@ -81,7 +79,7 @@ def transfer_table(traces: Traces, tasks: dict[str, Task]) -> str:
             rows.append([dataset, name, spread, f"{np.median(counted):g}", *shares, f"{missing} of {len(found)}"])
         rows.append([dataset, "random search, expected", f"{expected_by_chance(tasks[dataset]):.1f}", *["–"] * 5])
     head = ["task", "method", "trials, mean ± sd", "median", "within 1", "within 5", "within 10", "never"]
-    return as_table(head, rows)
+    return markdown_table(head, rows)
 
 
 def as_json(steps: list[Inside], traces: Traces) -> dict[str, Any]:

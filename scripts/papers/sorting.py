@@ -60,7 +60,7 @@ compares elsewhere, and plain regression."""
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How much is run; static under jit."""
+    """Sizes of the study; static under jit."""
 
     arms: tuple[str, ...] = tuple(ARMS)
     list_sizes: tuple[int, ...] = (3, 30, 100)
@@ -76,7 +76,7 @@ class Sizes:
 
 
 class Measured(NamedTuple):
-    """What the seeds of one arm, list size and number of epochs do."""
+    """Results of the seeds of one arm, list size and number of epochs."""
 
     arm: str
     list_size: int
@@ -95,7 +95,7 @@ def draw_numbers(key: Array, bounds: tuple[float, float], shape: tuple[int, ...]
 
 
 def relevance(numbers: Array) -> Array:
-    """What the losses take for the response: 1 for the smallest number trained on, 0 for the largest."""
+    """The response for the losses: 1 for the smallest number trained on, 0 for the largest."""
     low, high = TRAINED_ON
     return (high - numbers) / (high - low)
 
@@ -113,7 +113,7 @@ def score(model: ModelConfig, params: EnsembleParams, numbers: Array) -> Array:
 
 
 def is_in_order(numbers: Array, values: Array) -> Array:
-    """Whether the scores fall strictly over ascending numbers; equal numbers may score alike.
+    """Returns whether the scores fall strictly over ascending numbers; equal numbers may score alike.
 
     Args:
       numbers: f32[..., n], ascending.
@@ -127,7 +127,7 @@ def is_in_order(numbers: Array, values: Array) -> Array:
 
 
 def has_tie(numbers: Array, values: Array) -> Array:
-    """Whether neighbours among ascending numbers differ and yet score the same; f32[..., n] twice -> bool[...]."""
+    """Returns whether different neighbours among ascending numbers score the same; f32[..., n] twice -> bool[...]."""
     same = values[..., 1:] == values[..., :-1]
     return jnp.any(same & (numbers[..., 1:] != numbers[..., :-1]), axis=-1)
 
@@ -175,7 +175,7 @@ def _measure(
 def _measure_everywhere(
     model: ModelConfig, shape: tuple[int, ...], params: EnsembleParams, keys: Array
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The same in every range."""
+    """`_measure` in every range."""
     order, ties = {}, {}
     for i, (name, bounds) in enumerate(RANGES.items()):
         order[name], ties[name] = np.asarray(_measure(model, shape, bounds, params, fold_in(keys, i)), np.float64)

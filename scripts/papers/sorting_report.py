@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dre_jax.report.style import style
-from papers.plots import save
+from papers.plots import markdown_table, save
 from papers.sorting import RANGES, Measured
 
 # Epochs, list size -> accuracy in the order of RANGES: the thesis' table, means of five runs.
@@ -31,18 +31,14 @@ def spread(values: np.ndarray) -> float:
 def table(measured: list[Measured]) -> str:
     """Markdown: one row for each loss, list size and number of epochs."""
     head = ["loss", "list size", "epochs", *RANGES, *(f"pairs {name}" for name in RANGES), "thesis"]
-    lines = [_row(head), _row(["---"] * len(head))]
+    rows = []
     for m in measured:
         accuracy = [f"{v.mean():.2f} ± {spread(v):.2f}" for v in m.accuracy.values()]
         pairs = [f"{v.mean():.3f}" for v in m.pairs.values()]
         thesis = THESIS.get((m.epochs, m.list_size)) if m.arm in CASE_STUDY else None
         quoted = " / ".join(f"{v:.2f}" for v in thesis) if thesis else "–"
-        lines.append(_row([m.arm, str(m.list_size), str(m.epochs), *accuracy, *pairs, quoted]))
-    return "\n".join(lines)
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        rows.append([m.arm, str(m.list_size), str(m.epochs), *accuracy, *pairs, quoted])
+    return markdown_table(head, rows)
 
 
 def findings(measured: list[Measured]) -> list[str]:
@@ -83,7 +79,7 @@ def _list(values: list[float]) -> str:
 
 
 def _verdict(before: list[float], after: list[float]) -> str:
-    """Whether accuracy rose, where it could."""
+    """A verdict on whether accuracy rose."""
     gains = [b - a for a, b in zip(before, after, strict=True)]
     if min(gains) < -TOO_SMALL:
         return "does not agree"
@@ -92,15 +88,10 @@ def _verdict(before: list[float], after: list[float]) -> str:
 
 def as_json(measured: list[Measured]) -> list[dict[str, Any]]:
     """Every seed's numbers."""
+    shares = ("accuracy", "pairs", "tied")
     return [
-        {
-            "loss": m.arm,
-            "list_size": m.list_size,
-            "epochs": m.epochs,
-            "accuracy": {name: v.tolist() for name, v in m.accuracy.items()},
-            "pairs": {name: v.tolist() for name, v in m.pairs.items()},
-            "tied": {name: v.tolist() for name, v in m.tied.items()},
-        }
+        {"loss": m.arm, "list_size": m.list_size, "epochs": m.epochs}
+        | {share: {name: v.tolist() for name, v in getattr(m, share).items()} for share in shares}
         for m in measured
     ]
 

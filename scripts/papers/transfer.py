@@ -33,7 +33,7 @@ META, TUNED, UNTRAINED, RANDOM = "meta-trained", "meta-trained, fine-tuned", "un
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How much is run."""
+    """Sizes of the study."""
 
     seeds: int = 20
     trials: int = 60

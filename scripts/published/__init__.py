@@ -1,1 +1,1 @@
-"""What `scripts/reproduce_published.py` draws: the paper's experiments, and what it says of them."""
+"""Parts of `scripts/reproduce_published.py`: the paper's experiments, and its statements about them."""

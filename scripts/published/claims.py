@@ -1,22 +1,22 @@
-"""What the paper says of its figures, as checks on the traces; and reference numbers."""
+"""The paper's statements about its figures, as checks on the traces; and reference numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dre_jax.report import Comparison
-from dre_jax.report.statistics import Significance
+from dre_jax.report.statistics import Significance, Significances
 
-Tests = Mapping[str, Mapping[int, Significance]]
 TOLERANCE = 1e-4
 
 
 class Verdict(NamedTuple):
-    """Whether the traces bear a statement out, and what they show."""
+    """The outcome of a check."""
 
     agrees: bool
     found: str
@@ -27,7 +27,7 @@ class Claim(NamedTuple):
 
     text: str
     methods: tuple[str, ...]
-    check: Callable[[Comparison, Tests], Verdict]
+    check: Callable[[Comparison, Significances], Verdict]
 
 
 class Number(NamedTuple):
@@ -49,7 +49,7 @@ class Number(NamedTuple):
 def leads(text: str, method: str, until: int | None = None) -> Claim:
     """A method has the best average rank, as the mean over all trials or those up to a last one."""
 
-    def check(comparison: Comparison, tests: Tests) -> Verdict:
+    def check(comparison: Comparison, tests: Significances) -> Verdict:
         rank = comparison.average_rank()[:, 1 : None if until is None else until + 1]
         own = comparison.methods.index(method)
         ahead = rank[own] <= rank.min(axis=0)
@@ -72,7 +72,7 @@ def _best(comparison: Comparison, rank: npt.NDArray[np.float64]) -> str:
 def better(text: str, method: str, other: str) -> Claim:
     """A method has the better rank than another, as the mean over all trials."""
 
-    def check(comparison: Comparison, tests: Tests) -> Verdict:
+    def check(comparison: Comparison, tests: Significances) -> Verdict:
         mean = dict(zip(comparison.methods, comparison.average_rank()[:, 1:].mean(axis=1), strict=True))
         found = f"mean rank over all trials {mean[method]:.3f} against {mean[other]:.3f}"
         return Verdict(bool(mean[method] < mean[other]), found)
@@ -83,7 +83,7 @@ def better(text: str, method: str, other: str) -> Claim:
 def none_differ(text: str, methods: tuple[str, ...]) -> Claim:
     """No two methods differ significantly over tasks."""
 
-    def check(comparison: Comparison, tests: Tests) -> Verdict:
+    def check(comparison: Comparison, tests: Significances) -> Verdict:
         found = [
             f"{a} and {b} after {trial}" for trial, test in sorted(tests["tasks"].items()) for a, b in _differing(test)
         ]
@@ -95,7 +95,7 @@ def none_differ(text: str, methods: tuple[str, ...]) -> Claim:
 def differs(text: str, method: str, others: tuple[str, ...]) -> Claim:
     """A method differs significantly from others, over tasks and at every trial that is tested."""
 
-    def check(comparison: Comparison, tests: Tests) -> Verdict:
+    def check(comparison: Comparison, tests: Significances) -> Verdict:
         missed = {unit: _alike(method, others, by_trial) for unit, by_trial in tests.items()}
         always = "it does at every trial tested"
         found = "; ".join(f"over {unit}: {', '.join(alike) or always}" for unit, alike in missed.items())
@@ -114,9 +114,8 @@ def _alike(method: str, others: tuple[str, ...], by_trial: Mapping[int, Signific
 
 
 def _differing(test: Significance) -> list[tuple[str, str]]:
-    count = len(test.methods)
-    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
-    return [(test.methods[i], test.methods[j]) for i, j in pairs if test.wilcoxon_p[i, j] < test.alpha]
+    pairs = combinations(range(len(test.methods)), 2)
+    return [(test.methods[i], test.methods[j]) for i, j in pairs if test.wilcoxon_p[i, j] <= test.alpha]
 
 
 def _few(trials: npt.NDArray[np.int64]) -> str:

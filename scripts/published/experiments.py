@@ -16,11 +16,11 @@ class Experiment(NamedTuple):
     files: dict[str, str]
     """Method, as the paper calls it -> name of its trace."""
     notes: tuple[str, ...]
-    """What is drawn, and what the traces cannot give."""
+    """Remarks on what is drawn, and on what the traces lack."""
     claims: tuple[Claim, ...]
     numbers: tuple[Number, ...] = ()
     grid: bool = False
-    """Whether the paper also shows it by search space."""
+    """True where the paper also shows it by search space."""
 
 
 _RANKS = {

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from dre_jax.data.files import make_folder
 from dre_jax.report import Comparison, compare
-from dre_jax.report.critical_difference import diagram_data, draw_diagram
-from dre_jax.report.curves import curves_data, draw_curves, draw_grid, grid_data
+from dre_jax.report.curves import Quantity
+from dre_jax.report.drawings import draw_all
 from dre_jax.report.page import Section
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.result_files import read_files
-from dre_jax.report.statistics import Significance, significance
+from dre_jax.report.statistics import Significances, Unit, significance
 from dre_jax.report.summary import summarise
 from published.claims import TOLERANCE
 from published.experiments import Experiment
 
 AT = (25, 50, 100)
+Row = tuple[str, str, str]
+"""Statement or number, what the traces show, and "yes", "no" or "cannot be told"."""
 
 
 class Outcome(NamedTuple):
-    """What an experiment came to; no section where the folder holds too few of its traces."""
+    """The result of an experiment; no section where the folder holds too few of its traces."""
 
     section: Section | None
-    said: tuple[tuple[str, str, str], ...]
-    """Statement or number, what the traces show, and "yes", "no" or "cannot be told"."""
+    said: tuple[Row, ...]
     missing: tuple[str, ...]
     """Trace files that the folder lacks."""
     wrong: int
@@ -42,49 +42,26 @@ def reproduce(experiment: Experiment, traces: Path, out: Path) -> Outcome:
     files = read_files(paths)
     comparison = compare({name: file.results for name, file in files.items()})
     at = tuple(trial for trial in AT if trial <= comparison.n_trials) or (comparison.n_trials,)
-    by_unit: dict[str, dict[int, Significance]] = {
-        "tasks": {trial: significance(comparison, trial, unit="tasks") for trial in at},
-        "runs": {trial: significance(comparison, trial, unit="runs") for trial in at},
-    }
+    by_unit: Significances = {unit: {t: significance(comparison, t, unit=unit) for t in at} for unit in get_args(Unit)}
     summary = summarise(comparison, files, by_unit, at=at, reference=comparison.methods[0], title=experiment.title)
     lacking = (f"Missing in the folder, and so not drawn: {', '.join(missing)}.",) if missing else ()
     said = _claims(experiment, comparison, by_unit)
     numbers, wrong = _numbers(experiment, comparison)
+    title = experiment.title.split(": ", 1)[-1].capitalize()
+    grids: tuple[Quantity, ...] = ("rank",) if experiment.grid else ()
     section = Section(
         title=experiment.title,
         comparison=comparison,
         significances=by_unit,
-        figures=_draw(experiment, comparison, by_unit["tasks"], out / experiment.name),
+        figures=draw_all(comparison, by_unit["tasks"], out / experiment.name, title, grids),
         summary=summary,
         text=(*experiment.notes, *lacking),
-        tables=tuple(filter(None, (_claim_table(said), _number_table(numbers)))),
+        tables=_tables(said, numbers),
     )
     return Outcome(section, (*said, *numbers), missing, wrong)
 
 
-def _draw(
-    experiment: Experiment, comparison: Comparison, tests: dict[int, Significance], folder: Path
-) -> dict[str, Path]:
-    make_folder(folder)
-    title = experiment.title.split(": ", 1)[-1].capitalize()
-    found: dict[str, Path] = {}
-
-    def both(name: str) -> tuple[Path, Path]:
-        found[name] = folder / f"{name}.png"
-        return found[name], folder / f"{name}.svg"
-
-    draw_curves(curves_data(comparison, "rank", title), *both("rank"))
-    draw_curves(curves_data(comparison, "regret", title), *both("regret"))
-    if experiment.grid:
-        draw_grid(grid_data(comparison, "rank"), f"{title}, by search space", *both("rank-spaces"))
-    for trial, test in tests.items():
-        draw_diagram(diagram_data(test, comparison.methods, f"{title}, after {trial} trials"), *both(f"cd-{trial}"))
-    return found
-
-
-def _claims(
-    experiment: Experiment, comparison: Comparison, tests: dict[str, dict[int, Significance]]
-) -> tuple[tuple[str, str, str], ...]:
+def _claims(experiment: Experiment, comparison: Comparison, tests: Significances) -> tuple[Row, ...]:
     rows = []
     for claim in experiment.claims:
         absent = [method for method in claim.methods if method not in comparison.methods]
@@ -96,7 +73,7 @@ def _claims(
     return tuple(rows)
 
 
-def _numbers(experiment: Experiment, comparison: Comparison) -> tuple[tuple[tuple[str, str, str], ...], int]:
+def _numbers(experiment: Experiment, comparison: Comparison) -> tuple[tuple[Row, ...], int]:
     whole = set(comparison.methods) == set(experiment.files)
     rows, wrong = [], 0
     for number in experiment.numbers:
@@ -110,20 +87,15 @@ def _numbers(experiment: Experiment, comparison: Comparison) -> tuple[tuple[tupl
     return tuple(rows), wrong
 
 
-def _claim_table(said: tuple[tuple[str, str, str], ...]) -> Table:
-    return _table(
-        "What the paper says",
-        ("In our words", "On these traces", "Borne out"),
-        said,
-        "Ranks are pooled over runs; significance is over tasks.",
-    )
-
-
-def _number_table(numbers: tuple[tuple[str, str, str], ...]) -> Table | None:
+def _tables(said: tuple[Row, ...], numbers: tuple[Row, ...]) -> tuple[Table, ...]:
+    note = "Ranks are pooled over runs; significance is over tasks."
+    claims = _table("What the paper says", ("In our words", "On these traces", "Borne out"), said, note)
+    if not numbers:
+        return (claims,)
     note = f"Pooled over runs; equal to within {TOLERANCE:g}."
-    return _table("Reference values", ("Value", "On these traces", "Equal"), numbers, note) if numbers else None
+    return claims, _table("Reference values", ("Value", "On these traces", "Equal"), numbers, note)
 
 
-def _table(caption: str, columns: tuple[str, ...], rows: tuple[tuple[str, str, str], ...], note: str) -> Table:
+def _table(caption: str, columns: Row, rows: tuple[Row, ...], note: str) -> Table:
     cells = tuple((Cell(a, a), Cell(b, b), Cell(c, c, c == "no")) for a, b, c in rows)
     return Table(caption, columns, cells, note, sortable=False, words=True)

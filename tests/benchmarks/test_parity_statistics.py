@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.parity_statistics import paired, resampled_means, signed_rank
+from benchmarks.parity_statistics import paired, resampled_means
 
 
 def make_runs(rng, shift=0.0, n_tasks=12, n_designs=4):
@@ -27,15 +27,15 @@ def test_numbers_against_slow_loops():
     assert (found.runs, found.tasks, found.trial) == (48, 12, 1)
     assert found.difference == pytest.approx(differences.mean())
     assert found.regret[0] - found.regret[1] == pytest.approx(differences.mean())
-    assert found.p_runs == pytest.approx(stats.wilcoxon(differences, method="approx").pvalue)
+    assert found.p_runs == pytest.approx(stats.wilcoxon(differences, method="exact").pvalue)
     by_task = {}
     for key in first:
         by_task.setdefault(key[1], []).append(second[key][1] - first[key][1])
     means = [np.mean(each) for each in by_task.values()]
-    assert found.p_tasks == pytest.approx(stats.wilcoxon(means, method="approx").pvalue)
+    assert found.p_tasks == pytest.approx(stats.wilcoxon(means, method="exact").pvalue)
     by_design = [np.mean([second[key][1] - first[key][1] for key in first if key[2] == f"test{i}"]) for i in range(4)]
     assert found.trainings == 4
-    assert found.p_trainings == pytest.approx(stats.wilcoxon(by_design, method="approx").pvalue)
+    assert found.p_trainings == pytest.approx(stats.wilcoxon(by_design, method="exact").pvalue)
     # Tasks of equal size: the mean over runs is the mean over tasks, and its spread theirs.
     theory = np.std(means) / np.sqrt(12)
     assert found.interval[1] - found.interval[0] == pytest.approx(2 * 1.96 * theory, rel=0.1)
@@ -69,8 +69,6 @@ def test_nothing_differs():
     found = paired(first, first, 1, margin=0.001)
     assert (found.difference, found.p_runs, found.p_tasks, found.equal_runs) == (0.0, 1.0, 1.0, 48)
     assert found.equivalent
-    assert signed_rank(np.zeros(5)) == 1.0
-    assert signed_rank(np.array([1e-12, -1e-13, 0.0])) == 1.0
 
 
 def test_tasks_are_drawn_with_all_their_runs():

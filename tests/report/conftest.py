@@ -1,4 +1,4 @@
-"""Small result files with many ties."""
+"""Small result files with many ties, made-up comparisons, and one whole set of drawings."""
 
 import json
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from dre_jax.report.comparison import Comparison
+from dre_jax.report.drawings import draw_all
+from dre_jax.report.statistics import significance
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def write(tmp_path):
     return file
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_comparison():
     """Makes a comparison of random falling regrets; half of the tasks are in each space, every task has two designs."""
 
@@ -40,6 +42,15 @@ def make_comparison():
         return made._replace(**changes)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def drawn(make_comparison, tmp_path_factory):
+    """A comparison of four methods with names that look like markup, and its figures in a new folder."""
+    given = make_comparison(4, names=["<script>", "a & b", "$_", "x" * 60])
+    folder = tmp_path_factory.mktemp("drawn") / "a" / "b"
+    tests = {trial: significance(given, trial) for trial in (10, 3)}
+    return given, draw_all(given, tests, folder, "Title <&>")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from dre_jax.report.drawings import draw_all
-from dre_jax.report.page import write_page
+from dre_jax.report.page import Section, write_page
 from dre_jax.report.statistics import significance
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -19,6 +19,7 @@ EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=
 pytestmark = [
     pytest.mark.multiprocess,
     pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, chromium-browser or google-chrome on the path"),
 ]
 
@@ -76,7 +77,7 @@ def report(make_comparison, tmp_path):
     tests = {unit: {20: significance(given, 20, unit=unit)} for unit in ("tasks", "runs")}
     figures = draw_all(given, tests["tasks"], tmp_path, "Title")
     files = {EVIL: {"file": "a.json", "runs": 8, "trials": 20, "meta": {"note": EVIL}}}
-    write_page(tmp_path / "report.html", given, tests, {"files": files}, figures, "The title")
+    write_page(tmp_path / "report.html", "The title", [Section("", given, tests, figures, {"files": files})])
     return given, tmp_path / "report.html"
 
 

@@ -40,26 +40,34 @@ def test_by_hand():
     np.testing.assert_allclose(found.standard_error()[0], [0.25, 0.0, 0.25], atol=1e-12)
 
 
+def slow_ranks(regret):
+    """Ranks of f64[methods, runs, T + 1] by counting, in plain Python."""
+    ranks = np.zeros(regret.shape)
+    for run in range(regret.shape[1]):
+        for trial in range(regret.shape[2]):
+            values = [round(float(value), 8) for value in regret[:, run, trial]]
+            for m, value in enumerate(values):
+                ranks[m, run, trial] = 1 + sum(v < value for v in values) + (values.count(value) - 1) / 2
+    return ranks
+
+
 def test_against_loops():
-    runs = {name: draw(seed) for seed, name in enumerate(("a", "b", "c", "d"))}
+    """Four methods, two designs a task: averages pooled, and errors both ways."""
+    runs = {name: draw(seed) for seed, name in enumerate("abcd")}
     found = compare({name: results(each) for name, each in runs.items()})
-    ranks = np.zeros((4, 7))
-    regret = np.zeros((4, 7))
-    keys = sorted(runs["a"])
-    for key in keys:
-        here = np.array([1.0 - runs[name][key] for name in runs])
-        regret += here / len(keys)
-        for trial in range(7):
-            ranks[:, trial] += stats.rankdata(here[:, trial]) / len(keys)
-    np.testing.assert_allclose(found.average_regret(), regret, atol=1e-12)
-    np.testing.assert_allclose(found.average_rank(), ranks, atol=1e-12)
-    np.testing.assert_allclose(found.average_rank().sum(axis=0), 1 + 2 + 3 + 4)
-    for m, name in enumerate(runs):
-        by_task = {}
-        for (space, dataset, _), trace in runs[name].items():
-            by_task.setdefault((space, dataset), []).append(1.0 - trace)
-        means = [np.mean(traces, axis=0) for traces in by_task.values()]
-        np.testing.assert_allclose(found.standard_error()[m], stats.sem(means), atol=1e-12)
+    regret = np.array([[1.0 - runs[name][key] for key in sorted(runs["a"])] for name in runs])
+    ranks = slow_ranks(regret)
+    assert (ranks % 1 == 0.5).any()  # ties there are
+    np.testing.assert_array_equal(found.ranks(), ranks)
+    for values, average, error in (
+        (regret, found.average_regret(), found.standard_error),
+        (ranks, found.average_rank(), found.rank_error),
+    ):
+        np.testing.assert_allclose(average, values.mean(axis=1), atol=1e-12)
+        tasks = values.reshape(4, 6, 2, 7).mean(axis=2)
+        np.testing.assert_allclose(error(), stats.sem(tasks, axis=1), atol=1e-12)
+        by_space = [np.var(tasks[:, part], axis=1, ddof=1) / 3 for part in (slice(0, 3), slice(3, 6))]
+        np.testing.assert_allclose(error("spaces"), np.sqrt(sum(by_space)) / 2, atol=1e-12)
 
 
 @pytest.mark.parametrize(("gap", "tied"), [(1e-10, True), (1e-6, False)])
@@ -69,6 +77,7 @@ def test_ranks_round_to_eight_decimals(gap, tied):
     found = compare({"one": one, "two": two})
     expected = [1.5, 1.5] if tied else [2.0, 1.0]
     np.testing.assert_array_equal(found.average_rank()[:, 1], expected)
+    assert found.win_tie_loss("one", 1) == {"two": (0, 1, 0) if tied else (0, 0, 1)}
     assert found.average_regret()[0, 1] > found.average_regret()[1, 1]  # the regret itself is not rounded
 
 
@@ -95,14 +104,6 @@ def test_cut_to_the_shortest():
     np.testing.assert_array_equal(found.regret[0], 1.0 - np.array([long[key][:5] for key in sorted(long)]))
 
 
-def test_the_order_of_runs_does_not_matter():
-    runs = {name: draw(seed) for seed, name in enumerate("ab")}
-    turned = {name: dict(reversed(each.items())) for name, each in runs.items()}
-    one, two = (compare({name: results(each) for name, each in given.items()}) for given in (runs, turned))
-    np.testing.assert_array_equal(one.regret, two.regret)
-    assert one.tasks == two.tasks
-
-
 def test_an_order_of_tasks():
     runs = {name: draw(seed) for seed, name in enumerate("ab")}
     found = compare({name: results(each) for name, each in runs.items()}, {"t": ["c", "a"], "s": ["b"], "u": ["a"]})
@@ -113,17 +114,6 @@ def test_an_order_of_tasks():
     np.testing.assert_array_equal(found.regret[1], 1.0 - np.array([runs["b"][key] for key in found.runs]))
     with pytest.raises(DataError, match="on the tasks of the order"):
         compare({"a": results(runs["a"])}, {"s": ["z"]})
-
-
-def slow_ranks(regret):
-    """Ranks of f64[methods, runs, T + 1] by counting, in plain Python."""
-    ranks = np.zeros(regret.shape)
-    for run in range(regret.shape[1]):
-        for trial in range(regret.shape[2]):
-            values = [round(float(value), 8) for value in regret[:, run, trial]]
-            for m, value in enumerate(values):
-                ranks[m, run, trial] = 1 + sum(v < value for v in values) + (values.count(value) - 1) / 2
-    return ranks
 
 
 @pytest.fixture
@@ -139,26 +129,52 @@ def uneven():
     )
 
 
-def test_ranks(uneven):
-    np.testing.assert_array_equal(uneven.ranks(), slow_ranks(uneven.regret))
-    assert (uneven.ranks() % 1 == 0.5).any()  # ties there are
-
-
-def test_means_over_search_spaces(uneven):
+def test_means_over_search_spaces_and_designs(uneven):
     for values, mean in (
         (uneven.regret, uneven.average_regret("spaces")),
         (slow_ranks(uneven.regret), uneven.average_rank("spaces")),
     ):
         np.testing.assert_allclose(mean, (values[:, 0] + values[:, 1:].mean(axis=1)) / 2, atol=1e-12)
     assert not np.allclose(uneven.average_rank("spaces"), uneven.average_rank("runs"))
+    designs = [uneven.regret[:, 0], *(uneven.regret[:, i : i + 2].mean(axis=1) for i in (1, 3, 5))]
+    np.testing.assert_allclose(uneven.by_task(uneven.regret), np.stack(designs, axis=1), atol=1e-12)
 
 
-def test_means_over_designs(uneven):
-    expected = np.stack([uneven.regret[:, 0], *(uneven.regret[:, i : i + 2].mean(axis=1) for i in (1, 3, 5))], axis=1)
-    np.testing.assert_allclose(uneven.by_task(uneven.regret), expected, atol=1e-12)
-    ranks = slow_ranks(uneven.regret)
-    by_task = np.stack([ranks[:, 0], *(ranks[:, i : i + 2].mean(axis=1) for i in (1, 3, 5))], axis=1)
-    np.testing.assert_allclose(uneven.rank_error(), stats.sem(by_task, axis=1), atol=1e-12)
+@pytest.fixture(scope="module")
+def large():
+    """Two methods on three spaces of 40, 15 and 30 tasks, each with one to three designs, on levels that differ."""
+    rng = np.random.default_rng(0)
+    runs = {"a": {}, "b": {}}
+    for space, n_tasks in (("s", 40), ("t", 15), ("u", 30)):
+        for task in range(n_tasks):
+            level = 0.2 + 0.1 * n_tasks / 40 + 0.3 * rng.random()
+            for seed in range(rng.integers(1, 4)):
+                for name in runs:
+                    runs[name][space, f"{task}", f"{seed}"] = [level + 0.2 * rng.random()]
+    return compare({name: results(each) for name, each in runs.items()})
+
+
+@pytest.mark.parametrize("over", ["runs", "spaces"])
+@pytest.mark.parametrize("quantity", ["regret", "rank"])
+def test_errors_against_the_bootstrap(large, over, quantity):
+    """Tasks drawn with replacement, with all their runs: from all tasks, or within each search space."""
+    rng = np.random.default_rng(1)
+    values = large.regret[:, :, 0] if quantity == "regret" else large.ranks()[:, :, 0]
+    strata = {}
+    for i, run in enumerate(large.runs):
+        strata.setdefault(run[0] if over == "spaces" else "all", {}).setdefault(run[:2], []).append(i)
+    means = []
+    for _ in range(2000):
+        drawn = [rng.choice(np.array(list(tasks.values()), object), len(tasks)) for tasks in strata.values()]
+        means.append(np.mean([values[:, np.concatenate(rows)].mean(axis=1) for rows in drawn], axis=0))
+    found = large.standard_error(over) if quantity == "regret" else large.rank_error(over)
+    np.testing.assert_allclose(found[:, 0], np.std(means, axis=0), rtol=0.1)
+
+
+def test_one_task_has_no_error(uneven):
+    assert np.isnan(uneven.standard_error("spaces")).all()  # one of the search spaces has a single task
+    assert np.isnan([uneven.of_space("s").rank_error(), uneven.of_space("s").standard_error()]).all()
+    assert np.isfinite(uneven.standard_error()).all()
 
 
 def test_one_search_space(uneven):
@@ -181,26 +197,12 @@ def test_wins_ties_and_losses(uneven):
         uneven.win_tie_loss("e", 0)
 
 
-def test_a_difference_below_eight_decimals_is_a_tie():
-    one, two = (results({("s", "a", "0"): [0.7 + gap]}) for gap in (0.0, 1e-10))
-    assert compare({"one": one, "two": two}).win_tie_loss("one", 0) == {"two": (0, 1, 0)}
-
-
-def test_one_task_has_no_standard_error():
-    found = compare({"one": results({("s", "a", "0"): [0.0, 0.5], ("s", "a", "1"): [0.0, 1.0]})})
-    assert np.isnan(found.standard_error()).all()
-    assert found.standard_error().shape == (1, 2)
-
-
-def test_table():
-    runs = {name: draw(seed) for seed, name in enumerate("ab")}
-    found = compare({name: results(each) for name, each in runs.items()})
-    rows = table(found, [0, 5])
-    assert [row.method for row in rows] == ["a", "b"]
-    for i, row in enumerate(rows):
-        assert row.regret == [found.average_regret()[i, t] for t in (0, 5)]
-        assert row.error == [found.standard_error()[i, t] for t in (0, 5)]
-        assert row.rank == [found.average_rank()[i, t] for t in (0, 5)]
+@pytest.mark.parametrize("over", ["runs", "spaces"])
+def test_table(over):
+    found = compare({name: results(draw(seed)) for seed, name in enumerate("ab")})
+    parts = found.average_regret(over), found.standard_error(over), found.average_rank(over)
+    for i, row in enumerate(table(found, [0, 5], over)):
+        assert row == ("ab"[i], *(part[i, [0, 5]].tolist() for part in parts))
 
 
 def test_nothing_to_compare():

@@ -3,13 +3,11 @@
 import base64
 import html.parser
 import re
-import xml.etree.ElementTree as ET
 
 import pytest
 
 from dre_jax.errors import DataError
-from dre_jax.report.drawings import draw_all
-from dre_jax.report.page import Section, write_page, write_sections
+from dre_jax.report.page import Section, write_page
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.statistics import significance
 
@@ -55,41 +53,39 @@ def page(path, comparison, *, figures=None, files=None, title="A title"):
         "files": files or {},
         "versions": {"numpy": "9.9"},
     }
-    write_page(path, comparison, both_units(comparison, 5, 20), summary, figures or {}, title)
+    write_page(path, title, [Section("", comparison, both_units(comparison, 5, 20), figures or {}, summary)])
     return path.read_text(encoding="utf-8")
 
 
-def test_figures_are_embedded(make_comparison, tmp_path):
-    given = make_comparison()
-    figures = draw_all(given, {5: significance(given, 5)}, tmp_path, "Title")
+@pytest.mark.parametrize(("largest", "kind"), [(10**9, "svg+xml"), (1, "png")])
+def test_figures_are_embedded(drawn, tmp_path, monkeypatch, largest, kind):
+    given, figures = drawn
+    monkeypatch.setattr("dre_jax.report.page_figures.LARGEST_SVG", largest)
     content = page(tmp_path / "report.html", given, figures=figures)
     images = Reader(content).of("img")
-    assert len(images) == 5
-    for image in images:
-        kind, data = re.fullmatch(r"data:image/([^;]+);base64,(.+)", image["src"]).groups()
-        assert kind == "svg+xml"
-        assert ET.fromstring(base64.b64decode(data)).tag.endswith("svg")
-        assert len(image["alt"]) > 40
+    assert len(images) == 6
+    paths = {base64.b64encode(path.with_suffix(f".{kind[:3]}").read_bytes()).decode() for path in figures.values()}
+    assert {image["src"] for image in images} == {f"data:image/{kind};base64,{data}" for data in paths}
+    assert all(len(image["alt"]) > 40 for image in images)
     assert content.count("±1 standard error over 4 tasks") >= 2
     assert "share the mean of their ranks" in content
 
 
-def test_a_large_drawing_is_embedded_as_png(make_comparison, tmp_path, monkeypatch):
-    given = make_comparison()
-    figures = draw_all(given, {}, tmp_path, "Title")
-    monkeypatch.setattr("dre_jax.report.page_figures.LARGEST_SVG", 1)
-    images = Reader(page(tmp_path / "report.html", given, figures=figures)).of("img")
-    assert [image["src"].split(",")[0] for image in images] == ["data:image/png;base64"] * 4
-
-
-def test_nothing_is_fetched(make_comparison, tmp_path):
-    reader = Reader(page(tmp_path / "report.html", make_comparison()))
+def test_self_contained(make_comparison, tmp_path):
+    """Nothing is fetched, every link has its target, and the same comparison gives the same page."""
+    first, again = (page(tmp_path / f"{name}.html", make_comparison()) for name in "ab")
+    assert first == again
+    reader = Reader(first)
     for tag, attributes in reader.elements:
         for name in ("src", "href", "action", "data", "srcset"):
             value = attributes.get(name)
             assert value is None or value.startswith(("data:", "#")), (tag, value)
     assert not reader.of("link")
     assert "default-src 'none'" in reader.of("meta")[2]["content"]
+    ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {link["href"][1:] for link in reader.of("a")} <= set(ids)
+    assert len(reader.of("h1")) == 1
 
 
 def test_names_are_escaped(make_comparison, tmp_path):
@@ -114,17 +110,17 @@ def test_what_was_left_out_is_said(make_comparison, tmp_path):
         trials={"method 0": 20, "method 1": 50, "method 2": 20},
     )
     text = Reader(page(tmp_path / "b.html", given)).text
-    assert (
-        "3 runs are left out for all methods because some method lacks them: method 1 lacks 2; method 2 lacks 1."
-        in text
-    )
-    assert "4 runs are left out because the order of tasks does not name them." in text
-    assert "All runs are cut to 20 trials, the shortest: method 1 has 50." in text
+    assert "3 of 11 runs left out, as not every method has them: method 1 lacks 2, method 2 lacks 1." in text
+    assert "4 runs left out: on tasks that the order of tasks does not name." in text
+    assert "All runs cut to 20 trials, the shortest: method 1 has 50." in text
 
 
 def test_what_the_page_says(make_comparison, tmp_path):
     given = make_comparison(3, 40)
-    files = {"method 0": {"file": "a.json", "runs": 40, "trials": 20, "meta": META}, "method 1": {"file": "b.json"}}
+    files = {
+        "method 0": {"file": "a.json", "runs": 40, "trials": 20, "meta": META},
+        "method 1": {"file": "b.json", "runs": 40, "trials": 20, "meta": {}},
+    }
     reader = Reader(page(tmp_path / "report.html", given, files=files))
     words = " ".join(reader.text.split())
     for count, word in ((3, "methods"), (40, "runs"), (20, "tasks"), (2, "search spaces"), (20, "trials")):
@@ -137,15 +133,6 @@ def test_what_the_page_says(make_comparison, tmp_path):
     assert '"mode": "v3-test"' in words
     assert "how it came about: b.json" in words
     assert "numpy 9.9" in words
-
-
-def test_headings_and_anchors(make_comparison, tmp_path):
-    reader = Reader(page(tmp_path / "report.html", make_comparison()))
-    ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    for link in reader.of("a"):
-        assert link["href"][1:] in ids
-    assert len(reader.of("h1")) == 1
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 20), (2, 1, 20), (1, 1, 20), (20, 8, 20)])
@@ -165,18 +152,13 @@ def test_several_sections(make_comparison, tmp_path):
         Section("First", given, tests, {}, text=("Text <b>",), tables=(extra,)),
         Section("Second", given, tests, {}),
     ]
-    write_sections(tmp_path / "page.html", "All", sections, ["Hello"])
+    write_page(tmp_path / "page.html", "All", sections, ["Hello"])
     reader = Reader((tmp_path / "page.html").read_text())
     ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     assert [link["href"] for link in reader.of("a")] == ["#s1", "#s2"]
     for part in ("First", "Second", "Hello", "Text <b>", "x <y>"):
         assert part in reader.text
-
-
-def test_the_same_page_twice(make_comparison, tmp_path):
-    given = make_comparison()
-    assert page(tmp_path / "a.html", given) == page(tmp_path / "b.html", given)
 
 
 def test_a_figure_that_is_not_there(make_comparison, tmp_path):

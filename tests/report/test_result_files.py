@@ -77,20 +77,46 @@ def test_nothing_to_read(write, tmp_path):
         read_files([write("none", tasks=())])
 
 
-def test_nothing_to_say(write):
-    assert said([write("a"), write("b", seed=1)]) == []
-    assert said([write("a", meta={"method": "a"}), write("b", meta={"protocol": {"mode": "v3"}})]) == []
+V3 = {"mode": "v3", "split": "test", "trials": 6}
+ONE, OTHER = {"protocol": V3}, {"protocol": V3 | {"split": "validation"}}
+X0, Y1 = ("s", "x", "test0"), ("t", "y", "test1")
 
 
-def test_runs_that_are_missing(write):
-    lacks = [("s", "x", "test0"), ("t", "y", "test1")]
-    (line,) = said([write("a", lacks=lacks[:1]), write("b", lacks=lacks), write("c")])
-    assert line == "2 of 12 runs left out, as not every method has them: a lacks 1, b lacks 2"
-
-
-def test_files_of_different_length(write):
-    (line,) = said([write("a", n_trials=9), write("b", n_trials=4), write("c", n_trials=4), write("d", n_trials=5)])
-    assert line == "all runs cut to 4 trials, as b, c has no more: a has 9, d has 5"
+@pytest.mark.parametrize(
+    ("files", "order", "lines"),
+    [
+        ({"a": {}, "b": {"seed": 1}}, None, []),
+        ({"a": {"meta": {"method": "a"}}, "b": {"meta": ONE}}, None, []),
+        (
+            {"a": {"lacks": [X0]}, "b": {"lacks": [X0, Y1]}, "c": {}},
+            None,
+            ["2 of 12 runs left out, as not every method has them: a lacks 1, b lacks 2"],
+        ),
+        (
+            {"a": {"n_trials": 9}, "b": {"n_trials": 4}, "c": {"n_trials": 4}, "d": {"n_trials": 5}},
+            None,
+            ["all runs cut to 4 trials, the shortest: a has 9, d has 5"],
+        ),
+        (
+            {"a": {}},
+            {"s": ["x", "y"], "t": ["z"]},
+            ["6 runs left out: on tasks that the order of tasks does not name"],
+        ),
+        (
+            {"a": {}},
+            {"s": ["x", "y", "z"], "t": ["z", "x", "y"], "u": ["x"]},
+            ["1 of 7 tasks of the order not in any file: space 'u', dataset 'x'"],
+        ),
+        (
+            {"a": {"meta": ONE}, "b": {"meta": OTHER}, "c": {}, "d": {"meta": {"protocol": V3 | {"trials": 10}}}},
+            None,
+            ["the methods follow different protocols: a, d: mode v3, split test; b: mode v3, split validation"],
+        ),
+        ({"a": {"meta": ONE}, "b": {"meta": {"protocol": V3 | {"method": "host method"}}}}, None, []),
+    ],
+)
+def test_what_is_said(write, files, order, lines):
+    assert said([write(name, **given) for name, given in files.items()], order) == lines
 
 
 def test_runs_of_different_length_in_a_file(write):
@@ -98,27 +124,7 @@ def test_runs_of_different_length_in_a_file(write):
     content = json.loads(path.read_text())
     content["s"]["x"]["test0"] = content["s"]["x"]["test0"][:3]
     path.write_text(json.dumps(content))
-    assert said([path]) == ["all runs cut to 2 trials, as a has no more: a has 9"]
-
-
-def test_runs_outside_the_order(write):
-    (line,) = said([write("a"), write("b")], {"s": ["x", "y"], "t": ["z"]})
-    assert line == "6 runs left out: on tasks that the order of tasks does not name"
-    (line,) = said([write("a"), write("b")], {"s": ["x", "y", "z"], "t": ["z", "x", "y"], "u": ["x"]})
-    assert line == "1 of 7 tasks of the order not in any file: space 'u', dataset 'x'"
-
-
-def test_different_protocols(write):
-    protocols = [{"mode": "v3", "split": split, "trials": trials} for split, trials in (("test", 6), ("validation", 6))]
-    files = [write(name, meta={"protocol": protocol}) for name, protocol in zip("ab", protocols, strict=True)]
-    (line,) = said([*files, write("c"), write("d", meta={"protocol": protocols[0] | {"trials": 10}})])
-    expected = "the methods follow different protocols: a, d: mode v3, split test; b: mode v3, split validation"
-    assert line == expected
-
-
-def test_a_host_method_follows_the_same_protocol(write):
-    protocols = [{"mode": "v3"}, {"mode": "v3", "method": "host method, observe_and_suggest"}]
-    assert said([write(n, meta={"protocol": p}) for n, p in zip("ab", protocols, strict=True)]) == []
+    assert said([path]) == ["all runs cut to 2 trials, the shortest: a has 9"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import matplotlib
 import pytest
 
 from dre_jax.errors import DataError
-from dre_jax.report.style import COLOURS, line, save, shown, style
+from dre_jax.report.style import COLOURS, save, shown, style
 
 
 def luminance(colour):
@@ -34,10 +34,6 @@ def test_neighbours_differ_in_all_three():
 def test_every_colour_shows_on_white():
     for colour in COLOURS:
         assert 1.05 / (luminance(colour) + 0.05) > 2.0
-
-
-def test_a_line_has_the_look():
-    assert (line(9)["color"], line(9)["linestyle"], line(9)["marker"]) == style(9)
 
 
 @pytest.mark.parametrize(

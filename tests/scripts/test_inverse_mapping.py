@@ -71,9 +71,6 @@ def test_training_turns_round_scorers_that_rise(sorting):
     assert before.accuracy["in range"].min() < 0.1
     assert after.accuracy["in range"].min() > 0.9
     assert len(np.unique(after.pairs["hybrid"])) > 1  # the seeds differ
-    again = list(sorting.run("RankNet", 5, sizes))[1]
-    np.testing.assert_array_equal(after.accuracy["hybrid"], again.accuracy["hybrid"])
-    np.testing.assert_array_equal(after.pairs["hybrid"], again.pairs["hybrid"])
 
 
 @pytest.mark.slow

@@ -109,7 +109,7 @@ def test_chance_is_the_mean_over_random_orders(part):
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_the_script_writes_what_it_prints_and_the_same_again(part, run, tmp_path, monkeypatch, capsys):
+def test_the_script_writes_what_it_prints(part, run, tmp_path, monkeypatch, capsys):
     script = part("motivating_example")
     monkeypatch.setenv("DRE_JAX_CACHE", "")
     monkeypatch.setattr(sys, "argv", ["motivating_example.py", "--quick", "--out", str(tmp_path)])
@@ -122,10 +122,8 @@ def test_the_script_writes_what_it_prints_and_the_same_again(part, run, tmp_path
     x = part("papers.sinusoid").X
     assert [step["next"] for step in written["steps"]] == [x[step.chosen] for step in run[3]]
     assert len(re.findall(r"^\| \d+ \|", printed, re.MULTILINE)) == 3
-    again = script.compare(script.make_space(2), script.QUICK, lambda line: None)
-    for dataset, methods in written["incumbents"].items():
+    for methods in written["incumbents"].values():
         assert list(methods) == ["untrained", "random search", "meta-trained", "meta-trained, fine-tuned"]
-        for name, incumbents in methods.items():
+        for incumbents in methods.values():
             assert np.array(incumbents).shape == (2, 4)
             assert (np.diff(incumbents, axis=1) >= 0).all()
-            np.testing.assert_array_equal(incumbents, again[dataset][name])

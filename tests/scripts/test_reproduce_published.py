@@ -1,25 +1,15 @@
 """The paper's figures from traces: the page's structure on made-up traces, its numbers on the published ones."""
 
-import importlib
 import json
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-
 
 @pytest.fixture(scope="module")
-def script():
-    """The script as a module."""
-    sys.path.insert(0, str(SCRIPTS))
-    try:
-        yield importlib.import_module("reproduce_published")
-    finally:
-        sys.path.remove(str(SCRIPTS))
+def script(part):
+    return part("reproduce_published")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +36,7 @@ def write(path, rng, trials=6):
 @pytest.fixture
 def quick(script, monkeypatch):
     """Leaves the drawing out; one test below has it."""
-    monkeypatch.setattr("published.sections._draw", lambda *_: {})
+    monkeypatch.setattr("published.sections.draw_all", lambda *_: {})
 
 
 def test_structure(script, traces, tmp_path, capsys, monkeypatch):
