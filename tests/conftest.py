@@ -22,11 +22,12 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keeps compiled programs from run to run, in the folder of pytest's own cache; all processes share them.
+    """Has programs compiled without optimisations, and kept from run to run in pytest's cache; processes share them.
 
     Tests compile thousands of small programs, which is most of what they take. What a test compiles in a folder of its
     own, or counts, is not touched.
     """
+    jax.config.update("jax_disable_most_optimizations", True)
     cache = getattr(config, "cache", None)
     if cache is None or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return
@@ -42,12 +43,11 @@ NOT_OPTIMISED = ("losses", "methods", "model", "native", "search", "surrogates",
 
 @pytest.fixture(scope="module", autouse=True)
 def optimise(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Turns most of the compiler's optimisations off for some folders of tests."""
-    tests, path = REPOSITORY / "tests", Path(request.path)
-    off = path.is_relative_to(tests) and path.relative_to(tests).parts[0] in NOT_OPTIMISED
+    """Turns the compiler's optimisations on where programs are as users have them; doctests are without them too."""
+    off = Path(request.path).relative_to(REPOSITORY / "tests").parts[0] in NOT_OPTIMISED
     jax.config.update("jax_disable_most_optimizations", off)
     yield
-    jax.config.update("jax_disable_most_optimizations", False)
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 MAPPINGS = 20_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end
