@@ -6,7 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from comparing.tables import markdown_table
+import numpy as np
+from markdown_tables import markdown_table
+
 from dre_jax.methods import METHODS
 from dre_jax.methods.ensembles import LOSSES
 from dre_jax.report import Comparison
@@ -131,7 +133,7 @@ def losses(comparison: Comparison, name: str, trial: int, most: int = 12) -> lis
     tasks = list(dict.fromkeys(comparison.tasks))
     found = []
     for j, task in enumerate(tasks):
-        best = min(others, key=lambda i, j=j: regret[i, j])
+        best = others[int(np.argmin(regret[others, j]))]
         if regret[best, j] < own[j]:
             plainest = min(regret[i, j] for i in plain)
             after = None if mended is None else mended[j]

@@ -8,13 +8,15 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from markdown_tables import markdown_table
 
 from comparing.claims import MENDED, claims_table, findings, losses
-from comparing.jobs import Cost, Job, folder
 from comparing.published import published_order
-from comparing.tables import against, main_table, markdown_table
-from comparing.timing import HISTORY, REPEATS, SPACE, Times
+from comparing.tables import against, main_table
 from dre_jax.data import SearchSpace, load_space
+from dre_jax.experiment import Job, Times, data_folder
+from dre_jax.experiment.jobs import Cost
+from dre_jax.experiment.timing import HISTORY, REPEATS, SPACE
 from dre_jax.report import Comparison
 
 _TOP = """\
@@ -64,7 +66,7 @@ def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) ->
     mended = [MENDED] if MENDED in comparison.methods else []
     if mended:
         parts.append(f"Where one's losses are picked out any other gains: `{MENDED}` is judged by the tables above.")
-    places = {job.label(): job for job in todo}
+    places = {job.label: job for job in todo}
     for t in at:
         found = losses(comparison, "dre", t)
         if not found:
@@ -96,7 +98,7 @@ def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) ->
 
 @cache
 def _space(data: str, name: str, split: str) -> SearchSpace:
-    return load_space(folder(data), name, splits=[split])
+    return load_space(data_folder(data), name, splits=[split])
 
 
 def _facts(job: Job, dataset: str) -> tuple[int, float]:

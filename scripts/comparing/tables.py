@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from markdown_tables import markdown_table
 
-from comparing.timing import Times
+from dre_jax.experiment import Times
 from dre_jax.methods import METHODS
 from dre_jax.report import Comparison
 from dre_jax.report.statistics import holm, signed_rank
 
 
-def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; the first column is text, the others are numbers."""
-    rule = ["---", *("---:" for _ in heads[1:])]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
-
-
 def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[int]) -> str:
     """Every method, the best average rank at the end first."""
-    over = "spaces"
-    rank, regret = comparison.average_rank(over), comparison.average_regret(over)
+    rank, regret = comparison.average_rank("spaces"), comparison.average_regret("spaces")
     error = comparison.standard_error()
     heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "ms a suggestion"]
     rows = []
