@@ -122,7 +122,8 @@ def weights(plan: Plan, space: SearchSpace, who: str, draw: str, folder: Path) -
             params = from_torch(MODEL, meta_train(tables, MODEL, decisions, steps=plan.steps, seed=seed, fused=True))
         parts = {f"{part}/{name}": leaf for part, tree in params._asdict().items() for name, leaf in tree.items()}
         with atomic_writer(path) as file:
-            np.savez(file, **{name: np.asarray(leaf) for name, leaf in parts.items()})
+            arrays: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in parts.items()}
+            np.savez(file, **arrays)
         print(f"{who} meta-trained on {space.name} for {draw}: {time.perf_counter() - begun:.0f} s", flush=True)
     with np.load(path) as found:
         trees: dict[str, dict[str, jax.Array]] = {"scorers": {}, "deep_set": {}}
@@ -162,7 +163,7 @@ def search(plan: Plan, space: SearchSpace, variant: str, draw: str, datasets: li
         fused=True,
     )
     for name, task in tasks.items():
-        yield name, draw, run(task, rows[name][draw], seed=run_id(f"{variant} {space.name} {name} {draw}"))
+        yield name, draw, run(task, rows[name][draw].tolist(), seed=run_id(f"{variant} {space.name} {name} {draw}"))
 
 
 def open_results(plan: Plan, variant: str, folder: Path) -> Results:
