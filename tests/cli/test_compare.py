@@ -7,25 +7,11 @@ import pytest
 
 from dre_jax import experiment
 from dre_jax.data import read_results
-from dre_jax.experiment import Times, grid
-
-
-class InThisProcess:
-    """The pool without its processes."""
-
-    def __init__(self, make, count):
-        self._make = make
-
-    def run(self, items):
-        return ((name, self._make()(item)) for name, item in items)
-
-    def close(self):
-        pass
+from dre_jax.experiment import Times
 
 
 @pytest.fixture
-def compared(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr(grid, "Pool", InThisProcess)
+def compared(cli, tmp_path, monkeypatch, jobs_in_this_process):
     monkeypatch.setattr(
         experiment, "times_of", lambda name, *_, **__: Times(2.0 if name == "gp" else None, 1.0, 0.0123)
     )

@@ -69,21 +69,7 @@ def test_a_job_gives_the_runs_of_the_loop_and_takes_more_designs(tmp_path):
     assert cost_of([two], TINY) == Cost(None, [])
 
 
-class InThisProcess:
-    """The pool without its processes."""
-
-    def __init__(self, make, count):
-        self._make = make
-
-    def run(self, items):
-        return ((name, self._make()(item)) for name, item in items)
-
-    def close(self):
-        pass
-
-
-def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(grid, "Pool", InThisProcess)
+def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, jobs_in_this_process):
     jobs = jobs_of(["random", "gp"], tmp_path)
     real, broken = grid.run_job, ["gp"]
 
