@@ -77,6 +77,9 @@ def test_where_dre_loses(comparing):
     assert [loss.task[1] for loss in found] == ["task0", "task2"]  # by how far behind, and no variant of it counts
     assert [loss.winner for loss in found] == ["rgpe", "gp"]
     assert [loss.without_transfer < loss.own for loss in found] == [False, True]
+    only = comparison_of({"dre": [[0.5, 0.3]], "rgpe": [[0.5, 0.1]]})
+    assert [loss.without_transfer for loss in comparing["claims"].losses(only, "dre", 1)] == [np.inf]
+    assert comparing["claims"].losses(comparison_of({"dre": [[0.5]], "dre-paper": [[0.1]]}), "dre", 0) == []
 
 
 def test_what_mends_a_loss_stands_beside_it_and_a_failed_expectation_has_its_reason(comparing, monkeypatch):
