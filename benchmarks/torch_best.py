@@ -106,15 +106,6 @@ class Layout:
         }
         return self.join(tensors)
 
-    def unpack(self, flat: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Scorers and deep sets under the library's names, biases [G, outputs]."""
-        leaves = self.views(flat)
-        first = torch.cat([leaves["hidden_0_kernel"], leaves.pop("context_kernel")], dim=1)
-        leaves["hidden_0_kernel"] = first
-        leaves = {name: leaf[:, 0] if name.endswith("_bias") else leaf for name, leaf in leaves.items()}
-        deep = {name: leaf for name, leaf in leaves.items() if name.startswith(("phi", "rho"))}
-        return {name: leaf for name, leaf in leaves.items() if name not in deep}, deep
-
 
 class Lists(NamedTuple):
     """What a step trains on; G may be 1 where all members read the same. All slots are filled."""
@@ -235,14 +226,6 @@ def logarithmic_gradient(scores: Tensor, lists: Lists) -> Tensor:
     if lists.last is not None:
         share = share.gather(-1, lists.last.expand(logs.shape))
     return (scores + share).exp() - lists.weight
-
-
-def loss(scores: Tensor, lists: Lists) -> Tensor:
-    """Weighted ListMLE, f[G, B]; training needs its gradient only."""
-    logs = scores.flip(-1).logcumsumexp(dim=-1).flip(-1)
-    if lists.first is not None:
-        logs = logs.gather(-1, lists.first.expand(logs.shape))
-    return (lists.weight * (logs - scores)).sum(dim=-1)
 
 
 def gradient(layout: Layout, flat: Tensor, lists: Lists, triangle: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 from benchmarks.suite.rows import Timing, at_epochs, timing
 
@@ -107,11 +106,18 @@ class Team:
             self._processes.append(process)
         self.first_s, self.note, self.peak = 0.0, "", 0
 
-    def wait(self) -> None:
-        """Until all are warm."""
-        ready = self._hear()
+    def __enter__(self) -> Self:
+        try:
+            ready = self._hear()  # which each says when it is warm
+        except PeerError:
+            self.close()
+            raise
         self.first_s = max(said.seconds for said in ready)
         self.note = next((said.note for said in ready if said.note), "")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def go(self, amount: int) -> float:
         """Seconds until the last is through with so many epochs or steps."""
@@ -140,17 +146,6 @@ class Team:
             process.join()
 
 
-@contextmanager
-def team(work: Work, processes: int) -> Iterator[Team]:
-    """Processes that are warm, and ended afterwards."""
-    started = Team(work, processes)
-    try:
-        started.wait()
-        yield started
-    finally:
-        started.close()
-
-
 def measure(work: Work, way: Way, *, part: int, whole: int, repeats: int) -> tuple[Timing, int]:
     """A trial of ``whole`` epochs, or one step of meta-training; and the most memory of a process.
 
@@ -165,7 +160,7 @@ def measure(work: Work, way: Way, *, part: int, whole: int, repeats: int) -> tup
       PeerError: where a process dies.
     """
     mine, units = way.work(work), way.units(work)
-    with team(mine, way.processes) as started:
+    with Team(mine, way.processes) as started:
         told = "; ".join(words for words in (way.told(work), started.note) if words)
         compile_s = started.first_s if work.peer == "best" else None
         if work.kind == "meta-train":

@@ -346,7 +346,7 @@ def linearity(bench: Bench) -> dict[str, float]:
         if way is None:
             continue
         part = bench.eager_epochs if peer == "eager" else 100
-        with peers.team(
+        with peers.Team(
             way.work(Work(peer=peer, kind="trial", device=bench.device or "cpu")), way.processes
         ) as started:
             base = min(started.go(0) for _ in range(2))

@@ -1,5 +1,5 @@
 # ruff: noqa: E402
-"""The fast PyTorch peer against the plain one: same weights and lists, same losses, gradients, steps and values."""
+"""The fast PyTorch peer against the plain one: same weights and lists, same gradients, steps and values."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from benchmarks import torch_best_search as search
-from benchmarks.torch_best import BLOCK, Layout, Lists, Trainer, forward, gradient, loss, start, step_sizes, train_step
+from benchmarks.torch_best import BLOCK, Layout, Lists, Trainer, gradient, start, step_sizes, train_step
 from benchmarks.torch_reference import LIBRARY, Batch, Ensemble, adam, sort_batch, total_loss
 from benchmarks.torch_reference import train_step as plain_step
 from benchmarks.torch_search import expected_improvement, rank
@@ -69,19 +69,14 @@ def triangle(n):
 @pytest.mark.parametrize("levels", [None, 4], ids=["distinct", "tied"])
 @pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("in_logarithms", [False, True])
-def test_loss_and_gradient(model, runs, levels, in_logarithms):
+def test_gradient(model, runs, levels, in_logarithms):
     (ensembles, layout, flat), one = plain(model, runs=runs), histories(runs, 13, levels=levels)
     support, query = (rows.view(1, runs, -1) for rows in search.draw(runs, 13, 2, torch.Generator().manual_seed(1)))
     lists = search.read_epochs(one, layout, support, query, tied=levels is not None)
     first = Lists(*(None if field is None else field[0] for field in lists))
     found, _ = gradient(layout, flat, first, None if in_logarithms else triangle(11))
-    losses = loss(forward(layout, layout.views(flat), first.support, first.x).scores, first)
-    total = 0.0
     for run, ensemble in enumerate(ensembles):
-        there = total_loss(ensemble, batches(one, run, support[:, run], query[:, run]), LIBRARY)
-        there.backward()
-        total += float(there.detach())
-    assert float(losses.sum()) == pytest.approx(total, rel=1e-6)
+        total_loss(ensemble, batches(one, run, support[:, run], query[:, run]), LIBRARY).backward()
     torch.testing.assert_close(found, stack(model, ensembles, grad=True), rtol=1e-6, atol=1e-9)
 
 
