@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -39,8 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     from dre_jax.cli.runtime import prepare
 
     prepare()
-    from benchmarks.suite import environment, plan, rates, table
-    from benchmarks.suite.record import record, write
+    from benchmarks.suite import environment, plan, table
 
     if given.list:
         print("\n".join(plan.catalogue()))
@@ -50,23 +50,21 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    about = environment.describe("benchmarks", arguments)
-    measured = rates.measure(about["cores"])
-    about |= {"matrix_flops_per_s": measured.flops, "copy_bytes_per_s": measured.bytes}
+    about, measured = environment.begin("benchmarks", arguments)
     repeats = given.repeats or (3 if given.quick else 5)
     bench = plan.Bench(cores=about["cores"], rates=measured, quick=given.quick, epochs=given.epochs, repeats=repeats)
-    begun, done = time.perf_counter(), []
+    begun, done = time.perf_counter(), list[dict[str, Any]]()
     for name, measure in rows:
         print(f"{time.perf_counter() - begun:5.0f} s  {name}", file=sys.stderr)
-        done.append(record(name, measure, bench))
+        done.append(plan.record(name, measure, bench))
         if given.out:  # what is done is kept if the next row takes too long
-            write(given.out, about, done)
-    if bench.trials and not given.quick:
+            environment.write(given.out, about, done)
+    if bench.known and not given.quick:
         about["linearity"] = plan.linearity(bench)
     about = environment.finish(about)
     about["took_s"] = round(time.perf_counter() - begun)
     if given.out:
-        write(given.out, about, done)
+        environment.write(given.out, about, done)
     print(", ".join(f"{k} {about[k]}" for k in ("device", "cores", "load_before", "load_after", "took_s")))
     print(f"matrix product {measured.flops / 1e9:.0f} GFLOP/s, copy {measured.bytes / 1e9:.1f} GB/s")
     print(table.plain(done))

@@ -69,7 +69,6 @@ def main(arguments: list[str] | None = None) -> int:
 
     from benchmarks.suite import environment, ours
     from benchmarks.suite.loops import loops
-    from benchmarks.suite.record import write
 
     try:
         mesh = described_mesh()
@@ -86,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(", ".join(f"{key} {value}" for key, value in loop.items()))
     if given.out:
         target = {"platform": "described", "device": "NVIDIA H200"}
-        write(given.out, environment.finish({**about, **target}), [], profile=found)
+        environment.write(given.out, environment.finish({**about, **target}), [], profile=found)
     return 0
 
 

@@ -41,6 +41,10 @@ class Size:
         "meta-train-step-1",
         "meta-train-step-16",
         "meta-train-step-100",
+        "trial-105-published",
+        "trial-30-published",
+        "trial-10-published",
+        "meta-train-step-published",
         "suggest",
     )
 
@@ -72,9 +76,9 @@ class CompileClock:
         self.seconds = 0.0
         monitoring.register_event_duration_secs_listener(self._note)
 
-    def _note(self, event: str, seconds: float, **_: Any) -> None:
+    def _note(self, event: str, duration_secs: float, **_: Any) -> None:
         if event.endswith("backend_compile_duration"):
-            self.seconds += seconds
+            self.seconds += duration_secs
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -87,13 +91,10 @@ def main(arguments: list[str] | None = None) -> int:
     from dre_jax.cli.runtime import prepare
 
     prepare()
-    from benchmarks.suite import environment, rates, table
-    from benchmarks.suite.record import record, write
+    from benchmarks.suite import environment, plan, table
 
     size = SMALL if given.small else Size()
-    about = environment.describe("benchmarks.gpu_suite", arguments)
-    measured = rates.measure(about["cores"])
-    about |= {"matrix_flops_per_s": measured.flops, "copy_bytes_per_s": measured.bytes}
+    about, measured = environment.begin("benchmarks.gpu_suite", arguments)
     about |= {"peer_device": _peer_device(about["platform"], given)}
     found: list[dict[str, Any]] = []
     loops: list[dict[str, Any]] = []
@@ -102,7 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
         "hpob": lambda: found.append(hpob_row(size, measured)),
         "meta-train": lambda: found.append(meta_row(size, measured, full=given.full)),
         "rows": lambda: found.extend(
-            record(name, one, bench) for name, one, bench in peer_rows(size, measured, about, given)
+            plan.record(name, one, bench) for name, one, bench in peer_rows(size, measured, about, given)
         ),
     }
     for name, part in parts.items():
@@ -111,9 +112,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{name} ...", file=sys.stderr)
         part()
         if given.out:
-            write(given.out, {**about}, found, profile=loops)
+            environment.write(given.out, about, found, profile=loops)
     if given.out:
-        write(given.out, environment.finish(about), found, profile=loops)
+        environment.write(given.out, environment.finish(about), found, profile=loops)
     print(f"{about['device']}: product {measured.flops / 1e9:.0f} GFLOP/s, copy {measured.bytes / 1e9:.0f} GB/s")
     for loop in loops:
         print(", ".join(f"{key} {value}" for key, value in loop.items()))

@@ -21,7 +21,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,29 +67,13 @@ PAIRS = (
 AT = (1, 5, 10, 15)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What is compared."""
+Given = argparse.Namespace
+_FACTS = ("split", "steps", "epochs", "learning_rate", "trials")
 
-    data: Path
-    spaces: tuple[str, ...]
-    split: str
-    draws: tuple[str, ...]
-    """Initial designs, each with a meta-training; see `draws_of`."""
-    steps: int
-    epochs: int
-    learning_rate: float
-    trials: int
 
-    def facts(self) -> dict[str, Any]:
-        """What a result depends on, apart from its runs."""
-        return {
-            "split": self.split,
-            "meta_training_steps": self.steps,
-            "epochs": self.epochs,
-            "learning_rate": self.learning_rate,
-            "trials": self.trials,
-        }
+def facts(given: Given) -> dict[str, Any]:
+    """What a result depends on, apart from its runs."""
+    return {name: getattr(given, name) for name in _FACTS}
 
 
 def draws_of(designs: Sequence[str], repeats: int) -> tuple[str, ...]:
@@ -107,22 +91,23 @@ def design_of(draw: str) -> str:
     return draw.partition("~")[0]
 
 
-def weights(plan: Plan, space: SearchSpace, who: str, draw: str, folder: Path) -> EnsembleParams:
+def weights(given: Given, space: SearchSpace, who: str, draw: str, folder: Path) -> EnsembleParams:
     """Meta-trained weights, from the folder where they are there."""
     path = folder / f"weights-{who}-{space.name}-{draw}.npz"
     if not path.exists():
         begun = time.perf_counter()
         seed = run_id(draw)
         if who == "jax":
-            config = MetaTrainConfig(steps=plan.steps, evaluate_every=plan.steps, lists_per_step=1, loss=PAPER_LOSS)
+            config = MetaTrainConfig(steps=given.steps, evaluate_every=given.steps, lists_per_step=1, loss=PAPER_LOSS)
             params = library_meta_train(_training_only(space), MODEL, config, key=jax.random.key(seed)).params
         else:
             tables = [tensors(task) for task in space.train.values()]
             decisions = LIBRARY if who == "torch" else REFERENCE
-            params = from_torch(MODEL, meta_train(tables, MODEL, decisions, steps=plan.steps, seed=seed, fused=True))
+            params = from_torch(MODEL, meta_train(tables, MODEL, decisions, steps=given.steps, seed=seed, fused=True))
         parts = {f"{part}/{name}": leaf for part, tree in params._asdict().items() for name, leaf in tree.items()}
         with atomic_writer(path) as file:
-            np.savez(file, **{name: np.asarray(leaf) for name, leaf in parts.items()})
+            arrays: dict[str, Any] = {name: np.asarray(leaf) for name, leaf in parts.items()}
+            np.savez(file, **arrays)
         print(f"{who} meta-trained on {space.name} for {draw}: {time.perf_counter() - begun:.0f} s", flush=True)
     with np.load(path) as found:
         trees: dict[str, dict[str, jax.Array]] = {"scorers": {}, "deep_set": {}}
@@ -140,79 +125,82 @@ def _training_only(space: SearchSpace) -> SearchSpace:
 Run = tuple[str, str, np.ndarray]
 
 
-def search(plan: Plan, space: SearchSpace, variant: str, draw: str, datasets: list[str], folder: Path) -> Iterator[Run]:
+def search(
+    given: Given, space: SearchSpace, variant: str, draw: str, datasets: list[str], folder: Path
+) -> Iterator[Run]:
     """Runs of one variant from one draw; yields dataset, draw and trace."""
     who, where, decisions = VARIANTS[variant]
-    params = weights(plan, space, who, draw, folder)
-    tasks = {name: space.split(plan.split)[name] for name in datasets}
+    params = weights(given, space, who, draw, folder)
+    tasks = {name: space.split(given.split)[name] for name in datasets}
     rows = {name: {draw: space.designs[name][design_of(draw)]} for name in datasets}
     if where == "jax":
-        fine_tuning = FineTuneConfig(epochs=plan.epochs, learning_rate=plan.learning_rate, loss=PAPER_LOSS)
+        fine_tuning = FineTuneConfig(epochs=given.epochs, learning_rate=given.learning_rate, loss=PAPER_LOSS)
         method = DRE(model=MODEL, fine_tuning=fine_tuning, acquisition=AcquisitionConfig(kind="ei"))
         key = jax.random.fold_in(jax.random.key(run_id(variant)), run_id(space.name))
-        yield from run_tasks(method, params, tasks, rows, n_trials=plan.trials, key=key)
+        yield from run_tasks(method, params, tasks, rows, n_trials=given.trials, key=key)
         return
     run = partial(
         optimise,
         to_torch(MODEL, params, decisions.response_scale),
         decisions=decisions,
-        trials=plan.trials,
-        epochs=plan.epochs,
-        learning_rate=plan.learning_rate,
+        trials=given.trials,
+        epochs=given.epochs,
+        learning_rate=given.learning_rate,
         fused=True,
     )
     for name, task in tasks.items():
-        yield name, draw, run(task, rows[name][draw], seed=run_id(f"{variant} {space.name} {name} {draw}"))
+        yield name, draw, run(task, rows[name][draw].tolist(), seed=run_id(f"{variant} {space.name} {name} {draw}"))
 
 
-def open_results(plan: Plan, variant: str, folder: Path) -> Results:
+def open_results(given: Given, variant: str, folder: Path) -> Results:
     """What an earlier call left of a variant."""
     path = folder / f"{variant}.json"
-    meta = {"method": variant, "protocol": plan.facts(), "versions": {**versions(), "torch": torch.__version__}}
+    meta = {"method": variant, "protocol": facts(given), "versions": {**versions(), "torch": torch.__version__}}
     if not path.exists():
         return Results({}, meta)
     found = read_results(path)
-    if found.meta["protocol"] != plan.facts():
-        raise SystemExit(f"{path} holds runs of {found.meta['protocol']}, not {plan.facts()}; give another --out")
+    if found.meta["protocol"] != facts(given):
+        raise SystemExit(f"{path} holds runs of {found.meta['protocol']}, not {facts(given)}; give another --out")
     return found
 
 
-def run_variant(plan: Plan, spaces: list[SearchSpace], variant: str, draw: str, folder: Path) -> None:
+def run_variant(given: Given, spaces: list[SearchSpace], variant: str, draw: str, folder: Path) -> None:
     """Does what is missing of a variant from one draw."""
-    results, path = open_results(plan, variant, folder), folder / f"{variant}.json"
+    results, path = open_results(given, variant, folder), folder / f"{variant}.json"
     for space in spaces:
         done = results.traces.get(space.name, {})
-        missing = [name for name in space.split(plan.split) if draw not in done.get(name, {})]
+        missing = [name for name in space.split(given.split) if draw not in done.get(name, {})]
         if not missing:
             continue
         begun = time.perf_counter()
-        for dataset, seed, trace in search(plan, space, variant, draw, missing, folder):
+        for dataset, seed, trace in search(given, space, variant, draw, missing, folder):
             results = add_trace(results, space.name, dataset, seed, trace)
             write_results(path, results)
         taken = time.perf_counter() - begun
         print(f"{variant}: {space.name} from {draw}, {len(missing)} runs in {taken:.0f} s", flush=True)
 
 
-def compare_all(plan: Plan, folder: Path, margin: float) -> dict[str, list[Paired]]:
+def compare_all(given: Given, folder: Path) -> dict[str, list[Paired]]:
     """Every pair of `PAIRS` that has runs, at the trials of `AT`; a line each is printed."""
     runs = {
-        name: {run[:3]: run[3] for run in open_results(plan, name, folder).runs()}
+        name: {run[:3]: run[3] for run in open_results(given, name, folder).runs()}
         for name in VARIANTS
         if (folder / f"{name}.json").exists()
     }
     pairs = [(a, b) for a, b in PAIRS if {a, b} <= set(runs)]
-    at = [trial for trial in AT if trial <= plan.trials]
+    at = [trial for trial in AT if trial <= given.trials]
     found = {}
     for first, second in pairs:
         name = f"{first} - {second}"
-        found[name] = [paired(runs[first], runs[second], trial, margin) for trial in at]
+        found[name] = [paired(runs[first], runs[second], trial, given.margin) for trial in at]
         for one in found[name]:
             print(
                 f"{name:<24} {one.runs:>3} runs at {one.trial:>2}: regret {one.regret[0]:.4f} and {one.regret[1]:.4f}, "
                 f"difference {one.difference:+.4f} [{one.interval[0]:+.4f}, {one.interval[1]:+.4f}], "
                 f"p {one.p_runs:.3f} over runs, {one.p_tasks:.3f} over {one.tasks} tasks, "
                 f"{one.p_trainings:.3f} over {one.trainings} meta-trainings; {one.equal_runs} equal; "
-                f"{'' if one.equivalent else 'not '}equivalent within {margin} (from {one.smallest_margin:.4f} on)",
+                f"{'' if one.equivalent else 'not '}equivalent within {given.margin} "
+                f"(from {one.smallest_margin:.4f} on)",
                 flush=True,
             )
     return found
@@ -239,26 +227,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     prepare()
-    plan = Plan(
-        data=given.data,
-        spaces=tuple(given.space),
-        split=given.split,
-        draws=draws_of(given.designs.split(","), given.repeats),
-        steps=given.steps,
-        epochs=given.epochs,
-        learning_rate=given.learning_rate,
-        trials=given.trials,
-    )
     folder = given.out.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
     if not given.summary:
-        spaces = [load_space(plan.data, name) for name in plan.spaces]
-        for draw in plan.draws:  # in this order, so that what is done at any time is done for all
+        spaces = [load_space(given.data, name) for name in given.space]
+        # In this order, so that what is done at any time is done for all.
+        for draw in draws_of(given.designs.split(","), given.repeats):
             for variant in given.variants.split(","):
-                run_variant(plan, spaces, variant, draw, folder)
-    found = compare_all(plan, folder, given.margin)
+                run_variant(given, spaces, variant, draw, folder)
+    found = compare_all(given, folder)
     comparisons = {name: [one._asdict() for one in each] for name, each in found.items()}
-    write_json(given.out, {"protocol": plan.facts(), "margin": given.margin, "comparisons": comparisons}, indent=1)
+    write_json(given.out, {"protocol": facts(given), "margin": given.margin, "comparisons": comparisons}, indent=1)
 
 
 if __name__ == "__main__":

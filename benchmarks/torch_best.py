@@ -42,12 +42,18 @@ class Layout:
     groups: int
 
     def __post_init__(self) -> None:
-        if self.model.context != "own" or self.model.range_limit is not None:
-            raise ValueError(f"every member must have its own deep set, and free scores, but got {self.model}")
+        if self.model.context == "none" or self.model.range_limit is not None:
+            raise ValueError(f"there must be deep sets, and free scores, but got {self.model}")
+
+    @property
+    def sets(self) -> int:
+        """Deep sets: one for each member, or one for all members of a run."""
+        return self.groups if self.model.context == "own" else self.groups // self.model.members
 
     def leaves(self) -> dict[str, tuple[int, int]]:
         """Inputs and outputs by name; the context's share of the first layer is a kernel of its own."""
-        model, found = self.model, {}
+        model = self.model
+        found: dict[str, tuple[int, int]] = {}
         for part, first, sizes in (("phi", self.n_columns + 1, model.phi), ("rho", model.phi[-1], model.rho)):
             for i, (inputs, outputs) in enumerate(zip((first, *sizes[:-1]), sizes, strict=True)):
                 found |= {f"{part}_{i}_kernel": (inputs, outputs), f"{part}_{i}_bias": (1, outputs)}
@@ -58,19 +64,31 @@ class Layout:
             found |= {f"{name}_kernel": (inputs, outputs), f"{name}_bias": (1, outputs)}
         return found
 
+    def shapes(self) -> dict[str, tuple[int, int, int]]:
+        """Members or deep sets, inputs and outputs by name."""
+        counts = {name: self.sets if name.startswith(("phi", "rho")) else self.groups for name in self.leaves()}
+        return {name: (counts[name], *sizes) for name, sizes in self.leaves().items()}
+
     @property
     def size(self) -> int:
         """Length of the vector."""
-        return self.groups * sum(inputs * outputs for inputs, outputs in self.leaves().values())
+        return sum(math.prod(shape) for shape in self.shapes().values())
 
     def views(self, flat: Tensor) -> Leaves:
-        """Every leaf [G, inputs, outputs]."""
+        """Every leaf [G, inputs, outputs]; those of deep sets that members share [runs, inputs, outputs]."""
         found, start = {}, 0
-        for name, (inputs, outputs) in self.leaves().items():
-            length = self.groups * inputs * outputs
-            found[name] = flat[start : start + length].view(self.groups, inputs, outputs)
-            start += length
+        for name, shape in self.shapes().items():
+            found[name] = flat[start : start + math.prod(shape)].view(shape)
+            start += math.prod(shape)
         return found
+
+    def spread(self, context: Tensor) -> Tensor:
+        """What deep sets give, [sets, ...], for every member, [G, ...]."""
+        return context if self.sets == self.groups else context.repeat_interleave(self.model.members, dim=0)
+
+    def gather(self, of_context: Tensor) -> Tensor:
+        """The other way for gradients: summed over the members that share a deep set."""
+        return of_context if self.sets == self.groups else of_context.unflatten(0, (self.sets, -1)).sum(dim=1)
 
     def join(self, leaves: Mapping[str, Tensor]) -> Tensor:
         """The flat vector of leaves."""
@@ -81,28 +99,19 @@ class Layout:
         leaves = {**tree.scorers, **tree.deep_set}
         kernel = leaves["hidden_0_kernel"]
         leaves["hidden_0_kernel"], leaves["context_kernel"] = kernel[:, : self.n_columns], kernel[:, self.n_columns :]
-        times = self.groups // self.model.members
+        runs = self.groups // self.model.members
         tensors = {
-            name: torch.as_tensor(leaves[name], **place).reshape(-1, *shape).repeat(times, 1, 1)
+            name: torch.as_tensor(leaves[name], **place).reshape(-1, *shape).repeat(runs, 1, 1)
             for name, shape in self.leaves().items()
         }
         return self.join(tensors)
-
-    def unpack(self, flat: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Scorers and deep sets under the library's names, biases [G, outputs]."""
-        leaves = self.views(flat)
-        first = torch.cat([leaves["hidden_0_kernel"], leaves.pop("context_kernel")], dim=1)
-        leaves["hidden_0_kernel"] = first
-        leaves = {name: leaf[:, 0] if name.endswith("_bias") else leaf for name, leaf in leaves.items()}
-        deep = {name: leaf for name, leaf in leaves.items() if name.startswith(("phi", "rho"))}
-        return {name: leaf for name, leaf in leaves.items() if name not in deep}, deep
 
 
 class Lists(NamedTuple):
     """What a step trains on; G may be 1 where all members read the same. All slots are filled."""
 
     support: Tensor
-    """f[G, B, k, D + 1], the response as the deep set sees it in the last column."""
+    """f[G, B, k, D + 1], the response as the deep set sees it in the last column; a list for each deep set."""
     x: Tensor
     """f[G, B, n, D], in the order of relevance."""
     weight: Tensor
@@ -128,13 +137,13 @@ class Scores(NamedTuple):
 
 def forward(layout: Layout, p: Leaves, support: Tensor, x: Tensor) -> Scores:
     """Scores of f[G, B, n, D] behind supports f[G, B, k, D + 1]."""
-    model, groups = layout.model, layout.groups
+    model, groups, sets = layout.model, layout.groups, layout.sets
     lists, k, n = x.shape[1], support.shape[2], x.shape[2]
-    h, phi = support.expand(groups, -1, -1, -1).reshape(groups, lists * k, -1), []
+    h, phi = support.expand(sets, -1, -1, -1).reshape(sets, lists * k, -1), []
     for i in range(len(model.phi) - 1):
         h = torch.baddbmm(p[f"phi_{i}_bias"], h, p[f"phi_{i}_kernel"]).relu()
         phi.append(h)
-    h = h.view(groups, lists, k, -1).mean(dim=2)
+    h = h.view(sets, lists, k, -1).mean(dim=2)
     rho, top = [h], len(model.phi) - 1
     h = torch.baddbmm(p[f"phi_{top}_bias"], h, p[f"phi_{top}_kernel"])
     rho.append(h)
@@ -142,7 +151,7 @@ def forward(layout: Layout, p: Leaves, support: Tensor, x: Tensor) -> Scores:
         h = torch.baddbmm(p[f"rho_{i}_bias"], h, p[f"rho_{i}_kernel"])
         h = h.relu() if i < len(model.rho) - 1 else h
         rho.append(h)
-    shared = torch.baddbmm(p["hidden_0_bias"], h, p["context_kernel"])
+    shared = torch.baddbmm(p["hidden_0_bias"], layout.spread(h), p["context_kernel"])
     rows = x.expand(groups, -1, -1, -1).reshape(groups, lists * n, -1)
     if lists == 1:
         h = torch.baddbmm(shared, rows, p["hidden_0_kernel"]).relu()
@@ -159,7 +168,7 @@ def forward(layout: Layout, p: Leaves, support: Tensor, x: Tensor) -> Scores:
 
 def backward(layout: Layout, p: Leaves, lists: Lists, found: Scores, gradient: Tensor) -> Leaves:
     """Gradient of all leaves from that of the scores, f[G, B, n]."""
-    model, groups = layout.model, layout.groups
+    model, groups, sets = layout.model, layout.groups, layout.sets
     count, k, n = lists.x.shape[1], lists.support.shape[2], lists.x.shape[2]
     result: Leaves = {}
 
@@ -180,15 +189,15 @@ def backward(layout: Layout, p: Leaves, lists: Lists, found: Scores, gradient: T
     result["hidden_0_kernel"] = torch.bmm(rows.transpose(1, 2), d)
     d = d.view(groups, count, n, -1).sum(dim=2)
     result["hidden_0_bias"] = d.sum(dim=1, keepdim=True)
-    result["context_kernel"] = torch.bmm(rho[-1].transpose(1, 2), d)
-    d = torch.bmm(d, p["context_kernel"].transpose(1, 2))
+    result["context_kernel"] = torch.bmm(layout.spread(rho[-1]).transpose(1, 2), d)
+    d = layout.gather(torch.bmm(d, p["context_kernel"].transpose(1, 2)))
     for i in range(len(model.rho) - 1, -1, -1):
         d = layer(f"rho_{i}", rho[i + 1], d, through=rho[i + 1] if i else None)
     top = len(model.phi) - 1
     d = layer(f"phi_{top}", rho[0], d)
-    support = lists.support.expand(groups, -1, -1, -1).reshape(groups, count * k, -1)
+    support = lists.support.expand(sets, -1, -1, -1).reshape(sets, count * k, -1)
     if top:
-        d = (d[:, :, None] / k).expand(-1, -1, k, -1).reshape(groups, count * k, -1)
+        d = (d[:, :, None] / k).expand(-1, -1, k, -1).reshape(sets, count * k, -1)
         d = _relu_backward(d, phi[-1], 0)
     for i in range(top - 1, -1, -1):
         inputs = phi[i - 1] if i else support
@@ -217,14 +226,6 @@ def logarithmic_gradient(scores: Tensor, lists: Lists) -> Tensor:
     if lists.last is not None:
         share = share.gather(-1, lists.last.expand(logs.shape))
     return (scores + share).exp() - lists.weight
-
-
-def loss(scores: Tensor, lists: Lists) -> Tensor:
-    """Weighted ListMLE, f[G, B]; training needs its gradient only."""
-    logs = scores.flip(-1).logcumsumexp(dim=-1).flip(-1)
-    if lists.first is not None:
-        logs = logs.gather(-1, lists.first.expand(logs.shape))
-    return (lists.weight * (logs - scores)).sum(dim=-1)
 
 
 def gradient(layout: Layout, flat: Tensor, lists: Lists, triangle: Tensor | None) -> tuple[Tensor, Tensor]:

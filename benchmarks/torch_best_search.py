@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.torch_best import BLOCK, Lists, Trainer, forward, step_sizes
+from benchmarks.torch_best import BLOCK, Layout, Lists, Trainer, forward, step_sizes
 
 _SMALLEST_DEVIATION = 1e-9
 
@@ -57,7 +57,7 @@ def draw(count: int, n: int, k: int, generator: torch.Generator) -> tuple[Tensor
     return order[:, :k].sort(dim=-1).values, order[:, k:].sort(dim=-1).values
 
 
-def read_epochs(histories: Histories, members: int, support: Tensor, query: Tensor, *, tied: bool) -> Lists:
+def read_epochs(histories: Histories, layout: Layout, support: Tensor, query: Tensor, *, tied: bool) -> Lists:
     """Epochs of row numbers i64[E, R, k] and i64[E, R, n - k] as lists, runs and members side by side."""
     run = torch.arange(len(histories.x), device=histories.x.device)[None, :, None]
     y = scale(histories.response[run, support])
@@ -65,7 +65,8 @@ def read_epochs(histories: Histories, members: int, support: Tensor, query: Tens
     one = Lists(
         torch.cat([histories.x[run, support], y[..., None]], dim=-1), histories.x[run, query], weight, first, last
     )
-    return Lists(*(None if field is None else _for_members(field, members) for field in one))
+    rest = (None if field is None else _for_members(field, layout.model.members) for field in one[1:])
+    return Lists(_for_members(one.support, layout.sets // len(histories.x)), *rest)
 
 
 def _for_members(field: Tensor, members: int) -> Tensor:
@@ -80,13 +81,13 @@ def fine_tune(
 ) -> None:
     """Fits the trainer's parameters to sorted histories; a fresh fifth of each is the support of an epoch."""
     runs, n = histories.level.shape
-    k, members = max(1, n // 5), trainer.layout.model.members
+    k = max(1, n // 5)
     tied = bool((histories.level[:, 1:] == histories.level[:, :-1]).any())
     sizes = step_sizes(learning_rate, range(1, epochs + 1), histories.x)
     for begun in range(0, epochs, BLOCK):
         count = min(BLOCK, epochs - begun)
         support, query = (rows.view(count, runs, -1) for rows in draw(count * runs, n, k, generator))
-        lists = read_epochs(histories, members, support, query, tied=tied)
+        lists = read_epochs(histories, trainer.layout, support, query, tied=tied)
         trainer.block(lists, sizes[begun : begun + count])
 
 
@@ -118,12 +119,13 @@ def acquire(trainer: Trainer, histories: Histories, candidates: Tensor) -> Tenso
     layout, runs = trainer.layout, len(candidates)
     everyone = torch.cat([candidates, histories.x[:, :1]], dim=1)
     support = torch.cat([histories.x, scale(histories.response)[..., None]], dim=-1)
-    support, everyone = (_for_members(a[None], layout.model.members)[0] for a in (support, everyone))
+    everyone = _for_members(everyone[None], layout.model.members)[0]
+    support = _for_members(support[None], layout.sets // runs)[0]
     found = forward(layout, layout.views(trainer.state.flat), support, everyone).scores
     return log_improvement(mean_ranks(found.view(runs, layout.model.members, -1)))
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
 def trial(
     trainer: Trainer,
     checkpoint: Tensor,
@@ -143,19 +145,8 @@ def trial(
     return torch.where(values == values.amax(dim=-1, keepdim=True), coin, -1.0).argmax(dim=-1)
 
 
-class Tables(NamedTuple):
-    """Tasks of one length, each sorted by response."""
-
-    x: Tensor
-    """f[T, rows, D]"""
-    response: Tensor
-    """f[T, rows]"""
-    level: Tensor
-    """i64[T, rows]"""
-
-
 def draw_lists(
-    tables: Tables, shape: tuple[int, int, int], rng: np.random.Generator, *, n_support: int = 20, n_query: int = 100
+    tables: Histories, shape: tuple[int, int, int], rng: np.random.Generator, *, n_support: int = 20, n_query: int = 100
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Tasks i64[shape], support and query rows i64[shape, .] in increasing order, for steps, members, lists."""
     n_tasks, n_rows = tables.level.shape
@@ -174,22 +165,32 @@ def draw_lists(
     return task, support, query
 
 
-def read_lists(tables: Tables, task: Tensor, support: Tensor, query: Tensor, *, tied: bool) -> Lists:
-    """Drawn rows as lists [steps, members, lists, ...]."""
+def read_lists(tables: Histories, task: Tensor, support: Tensor, query: Tensor, *, tied: bool) -> Lists:
+    """Drawn rows of sorted tasks as lists [steps, members, lists, ...]."""
     task = task[..., None]
     y = scale(tables.response[task, support])
     weight, first, last = weigh(tables.level[task, query], tied, tables.x.dtype)
     return Lists(torch.cat([tables.x[task, support], y[..., None]], dim=-1), tables.x[task, query], weight, first, last)
 
 
-@torch.no_grad()
+@torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
 def meta_train(
-    trainer: Trainer, tables: Tables, *, steps: int, lists_per_step: int, learning_rate: float, rng: np.random.Generator
+    trainer: Trainer,
+    tables: Histories,
+    *,
+    steps: int,
+    lists_per_step: int,
+    learning_rate: float,
+    rng: np.random.Generator,
 ) -> None:
-    """Takes the trainer's parameters through so many steps, each member with lists of its own."""
+    """Takes the trainer's parameters through so many steps; members with deep sets of their own have their own lists.
+
+    Tasks are of one length, each sorted by response.
+    """
+    draws = trainer.layout.model.members if trainer.layout.model.context == "own" else 1
     tied = bool((tables.level[:, 1:] == tables.level[:, :-1]).any())
     sizes = step_sizes(learning_rate, range(1, steps + 1), tables.x)
     for begun in range(0, steps, BLOCK):
         count = min(BLOCK, steps - begun)
-        drawn = draw_lists(tables, (count, trainer.layout.model.members, lists_per_step), rng)
+        drawn = draw_lists(tables, (count, draws, lists_per_step), rng)
         trainer.block(read_lists(tables, *drawn, tied=tied), sizes[begun : begun + count])

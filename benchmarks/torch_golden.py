@@ -1,13 +1,17 @@
 """What the PyTorch reference makes of fixed weights and lists, in float64, as a small JSON file.
 
 The library is held to it where PyTorch is not installed (tests/training/test_torch_parity.py).
+
+    python -m benchmarks.torch_golden tests/training/torch_parity.json
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -27,6 +31,7 @@ from dre_jax.data.files import write_text
 from dre_jax.data.tasks import tie_levels
 from dre_jax.model import EnsembleParams, ModelConfig
 
+Context = Literal["own", "shared", "none"]
 STEPS = 50
 SIZES: dict[str, Any] = {"members": 3, "hidden": (6, 6), "phi": (6, 5), "rho": (6, 3), "initialiser": "torch_uniform"}
 TASK_ROWS, N_TASKS, N_COLUMNS = 20, 2, 2
@@ -99,7 +104,7 @@ def judge(ensemble: Ensemble, table: Table) -> dict[str, Any]:
     }
 
 
-def case(context: str, table: Table, rng: np.random.Generator, seed: int) -> dict[str, Any]:
+def case(context: Context, table: Table, rng: np.random.Generator, seed: int) -> dict[str, Any]:
     """Meta-training, fine-tuning and a suggestion from the same weights."""
     model = ModelConfig(context=context, **SIZES)
     torch.manual_seed(seed)
@@ -134,20 +139,23 @@ def golden() -> dict[str, Any]:
         torch.tensor(raw["level"]),
     )
     return {
-        "made_by": "python -m benchmarks.torch_reference --golden FILE",
+        "made_by": "python -m benchmarks.torch_golden FILE",
         "torch": torch.__version__.split("+")[0],
         "sizes": SIZES,
         "task_rows": TASK_ROWS,
         "n_history": N_HISTORY,
         "rates": {"meta": TRAINING_RATE, "fine": TUNING_RATE},
         "table": raw,
-        "cases": {context: case(context, table, rng, seed) for seed, context in enumerate(("own", "shared", "none"))},
+        "cases": {context: case(context, table, rng, seed) for seed, context in enumerate(get_args(Context))},
     }
 
 
-def write(path: Path) -> None:
+def main() -> None:
     """Writes the file, without spaces: it holds numbers."""
-    import json
-
+    path = Path(sys.argv[1])
     write_text(path, json.dumps(golden(), separators=(",", ":")) + "\n")
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

@@ -4,20 +4,14 @@ A Python loop over members, one graph a step, `torch.optim.Adam`, PyTorch's own 
 code and the library decide differently (docs/architecture.md, Decisions), `Decisions` has a switch: ``REFERENCE`` is
 the published code's side, ``LIBRARY`` the library's. The columns of the configuration come before the context, as in
 the library, so that weights can be carried over (`benchmarks.torch_weights`).
-
-    python -m benchmarks.torch_reference --golden tests/training/torch_parity.json
-
-writes what the library is held to where PyTorch is not installed.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
@@ -324,16 +318,3 @@ def fine_tune(
         x, y, level = (field[rows][None] for field in history)
         train_step(ensemble, optimiser, [Batch(x[:, :k], y[:, :k], x[:, k:], level[:, k:])], decisions, generator)
     return ensemble
-
-
-def main() -> None:
-    """Writes the golden file."""
-    from benchmarks.torch_golden import write
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--golden", type=Path, required=True, help="JSON file to write")
-    write(parser.parse_args().golden)
-
-
-if __name__ == "__main__":
-    main()

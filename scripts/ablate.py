@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from ablations.by_loss import BY_LOSS
 from ablations.own import OWN
-from ablations.runner import BUNDLED, Job, collect, jobs, run_all
 from ablations.studies import STUDIES as CHOICES
+from ablations.study import Study
 from ablations.tables import markdown, page
 from one_line import errors_in_one_line
 
-from dre_jax.cli.progress import Bar
+from dre_jax.cli.compare import run
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import DataError
+from dre_jax.experiment import BUNDLED, Job, collect, make_jobs
 from dre_jax.report import Comparison, compare
-from dre_jax.search.method import Method
 
 STUDIES = CHOICES | BY_LOSS | OWN
 OF_VALIDATION = [name for name, study in STUDIES.items() if study.split == "validation"]
@@ -49,45 +50,38 @@ def main() -> None:
     """Runs what is missing and prints a table a study."""
     given = arguments()
     make_folder(given.out)
-    names = list(
-        dict.fromkeys(name for chosen in given.name for name in (OF_VALIDATION if chosen == "all" else [chosen]))
-    )
-    data = given.data or [BUNDLED]
-    todo = [
-        job
-        for (split, trials), methods in by_setting(names).items()
-        for job in jobs(methods, data, range(given.seeds), tuple(given.designs.split(",")), given.out, split, trials)
-    ]
+    names = list(dict.fromkeys(one for name in given.name for one in (OF_VALIDATION if name == "all" else [name])))
+    jobs = jobs_of(names, given.data or [BUNDLED], given.seeds, tuple(given.designs.split(",")), given.out)
     if not given.table_only:
-        finished_jobs = run_all(todo, given.workers)
-        begun, total = next(finished_jobs)
-        with Bar("ablate", total, quiet=False, start=begun, unit="jobs") as bar:
-            for done, _ in finished_jobs:
-                bar.advance_to(done)
+        run(jobs, given.workers, "ablate", quiet=False)
     sections = {}
     for name in names:
-        comparison = finished(name, todo)
+        comparison = finished(name, jobs)
         if comparison is not None:
             sections[name] = markdown(name, STUDIES[name], comparison)
             print(sections[name], end="\n\n")
     write_text(given.page or given.out / "ablations.md", page(given.title, sections))
 
 
-def by_setting(names: Sequence[str]) -> dict[tuple[str, int], list[Method]]:
-    """The variants of the studies, by the split that they are measured on and the trials of a run."""
-    found: dict[tuple[str, int], list[Method]] = {}
-    for name in names:
-        study = STUDIES[name]
-        found.setdefault((study.split, study.trials), []).extend(study.variants.values())
+def jobs_of(names: Sequence[str], data: Sequence[str], seeds: int, designs: tuple[str, ...], out: Path) -> list[Job]:
+    """The jobs of the studies: those with the same split and trials share their common variants."""
+    found: list[Job] = []
+    for (split, trials), alike in groupby(sorted((STUDIES[name] for name in names), key=_setting), _setting):
+        methods = [method for study in alike for method in study.variants.values()]
+        found += make_jobs(methods, data, designs=designs, out=out, split=split, trials=trials, seeds=range(seeds))
     return found
 
 
-def finished(name: str, todo: list[Job]) -> Comparison | None:
+def _setting(study: Study) -> tuple[str, int]:
+    return study.split, study.trials
+
+
+def finished(name: str, jobs: Sequence[Job]) -> Comparison | None:
     """The study's runs that all its variants have; None if there are none."""
     study = STUDIES[name]
-    todo = [job for job in todo if (job.split, job.trials) == (study.split, study.trials)]
+    own = [job for job in jobs if (job.split, job.trials) == _setting(study)]
     try:
-        return compare({variant: collect(method, todo) for variant, method in study.variants.items()})
+        return compare({variant: collect(own, method, by_seed=True) for variant, method in study.variants.items()})
     except DataError as error:
         print(f"{name}: nothing to compare yet ({error})")
         return None

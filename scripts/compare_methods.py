@@ -15,20 +15,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from comparing.jobs import BUNDLED, Job, collect, cost_of, jobs, run_all
 from comparing.page import page
-from comparing.timing import times_of
 from one_line import errors_in_one_line
 
-from dre_jax.cli.progress import Bar
+from dre_jax.cli.compare import check_method, finished, run, save
 from dre_jax.cli.runtime import prepare
-from dre_jax.data import write_results
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.methods import METHODS, find
+from dre_jax.experiment import BUNDLED, Job, collect, cost_of, make_jobs, times_of
+from dre_jax.methods import METHODS
 from dre_jax.methods.ensembles import LOSSES
-from dre_jax.methods.foreign import load_class
-from dre_jax.report import compare, write_report
+from dre_jax.report import compare
 
 AT = (5, 10, 25, 50)
 # Those by a loss take 1000 epochs a trial, and have a page of their own (docs/losses.md).
@@ -59,33 +56,26 @@ def main() -> None:
         raise ConfigError(f"--trials must be at least 1, but got {given.trials}")
     prepare()
     make_folder(given.out)
-    methods = available(given.methods or [name for name in METHODS if not name.startswith(OF_LOSSES)])
-    todo = jobs(
-        methods,
+    jobs = make_jobs(
+        available(given.methods or [name for name in METHODS if not name.startswith(OF_LOSSES)]),
         given.data or [BUNDLED],
-        split=given.split,
         designs=tuple(given.designs.split(",")),
-        trials=given.trials,
-        seed=given.seed,
         out=given.out,
+        split=given.split,
+        trials=given.trials,
+        seeds=[given.seed],
     )
     if not given.table_only:
-        finished_jobs = run_all(todo, given.workers)
-        begun, total = next(finished_jobs)
-        with Bar("compare", total, quiet=False, start=begun, unit="jobs") as bar:
-            for done, _ in finished_jobs:
-                bar.advance_to(done)
-    tell(given, todo, finished(todo, methods))
+        run(jobs, given.workers, "compare", quiet=False)
+    tell(given, jobs, finished(jobs))
 
 
 def available(names: Sequence[str]) -> list[str]:
     """The methods whose packages are there; the others are told of on standard error."""
     found = []
     for name in dict.fromkeys(names):
-        entry = find(name)
         try:
-            if entry.host is not None:
-                load_class(entry.host)()
+            check_method(name)
         except MissingExtraError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
             continue
@@ -93,39 +83,21 @@ def available(names: Sequence[str]) -> list[str]:
     return found
 
 
-def finished(todo: Sequence[Job], methods: Sequence[str]) -> list[str]:
-    """The methods that are done on every search space; the others are told of on standard error."""
-    done = []
-    for name in methods:
-        own = [job for job in todo if job.method == name]
-        ready = sum(job.costs().exists() for job in own)
-        if ready == len(own):
-            done.append(name)
-        else:
-            print(f"{name} is left out: finished on {ready} of {len(own)} search spaces", file=sys.stderr)
-    return done
-
-
-def tell(given: argparse.Namespace, todo: Sequence[Job], methods: Sequence[str]) -> None:
+def tell(given: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str]) -> None:
     """The page, and the report on the same runs."""
-    results = {name: collect(todo, name) for name in methods}
+    results = {name: collect(jobs, name) for name in methods}
     comparison = compare(results)
-    costs = {name: cost_of(todo, name) for name in methods}
+    costs = {name: cost_of(jobs, name) for name in methods}
     at = tuple(t for t in AT if t <= comparison.n_trials) or (comparison.n_trials,)
     data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in given.data or [BUNDLED])
     chosen = f" --methods {' '.join(given.methods)}" if given.methods else ""
     beside = f" --published {given.published.name}" if given.published else ""
     command = f"scripts/compare_methods.py{chosen} {data} --designs {given.designs} --trials {given.trials}{beside}"
     times = {name: times_of(name, given.out) for name in methods}
-    text = page(given.title, f"{command} --out DIR", comparison, costs, times, todo, at, given.published)
+    text = page(given.title, f"{command} --out DIR", comparison, costs, times, jobs, at, given.published)
     print(text)
     write_text(given.page or given.out / "methods.md", text)
-    files = {}
-    make_folder(given.out / "results")
-    for name, found in results.items():
-        files[name] = given.out / "results" / f"{name}.json"
-        write_results(files[name], found)
-    write_report(files, given.out / "report", at=at, reference="dre" if "dre" in files else None, title=given.title)
+    save(results, given.out, at, reference="dre" if "dre" in results else None, title=given.title)
 
 
 if __name__ == "__main__":

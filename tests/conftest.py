@@ -69,3 +69,21 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("no ../shared/data beside the repository: the large meta-datasets are not on this machine")
     return folder
+
+
+@pytest.fixture
+def jobs_in_this_process(monkeypatch):
+    """Has a grid of jobs work without processes of its own, which take seconds to start."""
+    from dre_jax.experiment import grid
+
+    class InThisProcess:
+        def __init__(self, make, count):
+            self._work = make()
+
+        def run(self, items):
+            return ((name, self._work(item)) for name, item in items)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(grid, "Pool", InThisProcess)

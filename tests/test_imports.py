@@ -24,6 +24,7 @@ ROOMS = (
     ("surrogates",),
     ("methods",),
     ("benchmark", "report"),
+    ("experiment",),
     ("cli",),
 )
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

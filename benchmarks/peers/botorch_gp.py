@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 class BoTorchGP:
@@ -23,7 +24,7 @@ class BoTorchGP:
         except ImportError as error:
             raise ImportError("this peer needs BoTorch: pip install botorch") from error
 
-    def observe_and_suggest(self, X_obs, y_obs, X_pen) -> int:
+    def observe_and_suggest(self, X_obs: ArrayLike, y_obs: ArrayLike, X_pen: ArrayLike) -> int:
         import torch
         from botorch.acquisition import LogExpectedImprovement
         from botorch.fit import fit_gpytorch_mll

@@ -1,65 +1,53 @@
-"""What has to be measured in a process of its own: memory, and search spaces side by side.
-
-``python -m benchmarks.suite.children KIND JSON`` prints one line of JSON.
-"""
+"""What has to be measured in a process of its own: memory, and search spaces side by side."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from benchmarks.suite.memory import peak_bytes
-
-_REPOSITORY = Path(__file__).resolve().parents[2]
+from benchmarks.suite.rows import Timing
 
 
-def launch(kind: str, **given: Any) -> subprocess.Popen[str]:
-    """Starts a child."""
-    environment = {
-        **os.environ,
-        "JAX_ENABLE_COMPILATION_CACHE": "false",  # compile time is measured
-        "PYTHONPATH": os.pathsep.join([str(_REPOSITORY), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
-    }
-    command = [sys.executable, "-m", "benchmarks.suite.children", kind, json.dumps(given)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+def peak_bytes() -> int:
+    """Bytes of main memory that this process had at the most, since it began to run this program."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Not `getrusage`: on Linux that begins with what the parent had when it started this process.
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return 1024 * int(line.split()[1])
+    from dre_jax.benchmark.evaluation import peak_memory
+
+    return peak_memory()
 
 
-def result(child: subprocess.Popen[str]) -> dict[str, Any]:
-    """What a child found."""
-    printed, _ = child.communicate()
-    if child.returncode:
-        raise RuntimeError(f"a child that measures ended with {child.returncode}")
-    return json.loads(printed.strip().splitlines()[-1])
+def side_by_side(work: Callable[..., Any], given: list[dict[str, Any]]) -> list[Any]:
+    """What a function returns, called once in a fresh process for each of the arguments, all at the same time."""
+    with ProcessPoolExecutor(len(given), get_context("spawn")) as pool:
+        return [one.result() for one in [pool.submit(work, **arguments) for arguments in given]]
 
 
-def memory_trial(**given: Any) -> dict[str, Any]:
+def peak_of(what: str, **given: Any) -> tuple[int, int]:
+    """Bytes at the most of a process that makes a `trial` or a `meta_step`, and those before any work."""
     from benchmarks.suite import ours
 
     before = _ready()
-    ours.trial(ours.default_model(), repeats=1, **given)
-    return {"peak": peak_bytes(), "before": before}
+    getattr(ours, what)(ours.default_model(), repeats=1, **given)
+    return peak_bytes(), before
 
 
-def memory_meta_training(*, tasks: int, rows: int, columns: int) -> dict[str, Any]:
-    from benchmarks.suite import ours
-
-    before = _ready()
-    ours.meta_step(ours.default_model(), lists=1, columns=columns, repeats=1, tasks=tasks, rows=rows)
-    return {"peak": peak_bytes(), "before": before}
-
-
-def space(*, core: list[int], columns: int, repeats: int) -> dict[str, Any]:
+def steps_on(*, core: list[int], columns: int, repeats: int) -> Timing:
+    """A step of meta-training on some cores."""
     from benchmarks.suite import ours
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, core)
     _ready()
-    found = ours.meta_step(ours.default_model(), lists=1, columns=columns, repeats=repeats)
-    return {"median": found.median, "low": found.low, "high": found.high}
+    return ours.meta_step(ours.default_model(), lists=1, columns=columns, repeats=repeats)
 
 
 def _ready() -> int:
@@ -73,17 +61,13 @@ def _ready() -> int:
     return peak_bytes()
 
 
-KINDS = {"memory_trial": memory_trial, "memory_meta_training": memory_meta_training, "space": space}
+def shares(count: int, cores: int) -> list[list[int]]:
+    """The cores of each of so many processes.
 
-
-def spaces_side_by_side(count: int, cores: int, columns: int, repeats: int) -> list[dict[str, Any]]:
-    """So many search spaces, a process each; the cores are shared out among them."""
+    Example:
+      >>> [len(share) for share in shares(2, 2)]
+      [1, 1]
+    """
     share = max(1, cores // count)
     available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(cores))
-    taken = [[available[(i * share + j) % len(available)] for j in range(share)] for i in range(count)]
-    children = [launch("space", core=core, columns=columns, repeats=repeats) for core in taken]
-    return [result(child) for child in children]
-
-
-if __name__ == "__main__":
-    print(json.dumps(KINDS[sys.argv[1]](**json.loads(sys.argv[2]))))
+    return [[available[(i * share + j) % len(available)] for j in range(share)] for i in range(count)]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.suite import rates
+from dre_jax.data.files import write_json
 from dre_jax.devices import cores
 
 _THREADS = (
@@ -41,6 +44,19 @@ def describe(module: str, arguments: list[str]) -> dict[str, Any]:
         "threads": {name: os.environ[name] for name in _THREADS if name in os.environ},
         "load_before": _load(),
     }
+
+
+def begin(module: str, arguments: list[str]) -> tuple[dict[str, Any], rates.Rates]:
+    """Where a benchmark runs, with what the machine does at most."""
+    about = describe(module, arguments)
+    measured = rates.measure(about["cores"])
+    return {**about, "matrix_flops_per_s": measured.flops, "copy_bytes_per_s": measured.bytes}, measured
+
+
+def write(path: Path, environment: dict[str, Any], rows: Sequence[dict[str, Any]], **more: Any) -> None:
+    """The file of a benchmark; ``more`` are further keys, left out where they are empty."""
+    further = {name: value for name, value in more.items() if value}
+    write_json(path, {"environment": environment, "rows": list(rows), **further}, indent=1)
 
 
 def _load() -> float | None:

@@ -62,10 +62,17 @@ def parameters(model: ModelConfig, columns: int) -> EnsembleParams:
 
 
 def meta_step(
-    model: ModelConfig, *, lists: int, columns: int, repeats: int, tasks: int = 30, rows: int = 300
+    model: ModelConfig,
+    *,
+    lists: int,
+    columns: int,
+    repeats: int,
+    tasks: int = 30,
+    rows: int = 300,
+    own_lists: bool = True,
 ) -> Timing:
     """A step of meta-training, timed portion by portion as `meta_train` reports them."""
-    config = meta_config(lists)
+    config = meta_config(lists, own_lists)
     steps = portion(config) * (repeats + 1)
     config = replace(config, steps=steps, evaluate_every=steps, evaluation_lists=1)
     space = SearchSpace("random", train=random_tasks(tasks, rows, columns))
@@ -176,9 +183,9 @@ def default_model(members: int = 10) -> ModelConfig:
     return replace(preset("default"), members=members)
 
 
-def meta_config(lists: int) -> MetaTrainConfig:
+def meta_config(lists: int, own_lists: bool = True) -> MetaTrainConfig:
     """What `meta_step` trains with."""
-    return replace(PAPER_META_TRAINING, own_lists=True, lists_per_step=lists)
+    return replace(PAPER_META_TRAINING, own_lists=own_lists, lists_per_step=lists)
 
 
 def fine_tuning_program(

@@ -17,7 +17,6 @@ _HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.*)$")
 _OPCODE = re.compile(r"\s([a-z][a-z\-]*)\(")
 _CALLED = re.compile(r"(?:body|condition|to_apply|calls|true_computation|false_computation)=%?([\w.\-]+)")
-_SOURCE = re.compile(r'op_name="([^"]*)"')
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'known_trip_count"?\s*:?\s*=?\s*\{\s*"?n"?\s*[:=]\s*"?(\d+)')
 
@@ -38,8 +37,6 @@ class Instruction:
     body: str | None
     """Of a loop."""
     is_product: bool
-    source: str
-    """JAX's name of the operation; empty where the compiler gives none."""
 
 
 @dataclass
@@ -104,7 +101,6 @@ def _instruction(name: str, rest: str) -> Instruction:
     for branches in _BRANCHES.findall(after):
         called += re.findall(r"%?([\w.\-]+)", branches)
     trips, body = _TRIPS.search(after), re.search(r"body=%?([\w.\-]+)", after)
-    source = _SOURCE.search(after)
     library = opcode == "custom-call" and re.search(r"gemm|matmul|dot|cublas|cudnn|ynn|onednn", after.lower())
     return Instruction(
         name=name,
@@ -115,7 +111,6 @@ def _instruction(name: str, rest: str) -> Instruction:
         trips=int(trips.group(1)) if trips else None,
         body=body.group(1) if body else None,
         is_product=opcode in ("dot", "convolution") or bool(library),
-        source=source.group(1) if source else "",
     )
 
 
@@ -142,7 +137,7 @@ def count(program: Program, name: str) -> Counts:
             continue
         kernels += 1
         fusions += one.opcode == "fusion"
-        products += one.is_product or holds_product(program, one)
+        products += one.is_product or _holds_product(program, one)
         moved += one.bytes + sum(_read(program, one, i, sizes) for i in range(len(one.operands)))
     return Counts(kernels, fusions, products, inner, moved)
 
@@ -165,7 +160,7 @@ def _read(program: Program, one: Instruction, i: int, sizes: dict[str, int]) -> 
     return whole
 
 
-def holds_product(program: Program, one: Instruction) -> bool:
+def _holds_product(program: Program, one: Instruction) -> bool:
     """Whether a fusion was built around a product."""
     parts = (program.computations.get(part, []) for part in one.called)
     return one.opcode == "fusion" and any(inner.is_product for part in parts for inner in part)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 from dre_jax.cli import distributed
+from dre_jax.cli.compare import compare
 from dre_jax.cli.demo import demo
 from dre_jax.cli.download import download
 from dre_jax.cli.evaluate import evaluate
@@ -30,6 +31,7 @@ app.command()(demo)
 app.command()(download)
 app.command("meta-train")(meta_train)
 app.command()(evaluate)
+app.command()(compare)
 app.command()(report)
 app.command()(methods)
 app.command()(info)

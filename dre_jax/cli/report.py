@@ -55,13 +55,14 @@ def report(
     if not quiet:
         print(f"report: comparing, and drawing into {out}", file=sys.stderr, flush=True)
     summary = write_report(
-        files, out, at=None if at is None else _trials(at), order=order, reference=reference, title=title
+        files, out, at=None if at is None else trials_of(at), order=order, reference=reference, title=title
     )
     print_summary(summary)
     print(f"report: saved in {out}, page {out / 'report.html'}")
 
 
-def _trials(text: str) -> list[int]:
+def trials_of(text: str) -> list[int]:
+    """The numbers of ``--at``. Raises `ConfigError`."""
     from dre_jax.errors import ConfigError
 
     found = options.names(text, "--at")
@@ -108,7 +109,7 @@ def _averages(summary: Mapping[str, Any], of: Mapping[str, Any]) -> Table:
                     cell += f" ± {error:.{digits}f}"
                 cells.append(cell)
         rows.append(cells)
-    return _table(["method", *headings], rows)
+    return make_table(["method", *headings], rows)
 
 
 def _wins(summary: Mapping[str, Any]) -> Table:
@@ -118,7 +119,7 @@ def _wins(summary: Mapping[str, Any]) -> Table:
         for name in summary["methods"]
         if name != counted["reference"]
     ]
-    return _table(["against", *(f"at {trial}" for trial in at)], rows)
+    return make_table(["against", *(f"at {trial}" for trial in at)], rows)
 
 
 def _tests(summary: Mapping[str, Any]) -> Table:
@@ -128,7 +129,7 @@ def _tests(summary: Mapping[str, Any]) -> Table:
         for trial, found in by_trial.items():
             p = "-" if found["friedman_p"] is None else f"{found['friedman_p']:.2g}"
             rows.append([f"{unit} ({found['n']})", trial, p, _alike(summary["methods"], found)])
-    table = _table(["over", "at", "Friedman p", "pairs not separated"], rows)
+    table = make_table(["over", "at", "Friedman p", "pairs not separated"], rows)
     table.columns[-1].justify = "left"
     table.columns[-1].max_width = 90
     return table
@@ -141,7 +142,7 @@ def _alike(methods: Sequence[str], found: Mapping[str, Any]) -> str:
     return (", ".join(pairs[:_PAIRS_NAMED]) or "none") + more
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A table: its first column to the left, numbers to the right."""
     from rich.table import Table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ablations.studies import BASE, LIBRARY, LOSS, with_loss
+from ablations.studies import BASE, LIBRARY, LOSS, vary
 from ablations.study import Study
 from dre_jax.training import LossConfig
 from dre_jax.training.config import PAPER_FINE_TUNING
@@ -24,11 +24,11 @@ BY_LOSS: dict[str, Study] = {
         papers="list-wise, weighted, ahead of list-wise, pair-wise, point-wise and regression, in this order",
         variants={
             "list-wise, inverse linear": LIBRARY,
-            "pair-wise, inverse linear": with_loss(LIBRARY, _RANKNET),
-            "pair-wise": with_loss(LIBRARY, replace(_RANKNET, weights="none")),
-            "point-wise, inverse linear": with_loss(LIBRARY, _LEVELS),
-            "regression, inverse linear": with_loss(LIBRARY, _SQUARES),
-            "regression": with_loss(LIBRARY, replace(_SQUARES, weights="none")),
+            "pair-wise, inverse linear": vary(LIBRARY, loss=_RANKNET),
+            "pair-wise": vary(LIBRARY, loss=replace(_RANKNET, weights="none")),
+            "point-wise, inverse linear": vary(LIBRARY, loss=_LEVELS),
+            "regression, inverse linear": vary(LIBRARY, loss=_SQUARES),
+            "regression": vary(LIBRARY, loss=replace(_SQUARES, weights="none")),
         },
         found="Regression without weights, at the end of the paper's order, has the most regret up to 25 trials (p "
         "0.03 at 25): agrees. Weights help the pair-wise loss and regression too. With the same weights the pair-wise "
@@ -40,7 +40,7 @@ BY_LOSS: dict[str, Study] = {
         question="Which loss bears the paper's long fine-tuning?",
         papers="all are fine-tuned for 1000 epochs at 0.001",
         variants={
-            f"{name}, {n} x 1e-3": with_loss(own, loss)
+            f"{name}, {n} x 1e-3": vary(own, loss=loss)
             for name, loss in _PAPERS.items()
             for n, own in ((1000, _LONG), (100, _SHORT))
         },

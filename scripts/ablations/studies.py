@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ablations.study import Study
 from dre_jax.losses import PositionWeights
@@ -25,38 +26,19 @@ BASE = DRE(
 FROM_RANDOM = FineTuneConfig(epochs=200, learning_rate=0.02, loss=LOSS)
 
 
-def _model(**changes: object) -> DRE:
-    return replace(BASE, model=replace(BASE.model, **changes))
+def vary(base: DRE, *, loss: LossConfig | None = None, **parts: dict[str, Any]) -> DRE:
+    """A method with other fields of its parts; a loss is that of meta-training and of fine-tuning."""
+    both = {} if loss is None else {name: {"loss": loss, **parts.get(name, {})} for name in ("training", "fine_tuning")}
+    changed: dict[str, Any] = {name: replace(getattr(base, name), **own) for name, own in {**parts, **both}.items()}
+    return replace(base, **changed)
 
 
-def _training(**changes: object) -> DRE:
-    return replace(BASE, training=replace(BASE.training, **changes))
+def _loss(**changes: Any) -> DRE:
+    return vary(BASE, loss=replace(LOSS, **changes))
 
 
-def _fine_tuning(**changes: object) -> DRE:
-    return replace(BASE, fine_tuning=replace(BASE.fine_tuning, **changes))
-
-
-def with_loss(own: DRE, loss: LossConfig) -> DRE:
-    """One loss for meta-training and fine-tuning."""
-    return replace(own, training=replace(own.training, loss=loss), fine_tuning=replace(own.fine_tuning, loss=loss))
-
-
-def _loss(**changes: object) -> DRE:
-    return with_loss(BASE, replace(LOSS, **changes))
-
-
-def _steps(steps: int) -> DRE:
-    return _training(steps=steps, evaluate_every=steps)
-
-
-def _lists_of(size: int) -> DRE:
-    """Lists of so many ranked rows, and a fifth as many for the deep set."""
-    return _training(n_query=size, n_support=max(size // 5, 1))
-
-
-def _scorer(width: int, layers: int) -> DRE:
-    return _model(hidden=(width,) * layers)
+def _tuned(epochs: int, rate: float = 1e-4) -> DRE:
+    return vary(BASE, fine_tuning={"epochs": epochs, "learning_rate": rate})
 
 
 def _parts(*, context: bool, transfer: bool, tuned: bool) -> DRE:
@@ -68,14 +50,6 @@ def _parts(*, context: bool, transfer: bool, tuned: bool) -> DRE:
         transfer=transfer,
         fine_tuning=tuning if tuned else replace(tuning, epochs=0),
     )
-
-
-def _tuned(epochs: int, rate: float = 1e-4) -> DRE:
-    return _fine_tuning(epochs=epochs, learning_rate=rate)
-
-
-def _acquisition(**changes: object) -> DRE:
-    return replace(BASE, acquisition=AcquisitionConfig(**changes))
 
 
 _PARTS = {
@@ -91,13 +65,8 @@ def _together(
     *, weights: PositionWeights = "inverse_linear", kind: Kind = "lcb", rate: float = 3e-4, steps: int = STEPS
 ) -> DRE:
     """What did best alone, together: weights that fall faster, and the confidence bound."""
-    base = _loss(weights=weights)
-    return replace(
-        base,
-        training=replace(base.training, steps=steps, evaluate_every=steps),
-        fine_tuning=replace(base.fine_tuning, learning_rate=rate),
-        acquisition=AcquisitionConfig(kind=kind),
-    )
+    loss, training = replace(LOSS, weights=weights), {"steps": steps, "evaluate_every": steps}
+    return vary(BASE, loss=loss, training=training, fine_tuning={"learning_rate": rate}, acquisition={"kind": kind})
 
 
 PAPER = replace(
@@ -135,10 +104,10 @@ STUDIES: dict[str, Study] = {
         papers="expected improvement is ahead of the confidence bound and of the mean alone",
         variants={
             "EI": BASE,
-            "PI": _acquisition(kind="pi"),
-            "LCB, beta 1": _acquisition(kind="lcb"),
-            "LCB, beta 0.3": _acquisition(kind="lcb", beta=0.3),
-            "mean rank": _acquisition(kind="mean_rank"),
+            "PI": vary(BASE, acquisition={"kind": "pi"}),
+            "LCB, beta 1": vary(BASE, acquisition={"kind": "lcb"}),
+            "LCB, beta 0.3": vary(BASE, acquisition={"kind": "lcb", "beta": 0.3}),
+            "mean rank": vary(BASE, acquisition={"kind": "mean_rank"}),
         },
         found="The bound with one deviation has the least regret and the best ranks at all three, within chance; "
         "the other functions hardly differ. Does not agree that EI is best.",
@@ -162,20 +131,24 @@ STUDIES: dict[str, Study] = {
     "context": Study(
         question="A deep set for each member, one for all, or none?",
         papers="one for all",
-        variants={"own": BASE, "shared": _model(context="shared"), "none": _model(context="none")},
+        variants={
+            "own": BASE,
+            "shared": vary(BASE, model={"context": "shared"}),
+            "none": vary(BASE, model={"context": "none"}),
+        },
         found="A deep set of one's own has the least regret at 10 trials, none at 5 and 25; all within chance. No "
         "preference for a shared one.",
     ),
     "initialiser": Study(
         question="Flax's random weights or PyTorch's?",
         papers="PyTorch's",
-        variants={"LeCun normal": BASE, "PyTorch's uniform": _model(initialiser="torch_uniform")},
+        variants={"LeCun normal": BASE, "PyTorch's uniform": vary(BASE, model={"initialiser": "torch_uniform"})},
         found="No difference by more than chance: LeCun normal stays.",
     ),
     "batches": Study(
         question="Does each member learn from lists of its own?",
         papers="the reference code shares one batch",
-        variants={"own lists": BASE, "shared lists": _training(own_lists=False)},
+        variants={"own lists": BASE, "shared lists": vary(BASE, training={"own_lists": False})},
         found="Shared lists have the lower mean at 10 and 25 trials (p 0.08 at 25), own lists at 5: undecided, own "
         "lists stay.",
     ),
@@ -197,14 +170,17 @@ STUDIES: dict[str, Study] = {
     "steps": Study(
         question="How many steps of meta-training?",
         papers="500,000",
-        variants={f"{n:,} steps": _steps(n) for n in (STEPS, 1250, 2500, 10_000, 20_000)},
+        variants={
+            f"{n:,} steps": vary(BASE, training={"steps": n, "evaluate_every": n})
+            for n in (STEPS, 1250, 2500, 10_000, 20_000)
+        },
         found="2,500 steps have the least regret at 10 and 25 trials, 20,000 the most at 25, within chance: these "
         "sets of tasks are small.",
     ),
     "lists": Study(
         question="How many lists a step?",
         papers="1 in the code, 100 in the paper",
-        variants={f"{n} lists" if n > 1 else "1 list": _training(lists_per_step=n) for n in (1, 4, 16)},
+        variants={f"{n} lists" if n > 1 else "1 list": vary(BASE, training={"lists_per_step": n}) for n in (1, 4, 16)},
         found="No difference by more than chance: one list a step is enough.",
     ),
     "weights": Study(
@@ -222,7 +198,7 @@ STUDIES: dict[str, Study] = {
     "list-size": Study(
         question="How long are the lists?",
         papers="100; hardly any difference from 10",
-        variants={f"{n} rows": _lists_of(n) for n in (100, 50, 10)},
+        variants={f"{n} rows": vary(BASE, training={"n_query": n, "n_support": n // 5}) for n in (100, 50, 10)},
         found="No difference by more than chance, and hardly any but at 25 trials, where short lists have less "
         "regret and 50 rows the best ranks at 10 and 25. Agrees.",
     ),
@@ -246,9 +222,9 @@ STUDIES: dict[str, Study] = {
         papers="from the checkpoint",
         variants={
             "restart, 100 x 1e-4": BASE,
-            "reuse, 100 x 1e-4": _fine_tuning(reuse=True),
+            "reuse, 100 x 1e-4": vary(BASE, fine_tuning={"reuse": True}),
             "restart, 100 x 1e-3": _tuned(100, 1e-3),
-            "reuse, 100 x 1e-3": _fine_tuning(reuse=True, learning_rate=1e-3),
+            "reuse, 100 x 1e-3": vary(BASE, fine_tuning={"reuse": True, "learning_rate": 1e-3}),
         },
         found="Going on from the last trial's parameters has more regret at 10 and 25 trials, within chance. Agrees.",
     ),
@@ -257,15 +233,15 @@ STUDIES: dict[str, Study] = {
         papers="cosine in the thesis's baselines, constant in the paper",
         variants={
             "constant": BASE,
-            "cosine in meta-training": _training(schedule="cosine"),
-            "cosine in fine-tuning": _fine_tuning(schedule="cosine"),
+            "cosine in meta-training": vary(BASE, training={"schedule": "cosine"}),
+            "cosine in fine-tuning": vary(BASE, fine_tuning={"schedule": "cosine"}),
         },
         found="No difference by more than chance: constant rates stay.",
     ),
     "response": Study(
         question="Does the deep set see the response scaled with the support, or with the whole table?",
         papers="the whole table, which a tuner cannot know",
-        variants={"support": BASE, "table": _model(response_scale="table")},
+        variants={"support": BASE, "table": vary(BASE, model={"response_scale": "table"})},
         found="The range of the whole table would help at all three, within chance. It is what HPO-B's protocol "
         "gives away, and no tuner has it: the support's range stays.",
     ),
@@ -273,7 +249,12 @@ STUDIES: dict[str, Study] = {
         question="How large is a scorer?",
         papers="four layers of 32; hardly any difference between sizes",
         variants={"4 x 32": BASE}
-        | {f"{n} x {w}": _scorer(w, n) for w in (16, 32, 64) for n in (2, 3, 4) if (w, n) != (32, 4)},
+        | {
+            f"{n} x {w}": vary(BASE, model={"hidden": (w,) * n})
+            for w in (16, 32, 64)
+            for n in (2, 3, 4)
+            if (w, n) != (32, 4)
+        },
         found="No size differs by more than chance. Agrees.",
     ),
     "test": Study(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from markdown_tables import markdown_table
 
-from ablations.studies import Study
+from ablations.study import Study
 from dre_jax.report import Comparison
 from dre_jax.report.statistics import holm, signed_rank
 
@@ -74,7 +75,7 @@ def markdown(name: str, study: Study, comparison: Comparison) -> str:
     )
     heads = ["variant", *(f"{what} at {t}" for what in ("regret", "rank", "p") for t in shown(comparison))]
     rows = [_cells(line) for line in lines(comparison)]
-    parts = [f"## {study.question}", f"`{name}`. The papers: {study.papers}.", facts, _table(heads, rows)]
+    parts = [f"## {study.question}", f"`{name}`. The papers: {study.papers}.", facts, markdown_table(heads, rows)]
     if study.found:
         parts.append(textwrap.fill(study.found, 120))
     return "\n\n".join(parts)
@@ -87,11 +88,6 @@ def _cells(line: Line) -> list[str]:
     ]
     p = ["" for _ in line.rank] if line.p is None else [f"{value:.3f}" for value in line.p]
     return [line.name, *regret, *(f"{rank:.2f}" for rank in line.rank), *p]
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    rule = ["---", *("---:" for _ in heads[1:])]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
 
 
 def page(title: str, sections: Mapping[str, str]) -> str:

@@ -8,7 +8,6 @@ from .evaluate import Result
 from .tasks import Array
 
 BEST_SHARE = 0.05
-SHUFFLES = 400
 SplitResults = dict[str, dict[str, Result]]
 """By split, then by task."""
 

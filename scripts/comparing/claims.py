@@ -6,7 +6,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from comparing.tables import markdown_table
+import numpy as np
+from markdown_tables import markdown_table
+
 from dre_jax.methods import METHODS
 from dre_jax.methods.ensembles import LOSSES
 from dre_jax.report import Comparison
@@ -128,12 +130,11 @@ def losses(comparison: Comparison, name: str, trial: int, most: int = 12) -> lis
     plain = [i for i in others if not METHODS[comparison.methods[i]].transfer]
     own = regret[comparison.methods.index(name)]
     mended = regret[comparison.methods.index(MENDED)] if MENDED in comparison.methods else None
-    tasks = list(dict.fromkeys(comparison.tasks))
     found = []
-    for j, task in enumerate(tasks):
-        best = min(others, key=lambda i, j=j: regret[i, j])
+    for j, task in enumerate(dict.fromkeys(comparison.tasks) if others else ()):
+        best = others[int(np.argmin(regret[others, j]))]
         if regret[best, j] < own[j]:
-            plainest = min(regret[i, j] for i in plain)
+            plainest = min((regret[i, j] for i in plain), default=np.inf)
             after = None if mended is None else mended[j]
             found.append(Loss(task, own[j], comparison.methods[best], regret[best, j], plainest, after))
     return sorted(found, key=lambda loss: loss.best - loss.own)[:most]

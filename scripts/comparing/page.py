@@ -8,14 +8,17 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from markdown_tables import markdown_table
 
 from comparing.claims import MENDED, claims_table, findings, losses
-from comparing.jobs import Cost, Job, folder
 from comparing.published import published_order
-from comparing.tables import against, main_table, markdown_table
-from comparing.timing import HISTORY, REPEATS, SPACE, Times
 from dre_jax.data import SearchSpace, load_space
+from dre_jax.experiment import Job, Times, data_folder
+from dre_jax.experiment.jobs import Cost
+from dre_jax.experiment.timing import HISTORY, REPEATS, SPACE
+from dre_jax.methods import METHODS
 from dre_jax.report import Comparison
+from dre_jax.report.statistics import holm, signed_rank
 
 _TOP = """\
 Methods of the papers on the same loop, tasks and initial designs; made by `scripts/compare_methods.py`, do not
@@ -58,13 +61,47 @@ def page(
     return "\n\n".join(parts) + "\n"
 
 
+def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[int]) -> str:
+    """Every method, the best average rank at the end first."""
+    rank, regret = comparison.average_rank("spaces"), comparison.average_regret("spaces")
+    error = comparison.standard_error()
+    heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "ms a suggestion"]
+    rows = []
+    for i in np.argsort(rank[:, at[-1]], kind="stable"):
+        name = comparison.methods[i]
+        rows.append(
+            [
+                f"`{name}`",
+                "yes" if METHODS[name].transfer else "no",
+                *(f"{rank[i, t]:.2f}" for t in at),
+                *(f"{regret[i, t]:.4f} ± {error[i, t]:.4f}" for t in at),
+                f"{1e3 * times[name].warm:.0f}",
+            ]
+        )
+    return markdown_table(heads, rows)
+
+
+def against(comparison: Comparison, name: str, at: Sequence[int]) -> str:
+    """Wilcoxon's signed-rank test of every method against one, over tasks, Holm-adjusted; + where the one is better."""
+    regret = comparison.by_task(comparison.rounded())
+    own = comparison.methods.index(name)
+    others = [i for i in range(len(comparison.methods)) if i != own]
+    cells: list[list[str]] = [[f"`{comparison.methods[i]}`"] for i in others]
+    for t in at:
+        p = holm([signed_rank(regret[i, :, t], regret[own, :, t]) for i in others])
+        for row, i, value in zip(cells, others, p, strict=True):
+            difference = float((regret[i, :, t] - regret[own, :, t]).mean())
+            row.append(f"{difference:+.4f} (p {value:.3f})")
+    return markdown_table(["method", *(f"regret less {name}'s at {t}" for t in at)], cells)
+
+
 def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) -> list[str]:
     """Where DRE is behind, trial by trial."""
     parts = ["## Where DRE loses"]
     mended = [MENDED] if MENDED in comparison.methods else []
     if mended:
         parts.append(f"Where one's losses are picked out any other gains: `{MENDED}` is judged by the tables above.")
-    places = {job.label(): job for job in todo}
+    places = {job.label: job for job in todo}
     for t in at:
         found = losses(comparison, "dre", t)
         if not found:
@@ -96,7 +133,7 @@ def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) ->
 
 @cache
 def _space(data: str, name: str, split: str) -> SearchSpace:
-    return load_space(folder(data), name, splits=[split])
+    return load_space(data_folder(data), name, splits=[split])
 
 
 def _facts(job: Job, dataset: str) -> tuple[int, float]:

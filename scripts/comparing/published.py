@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from markdown_tables import markdown_table
 from scipy import stats
 
-from comparing.tables import markdown_table
 from dre_jax.data import read_results
 from dre_jax.errors import ConfigError
 from dre_jax.report import Comparison, compare, significance

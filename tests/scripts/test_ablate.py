@@ -1,31 +1,17 @@
-"""The ablations: what is run, what is kept, and the numbers of a table."""
-
-import dataclasses
+"""The ablations: what is run, and the numbers of a table."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from dre_jax.data import Results, add_trace
-from dre_jax.model import ModelConfig
 from dre_jax.report import compare
-from dre_jax.training import FineTuneConfig, MetaTrainConfig
 
 
 @pytest.fixture(scope="module")
 def ablations(part):
     """The script's modules by name."""
-    return {name: part(f"ablations.{name}") for name in ("studies", "runner", "tables")}
-
-
-@pytest.fixture
-def tiny(ablations):
-    return dataclasses.replace(
-        ablations["studies"].BASE,
-        model=ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)),
-        training=MetaTrainConfig(steps=3, n_query=8, n_support=2, evaluate_every=3, evaluation_lists=2),
-        fine_tuning=FineTuneConfig(epochs=2),
-    )
+    return {name: part(f"ablations.{name}") for name in ("studies", "tables")}
 
 
 def test_every_study_has_variants_that_differ(ablations):
@@ -33,36 +19,6 @@ def test_every_study_has_variants_that_differ(ablations):
         assert len(set(study.variants.values())) == len(study.variants) > 1, name
         assert study.question.endswith("?")
         assert study.papers
-
-
-def test_what_depends_on_the_same_is_done_once(ablations, tiny, tmp_path):
-    jobs = ablations["runner"].jobs
-    other = dataclasses.replace(tiny, fine_tuning=FineTuneConfig(epochs=3))
-    trained = dataclasses.replace(tiny, training=dataclasses.replace(tiny.training, steps=4))
-    todo = jobs([tiny, other, tiny, trained], ["bundled"], range(2), ("test0",), tmp_path, "validation", 25)
-    assert len(todo) == 3 * 4 * 2
-    assert len({job.path() for job in todo}) == len(todo)
-    # Fine-tuning decides nothing about meta-training.
-    assert len({job.checkpoint() for job in todo}) == 2 * 4 * 2
-    groups = ablations["runner"]._groups(todo)
-    assert sorted(len(group) for group in groups) == [1] * 8 + [2] * 8
-
-
-@pytest.mark.thorough
-@pytest.mark.slow
-def test_a_job_is_done_once_and_alike(ablations, tiny, tmp_path):
-    run, jobs, collect = (ablations["runner"].__dict__[name] for name in ("run", "jobs", "collect"))
-    one, again = (
-        jobs([tiny], ["bundled"], [5], ("test0",), tmp_path / name, "validation", 25)[0] for name in ("a", "b")
-    )
-    path = run(one)
-    written = path.stat().st_mtime_ns
-    assert run(one) == path
-    assert path.stat().st_mtime_ns == written
-    assert run(again).read_bytes() == path.read_bytes()
-    found = list(collect(tiny, [one]).runs())
-    assert {(space, seed) for space, _, seed, _ in found} == {(f"bundled/{one.space}", "5:test0")}
-    assert {len(trace) for *_, trace in found} == {26}
 
 
 def traces(offset, seed):
@@ -112,18 +68,15 @@ def test_a_section_says_what_was_measured(ablations):
     assert study.papers in text
 
 
-def test_test_tasks_are_kept_apart(ablations, part, tiny, tmp_path):
-    """Nothing is chosen on them, and their results are files of their own beside the same checkpoints."""
+def test_test_tasks_are_kept_apart(ablations, part, tmp_path):
+    """Nothing is chosen on them."""
     studies = ablations["studies"].STUDIES
-    assert {name for name, study in studies.items() if study.split != "validation"} == {"test"}
     script = part("ablate")
+    assert {name for name, study in script.STUDIES.items() if study.split != "validation"} == {"test"}
     assert "test" not in script.OF_VALIDATION
-    assert set(script.by_setting(["test", "ties"])) == {("test", 25), ("validation", 25)}
-    one, other = (
-        ablations["runner"].jobs([tiny], ["bundled"], [0], ("test0",), tmp_path, split, 25)[0]
-        for split in ("validation", "test")
-    )
-    assert one.path() != other.path()
-    assert one.checkpoint() == other.checkpoint()
+    jobs = script.jobs_of(["test", "ties", "schedule"], ["bundled"], 2, ("test0",), tmp_path)
+    counts = {split: sum(job.split == split for job in jobs) for split in ("test", "validation")}
+    # Four search spaces, two seeds; "ties" and "schedule" share their first variant.
+    assert counts == {"test": 3 * 4 * 2, "validation": (2 + 3 - 1) * 4 * 2}
     text = ablations["tables"].markdown("test", studies["test"], compare({"a": traces(0, 1), "b": traces(0, 2)}))
     assert "8 test tasks of" in text

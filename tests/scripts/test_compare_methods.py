@@ -1,6 +1,4 @@
-"""The comparison of methods: what is run and kept, what is expected of it, and the tasks on which DRE is behind."""
-
-import json
+"""The comparison of methods: what is expected of it, and the tasks on which DRE is behind."""
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from dre_jax.report import compare
 @pytest.fixture(scope="module")
 def comparing(part):
     """The script's modules by name."""
-    return {name: part(f"comparing.{name}") for name in ("jobs", "claims", "tables", "page", "published", "timing")}
+    return {name: part(f"comparing.{name}") for name in ("claims", "published")}
 
 
 @pytest.fixture
@@ -26,35 +24,8 @@ def run_script(part, monkeypatch):
     return run
 
 
-def one_job(comparing, tmp_path, designs=("test0",), method="random"):
-    found = comparing["jobs"].jobs([method], ["bundled"], split="test", designs=designs, trials=3, seed=0, out=tmp_path)
-    return next(job for job in found if job.space == "svm")
-
-
-def test_a_job_is_kept_and_takes_more_designs(comparing, tmp_path):
-    run, collect = comparing["jobs"].run, comparing["jobs"].collect
-    one = one_job(comparing, tmp_path)
-    run(one)
-    first = {found[:3]: found[3] for found in collect([one], "random").runs()}
-    assert {name[0] for name in first} == {"bundled/svm"}
-    two = one_job(comparing, tmp_path, ("test0", "test1"))
-    assert one.costs().exists()
-    assert not two.costs().exists()
-    run(two)
-    both = {found[:3]: found[3] for found in collect([two], "random").runs()}
-    assert len(both) == 2 * len(first)
-    for name, trace in first.items():
-        np.testing.assert_array_equal(both[name], trace)
-    assert json.loads(two.costs().read_text()) == {"seconds": None, "failed": []}  # the first design was there
-    assert comparing["jobs"].cost_of([one], "random").seconds > 0
-    assert comparing["jobs"].cost_of([two], "random").seconds is None
-
-
 @pytest.mark.slow
-def test_the_script_from_end_to_end(comparing, tmp_path, run_script, monkeypatch, capsys):
-    runner, timing = comparing["jobs"], comparing["timing"]
-    monkeypatch.setattr(runner, "in_pools", lambda todo, run, workers: map(run, todo))
-    monkeypatch.setattr(timing, "REPEATS", 1)
+def test_the_script_from_end_to_end(tmp_path, run_script, capsys, jobs_in_this_process):
     out = tmp_path / "out"
     run_script("--methods", "random", "rf", "--designs", "test0", "--trials", "3", "--out", out)
     text = (out / "methods.md").read_text()
@@ -106,6 +77,9 @@ def test_where_dre_loses(comparing):
     assert [loss.task[1] for loss in found] == ["task0", "task2"]  # by how far behind, and no variant of it counts
     assert [loss.winner for loss in found] == ["rgpe", "gp"]
     assert [loss.without_transfer < loss.own for loss in found] == [False, True]
+    only = comparison_of({"dre": [[0.5, 0.3]], "rgpe": [[0.5, 0.1]]})
+    assert [loss.without_transfer for loss in comparing["claims"].losses(only, "dre", 1)] == [np.inf]
+    assert comparing["claims"].losses(comparison_of({"dre": [[0.5]], "dre-paper": [[0.1]]}), "dre", 0) == []
 
 
 def test_what_mends_a_loss_stands_beside_it_and_a_failed_expectation_has_its_reason(comparing, monkeypatch):

@@ -1,9 +1,6 @@
 """The benchmark measures: small work of ours, of a peer in its process, and the accelerator's suite in miniature."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -12,14 +9,12 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import gpu_suite
 from benchmarks.suite import ours, peers, plan
-from benchmarks.suite.memory import peak_bytes
-from benchmarks.suite.peers import Way
+from benchmarks.suite.children import peak_bytes, side_by_side
+from benchmarks.suite.peers import Way, Work
 from benchmarks.suite.rates import Rates
-from benchmarks.suite.work import Work
 from dre_jax import native
 from dre_jax.model import ModelConfig
 
-ROOT = Path(__file__).resolve().parents[3]
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 
 
@@ -71,7 +66,7 @@ def test_long_runs_are_told_from_few_epochs(monkeypatch):
 @pytest.mark.multiprocess
 @pytest.mark.parametrize(
     ("peer", "kind", "preset"),
-    [("eager", "trial", "paper"), ("best", "trial", "default"), ("best", "meta-train", "default")],
+    [("eager", "trial", "paper"), ("best", "trial", "default"), ("best", "meta-train", "paper")],
 )
 def test_peers(peer, kind, preset):
     pytest.importorskip("torch", reason="torch is not installed")
@@ -85,7 +80,7 @@ def test_peers(peer, kind, preset):
 @pytest.mark.multiprocess
 def test_a_peer_that_dies_says_so():
     work = Work(peer="best", kind="trial", columns=-3)
-    with pytest.raises(peers.PeerError, match="ended with 1"):
+    with pytest.raises(peers.PeerError, match="a peer's process must answer, but it"):
         peers.measure(work, Way(processes=1, threads=1), part=1, whole=1, repeats=1)
 
 
@@ -125,11 +120,14 @@ def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
     assert all(loop["kernels"] >= loop["fusions"] > 0 and loop["products"] > 0 for loop in found["profile"])
 
 
+def peak_with(size):
+    held = np.ones(size, np.uint8)
+    return peak_bytes() if held.all() else 0
+
+
 @pytest.mark.multiprocess
 def test_peak_memory_is_the_childs_own():
-    held = np.ones(300_000_000, np.uint8)
-    code = "import numpy as np; from benchmarks.suite.memory import peak_bytes; np.ones(50_000_000, np.uint8);"
-    code += "print(peak_bytes())"
-    found = int(subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, cwd=ROOT).stdout)
-    assert 50_000_000 < found < 200_000_000 < peak_bytes()
+    held = np.ones(1_000_000_000, np.uint8)
+    small, large = side_by_side(peak_with, [{"size": 50_000_000}, {"size": 400_000_000}])
+    assert 50_000_000 < small < 400_000_000 < large < 1_000_000_000 < peak_bytes()
     assert held.all()

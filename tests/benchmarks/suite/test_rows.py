@@ -1,130 +1,41 @@
-"""Times and their extrapolation, rows as JSON, the tables, and the page."""
+"""Figures of the rows: medians, extrapolation, ratios, and that the page says what the file holds."""
 
 import json
 
 import pytest
 
 from benchmarks import gpu_kernels, page
-from benchmarks.suite import plan, table
+from benchmarks.suite import environment, plan, table
 from benchmarks.suite.rates import Rates
-from benchmarks.suite.record import record, write
 from benchmarks.suite.rows import Row, Timing, at_epochs, timing
 
-KEYS = {"name", "ours_s", "eager_s", "best_s", "ratio_eager", "ratio_best", "compile_s", "floor_s", "spread"}
 
-
-def some_row(**given):
+def some_row(name="trial-105", **given):
     fields = {
-        "name": "trial-105",
-        "unit": "trial",
         "ours": timing([0.2, 0.1, 0.4], 2, 5.0, "two at once"),
         "eager": timing([4.0]),
         "best": Timing(median=0.3, low=0.2, high=0.5, compile_s=9.0),
         "floor_s": 0.05,
     }
-    return Row(**{**fields, **given})
+    return Row(name=name, unit="trial", **{**fields, **given})
 
 
-def test_medians_and_what_compiling_takes():
+def test_medians_epochs_and_ratios():
     found = timing([0.4, 0.1, 0.2], 2, 5.0)
     assert (found.median, found.low, found.high) == (0.1, 0.05, 0.2)
     assert found.compile_s == pytest.approx(4.8)
     assert timing([1.0], first=0.5).compile_s == 0.0
-
-
-def test_epochs_on_a_straight_line():
-    found = at_epochs(timing([1.0]), timing([3.0]), 20, 100)
-    assert found.median == 11.0
-    assert "20 epochs timed, 100 by a straight line" in found.note
+    line = at_epochs(timing([1.0]), timing([3.0]), 20, 100)
+    assert line.median == 11.0
+    assert "20 epochs timed, 100 by a straight line" in line.note
     assert at_epochs(timing([1.0]), timing([3.0]), 100, 100).note == ""
-
-
-def test_a_row_as_json():
-    found = some_row().as_json()
-    assert set(found) >= KEYS
-    assert found["ratio_eager"] == pytest.approx(40.0)
-    assert found["ratio_best"] == pytest.approx(3.0)
-    assert found["fraction"] == pytest.approx(0.5)
-    assert found["spread"] == [0.05, 0.2]
-    assert found["note"] == "ours: two at once"
+    row = some_row().as_json()
+    assert (row["ratio_eager"], row["ratio_best"], row["fraction"]) == pytest.approx((40.0, 3.0, 0.5))
+    assert row["spread"] == [0.05, 0.2]
+    assert row["note"] == "ours: two at once"
     without = Row(name="memory", unit="bytes", extra={"ours_bytes": 5}).as_json()
-    assert {without[key] for key in KEYS - {"name"}} == {None}
+    assert without["ratio_eager"] is without["ours_s"] is without["floor_s"] is None
     assert without["ours_bytes"] == 5
-
-
-def test_failures_are_rows_too():
-    def fails(bench, name):
-        raise RuntimeError("no memory\nat all")
-
-    found = record("runs-430", fails, plan.Bench(cores=2, rates=Rates(1.0, 1.0)))
-    assert found["error"] == "RuntimeError: no memory"
-    assert found["ours_s"] is None
-
-
-def environment(platform="cpu"):
-    return {
-        "command": "python -m benchmarks",
-        "device": "a machine",
-        "platform": platform,
-        "processor": "a processor",
-        "cores": 2,
-        "devices": 2,
-        "versions": {"jax": "1"},
-        "matrix_flops_per_s": 2e11,
-        "copy_bytes_per_s": 1e10,
-        "load_before": 0.1,
-        "load_after": 2.0,
-        "linearity": {"eager": 1.01},
-    }
-
-
-def test_files_tables_and_the_page(tmp_path):
-    memory = Row(name="memory-meta-train", unit="bytes", extra={"ours_bytes": 3e9, "table_bytes": 2e8})
-    runs = [some_row(name=name, ours=timing([seconds])) for name, seconds in (("runs-1", 6.0), ("runs-50", 3.0))]
-    rows = [one.as_json() for one in (some_row(), memory, *runs)] + [
-        {**Row(name="suggest", unit="failed").as_json(), "error": "PeerError: gone"}
-    ]
-    loops = [{"name": "epoch", "kernels": 60, "fusions": 40, "products": 20, "loops": 0, "bytes": 5_000_000}]
-    write(tmp_path / "found.json", environment(), rows, profile=loops)
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert set(found) == {"environment", "rows", "profile"}
-    lines = table.plain(found["rows"]).splitlines()
-    assert len(lines) == 6
-    assert lines[1].split()[:3] == ["trial-105", "100", "ms"]
-    assert "3.00 GB" in lines[2]
-    elsewhere = {"environment": {**environment(), "platform": "described", "device": "NVIDIA H200"}, "rows": []}
-    elsewhere["profile"] = [{**loops[0], "least_s": gpu_kernels.least_seconds(loops[0])}]
-    text = page.page([found, {**found, "environment": environment("gpu")}, elsewhere])
-    for words in (
-        "## On a CPU",
-        "## On a GPU",
-        "40.0 times as fast as eager PyTorch, 3.0 times as fast as the best",
-        "2.0 times better in batch",
-        "`suggest`: PeerError: gone",
-        "| epoch | 60 | 40 | 20 | 0 | 5 MB |",
-        "took eager 3.03 times as long",
-        "## Compiled for an H200, without one",
-        "| epoch | 60 | 40 | 20 | 0 | 5 MB | 120 us |",
-    ):
-        assert words in text, words
-    assert max(len(line) for line in text.splitlines() if not line.startswith(("|", "-"))) < 200
-
-
-def test_rows_are_chosen_by_name():
-    rows = plan.catalogue()
-    assert {
-        "trial-10",
-        "trial-30",
-        "trial-105",
-        "meta-train-step-1",
-        "meta-train-step-16",
-        "meta-train-step-100",
-    } <= set(rows)
-    assert {"runs-1", "runs-10", "runs-50", "runs-430", "members-50", "columns-64", "spaces-4"} <= set(rows)
-    assert {"trial-105", "meta-train-step-1"} <= set(plan.QUICK) <= set(rows)
-    assert [name for name, _ in plan.chosen(False, ["runs-10"])] == ["runs-10"]
-    with pytest.raises(ValueError, match="but got runs-11"):
-        plan.chosen(False, ["runs-11"])
 
 
 def test_between_points():
@@ -133,13 +44,97 @@ def test_between_points():
     assert plan.between(105, (10, 30, 105), [1.0, 2.0, 9.0]) == 9.0
 
 
-def test_ways_of_the_fast_peer_to_use_the_cores():
+def test_failures_are_rows_too():
+    def fails(bench, name):
+        raise RuntimeError("no memory\nat all")
+
+    found = plan.record("runs-430", fails, plan.Bench(cores=2, rates=Rates(1.0, 1.0)))
+    assert found["error"] == "RuntimeError: no memory"
+    assert found["ours_s"] is None
+
+
+def about(platform="cpu"):
+    numbers = {"cores": 2, "devices": 2, "matrix_flops_per_s": 2e11, "copy_bytes_per_s": 1e10}
+    words = {"command": "python -m benchmarks", "device": "a machine", "platform": platform, "processor": "a processor"}
+    load = {"load_before": 0.1, "load_after": 2.0, "linearity": {"eager": 1.01}}
+    return {**words, **numbers, **load, "versions": {"jax": "1"}}
+
+
+def test_the_page_says_what_the_file_holds(tmp_path):
+    memory = Row(name="memory-meta-train", unit="bytes", extra={"ours_bytes": 3e9, "table_bytes": 2e8})
+    runs = [some_row(name, ours=timing([seconds])) for name, seconds in (("runs-1", 6.0), ("runs-50", 3.0))]
+    published = [
+        some_row(name, extra={"default_s": 0.7}) for name in ("trial-30-published", "meta-train-step-published")
+    ]
+    rows = [one.as_json() for one in (some_row(), memory, *runs, *published)]
+    rows.append({**Row(name="suggest", unit="failed").as_json(), "error": "PeerError: gone"})
+    loops = [{"name": "epoch", "kernels": 60, "fusions": 40, "products": 20, "loops": 0, "bytes": 5_000_000}]
+    environment.write(tmp_path / "found.json", about(), rows, profile=loops)
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert set(found) == {"environment", "rows", "profile"}
+    lines = table.plain(found["rows"]).splitlines()
+    assert lines[1].split()[:3] == ["trial-105", "100", "ms"]
+    assert "3.00 GB" in lines[2]
+    elsewhere = {"environment": {**about("described"), "device": "NVIDIA H200"}, "rows": []}
+    elsewhere["profile"] = [{**loops[0], "least_s": gpu_kernels.least_seconds(loops[0])}]
+    text = page.page([found, {**found, "environment": about("gpu")}, elsewhere])
+    for words in (
+        "## On a CPU",
+        "## On a GPU",
+        "a history of 30 takes 100 ms: 40.0 times as fast as the published algorithm in eager PyTorch, 3.0 times",
+        "step of one list takes 100 ms: 40.0 times as fast as the published algorithm",
+        "With the library's own structure it takes 700 ms.",
+        "40.0 times as fast as eager PyTorch of the same structure, 3.0 times as fast as the best.",
+        "2.0 times better in batch",
+        "`suggest`: PeerError: gone",
+        "| epoch | 60 | 40 | 20 | 0 | 5 MB |",
+        "took eager 3.03 times as long",
+        "## Compiled for an H200, without one",
+        "| epoch | 60 | 40 | 20 | 0 | 5 MB | 120 us |",
+    ):
+        assert words in text, words
+
+
+def test_rows_are_chosen_by_name():
+    rows = plan.catalogue()
+    assert {"runs-1", "runs-430", "members-50", "columns-64", "spaces-4", *plan.QUICK} <= set(rows)
+    assert {f"trial-{n}{kind}" for n in (10, 30, 105) for kind in ("", "-published")} <= set(rows)
+    assert [name for name, _ in plan.chosen(False, ["runs-10"])] == ["runs-10"]
+    with pytest.raises(ValueError, match="but got runs-11"):
+        plan.chosen(False, ["runs-11"])
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_ways_of_the_fast_peer_keep_all_cores_busy(preset):
     bench = plan.Bench(cores=2, rates=Rates(1.0, 1.0))
-    ways = bench.ways("trial")
-    assert {way.processes * way.threads for way in ways} == {2}
-    assert {way.units(plan.Work(peer="best", kind="trial")) for way in ways} == {2}
-    assert any(way.split_members for way in bench.ways("meta-train"))
-    shared = next(way for way in bench.ways("meta-train") if way.split_members)
-    assert shared.work(plan.Work(peer="best", kind="meta-train")).members == 5
-    bench.won["trial"] = ways[1]
-    assert bench.ways("trial") == [ways[1]]
+    trial, steps = (plan.Work(peer="best", kind=kind, preset=preset) for kind in ("trial", "meta-train"))
+    ways = bench.ways(trial)
+    assert {way.processes * way.threads for way in ways} == {way.units(trial) for way in ways} == {2}
+    # Half of the members each, where they have nothing in common.
+    assert {way.work(steps).members for way in bench.ways(steps)} == ({5, 10} if preset == "default" else {10})
+    bench.won["trial", preset] = ways[1]
+    assert bench.ways(trial) == [ways[1]]
+
+
+def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
+    asked = []
+
+    def measure(work, ways, **given):
+        asked.append(work)
+        return timing([8.0 if work.peer == "eager" else 2.0]), ways[0]
+
+    models = []
+
+    def trial(model, **given):
+        models.append((model.context, given["history"], given["epochs"]))
+        return timing([0.5 if model.context == "shared" else 0.25])
+
+    monkeypatch.setattr(plan.peers, "fastest", measure)
+    monkeypatch.setattr(plan.ours, "trial", trial)
+    bench = plan.Bench(cores=2, rates=Rates(1e11, 1e10))
+    row = plan.published_trial_row(bench, "trial-30-published", history=30).as_json()
+    assert models == [("shared", 30, 1000), ("own", 30, 1000)]
+    assert {(work.peer, work.preset, work.history) for work in asked} == {("eager", "paper", 30), ("best", "paper", 30)}
+    assert (row["ratio_eager"], row["ratio_best"], row["default_s"]) == (16.0, 4.0, 0.25)
+    bench.both(kind="trial", history=30, preset="paper")
+    assert len(asked) == 2, "a peer's trial is measured once for all rows"

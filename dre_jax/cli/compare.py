@@ -1,0 +1,175 @@
+"""``dre-jax compare``: methods on the same tasks and initial designs, run and reported in one command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dre_jax.cli import options
+
+if TYPE_CHECKING:
+    from dre_jax.data import Results
+    from dre_jax.experiment import Failure, Job, Times
+    from dre_jax.report import Comparison
+
+_AT = (5, 10, 25, 50)
+
+
+def compare(
+    data: Annotated[
+        list[str],
+        typer.Option(
+            metavar="DIR", help="Folder in HPO-B's layout, or `bundled`; may be given again.", show_default=False
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Results, checkpoints and the report go here.", show_default=False)],
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="As `evaluate --method`; further ones may follow. The first is the reference."
+        ),
+    ] = None,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Further methods.", show_default=False)
+    ] = None,
+    space: options.Spaces = None,
+    split: Annotated[str, typer.Option(help="test or validation.")] = "test",
+    trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 50,
+    seeds: Annotated[str, typer.Option(help="Initial designs.")] = "test0,test1,test2,test3,test4",
+    at: Annotated[
+        str | None,
+        typer.Option(help="Trials of the tables. By default 5, 10, 25, 50 and the last."),
+    ] = None,
+    seed: options.Seed = 0,
+    workers: Annotated[int | None, typer.Option(help="Processes; one a core by default.", min=1)] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run methods on the same tasks and initial designs, and compare them.
+
+    Every method and search space is a job with a result file; the same command resumes an interrupted comparison.
+    """
+    from dre_jax.cli.report import trials_of
+    from dre_jax.cli.runtime import prepare
+    from dre_jax.devices import cores
+    from dre_jax.errors import ConfigError, MethodError
+
+    prepare()
+    from dre_jax.experiment import make_jobs
+
+    names = list(dict.fromkeys([*(methods or []), *(more or [])]))
+    if not names:
+        raise ConfigError("a comparison needs --methods NAME ..., but got none")
+    if split not in ("test", "validation"):
+        raise ConfigError(f"--split must be test or validation, but got {split!r}")
+    wanted = tuple(trials_of(at)) if at is not None else (*(t for t in _AT if t < trials), trials)
+    if max(wanted) > trials:
+        raise ConfigError(f"--at must be at most --trials {trials}, but got {max(wanted)}")
+    for name in names:
+        check_method(name)
+    designs = tuple(options.names(seeds, "--seeds"))
+    jobs = make_jobs(names, data, designs=designs, out=out, spaces=space, split=split, trials=trials, seeds=[seed])
+    failures = run(jobs, workers or cores(), "compare", quiet=quiet)
+    _report(jobs, wanted, out)
+    if failures:
+        raise MethodError(f"{len(failures)} of {len(jobs)} jobs failed; the same command tries them again")
+
+
+def check_method(method: str) -> None:
+    """Refuses a method before anything is run. Raises `ConfigError`, and `MissingExtraError` for a package it needs."""
+    from dre_jax.methods import find
+    from dre_jax.methods.foreign import host_of, load_class
+
+    host = host_of(method)
+    if isinstance(host, str):
+        load_class(host)()
+    else:
+        find(method)
+
+
+def run(jobs: Sequence[Job], workers: int, what: str, *, quiet: bool) -> list[Failure]:
+    """Does the jobs that are not done, with progress and a line for each failure on standard error."""
+    from dre_jax.cli.progress import Bar
+    from dre_jax.experiment import run_jobs
+
+    progress = run_jobs(jobs, workers)
+    past, failures = next(progress)
+    with Bar(what, len(jobs), quiet=quiet, start=past, unit="jobs") as bar:
+        for past, failures in progress:  # noqa: B007 (the last failures are all of them)
+            bar.advance_to(past)
+    for failure in failures:
+        print(f"dre-jax: failed: {failure}", file=sys.stderr)
+    return failures
+
+
+def finished(jobs: Sequence[Job]) -> list[str]:
+    """The methods whose jobs have all come to their end; the others are told of on standard error."""
+    from dre_jax.experiment import finished_methods
+
+    found = []
+    for method, (ended, total) in finished_methods(jobs).items():
+        if ended == total:
+            found.append(str(method))
+        else:
+            print(f"{method} is left out: finished on {ended} of {total} search spaces", file=sys.stderr)
+    return found
+
+
+def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:
+    """The table of the methods whose jobs have all come to their end, and the report."""
+    from dre_jax.errors import DataError
+    from dre_jax.experiment import collect, times_of
+    from dre_jax.report import compare
+
+    found = {name: collect(jobs, name) for name in finished(jobs)}
+    if not found:
+        raise DataError("a comparison needs a method that was finished on all search spaces, but there is none")
+    comparison = compare(found)
+    first = jobs[0]
+    times = {name: times_of(name, out, data=first.data, space=first.space, split=first.split) for name in found}
+    _print(comparison, times, at, first)
+    save(found, out, at)
+    print(f"compare: saved in {out}, page {out / 'report' / 'report.html'}")
+
+
+def save(results: Mapping[str, Results], out: Path, at: tuple[int, ...], **report: str | None) -> None:
+    """Writes a result file a method and the report of them, `write_report`'s further arguments being given."""
+    from dre_jax.data import write_results
+    from dre_jax.data.files import make_folder
+    from dre_jax.report import write_report
+
+    make_folder(out / "results")
+    files = {name: out / "results" / f"{name.replace('/', '-')}.json" for name in results}
+    for name, path in files.items():
+        write_results(path, results[name])
+    write_report(files, out / "report", at=at, **report)
+
+
+def _print(comparison: Comparison, times: Mapping[str, Times], at: tuple[int, ...], timed: Job) -> None:
+    """Prints regret, rank and times; means are over search spaces, so that none counts for more than another."""
+    from rich.console import Console
+
+    from dre_jax.cli.report import make_table
+    from dre_jax.report import table
+
+    heads = [f"{what} at {trial}" for what in ("regret", "rank") for trial in at]
+    rows = [
+        [
+            row.method,
+            *(f"{mean:.4f} ± {error:.4f}" for mean, error in zip(row.regret, row.error, strict=True)),
+            *(f"{rank:.2f}" for rank in row.rank),
+            "-" if times[row.method].fit is None else f"{times[row.method].fit:.1f}",
+            f"{1e3 * times[row.method].warm:.1f}",
+        ]
+        for row in table(comparison, at, "spaces")
+    ]
+    console = Console(width=None if Console().is_terminal else 1000, highlight=False, markup=False)
+    counts = (
+        f"{len(comparison.runs)} runs a method, {len(set(comparison.tasks))} tasks, {len(comparison.spaces)} spaces"
+    )
+    console.print(f"Means over search spaces ± standard error over tasks; {counts}", soft_wrap=True)
+    console.print(make_table(["method", *heads, "fit, s", "ms a suggestion"], rows))
+    console.print(f"Times are of {timed.label}, measured alone on the machine.", soft_wrap=True)
