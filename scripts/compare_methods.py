@@ -27,7 +27,6 @@ from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.methods import METHODS, find
 from dre_jax.methods.ensembles import LOSSES
-from dre_jax.methods.foreign import load_class
 from dre_jax.report import compare, write_report
 
 AT = (5, 10, 25, 50)
@@ -85,7 +84,7 @@ def available(names: Sequence[str]) -> list[str]:
         entry = find(name)
         try:
             if entry.host is not None:
-                load_class(entry.host)()
+                entry.host()
         except MissingExtraError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
             continue

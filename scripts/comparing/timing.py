@@ -16,7 +16,7 @@ from dre_jax.cli.runtime import prepare
 from dre_jax.data import bundled
 from dre_jax.data.files import make_folder, write_json
 from dre_jax.data.tasks import unit_scale
-from dre_jax.methods import Options, find
+from dre_jax.methods import find
 
 SPACE, HISTORY, REPEATS = "gradient-boosting", 30, 5
 
@@ -71,11 +71,10 @@ def _ready(name: str, space: Any) -> Any:
     import jax
 
     from dre_jax import Suggester
-    from dre_jax.methods.foreign import load_class
 
     entry = find(name)
     if entry.host is not None:
-        return load_class(entry.host)()
-    method = entry.made(Options())
+        return entry.host()
+    method = entry.make()
     params = jax.block_until_ready(method.fit(space, jax.random.key(0)))
     return Suggester(method, params, seed=0)

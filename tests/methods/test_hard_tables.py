@@ -1,41 +1,20 @@
 """Every method on tables that break a careless one: no NaN that decides, no end before its time."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dre_jax.data import SearchSpace, Task
-from dre_jax.methods import METHODS, Options
-from dre_jax.methods.foreign import host_of, load_class
-from dre_jax.model import ModelConfig
+from dre_jax.methods import METHODS
 from dre_jax.search import run_tasks
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.host import run_host
-from dre_jax.training import MetaTrainConfig
 
-MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
-COMPILED = [name for name, entry in METHODS.items() if entry.build is not None]
+COMPILED = [name for name, entry in METHODS.items() if entry.host is None]
 # These differ from a method above by a loss or a number alone.
 ALIKE = ("-ri", "dre-paper", "pointwise", "pairwise", "listwise")
 CAPACITY, N = 8, 20
-
-
-def small(name):
-    return shortened(METHODS[name].made(Options(model=MODEL, epochs=3)))
-
-
-def shortened(method):
-    if isinstance(getattr(method, "members", None), tuple):
-        return dataclasses.replace(method, members=tuple(map(shortened, method.members)))
-    if hasattr(method, "meta_training"):
-        return dataclasses.replace(method, meta_training=dataclasses.replace(method.meta_training, steps=50))
-    if isinstance(getattr(method, "training", None), MetaTrainConfig):
-        quick = MetaTrainConfig(steps=3, evaluate_every=3, n_support=2, n_query=4, evaluation_lists=2)
-        method = dataclasses.replace(method, training=quick)
-    return method
 
 
 def tables(columns):
@@ -85,8 +64,8 @@ TESTED = [name for name in COMPILED if not name.endswith(ALIKE)]
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", TESTED)
 @pytest.mark.parametrize("columns", [1, 64])
-def test_values_that_can_be_compared(name, columns):
-    method = small(name)
+def test_values_that_can_be_compared(name, columns, quick):
+    method = quick(name)
     params = method.fit(past(columns), jax.random.key(0))
     cases, history, candidates = tables(columns)
     keys = jax.random.split(jax.random.key(1), len(cases))
@@ -100,7 +79,7 @@ def test_values_that_can_be_compared(name, columns):
 
 
 TRIALS = 2
-HOST = [name for name, entry in METHODS.items() if entry.build is None]
+HOST = [name for name, entry in METHODS.items() if entry.host is not None]
 
 
 def task_of(rows):
@@ -109,10 +88,10 @@ def task_of(rows):
     return Task("one", x, np.round(1.0 - np.linalg.norm(x - 0.3, axis=1), 3))
 
 
-def trace_of(name, task, design):
+def trace_of(name, task, design, quick):
     if name in HOST:
-        return run_host(load_class(host_of(name))(), task.X, task.y, design, TRIALS, name=name)
-    method = small(name)
+        return run_host(METHODS[name].host(), task.X, task.y, design, TRIALS, name=name)
+    method = quick(name)
     params = method.fit(past(3), jax.random.key(0))
     designs = {task.name: {"test0": design}}
     return next(run_tasks(method, params, {task.name: task}, designs, n_trials=TRIALS, key=jax.random.key(1)))[2]
@@ -121,8 +100,8 @@ def trace_of(name, task, design):
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [*TESTED, *HOST])
 @pytest.mark.parametrize("rows", [6, 200_000])
-def test_a_run_on_few_rows_and_on_many(name, rows):
-    trace = np.asarray(trace_of(name, task_of(rows), np.linspace(0, rows - 1, 5).astype(int)))
+def test_a_run_on_few_rows_and_on_many(name, rows, quick):
+    trace = np.asarray(trace_of(name, task_of(rows), np.linspace(0, rows - 1, 5).astype(int), quick))
     assert trace.shape == (TRIALS + 1,)
     assert np.isfinite(trace).all()
     assert (np.diff(trace) >= 0).all()

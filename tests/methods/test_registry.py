@@ -1,6 +1,5 @@
 """Every registered method, in both loops: a new one is tested by being registered."""
 
-import dataclasses
 from functools import partial
 
 import jax
@@ -11,17 +10,14 @@ import pytest
 from dre_jax.data import SearchSpace, Task, bundled
 from dre_jax.data.tasks import sort_task
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.methods import METHODS, Options, find
+from dre_jax.methods import METHODS, find
 from dre_jax.methods.ensembles import LOSSES
-from dre_jax.methods.foreign import load_class
 from dre_jax.model import ModelConfig, preset
 from dre_jax.search import SearchTask, run, run_in_python
 from dre_jax.search.history import Candidates, History
-from dre_jax.training import MetaTrainConfig
 from dre_jax.training.config import META_TRAINING_PRESETS
 
 MODEL = ModelConfig(members=3, hidden=(4,), phi=(4,), rho=(4,))
-OPTIONS = Options(model=MODEL, epochs=2)
 N_ROWS, N_TRIALS, DESIGNS = 24, 4, np.array([[20, 5, 11], [23, 22, 21], [9, 17, 3], [12, 6, 19]], np.int32)
 
 
@@ -43,31 +39,18 @@ def task(space):
     return SearchTask(*map(jnp.asarray, (found.x, found.response, found.level)), jnp.ones(N_ROWS, bool))
 
 
-def quick(method):
-    """With a training that takes no time, where there is one."""
-    if isinstance(getattr(method, "members", None), tuple):
-        return dataclasses.replace(method, members=tuple(map(quick, method.members)))
-    if hasattr(method, "meta_training"):
-        return dataclasses.replace(method, meta_training=dataclasses.replace(method.meta_training, steps=4, batch=8))
-    if not hasattr(method, "training"):
-        return method
-    training = MetaTrainConfig(steps=4, evaluate_every=4, n_support=3, n_query=8, evaluation_lists=4)
-    return dataclasses.replace(method, training=training)
-
-
 # Of those that differ by a loss alone, one with transfer and one without.
 LIKE_OTHERS = {f"{loss}{end}" for loss in LOSSES for end in ("", "-ri")} - {"regression", "pairwise-ri"}
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None and name not in LIKE_OTHERS]
-
-
 OFTEN = ("random", "dre-gp", "rgpe", "deep-ensemble-reuse")
-
-
-@pytest.mark.parametrize(
+each_method = pytest.mark.parametrize(
     "name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in COMPILED]
 )
-def test_both_loops_pick_alike(name, space, task):
-    method = quick(METHODS[name].made(OPTIONS))
+
+
+@each_method
+def test_both_loops_pick_alike(name, space, task, quick):
+    method = quick(name)
     params = method.fit(space, jax.random.key(1))
     assert (params is not None) == METHODS[name].transfer
     keys = jax.random.split(jax.random.key(2), len(DESIGNS))
@@ -84,12 +67,10 @@ def test_both_loops_pick_alike(name, space, task):
         assert max(done) < N_ROWS
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in COMPILED]
-)
-def test_nobody_knows_the_range_of_the_task(name, space, task):
+@each_method
+def test_nobody_knows_the_range_of_the_task(name, space, task, quick):
     """HPO-B scales responses with the whole table; a method that is not told of the table must not miss it."""
-    method = quick(METHODS[name].made(OPTIONS))
+    method = quick(name)
     params = method.fit(space, jax.random.key(1))
     rows = np.array([20, 5, 11, 23, 9, 17, 3])
     seen = jnp.asarray(np.isin(np.arange(N_ROWS), rows))
@@ -104,7 +85,7 @@ def test_nobody_knows_the_range_of_the_task(name, space, task):
 
 
 def test_the_papers_method_is_the_preset_unless_a_checkpoint_says_otherwise():
-    own, read = (METHODS["dre-paper"].made(options) for options in (Options(), Options(model=MODEL)))
+    own, read = METHODS["dre-paper"].make(), METHODS["dre-paper"].make(model=MODEL)
     assert (own.model, own.training) == (preset("paper"), META_TRAINING_PRESETS["paper"])
     assert read.model == MODEL
     assert own.fine_tuning.epochs == 1000
@@ -113,37 +94,23 @@ def test_the_papers_method_is_the_preset_unless_a_checkpoint_says_otherwise():
 @pytest.mark.parametrize("name", METHODS)
 def test_entries(name):
     entry = METHODS[name]
-    assert entry.name == name
     assert entry.summary
     assert entry.paper
     assert find(name) is entry
-    assert (entry.host is None) != (entry.build is None)
-    if entry.host is not None:
-        assert callable(load_class(entry.host).observe_and_suggest)
-        assert not entry.transfer
-        assert entry.extra
-        assert entry.library != "JAX"
+    assert (entry.host is None) != (entry.default is None)
+    if entry.host is None:
+        assert hash(entry.make()) == hash(entry.default)  # static under jit
         return
-    method = entry.made(Options())
-    # Static under jit: equal settings must be equal objects.
-    assert hash(method) == hash(entry.made(Options()))
-    assert method == entry.made(Options())
+    assert callable(entry.host.observe_and_suggest)
+    assert not entry.transfer
+    assert entry.extra
+    assert entry.library != "JAX"
 
 
 @pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.transfer])
 def test_who_learns_from_past_tasks_says_that_there_are_none(name):
     with pytest.raises(DataError, match="meta-training needs training tasks, but search space 'none' has none"):
-        METHODS[name].made(OPTIONS).fit(SearchSpace("none"), jax.random.key(0))
-
-
-def test_what_the_options_change():
-    for name in ("dre", "dre-ri"):
-        default, changed = METHODS[name].made(Options()), METHODS[name].made(OPTIONS)
-        assert default.fine_tuning.epochs > 2
-        assert changed.fine_tuning == dataclasses.replace(default.fine_tuning, epochs=2)
-        assert changed == dataclasses.replace(default, model=MODEL, fine_tuning=changed.fine_tuning)
-    assert METHODS["dre-no-finetune"].made(OPTIONS).fine_tuning.epochs == 0
-    assert not METHODS["dre-ri"].made(OPTIONS).transfer
+        METHODS[name].make().fit(SearchSpace("none"), jax.random.key(0))
 
 
 @pytest.mark.parametrize(("given", "suggested"), [("dree", "dre"), ("radnom", "random"), ("Dre-RI", None), ("", None)])
