@@ -35,7 +35,7 @@ def evaluate(
     seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. All by default.")] = None,
     epochs: Annotated[int | None, typer.Option(help="Steps of fitting or fine-tuning before a trial.", min=0)] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Their learning rate.")] = None,
-    acquisition: Annotated[str | None, typer.Option(help="ei, pi, lcb or mean_rank.")] = None,
+    acquisition: Annotated[str | None, typer.Option(help="Acquisition function, such as ei or lcb.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(

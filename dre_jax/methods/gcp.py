@@ -88,7 +88,7 @@ class CopulaThompsonSampling:
 ENTRIES = (
     Entry(
         name="gcp",
-        summary="Gaussian copula process: a prior from past tasks' quantiles, a process of the residuals",
+        summary="Gaussian copula process: past tasks' quantiles as the prior of a Gaussian process",
         paper="Salinas, Shen and Perrone 2020",
         transfer=True,
         default=GaussianCopulaProcess(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from importlib import import_module
 
 from dre_jax.errors import ConfigError
@@ -33,9 +34,14 @@ _MODULES = (
     "tpe",
 )
 
-METHODS: dict[str, Entry] = {
-    entry.name: entry for module in _MODULES for entry in import_module(f"dre_jax.methods.{module}").ENTRIES
-}
+
+def entries_of(modules: Iterable[str]) -> dict[str, Entry]:
+    """The methods of modules in `dre_jax.methods`, by name."""
+    found = (entry for module in modules for entry in import_module(f"dre_jax.methods.{module}").ENTRIES)
+    return {entry.name: entry for entry in found}
+
+
+METHODS = entries_of(_MODULES)
 """All methods, by name."""
 
 
