@@ -69,7 +69,7 @@ class Fitted:
         return dataclasses.asdict(method) if dataclasses.is_dataclass(method) and not isinstance(method, type) else {}
 
     def facts(self) -> dict[str, Any]:
-        """Which checkpoints: where they stand and what they were trained on."""
+        """The checkpoints: their steps, keys and the fingerprints of their training data."""
         kept = ("step", "best_step", "fingerprint", "key")
         return {"checkpoints": {name: {k: found[k] for k in kept} for name, found in self._metadata.items()}}
 

@@ -25,7 +25,7 @@ Ranges = Mapping[str, Mapping[str, float]]
 """Surrogate's name -> `y_min` and `y_max`."""
 
 COUNTINGS = ("hpob", "fixed")
-"""How evaluations count."""
+"""Ways of counting evaluations."""
 
 _STATS = "summary-stats.json"
 # A method that computes in float32 may leave the box by a rounding error.

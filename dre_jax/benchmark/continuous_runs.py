@@ -26,7 +26,7 @@ from dre_jax.search.host import HostMethod
 
 
 class ContinuousMethods(Protocol):
-    """Where the objects come from that `run_continuous` asks."""
+    """A method, as one object for each run of `run_continuous`."""
 
     learns: bool
 

@@ -135,7 +135,7 @@ class Evaluation:
             self._stamp = stamp(self.out)
 
     def _begin(self) -> Results:
-        """What the file holds, in all processes: their disks may differ, and so may the moments when they look."""
+        """Returns the file's content as the first process reads it: disks and moments of reading may differ."""
 
         def read() -> dict[str, Any]:
             make_folder(self.out.parent)
@@ -204,7 +204,7 @@ def _with(results: Results, space: str, dataset: str, seed: str, trace: np.ndarr
 
 
 def _same_where_both(old: Any, new: dict[str, Any]) -> bool:
-    """Whether two accounts of checkpoints tell of any, and the same of the search spaces that both name."""
+    """Returns whether two descriptions of checkpoints are not empty and agree on the search spaces that both name."""
     return isinstance(old, dict) and bool(old) and bool(new) and all(new.get(k, v) == v for k, v in old.items())
 
 

@@ -161,7 +161,7 @@ def _attempts(given: str | type, name: str, arguments: Mapping[str, Any]) -> _At
     found = load_class(given)
 
     def attempt(item: tuple[int, Play]) -> np.ndarray | str:
-        """What a run gives, or a word on what went wrong in it."""
+        """Returns the incumbents of a run, or its error in a line."""
         bits, play = item
         try:
             _seed_generators(bits)
@@ -176,7 +176,7 @@ def _attempts(given: str | type, name: str, arguments: Mapping[str, Any]) -> _At
 
 
 def _bits(key: Array) -> int:
-    """What a run's generators are seeded with."""
+    """Seed of a run's generators."""
     return int(jax.random.bits(key, dtype=np.uint32))
 
 

@@ -1,4 +1,4 @@
-"""What is evaluated, and what comes of a run."""
+"""The plan of an evaluation, and the results of its runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is evaluated."""
+    """A method, the tasks and designs that it is evaluated on, and how."""
 
     data: Path
     """Folder in HPO-B's layout."""

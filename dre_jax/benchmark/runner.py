@@ -1,4 +1,4 @@
-"""What an evaluation asks of the loop that runs its method: `compiled_runs`, `host_runs` or `continuous_runs`."""
+"""The interface of an evaluation to the loops: `compiled_runs`, `host_runs` and `continuous_runs`."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Runner(Protocol):
     """A plan's method, on the search spaces one after the other."""
 
     learns: bool
-    """Whether `run` needs the training split."""
+    """`run` needs the training split."""
     together: bool
-    """Whether it is to be given all search spaces at once, or one at a time."""
+    """`run` takes all search spaces at once; else one at a time."""
 
     def configuration(self, space: str) -> Any:
-        """How the method is configured, for the result file."""
+        """The method's configuration, for the result file."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """What else the result file says."""
+        """Further facts for the result file."""
         ...
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
@@ -46,5 +46,5 @@ class Runner(Protocol):
         ...
 
     def close(self) -> None:
-        """Lets go of what it holds beside memory; it may be asked to run again."""
+        """Ends worker processes, if it has any; it can run again afterwards."""
         ...

@@ -83,7 +83,6 @@ ENTRIES = (
         name="bohamiann",
         summary="Bayesian neural network, sampled by scale-adapted stochastic-gradient HMC",
         paper="Springenberg, Klein, Falkner and Hutter 2016",
-        transfer=False,
         default=Bohamiann(),
         # No epochs: the length of the chain is that of burn-in and samples together.
         options={"learning_rate": ("chain.step_size",)} | ACQUISITION_OPTION,

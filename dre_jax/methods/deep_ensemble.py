@@ -128,7 +128,6 @@ ENTRIES = tuple(
         name=name,
         summary=f"{words} that predict mean and variance, expected improvement",
         paper="Lakshminarayanan, Pritzel and Blundell 2017",
-        transfer=False,
         default=default,
         options=FITTING_OPTIONS | ACQUISITION_OPTION,
     )

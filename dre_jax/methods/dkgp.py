@@ -59,7 +59,6 @@ ENTRIES = (
         name="dkgp",
         summary="Gaussian process on features of a network, both fitted to the task before every trial",
         paper="Wilson, Hu, Salakhutdinov and Xing 2016",
-        transfer=False,
         default=DeepKernelGP(),
         options=TUNING_OPTIONS | ACQUISITION_OPTION,
     ),

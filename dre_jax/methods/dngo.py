@@ -92,7 +92,6 @@ ENTRIES = (
         name="dngo",
         summary="Bayesian linear regression on a basis that a network learns",
         paper="Snoek et al. 2015",
-        transfer=False,
         default=DNGO(),
         options=FITTING_OPTIONS | ACQUISITION_OPTION,
     ),

@@ -73,7 +73,6 @@ ENTRIES = (
         name="dre-ri",
         summary="deep ranking ensemble from random weights at every trial",
         paper=_PAPER,
-        transfer=False,
         default=DRE(fine_tuning=_FROM_RANDOM_WEIGHTS, acquisition=EXPECTED_IMPROVEMENT, transfer=False),
         options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
     ),

@@ -1,4 +1,4 @@
-"""What is said of a method that can be asked for by name."""
+"""The description of a method that has a name."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _OF_A_CHECKPOINT = ("model", "training", "transfer")
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A method that can be asked for by name: one of the one protocol (`default`), or a host method (`host`)."""
+    """A method with a name: one of the one protocol (`default`), or a host method (`host`)."""
 
     name: str
     summary: str
     paper: str
-    transfer: bool
+    transfer: bool = False
     """Learns from past tasks."""
     default: Method | None = None
-    """As it is where a user sets nothing; None for a host method."""
+    """Its configuration where a user sets nothing; None for a host method."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Short names of settings, and the fields of the configuration that each stands for."""
     host: type | None = None
@@ -37,7 +37,7 @@ class Entry:
     reads_checkpoints: bool = False
     """Starts from what `dre-jax meta-train` wrote, where it is given, instead of being fitted anew."""
     library: str = "JAX"
-    """What computes it: JAX, in the compiled loop; or the library that a host method calls."""
+    """JAX, in the compiled loop; or the library that a host method calls."""
     extra: str | None = None
     """The extra to install, if the core packages are not enough."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a method's name means a class outside of the library.
+    """Returns whether a method's name means a class outside of the library.
 
     Example:
       >>> is_foreign("peers/gp.py:GP"), is_foreign("dre")
@@ -30,7 +30,7 @@ def is_foreign(name: str) -> bool:
 
 
 def host_of(method: object) -> str | type | None:
-    """What names the class of a host method: the one place that says which methods are such.
+    """Returns the class of a host method, or its name: the one place that says which methods are such.
 
     Args:
       method: of a plan: a name, a class, or an object.

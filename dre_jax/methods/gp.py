@@ -53,7 +53,6 @@ ENTRIES = (
         name="gp",
         summary="Gaussian process, Matern 5/2, expected improvement",
         paper="Snoek, Larochelle and Adams 2012",
-        transfer=False,
         default=GaussianProcess(),
         options=FITTING_OPTIONS | ACQUISITION_OPTION,
     ),

@@ -142,7 +142,6 @@ ENTRIES = (
         name="hebo",
         summary="HEBO's method on the library's Gaussian process",
         paper="Cowen-Rivers et al. 2022",
-        transfer=False,
         default=HEBO(),
         options=FITTING_OPTIONS,
     ),

@@ -129,7 +129,6 @@ ENTRIES = (
         name="metis",
         summary="Gaussian process; exploration, exploitation and outliers propose, the largest gain is taken",
         paper="Li et al. 2018",
-        transfer=False,
         default=Metis(),
         options=FITTING_OPTIONS,
     ),

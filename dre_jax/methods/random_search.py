@@ -29,7 +29,6 @@ ENTRIES = (
         name="random",
         summary="random search",
         paper="Bergstra and Bengio 2012",
-        transfer=False,
         default=RandomSearch(),
     ),
 )

@@ -92,7 +92,6 @@ ENTRIES = (
         name="rf",
         summary="random forest with the variance over trees and within leaves, expected improvement",
         paper="Hutter, Hoos and Leyton-Brown 2011",
-        transfer=False,
         host=RandomForest,
         library="scikit-learn",
         extra="baselines",

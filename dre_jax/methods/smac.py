@@ -115,7 +115,6 @@ ENTRIES = (
         name="smac",
         summary="SMAC's random forest, expected improvement and random interleaving",
         paper="Lindauer et al. 2022",
-        transfer=False,
         host=SMAC,
         library="smac",
         extra="baselines",

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dre_jax.benchmark import Evaluation, HPOBHandler, Plan, run_hpob
+from dre_jax.benchmark import Evaluation, HPOBHandler, Plan
 from dre_jax.benchmark.continuous import Surrogate, run_continuous
 from dre_jax.cli import main
 from dre_jax.data import bundled, read_results
@@ -259,10 +259,3 @@ def test_a_peer_on_the_command_line(plan, tmp_path, capsys, monkeypatch):
         status, said = run(*command, *wrong)
         assert status == 2
         assert named in said
-
-
-def test_one_call(plan, tmp_path):
-    results = run_hpob(
-        Random, plan.data, tmp_path / "a.json", spaces=["svm"], trials=2, continuous="fixed", surrogates=plan.surrogates
-    )
-    assert len(list(results.runs())) == 50

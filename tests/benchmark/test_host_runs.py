@@ -17,7 +17,7 @@ import pytest
 from dre_jax.benchmark import Evaluation, Plan, run_hpob
 from dre_jax.cli import main
 from dre_jax.data import bundled, load_space, read_results
-from dre_jax.errors import ConfigError, DataError, MethodError, MissingExtraError
+from dre_jax.errors import ConfigError, MethodError, MissingExtraError
 from dre_jax.search.host import run_host
 
 PEER = """
@@ -56,6 +56,11 @@ class Fragile(Drawn):
         if "PEER_FAILS" in os.environ and y_obs[0, 0] > float(os.environ["PEER_FAILS"]):
             os.kill(os.getpid(), 9 if os.environ["OMP_NUM_THREADS"] == "1" else 0)
         return super().observe_and_suggest(X_obs, y_obs, X_pen)
+
+class Sized(Drawn):
+    def __init__(self, width: int):
+        super().__init__()
+        assert width == 3
 
 class Described(Drawn):
     def __repr__(self):
@@ -126,6 +131,10 @@ def test_a_class_and_its_words(plan, tmp_path, content):
     out = tmp_path / "described.json"
     next(iter(Evaluation(replace(plan, method=plan.method.replace("Drawn", "Described")), out)))
     assert content(out)["_meta"]["configuration"] == "Described(beta=2)"
+    out = tmp_path / "sized.json"
+    sized = replace(plan, method=plan.method.replace("Drawn", "Sized"), settings={"width": "3"})
+    next(iter(Evaluation(sized, out)))
+    assert content(out)["_meta"]["configuration"] == "peer.py:Sized(width=3)"
 
 
 def test_a_fault_ends_one_run_and_is_tried_again(plan, tmp_path, monkeypatch, content):
@@ -178,13 +187,6 @@ def test_refused_at_once(plan, tmp_path, monkeypatch, changed, message):
     monkeypatch.chdir("/")
     with pytest.raises(ConfigError, match=message):
         Evaluation(replace(plan, **changed), tmp_path / "out.json")
-
-
-def test_another_method_into_the_same_file(plan, tmp_path):
-    out = tmp_path / "out.json"
-    next(iter(Evaluation(plan, out)))
-    with pytest.raises(DataError, match=r"method: peer.py:Wrong here, peer.py:Drawn in the file"):
-        Evaluation(replace(plan, method=plan.method.replace("Drawn", "Wrong")), out)
 
 
 def command(plan, out, name):
@@ -285,12 +287,12 @@ def test_what_no_other_process_finds_stays_here(plan, tmp_path):
 
 def test_a_registered_method(plan, tmp_path):
     out = tmp_path / "rf.json"
-    run = next(iter(Evaluation(replace(plan, method="rf", trials=3), out)))
+    run = next(iter(Evaluation(replace(plan, method="rf", trials=3, settings={"trees": "4"}), out)))
     assert len(run.trace) == 4
     meta = json.loads(out.read_text())["_meta"]
     assert meta["method"] == "rf"
     assert meta["protocol"]["method"] == "host method, observe_and_suggest"
-    assert meta["configuration"].startswith("RandomForest(trees=10, ")
+    assert meta["configuration"].startswith("RandomForest(trees=4, ")
     assert meta["versions"]["scikit-learn"]
 
 

@@ -154,12 +154,3 @@ def test_a_results_file_of_something_else(refused, tmp_path, content, evaluate):
 def test_a_folder_in_place_of_the_results_file(refused, tmp_path, evaluate):
     assert str(tmp_path) in refused(*evaluate(seeds="test0", out=tmp_path), "--quiet")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_results_file_of_another_evaluation(cli, refused, tmp_path, evaluate):
-    out = tmp_path / "a.json"
-    assert cli(*evaluate(seeds="test0", out=out))[0] == 0
-    before = out.read_bytes()
-    assert "holds another evaluation (protocol" in refused(*evaluate(trials=3, seeds="test0", out=out))
-    assert "seed: 1 here, 0 in the file" in refused(*evaluate(seeds="test0", out=out, seed=1))
-    assert out.read_bytes() == before
