@@ -35,10 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
+
 # Many small programs, of which each runs once or twice: compiling them takes most of the time, and optimising them up
 # to half of that. In the other folders, commands and results from end to end among them, programs are as users have
 # them.
-NOT_OPTIMISED = ("losses", "methods", "model", "native", "search", "surrogates", "training")
+NOT_OPTIMISED = ("benchmark", "losses", "methods", "model", "native", "search", "surrogates", "training")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -11,7 +11,7 @@ from dre_jax import native
 from dre_jax.data import SearchSpace, bundled
 from dre_jax.data.tasks import build_table, sort_task
 from dre_jax.devices import local
-from dre_jax.methods import DRE, METHODS, Options
+from dre_jax.methods import DRE, METHODS
 from dre_jax.model import ModelConfig, init
 from dre_jax.search import Candidates, History
 from dre_jax.search.grid import GridConfig, grid, mesh_for
@@ -83,7 +83,7 @@ def start_of(space):
 
 def learnt(name, space):
     """A method of the registry, and parameters of the right shapes."""
-    method = METHODS[name].made(Options())
+    method = METHODS[name].make()
     if name == "dre-gp":
         return replace(method, model=MODEL), start_of(space)
     if name == "fsbo":

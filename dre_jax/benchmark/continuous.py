@@ -15,16 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dre_jax.checks import one_of
 from dre_jax.data.checks import is_number
 from dre_jax.data.files import read_json
-from dre_jax.errors import ConfigError, DataError, MethodError, MissingExtraError
+from dre_jax.errors import DataError, MethodError, MissingExtraError
 from dre_jax.search.host import HostMethod
 
 Ranges = Mapping[str, Mapping[str, float]]
 """Surrogate's name -> `y_min` and `y_max`."""
 
+COUNTINGS = ("hpob", "fixed")
+"""Ways of counting evaluations."""
+
 _STATS = "summary-stats.json"
-_MODES = ("hpob", "fixed")
 # A method that computes in float32 may leave the box by a rounding error.
 _TOLERANCE = 1e-6
 
@@ -109,7 +112,7 @@ def run_continuous(
     y: np.ndarray,
     n_trials: int,
     *,
-    mode: str,
+    counting: str,
     name: str | None = None,
 ) -> np.ndarray:
     """One run, ended once the surrogate reaches its task's maximum.
@@ -120,7 +123,7 @@ def run_continuous(
       x: f64[n0, D], the design.
       y: f64[n0], its responses in the table.
       n_trials: T.
-      mode: "hpob" or "fixed".
+      counting: one of `COUNTINGS`.
       name: of the method, for messages; its class by default.
 
     Returns:
@@ -128,10 +131,9 @@ def run_continuous(
 
     Raises:
       MethodError: for an answer of another shape, not finite, or outside the box.
-      ConfigError: for another mode.
+      ConfigError: for another counting.
     """
-    if mode not in _MODES:
-        raise ConfigError(f"the continuous benchmark counts in the mode {' or '.join(_MODES)}, but got {mode!r}")
+    one_of("counting", counting, COUNTINGS)
     name = name or type(method).__name__
     x = np.array(x, np.float64)
     y = np.array(y, np.float64).reshape(-1, 1)
@@ -143,7 +145,7 @@ def run_continuous(
         y = np.append(y, [[surrogate.predict(point)]], axis=0)
         trace.append(float(surrogate.scale(y).max()))
         reached = bool(y.max() >= surrogate.y_max)
-    if mode == "hpob" and len(trace) > 1:
+    if counting == "hpob" and len(trace) > 1:
         trace[-1] = trace[-2]
     # Nothing better than the maximum can follow; where the range is empty, nothing at all.
     end = trace[-1] if not surrogate.y_max > surrogate.y_min else 1.0

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 from jax import Array
 
+from dre_jax.benchmark.compiled_runs import Fitted
 from dre_jax.benchmark.continuous import Surrogate, import_xgboost, read_ranges, run_continuous, surrogate_name
-from dre_jax.benchmark.foreign import HostMethods, Job
+from dre_jax.benchmark.host_runs import HostMethods, Job
 from dre_jax.benchmark.plan import Plan
-from dre_jax.benchmark.runners import Fitted, Outcome, Wanted
+from dre_jax.benchmark.runner import Outcome, PendingRuns
 from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.data.spaces import Designs
@@ -25,7 +26,7 @@ from dre_jax.search.host import HostMethod
 
 
 class ContinuousMethods(Protocol):
-    """Where the objects come from that `run_continuous` asks."""
+    """A method, as one object for each run of `run_continuous`."""
 
     learns: bool
 
@@ -71,31 +72,9 @@ class _OwnMethods:
         pass
 
 
-class _TheirMethods:
-    """Host methods."""
-
-    learns = False
-
-    def __init__(self, plan: Plan) -> None:
-        self._methods = HostMethods(plan)
-        self._configuration = self._methods.configuration()
-
-    def configuration(self, space: str) -> str | None:
-        return self._configuration
-
-    def facts(self) -> dict[str, Any]:
-        return self._methods.facts()
-
-    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        yield from self._methods.runs(jobs)
-
-    def close(self) -> None:
-        self._methods.close()
-
-
 def methods_of(plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> ContinuousMethods:
     """The plan's method for continuous search; raises as `Fitted` and `HostMethods` do."""
-    return _TheirMethods(plan) if host else _OwnMethods(plan, spaces)
+    return HostMethods(plan) if host else _OwnMethods(plan, spaces)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +85,11 @@ class ContinuousRun:
     x: np.ndarray
     y: np.ndarray
     trials: int
-    mode: str
+    counting: str
 
     def __call__(self, method: HostMethod, name: str) -> np.ndarray:
         """The incumbents, f64[T + 1]."""
-        return run_continuous(method, self.surrogate, self.x, self.y, self.trials, mode=self.mode, name=name)
+        return run_continuous(method, self.surrogate, self.x, self.y, self.trials, counting=self.counting, name=name)
 
 
 class ContinuousRunner:
@@ -145,7 +124,7 @@ class ContinuousRunner:
         facts = self._methods.facts()
         return {**facts, "versions": {**facts.get("versions", {}), "xgboost": _xgboost_version()}}
 
-    def run(self, spaces: Sequence[Wanted]) -> Iterator[tuple[str, *Outcome]]:
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """As `run_continuous`."""
         for space, designs, key in spaces:
             for outcome in self._methods.runs(space, self._jobs(space, designs, key)):

@@ -12,8 +12,9 @@ import jax
 import numpy as np
 
 from dre_jax import processes
+from dre_jax.benchmark.compiled_runs import CompiledRunner
 from dre_jax.benchmark.plan import FailedRun, FinishedRun, Plan, check
-from dre_jax.benchmark.runners import CompiledRunner, Runner, Wanted
+from dre_jax.benchmark.runner import PendingRuns, Runner
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
 from dre_jax.data.files import alone_in, make_folder, place, remove_left_over, stamp
 from dre_jax.data.outline import Outline
@@ -86,7 +87,7 @@ class Evaluation:
         return {self._spaces[name].n_columns for name in names}
 
     def _run(self, names: Sequence[str]) -> Iterator[FinishedRun]:
-        for name, dataset, seed, found in self._runner.run([self._wanted_of(name) for name in names]):
+        for name, dataset, seed, found in self._runner.run([self._pending(name) for name in names]):
             if isinstance(found, str):
                 self._note(FailedRun(name, dataset, seed, found))
                 continue
@@ -95,13 +96,13 @@ class Evaluation:
                 self._save()
             yield FinishedRun(name, dataset, seed, found)
 
-    def _wanted_of(self, name: str) -> Wanted:
+    def _pending(self, name: str) -> PendingRuns:
         space = self._load(name)
         designs = {
             dataset: {s: space.designs[dataset][s] for s in seeds} for dataset, seeds in self._missing(name).items()
         }
         # Search spaces may hold datasets and seeds of one name: their runs are to be independent all the same.
-        return Wanted(space, designs, jax.random.fold_in(jax.random.key(self.plan.seed), run_id(name)))
+        return PendingRuns(space, designs, jax.random.fold_in(jax.random.key(self.plan.seed), run_id(name)))
 
     def _load(self, name: str) -> SearchSpace:
         splits = [self.plan.split, *(["train"] if self._runner.learns else [])]
@@ -134,7 +135,7 @@ class Evaluation:
             self._stamp = stamp(self.out)
 
     def _begin(self) -> Results:
-        """What the file holds, in all processes: their disks may differ, and so may the moments when they look."""
+        """Returns the file's content as the first process reads it: disks and moments of reading may differ."""
 
         def read() -> dict[str, Any]:
             make_folder(self.out.parent)
@@ -203,7 +204,7 @@ def _with(results: Results, space: str, dataset: str, seed: str, trace: np.ndarr
 
 
 def _same_where_both(old: Any, new: dict[str, Any]) -> bool:
-    """Whether two accounts of checkpoints tell of any, and the same of the search spaces that both name."""
+    """Returns whether two descriptions of checkpoints are not empty and agree on the search spaces that both name."""
     return isinstance(old, dict) and bool(old) and bool(new) and all(new.get(k, v) == v for k, v in old.items())
 
 
@@ -230,7 +231,7 @@ def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
             raise ConfigError(f"the method {plan.label} chooses among a table's rows: there is no continuous search")
         return ContinuousRunner(plan, spaces, methods_of(plan, spaces, host=host))
     if host:
-        from dre_jax.benchmark.foreign import HostRunner
+        from dre_jax.benchmark.host_runs import HostRunner
 
         return HostRunner(plan)
     if not isinstance(plan.method, str) and not hasattr(plan.method, "acquire"):

@@ -149,7 +149,7 @@ class HPOBHandler:
         dataset_id: str | None = None,
         seed: str | None = None,
         n_trials: int = 10,
-        mode: str = "hpob",
+        counting: str = "hpob",
     ) -> list[float]:
         """Runs a method in [0, 1]^D on a task's surrogate, from the design's rows of the table.
 
@@ -159,7 +159,7 @@ class HPOBHandler:
           dataset_id: see `get_datasets`.
           seed: see `get_seeds`.
           n_trials: T.
-          mode: "hpob" counts as HPO-B does, "fixed" every evaluation when it is made.
+          counting: "hpob" counts as HPO-B does, "fixed" every evaluation when it is made.
 
         Raises:
           MethodError: for an answer that is no vector in [0, 1]^D.
@@ -177,7 +177,7 @@ class HPOBHandler:
             n_columns=x.shape[1],
             ranges=self.surrogates_stats,
         )
-        return run_continuous(method, surrogate, x[design], y[design], n_trials, mode=mode).tolist()
+        return run_continuous(method, surrogate, x[design], y[design], n_trials, counting=counting).tolist()
 
     def _task(self, space: str | None, dataset: str | None, seed: str | None) -> tuple[np.ndarray, ...]:
         task = _known(_known(self.meta_test_data, space, "the search space"), dataset, "the dataset")

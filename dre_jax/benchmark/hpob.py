@@ -43,7 +43,7 @@ def run_hpob(
       trials: T, after the initial design.
       seeds: initial designs by name; all by default.
       report: called with every run.
-      options: other fields of `Plan`.
+      options: other fields of `Plan`, such as `settings={"epochs": 10}`.
 
     Raises:
       DataError, ConfigError, CheckpointError: as `Evaluation`.

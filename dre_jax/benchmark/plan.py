@@ -1,29 +1,28 @@
-"""What is evaluated, and what comes of a run."""
+"""The plan of an evaluation, and the results of its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from dre_jax.benchmark.continuous import COUNTINGS
+from dre_jax.checks import one_of
 from dre_jax.data.outline import Outline, outline
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.acquisition import Kind
+from dre_jax.methods.settings import Settings
 from dre_jax.search.method import Method
 
 if TYPE_CHECKING:
     from dre_jax.search.host import HostMethod
 
-Mode = Literal["hpob", "fixed"]
-"""How the continuous benchmark counts: see `dre_jax.benchmark.continuous`."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is evaluated."""
+    """A method, the tasks and designs that it is evaluated on, and how."""
 
     data: Path
     """Folder in HPO-B's layout."""
@@ -42,14 +41,12 @@ class Plan:
     """Trials after the initial design."""
     seeds: tuple[str, ...] | None = None
     """Initial designs by name; None for all."""
-    epochs: int | None = None
-    """Fine-tuning epochs; None for the method's own."""
-    learning_rate: float | None = None
-    """Fine-tuning's learning rate; None for the method's own."""
-    acquisition: Kind | None = None
-    """Acquisition function; None for the method's own."""
-    continuous: Mode | None = None
-    """Search [0, 1]^D with HPO-B's surrogates as the objective, and how it is counted; None searches the tables."""
+    settings: Settings = field(default_factory=dict)
+    """Of the method, by dotted field or by one of its entry's short names: `{"epochs": 10, "acquisition.beta": 2.0}`;
+    of a host method, arguments of its constructor."""
+    continuous: str | None = None
+    """Search [0, 1]^D with HPO-B's surrogates as the objective, and how evaluations count, one of
+    `dre_jax.benchmark.continuous.COUNTINGS`; None searches the tables."""
     surrogates: Path | None = None
     """Folder of the surrogates."""
     seed: int = 0
@@ -94,11 +91,11 @@ class FailedRun(NamedTuple):
         return f"space {self.space!r}, dataset {self.dataset!r}, seed {self.seed!r}: {self.error}"
 
 
-Wanted = Mapping[str, Mapping[str, tuple[str, ...]]]
+RunNames = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Space -> dataset -> names of the initial designs."""
 
 
-def check(plan: Plan) -> tuple[dict[str, Outline], Wanted]:
+def check(plan: Plan) -> tuple[dict[str, Outline], RunNames]:
     """The search spaces of a plan, and the runs that it asks for, without reading their tables.
 
     Raises:
@@ -111,7 +108,9 @@ def check(plan: Plan) -> tuple[dict[str, Outline], Wanted]:
     if plan.workers < 1:
         raise ConfigError(f"the number of workers must be at least 1, but got {plan.workers}")
     if (plan.continuous is None) != (plan.surrogates is None):
-        raise ConfigError("continuous search needs its mode and the folder of the surrogates, but got only one of them")
+        raise ConfigError("continuous and surrogates go together, but only one of them was given")
+    if plan.continuous is not None:
+        one_of("continuous", plan.continuous, COUNTINGS)
     there = outline(plan.data, plan.split, plan.mode)
     for name in plan.spaces or ():
         if name not in there:

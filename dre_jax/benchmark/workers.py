@@ -102,7 +102,7 @@ class Pool:
             idle.take(found)
 
     def _hear(self, worker: _Worker) -> Named | None:
-        """What a worker that has something to say gives, if it is a result."""
+        """Reads a message of a worker; returns it if it is a result."""
         try:
             said = worker.connection.recv()
         except (EOFError, OSError):
@@ -183,7 +183,7 @@ def _ending(status: int | None) -> str:
 
 
 def _work(connection: Connection, make: Callable[[], Work]) -> None:
-    """What a worker does: says None, or why it cannot work, then takes items and gives results."""
+    """Loop of a worker: sends None, or the reason why it cannot work; then takes items and sends results."""
     end_with_parent()
     try:
         work = make()

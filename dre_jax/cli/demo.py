@@ -13,7 +13,7 @@ from dre_jax.cli import options
 
 STEPS = 3000
 TRIALS = 25
-EPOCHS = {"dre": None, "dre-gp": None, "dre-no-finetune": None, "dre-ri": 50, "random": None}
+SETTINGS = {"dre": {}, "dre-gp": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}}
 AT = (5, 10, 25)
 
 
@@ -32,7 +32,7 @@ def demo(
     begun = time.monotonic()
     for space in bundled.spaces():
         _train(space, out, seed, quiet)
-    files = {method: _evaluate(method, out, seed, quiet) for method in EPOCHS}
+    files = {method: _evaluate(method, out, seed, quiet) for method in SETTINGS}
     _report(files, out)
     print(f"{time.monotonic() - begun:.0f} s in all; results, figures and report.html in {out}")
 
@@ -63,7 +63,7 @@ def _evaluate(method: str, out: Path, seed: int, quiet: bool) -> Path:
         method=method,
         checkpoints=out / "checkpoints",
         trials=TRIALS,
-        epochs=EPOCHS[method],
+        settings=SETTINGS[method],
         seed=seed,
     )
     run_plan(plan, path, quiet=quiet)

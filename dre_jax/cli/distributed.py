@@ -75,7 +75,7 @@ def _results_apart() -> None:
 
 
 def joined() -> bool:
-    """Whether this process has others."""
+    """Returns whether this process has joined others."""
     return "jax" in sys.modules and jax.distributed.is_initialized()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,8 +13,6 @@ from dre_jax.cli import options
 
 if TYPE_CHECKING:
     from dre_jax.benchmark import Plan
-    from dre_jax.benchmark.plan import Mode
-    from dre_jax.search.acquisition import Kind
 
 
 def evaluate(
@@ -35,9 +33,18 @@ def evaluate(
     split: Annotated[str, typer.Option(help="test or validation.")] = "test",
     trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 100,
     seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. All by default.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Fine-tuning epochs before a trial.", min=0)] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Fine-tuning's learning rate.")] = None,
-    acquisition: Annotated[str | None, typer.Option(help="ei, pi, lcb or mean_rank.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Steps of fitting or fine-tuning before a trial.", min=0)] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Their learning rate.")] = None,
+    acquisition: Annotated[str | None, typer.Option(help="Acquisition function, such as ei or lcb.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="FIELD=VALUE",
+            help="Any field of the method's configuration, such as acquisition.beta=2; `dre-jax methods NAME` lists "
+            "them. May be given again.",
+        ),
+    ] = None,
     mode: Annotated[str, typer.Option(help="HPO-B's: v3, v3-test or v3-train-augmented.")] = "v3",
     continuous: Annotated[
         str | None,
@@ -71,11 +78,12 @@ def evaluate(
     prepare(devices, distributed, coordinator, processes, process_id)
     from dre_jax.benchmark import Plan
     from dre_jax.methods.foreign import host_of
+    from dre_jax.methods.settings import parse
 
+    short = {"epochs": epochs, "learning_rate": learning_rate, "acquisition": acquisition}
+    texts = [f"{name}={value}" for name, value in short.items() if value is not None]
     if workers is not None and host_of(method) is None:
         raise ConfigError(f"--workers is for host methods, but {method!r} is none: it takes all devices, or --devices")
-    if split not in ("test", "validation"):
-        raise ConfigError(f"--split must be test or validation, but got {split!r}")
     plan = Plan(
         data=data,
         mode=mode,
@@ -85,37 +93,13 @@ def evaluate(
         split=split,
         trials=trials,
         seeds=None if seeds is None else tuple(options.names(seeds, "--seeds")),
-        epochs=epochs,
-        learning_rate=learning_rate,
-        acquisition=_acquisition(acquisition),
-        continuous=_continuous(continuous, surrogates),
+        settings=parse([*texts, *(settings or [])]),
+        continuous=continuous,
         surrogates=surrogates,
         seed=seed,
         workers=workers or cores(),
     )
     run_plan(plan, out, quiet=quiet)
-
-
-def _acquisition(name: str | None) -> Kind | None:
-    from dre_jax.errors import ConfigError
-    from dre_jax.search.acquisition import Kind
-
-    known = {kind: kind for kind in get_args(Kind)}
-    if name is not None and name not in known:
-        raise ConfigError(f"--acquisition must be one of {', '.join(known)}, but got {name!r}")
-    return None if name is None else known[name]
-
-
-def _continuous(name: str | None, surrogates: Path | None) -> Mode | None:
-    from dre_jax.benchmark.plan import Mode
-    from dre_jax.errors import ConfigError
-
-    if (name is None) != (surrogates is None):
-        raise ConfigError("--continuous and --surrogates go together, but only one of them was given")
-    known = {mode: mode for mode in get_args(Mode)}
-    if name is not None and name not in known:
-        raise ConfigError(f"--continuous must be one of {', '.join(known)}, but got {name!r}")
-    return None if name is None else known[name]
 
 
 def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:

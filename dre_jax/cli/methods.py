@@ -1,12 +1,26 @@
-"""``dre-jax methods``: what there is."""
+"""``dre-jax methods``: the methods by name, and what can be set of one."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
 
-def methods() -> None:
-    """List the methods by name."""
-    from dre_jax.methods import METHODS
+import typer
 
+if TYPE_CHECKING:
+    from dre_jax.methods import Entry
+
+
+def methods(
+    name: Annotated[
+        str | None, typer.Argument(help="Lists what `dre-jax evaluate --set` can set of this method.")
+    ] = None,
+) -> None:
+    """List the methods by name, or the settings of one with their values."""
+    from dre_jax.methods import METHODS, find
+
+    if name is not None:
+        _print_settings(find(name))
+        return
     rows = [("name", "transfer", "runs on", "needs", "what it is", "paper")]
     for entry in METHODS.values():
         needs = "core" if entry.extra is None else f"dre_jax[{entry.extra}]"
@@ -15,3 +29,19 @@ def methods() -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _print_settings(entry: Entry) -> None:
+    """Short options with the fields that they set, then every field with its value."""
+    from dre_jax.methods.foreign import constructor
+    from dre_jax.methods.settings import leaves, to_text
+
+    for short, paths in entry.options.items():
+        print(f"--{short.replace('_', '-')} sets {', '.join(paths)}")
+    defaults = dict(leaves(entry.default))
+    if entry.host is not None:
+        defaults = {name: argument.default for name, argument in constructor(entry.host).items()}
+    for path, value in defaults.items():
+        print(f"--set {path}={to_text(value)}")
+    if not defaults:
+        print(f"{entry.name} takes no settings")

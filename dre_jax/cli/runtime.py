@@ -1,4 +1,4 @@
-"""What every command that computes sets up first."""
+"""Set-up of the commands that compute: devices, other processes, the cache of compiled programs."""
 
 from __future__ import annotations
 

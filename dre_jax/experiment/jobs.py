@@ -16,7 +16,7 @@ from dre_jax.benchmark import Evaluation, Plan
 from dre_jax.data import Results, add_trace, bundled, list_spaces, load_space, read_results
 from dre_jax.data.files import make_folder, read_json, write_json
 from dre_jax.errors import ConfigError
-from dre_jax.methods import METHODS, Options, find
+from dre_jax.methods import METHODS, find
 from dre_jax.model import ModelConfig
 from dre_jax.search.method import Method
 from dre_jax.training import MetaTrainConfig
@@ -51,7 +51,7 @@ class Job:
     out: Path
     """Root of the result files and checkpoints of all jobs."""
     settings: tuple[tuple[str, Any], ...] = ()
-    """What is set of the method: fields of `Plan` and their values."""
+    """Fields of the method's configuration and their values, as `Plan.settings`; none that meta-training sees."""
     split: str = "test"
     trials: int = 50
     seed: int = 0
@@ -68,7 +68,7 @@ class Job:
             trials=self.trials,
             seeds=self.designs,
             seed=self.seed,
-            **dict(self.settings),
+            settings=dict(self.settings),
         )
 
     @property
@@ -115,7 +115,7 @@ class Job:
         if isinstance(self.method, str):
             if self.method not in METHODS or not find(self.method).reads_checkpoints:
                 return None
-            made = find(self.method).made(Options())
+            made = find(self.method).make()
         model, training = getattr(made, "model", None), getattr(made, "training", None)
         if not isinstance(model, ModelConfig) or not isinstance(training, MetaTrainConfig):
             return None

@@ -86,7 +86,7 @@ def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
     """The object to ask, with what it learned, and whether it learned anything."""
     import jax
 
-    from dre_jax.methods import Options, find
+    from dre_jax.methods import find
     from dre_jax.methods.foreign import host_of, load_class
     from dre_jax.search.suggester import Suggester
 
@@ -94,6 +94,6 @@ def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
     if host is not None:
         return (load_class(host) if isinstance(host, str) else host)(), False
     entry = find(method)
-    made = entry.made(Options())
+    made = entry.make()
     params = jax.block_until_ready(made.fit(space, jax.random.key(0)))
     return Suggester(made, params, seed=0), entry.transfer

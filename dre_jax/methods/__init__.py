@@ -2,6 +2,6 @@
 
 from dre_jax.methods.dre import DRE
 from dre_jax.methods.random_search import RandomSearch
-from dre_jax.methods.registry import METHODS, Entry, Options, find
+from dre_jax.methods.registry import METHODS, Entry, find
 
-__all__ = ["DRE", "METHODS", "Entry", "Options", "RandomSearch", "find"]
+__all__ = ["DRE", "METHODS", "Entry", "RandomSearch", "find"]

@@ -13,7 +13,7 @@ steep, and longer steps spread the samples wider than the posterior is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import jax
@@ -21,8 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.errors import ConfigError
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, Entry
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -79,28 +78,13 @@ class Bohamiann:
         return sample(self.chain, gradient_of, start, chain_key)[0]
 
 
-def of_steps(chain: SGHMCConfig, steps: int) -> SGHMCConfig:
-    """A chain of another length, with burn-in and samples in the same proportion.
-
-    Raises:
-      ConfigError: for no steps, which leave no sample.
-
-    Example:
-      >>> short = of_steps(PAPER_CHAIN, 130)
-      >>> short.burn_in, short.samples, short.keep_every
-      (30, 100, 1)
-    """
-    if steps < 1:
-        raise ConfigError(f"epochs >= 1 must hold for a chain that leaves a sample, but got epochs={steps}")
-    burn_in = min(chain.burn_in * steps // chain.steps, steps - 1)
-    samples = min(chain.samples, steps - burn_in)
-    return replace(chain, burn_in=burn_in, samples=samples, keep_every=(steps - burn_in) // samples)
-
-
-def build(options: Options) -> Bohamiann:
-    """With what a user set."""
-    own = Bohamiann()
-    chain = own.chain if options.epochs is None else of_steps(own.chain, options.epochs)
-    if options.learning_rate is not None:
-        chain = replace(chain, step_size=options.learning_rate)
-    return Bohamiann(chain=chain, acquisition=options.acquisition_or(own.acquisition))
+ENTRIES = (
+    Entry(
+        name="bohamiann",
+        summary="Bayesian neural network, sampled by scale-adapted stochastic-gradient HMC",
+        paper="Springenberg, Klein, Falkner and Hutter 2016",
+        default=Bohamiann(),
+        # No epochs: the length of the chain is that of burn-in and samples together.
+        options={"learning_rate": ("chain.step_size",)} | ACQUISITION_OPTION,
+    ),
+)

@@ -17,10 +17,9 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.methods import dre_gp, fsbo
 from dre_jax.methods.dre_gp import RankedGaussianProcess
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.fsbo import FewShotBO
-from dre_jax.methods.options import Options
 from dre_jax.model import gaussian_ranks
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_stateful
@@ -64,12 +63,17 @@ class Committee:
         return jnp.sum(gaussian_ranks(jnp.stack(votes), candidates.where), axis=0)
 
 
-def build(options: Options) -> Committee:
-    """With what a user set of all members.
-
-    Raises:
-      ConfigError: if a learning rate is asked for: members fit in ways that have none in common.
-    """
-    if options.learning_rate is not None:
-        raise ConfigError(f"a committee's members have learning rates of their own, but got {options.learning_rate}")
-    return Committee(members=(dre_gp.build(options), fsbo.build(options)))
+ENTRIES = (
+    Entry(
+        name="committee",
+        summary="dre-gp and fsbo vote by their ranks of the candidates; this library's own",
+        paper="this library",
+        transfer=True,
+        default=Committee(),
+        # No learning rate: the members fit in ways that have none in common.
+        options={
+            "epochs": ("members.0.fitting.steps", "members.1.tuning.steps"),
+            "acquisition": ("members.0.acquisition.kind", "members.1.acquisition.kind"),
+        },
+    ),
+)

@@ -14,8 +14,7 @@ better than random search on the validation tasks, with 200 it is (`docs/experim
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -26,7 +25,7 @@ from dre_jax.checks import at_least, positive
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.losses.regression import gaussian_nll_of
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -124,19 +123,17 @@ def _shared(predicted: tuple[Array, Array], y: Array) -> tuple[Array, Array, Arr
     return mean, jnp.broadcast_to(y, mean.shape), variance
 
 
-def of(**settings: object) -> Callable[[Options], DeepEnsemble]:
-    """Builds an ensemble with settings of its own, and with what a user set."""
-
-    def build(options: Options) -> DeepEnsemble:
-        own = replace(DeepEnsemble(), **settings)  # type: ignore[arg-type]
-        return replace(
-            own,
-            fitting=options.fitting_or(own.fitting),
-            acquisition=options.acquisition_or(own.acquisition),
-        )
-
-    return build
-
-
-five, ten, reused = of(), of(members=10), of(reuse=True)
-"""The ensembles that have names."""
+ENTRIES = tuple(
+    Entry(
+        name=name,
+        summary=f"{words} that predict mean and variance, expected improvement",
+        paper="Lakshminarayanan, Pritzel and Blundell 2017",
+        default=default,
+        options=FITTING_OPTIONS | ACQUISITION_OPTION,
+    )
+    for name, words, default in (
+        ("deep-ensemble", "five networks", DeepEnsemble()),
+        ("deep-ensemble-10", "ten networks", DeepEnsemble(members=10)),
+        ("deep-ensemble-reuse", "five networks, trained on from trial to trial,", DeepEnsemble(reuse=True)),
+    )
+)

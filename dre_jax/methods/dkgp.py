@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of, standardise
@@ -54,8 +54,12 @@ class DeepKernelGP:
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
 
 
-def build(options: Options) -> DeepKernelGP:
-    """With what a user set."""
-    own = DeepKernelGP()
-    tuning = options.fitting_or(own.tuning)
-    return DeepKernelGP(tuning=tuning, acquisition=options.acquisition_or(own.acquisition))
+ENTRIES = (
+    Entry(
+        name="dkgp",
+        summary="Gaussian process on features of a network, both fitted to the task before every trial",
+        paper="Wilson, Hu, Salakhutdinov and Xing 2016",
+        default=DeepKernelGP(),
+        options=TUNING_OPTIONS | ACQUISITION_OPTION,
+    ),
+)

@@ -10,8 +10,8 @@ a batch given a support of 1 to 20 other rows of the same task, and sees respons
 
 from __future__ import annotations
 
-from dre_jax.methods.fsbo import FewShotBO, with_options
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
+from dre_jax.methods.fsbo import FewShotBO
 from dre_jax.surrogates.deep_kernel import DeepKernelConfig, TuningConfig
 
 DKLM = FewShotBO(model=DeepKernelConfig(rho=(32, 32, 16)), tuning=TuningConfig(steps=0, learning_rate=1e-4))
@@ -20,6 +20,13 @@ and on the validation tasks gradient steps gained nothing (regret at 25 trials, 
 0.010 on `svm` and `rbv2-xgboost`, 0.044 and 0.007 with FSBO's 50 steps)."""
 
 
-def build(options: Options) -> FewShotBO:
-    """With what a user set."""
-    return with_options(DKLM, options)
+ENTRIES = (
+    Entry(
+        name="dklm",
+        summary="the same, not fine-tuned, whose kernel also sees a deep set of the trials",
+        paper="Jomaa, Pineda Arango, Schmidt-Thieme and Grabocka 2021",
+        transfer=True,
+        default=DKLM,
+        options=TUNING_OPTIONS | ACQUISITION_OPTION,
+    ),
+)

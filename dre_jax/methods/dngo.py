@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -87,10 +87,12 @@ def with_constant(basis: Array) -> Array:
     return jnp.concatenate([basis, jnp.ones((basis.shape[0], 1), basis.dtype)], axis=1)
 
 
-def build(options: Options) -> DNGO:
-    """With what a user set."""
-    own = DNGO()
-    return DNGO(
-        fitting=options.fitting_or(own.fitting),
-        acquisition=options.acquisition_or(own.acquisition),
-    )
+ENTRIES = (
+    Entry(
+        name="dngo",
+        summary="Bayesian linear regression on a basis that a network learns",
+        paper="Snoek et al. 2015",
+        default=DNGO(),
+        options=FITTING_OPTIONS | ACQUISITION_OPTION,
+    ),
+)

@@ -8,13 +8,13 @@ prefers the members that are right on this task, and where the ensemble is of no
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
 from dre_jax.model import EnsembleParams, ModelConfig, Support, check_columns, gaussian_ranks, scores, scores_in_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -69,12 +69,14 @@ class RankedGaussianProcess:
         return Ranked(history.x, z[:n]), Ranked(candidates.x, z[n:])
 
 
-def build(options: Options) -> RankedGaussianProcess:
-    """With what a user set."""
-    own = RankedGaussianProcess()
-    return replace(
-        own,
-        model=options.model or own.model,
-        fitting=options.fitting_or(own.fitting),
-        acquisition=options.acquisition_or(own.acquisition),
-    )
+ENTRIES = (
+    Entry(
+        name="dre-gp",
+        summary="Gaussian process around what a deep ranking ensemble expects; this library's own",
+        paper="this library",
+        transfer=True,
+        default=RankedGaussianProcess(),
+        options=FITTING_OPTIONS | ACQUISITION_OPTION,
+        reads_checkpoints=True,
+    ),
+)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from dre_jax.methods.dre import DRE
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, FINE_TUNING_OPTIONS, Entry
 from dre_jax.model import PAPER
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
 from dre_jax.training.config import (
@@ -17,61 +16,8 @@ from dre_jax.training.config import (
     MetaTrainConfig,
 )
 
+_PAPER = "Khazi, Pineda Arango and Grabocka 2023"
 _FROM_RANDOM_WEIGHTS = replace(PAPER_FINE_TUNING, learning_rate=0.02)
-
-
-def _with(options: Options, own: DRE) -> DRE:
-    """A configuration with what a user set of it."""
-    tuning = own.fine_tuning
-    epochs = tuning.epochs if options.epochs is None else options.epochs
-    rate = tuning.learning_rate if options.learning_rate is None else options.learning_rate
-    return replace(
-        own,
-        model=options.model or own.model,
-        fine_tuning=replace(tuning, epochs=epochs, learning_rate=rate),
-        acquisition=options.acquisition_or(own.acquisition),
-    )
-
-
-def dre(options: Options) -> DRE:
-    """The library's own, as `docs/defaults.md` chose it."""
-    return _with(options, DRE())
-
-
-def dre_no_finetune(options: Options) -> DRE:
-    """The same, never fine-tuned."""
-    return _with(replace(options, epochs=None, learning_rate=None), DRE(fine_tuning=FineTuneConfig(epochs=0)))
-
-
-def dre_paper(options: Options) -> DRE:
-    """Network, loss, fine-tuning and acquisition of the paper (section 4.3), meta-trained as its code does."""
-    own = DRE(
-        model=PAPER, training=PAPER_META_TRAINING, fine_tuning=PAPER_FINE_TUNING, acquisition=EXPECTED_IMPROVEMENT
-    )
-    return _with(options, own)
-
-
-def dre_ri(options: Options) -> DRE:
-    """From random weights at every trial (the paper's DRE-RI)."""
-    return _with(options, DRE(fine_tuning=_FROM_RANDOM_WEIGHTS, acquisition=EXPECTED_IMPROVEMENT, transfer=False))
-
-
-def with_loss(loss: LossConfig, *, transfer: bool) -> Callable[[Options], DRE]:
-    """Builds an ensemble that meta-trains and fine-tunes with a loss of its own, as long and as fast as the paper's."""
-    fine_tuning = PAPER_FINE_TUNING if transfer else _FROM_RANDOM_WEIGHTS
-
-    def build(options: Options) -> DRE:
-        training = MetaTrainConfig(loss=loss)
-        own = DRE(
-            training=training,
-            fine_tuning=replace(fine_tuning, loss=loss),
-            acquisition=EXPECTED_IMPROVEMENT,
-            transfer=transfer,
-        )
-        return _with(options, own)
-
-    return build
-
 
 LOSSES = {
     "regression": (LossConfig(name="mean_squared_error", weights="none"), "squared error"),
@@ -81,3 +27,65 @@ LOSSES = {
     "listwise-weighted": (LossConfig(weights="inverse_log"), "the list-wise loss with the paper's weights"),
 }
 """Losses by the name of the method that trains with them, and what they are."""
+
+
+def _with_loss(loss: LossConfig, *, transfer: bool) -> DRE:
+    """An ensemble that meta-trains and fine-tunes with a loss of its own, as long and as fast as the paper's."""
+    return DRE(
+        training=MetaTrainConfig(loss=loss),
+        fine_tuning=replace(PAPER_FINE_TUNING if transfer else _FROM_RANDOM_WEIGHTS, loss=loss),
+        acquisition=EXPECTED_IMPROVEMENT,
+        transfer=transfer,
+    )
+
+
+ENTRIES = (
+    Entry(
+        name="dre",
+        summary="deep ranking ensemble, meta-trained and fine-tuned before every trial",
+        paper=_PAPER,
+        transfer=True,
+        default=DRE(),
+        options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
+        reads_checkpoints=True,
+    ),
+    Entry(
+        name="dre-paper",
+        summary="the same with the paper's choices: one deep set, expected improvement, 1000 epochs at 0.001",
+        paper=_PAPER,
+        transfer=True,
+        default=DRE(
+            model=PAPER, training=PAPER_META_TRAINING, fine_tuning=PAPER_FINE_TUNING, acquisition=EXPECTED_IMPROVEMENT
+        ),
+        options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
+        reads_checkpoints=True,
+    ),
+    Entry(
+        name="dre-no-finetune",
+        summary="deep ranking ensemble, meta-trained, not fine-tuned",
+        paper=_PAPER,
+        transfer=True,
+        default=DRE(fine_tuning=FineTuneConfig(epochs=0)),
+        options=ACQUISITION_OPTION,
+        reads_checkpoints=True,
+    ),
+    Entry(
+        name="dre-ri",
+        summary="deep ranking ensemble from random weights at every trial",
+        paper=_PAPER,
+        default=DRE(fine_tuning=_FROM_RANDOM_WEIGHTS, acquisition=EXPECTED_IMPROVEMENT, transfer=False),
+        options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
+    ),
+    *(
+        Entry(
+            name=name if transfer else f"{name}-ri",
+            summary=f"deep ensemble with {words}, {'tuned and picking as dre-paper' if transfer else 'else as dre-ri'}",
+            paper=_PAPER,
+            transfer=transfer,
+            default=_with_loss(loss, transfer=transfer),
+            options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
+        )
+        for name, (loss, words) in LOSSES.items()
+        for transfer in (True, False)
+    ),
+)

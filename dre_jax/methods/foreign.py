@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
+from inspect import Parameter
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from dre_jax.errors import ConfigError, MissingExtraError
+from dre_jax.methods.settings import Settings, convert, unknown
 from dre_jax.search.host import HostMethod
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether a method's name means a class outside of the library.
+    """Returns whether a method's name means a class outside of the library.
 
     Example:
       >>> is_foreign("peers/gp.py:GP"), is_foreign("dre")
@@ -27,7 +30,7 @@ def is_foreign(name: str) -> bool:
 
 
 def host_of(method: object) -> str | type | None:
-    """What names the class of a host method: the one place that says which methods are such.
+    """Returns the class of a host method, or its name: the one place that says which methods are such.
 
     Args:
       method: of a plan: a name, a class, or an object.
@@ -37,7 +40,7 @@ def host_of(method: object) -> str | type | None:
 
     Example:
       >>> host_of("peers/gp.py:GP"), host_of("dre"), host_of("tpe")
-      ('peers/gp.py:GP', None, 'dre_jax.methods.tpe:TPE')
+      ('peers/gp.py:GP', None, <class 'dre_jax.methods.tpe.TPE'>)
     """
     if isinstance(method, type):
         return method
@@ -61,16 +64,62 @@ def _entry(name: str) -> Entry | None:
     return METHODS.get(name)
 
 
-def load_class(name: str) -> type[HostMethod]:
+def load_class(name: str | type) -> type[HostMethod]:
     """The class of a name.
 
     A module is looked for where Python looks, and in the current folder; beside a file, its own folder is looked
     through for what it imports, as when Python runs it.
 
+    Args:
+      name: `package.module:Class` or `path/to/file.py:Class`; or the class itself.
+
     Raises:
       ConfigError: where it cannot be imported, or has no `observe_and_suggest`.
       MissingExtraError: as raised by the module, which says itself what to install.
     """
+    found = name if isinstance(name, type) else _imported(name)
+    if not callable(getattr(found, "observe_and_suggest", None)):
+        raise ConfigError(f"method {name}: the class must have a method observe_and_suggest, but has none")
+    return found
+
+
+def arguments_of(found: type, settings: Settings, name: str) -> dict[str, Any]:
+    """Arguments of a host method's constructor, read as their annotations say, or as literals of Python without one.
+
+    Args:
+      found: the class.
+      settings: values, or their text, by argument.
+      name: of the method, for messages.
+
+    Raises:
+      ConfigError: for an argument that the constructor does not take, or a value of another type.
+
+    Example:
+      >>> from dre_jax.methods.tpe import TPE
+      >>> arguments_of(TPE, {"startup": "20"}, "tpe")
+      {'startup': 20}
+    """
+    if not settings:
+        return {}
+    known = constructor(found)
+    for given in settings:
+        if given not in known:
+            raise unknown(given, known, name)
+    try:
+        kinds = get_type_hints(found.__init__)  # type: ignore[misc]
+    except Exception:  # annotations of other people's code may name what only their type checker knows
+        kinds = {}
+    return {field: convert(kinds.get(field, Any), value, f"{name}: {field}") for field, value in settings.items()}
+
+
+def constructor(found: type) -> dict[str, Parameter]:
+    """Arguments of a class's constructor that can be given by name, other than private ones."""
+    by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(found).parameters
+    return {name: one for name, one in parameters.items() if one.kind in by_name and not name.startswith("_")}
+
+
+def _imported(name: str) -> type:
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
         raise ConfigError(f"a host method is package.module:Class or path/to/file.py:Class, but got {name!r}")
@@ -84,17 +133,6 @@ def load_class(name: str) -> type[HostMethod]:
     if not isinstance(found, type):
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         raise ConfigError(f"{module_name} must hold a class {attribute!r}, but has {', '.join(classes) or 'none'}")
-    return checked(found, name)
-
-
-def checked(found: type, name: str) -> type[HostMethod]:
-    """The class, if it has HPO-B's call.
-
-    Raises:
-      ConfigError: if not.
-    """
-    if not callable(getattr(found, "observe_and_suggest", None)):
-        raise ConfigError(f"method {name}: the class must have a method observe_and_suggest, but has none")
     return found
 
 

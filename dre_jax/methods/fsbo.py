@@ -11,14 +11,14 @@ a Matern 5/2, the default here. The paper's choice of the first configurations i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.data.tasks import build_table
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of, standardise
@@ -78,12 +78,13 @@ class FewShotBO:
         return values, process
 
 
-def with_options(own: FewShotBO, options: Options) -> FewShotBO:
-    """A configuration with what a user set of it."""
-    tuning = options.fitting_or(own.tuning)
-    return replace(own, tuning=tuning, acquisition=options.acquisition_or(own.acquisition))
-
-
-def build(options: Options) -> FewShotBO:
-    """With what a user set."""
-    return with_options(FewShotBO(), options)
+ENTRIES = (
+    Entry(
+        name="fsbo",
+        summary="deep-kernel Gaussian process, meta-trained and fine-tuned before every trial",
+        paper="Wistuba and Grabocka 2021",
+        transfer=True,
+        default=FewShotBO(),
+        options=TUNING_OPTIONS | ACQUISITION_OPTION,
+    ),
+)

@@ -17,8 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.errors import ConfigError
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior
@@ -86,20 +85,20 @@ class CopulaThompsonSampling:
         return mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape, mean.dtype)
 
 
-def build(options: Options) -> GaussianCopulaProcess:
-    """With what a user set."""
-    own = GaussianCopulaProcess()
-    return GaussianCopulaProcess(
-        fitting=options.fitting_or(own.fitting), acquisition=options.acquisition_or(own.acquisition)
-    )
-
-
-def build_thompson(options: Options) -> CopulaThompsonSampling:
-    """There is nothing to set: nothing is fitted to the trials.
-
-    Raises:
-      ConfigError: if an acquisition function is asked for.
-    """
-    if options.acquisition is not None:
-        raise ConfigError(f"gcp-ts picks by a draw, but got the acquisition function {options.acquisition}")
-    return CopulaThompsonSampling()
+ENTRIES = (
+    Entry(
+        name="gcp",
+        summary="Gaussian copula process: past tasks' quantiles as the prior of a Gaussian process",
+        paper="Salinas, Shen and Perrone 2020",
+        transfer=True,
+        default=GaussianCopulaProcess(),
+        options=FITTING_OPTIONS | ACQUISITION_OPTION,
+    ),
+    Entry(
+        name="gcp-ts",
+        summary="Thompson sampling from the copula's prior alone",
+        paper="Salinas, Shen and Perrone 2020",
+        transfer=True,
+        default=CopulaThompsonSampling(),
+    ),
+)

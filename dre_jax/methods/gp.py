@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
@@ -48,7 +48,12 @@ class GaussianProcess:
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
 
 
-def build(options: Options) -> GaussianProcess:
-    """With what a user set."""
-    own = GaussianProcess()
-    return GaussianProcess(fitting=options.fitting_or(own.fitting), acquisition=options.acquisition_or(own.acquisition))
+ENTRIES = (
+    Entry(
+        name="gp",
+        summary="Gaussian process, Matern 5/2, expected improvement",
+        paper="Snoek, Larochelle and Adams 2012",
+        default=GaussianProcess(),
+        options=FITTING_OPTIONS | ACQUISITION_OPTION,
+    ),
+)

@@ -30,8 +30,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.errors import ConfigError
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import FITTING_OPTIONS, Entry
 from dre_jax.search.acquisition import log_expected_improvement, log_probability_of_improvement
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.pareto import pareto_front
@@ -138,8 +137,12 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
     return maximise_from_starts(config, objective, start_at, project, x)
 
 
-def build(options: Options) -> HEBO:
-    """With what a user set."""
-    if options.acquisition is not None:
-        raise ConfigError(f"hebo has three acquisition functions of its own, but got {options.acquisition!r}")
-    return HEBO(fitting=options.fitting_or(HEBO().fitting))
+ENTRIES = (
+    Entry(
+        name="hebo",
+        summary="HEBO's method on the library's Gaussian process",
+        paper="Cowen-Rivers et al. 2022",
+        default=HEBO(),
+        options=FITTING_OPTIONS,
+    ),
+)

@@ -24,7 +24,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import FITTING_OPTIONS, Entry
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, fit_gp, posterior, standardise
@@ -124,12 +124,12 @@ def latin_hypercube(n: int, n_columns: int, seed: int) -> np.ndarray:
     return np.asarray(qmc.LatinHypercube(n_columns, rng=np.random.default_rng(seed)).random(n))
 
 
-def build(options: Options) -> Metis:
-    """With what a user set; Metis has an acquisition function of its own.
-
-    Raises:
-      ConfigError: if another one is asked for.
-    """
-    if options.acquisition is not None:
-        raise ConfigError(f"metis has an acquisition function of its own, but got {options.acquisition}")
-    return Metis(fitting=options.fitting_or(GPConfig()))
+ENTRIES = (
+    Entry(
+        name="metis",
+        summary="Gaussian process; exploration, exploitation and outliers propose, the largest gain is taken",
+        paper="Li et al. 2018",
+        default=Metis(),
+        options=FITTING_OPTIONS,
+    ),
+)

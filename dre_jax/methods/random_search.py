@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import Entry
 from dre_jax.search.history import Candidates, History
 
 
@@ -24,6 +24,11 @@ class RandomSearch:
         return jnp.zeros(candidates.where.shape, jnp.float32)
 
 
-def build(options: Options) -> RandomSearch:
-    """There is nothing to set."""
-    return RandomSearch()
+ENTRIES = (
+    Entry(
+        name="random",
+        summary="random search",
+        paper="Bergstra and Bengio 2012",
+        default=RandomSearch(),
+    ),
+)

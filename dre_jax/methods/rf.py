@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.table import best_row, log_expected_improvement, needed, seed
 
 
@@ -84,3 +85,15 @@ def predict(forest: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     within = np.stack([tree.impurity[leaves[:, t]] for t, tree in enumerate(trees)])
     # Scikit-learn takes the difference of two sums, which falls below zero by a rounding where responses are equal.
     return mean.mean(axis=0), np.maximum(within, 0.0).mean(axis=0) + mean.var(axis=0)
+
+
+ENTRIES = (
+    Entry(
+        name="rf",
+        summary="random forest with the variance over trees and within leaves, expected improvement",
+        paper="Hutter, Hoos and Leyton-Brown 2011",
+        host=RandomForest,
+        library="scikit-learn",
+        extra="baselines",
+    ),
+)

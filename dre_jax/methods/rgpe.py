@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
@@ -113,7 +113,13 @@ def ranking_weights(losses: Array, guard: float) -> Array:
     return jnp.mean(wins, axis=1)
 
 
-def build(options: Options) -> RGPE:
-    """With what a user set."""
-    own = RGPE()
-    return RGPE(fitting=options.fitting_or(own.fitting), acquisition=options.acquisition_or(own.acquisition))
+ENTRIES = (
+    Entry(
+        name="rgpe",
+        summary="Gaussian processes of past tasks, weighted by how well they rank the trials",
+        paper="Feurer, Letham and Bakshy 2018",
+        transfer=True,
+        default=RGPE(),
+        options=FITTING_OPTIONS | ACQUISITION_OPTION,
+    ),
+)

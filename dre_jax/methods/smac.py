@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.table import best_row, needed, seed
 
 
@@ -107,3 +108,15 @@ def _forest(scenario: Any, trees: int, n_rows: int) -> Any:
         n_jobs=1,
         seed=scenario.seed,
     )
+
+
+ENTRIES = (
+    Entry(
+        name="smac",
+        summary="SMAC's random forest, expected improvement and random interleaving",
+        paper="Lindauer et al. 2022",
+        host=SMAC,
+        library="smac",
+        extra="baselines",
+    ),
+)

@@ -16,8 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.errors import ConfigError
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import FITTING_OPTIONS, Entry
 from dre_jax.methods.tst import source_weights
 from dre_jax.search.acquisition import log_expected_improvement
 from dre_jax.search.history import Candidates, History
@@ -68,12 +67,13 @@ def predicted_improvements(sources: SourceProcesses, history: History, x: Array)
     return jnp.maximum(predict_means(sources, x) - best[:, None], 0.0)
 
 
-def build(options: Options) -> TAF:
-    """With what a user set; the acquisition function is the method itself.
-
-    Raises:
-      ConfigError: if an acquisition function is asked for.
-    """
-    if options.acquisition not in (None, "ei"):
-        raise ConfigError(f"taf is an acquisition function itself, but got {options.acquisition}")
-    return TAF(fitting=options.fitting_or(TAF().fitting))
+ENTRIES = (
+    Entry(
+        name="taf",
+        summary="transfer acquisition function: improvements that past tasks predict",
+        paper="Wistuba, Schilling and Schmidt-Thieme 2018",
+        transfer=True,
+        default=TAF(),
+        options=FITTING_OPTIONS,
+    ),
+)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.table import best_row, needed, seed
 
 _BLOCK = 4096  # rows at once: an estimator makes arrays of rows times trials
@@ -122,3 +123,23 @@ def _quiet(optuna: Any) -> Iterator[None]:
             yield
     finally:
         optuna.logging.set_verbosity(before)
+
+
+ENTRIES = (
+    Entry(
+        name="tpe",
+        summary="tree-structured Parzen estimator, each column apart",
+        paper="Bergstra, Bardenet, Bengio and Kegl 2011",
+        host=TPE,
+        library="optuna",
+        extra="optuna",
+    ),
+    Entry(
+        name="tpe-multivariate",
+        summary="tree-structured Parzen estimator, columns together",
+        paper="Falkner, Klein and Hutter 2018",
+        host=MultivariateTPE,
+        library="optuna",
+        extra="optuna",
+    ),
+)

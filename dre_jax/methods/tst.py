@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.options import Options
+from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
@@ -65,7 +65,13 @@ def source_weights(sources: SourceProcesses, history: History, bandwidth: float)
     return epanechnikov(jnp.append(distances, jnp.zeros((), distances.dtype)) / bandwidth)
 
 
-def build(options: Options) -> TST:
-    """With what a user set."""
-    own = TST()
-    return TST(fitting=options.fitting_or(own.fitting), acquisition=options.acquisition_or(own.acquisition))
+ENTRIES = (
+    Entry(
+        name="tst",
+        summary="two-stage transfer surrogate: means of past tasks, weighted by nearness",
+        paper="Wistuba, Schilling and Schmidt-Thieme 2016",
+        transfer=True,
+        default=TST(),
+        options=FITTING_OPTIONS | ACQUISITION_OPTION,
+    ),
+)

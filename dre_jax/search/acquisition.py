@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,6 @@ from jax import Array
 
 from dre_jax.checks import one_of
 from dre_jax.model import mean_and_deviation, mean_tie_ranks
-
-Kind = Literal["ei", "pi", "lcb", "mean_rank"]
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _SMALLEST_DEVIATION = 1e-9
@@ -27,17 +25,14 @@ class AcquisitionConfig:
       ConfigError: for an unknown kind.
     """
 
-    kind: Kind = "lcb"
-    """Lower confidence bound, expected improvement (the paper's), probability of improvement, or mean rank alone."""
+    kind: str = "lcb"
+    """One of `ACQUISITIONS`: lower confidence bound, expected improvement (the paper's), probability of improvement, or
+    mean rank alone."""
     beta: float = 1.0
     """Deviations that the confidence bound takes off the mean rank."""
 
     def __post_init__(self) -> None:
-        one_of("acquisition", self.kind, get_args(Kind))
-
-
-EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")
-"""The acquisition function of methods that predict responses."""
+        one_of("acquisition", self.kind, ACQUISITIONS)
 
 
 def log_expected_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:
@@ -80,6 +75,33 @@ def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Arr
     return jax.scipy.special.log_ndtr(z)
 
 
+Acquisition = Callable[[AcquisitionConfig, Array, Array, Array], Array]
+"""Values, higher = evaluate first, of predicted means and deviations f32[N], where lower means are better, and of the
+incumbent's mean, a scalar that is infinite before the first trial."""
+
+
+def _improvement(rule: Callable[[Array, Array, Array], Array]) -> Acquisition:
+    """An improvement on the incumbent; before there is one, the mean decides."""
+
+    def values(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
+        known = jnp.isfinite(incumbent)
+        return jnp.where(known, rule(mean, deviation, jnp.where(known, incumbent, 0.0)), -mean)
+
+    return values
+
+
+ACQUISITIONS: dict[str, Acquisition] = {
+    "ei": _improvement(log_expected_improvement),
+    "pi": _improvement(log_probability_of_improvement),
+    "lcb": lambda config, mean, deviation, incumbent: -(mean - config.beta * deviation),
+    "mean_rank": lambda config, mean, deviation, incumbent: -mean,
+}
+"""Acquisition functions by name."""
+
+EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")
+"""The acquisition function of methods that predict responses."""
+
+
 def acquire_by_rank(
     config: AcquisitionConfig, scores: Array, where: Array, incumbent_scores: Array, has_incumbent: Array
 ) -> Array:
@@ -98,13 +120,8 @@ def acquire_by_rank(
     everyone = jnp.concatenate([scores, incumbent_scores[:, None]], axis=1)
     counts = jnp.broadcast_to(jnp.append(where, has_incumbent), everyone.shape)
     mean, deviation = mean_and_deviation(mean_tie_ranks(everyone, counts))
-    incumbent, mean, deviation = mean[-1], mean[:-1], deviation[:-1]
-    if config.kind == "mean_rank":
-        return -mean
-    if config.kind == "lcb":
-        return -(mean - config.beta * deviation)
-    rule = log_expected_improvement if config.kind == "ei" else log_probability_of_improvement
-    return jnp.where(has_incumbent, rule(mean, deviation, incumbent), -mean)
+    incumbent = jnp.where(has_incumbent, mean[-1], jnp.inf)
+    return ACQUISITIONS[config.kind](config, mean[:-1], deviation[:-1], incumbent)
 
 
 def acquire_by_response(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
@@ -125,13 +142,7 @@ def acquire_by_response(config: AcquisitionConfig, mean: Array, deviation: Array
       >>> bool(values[1] > values[0])
       True
     """
-    if config.kind == "mean_rank":
-        return mean
-    if config.kind == "lcb":
-        return mean + config.beta * deviation
-    rule = log_expected_improvement if config.kind == "ei" else log_probability_of_improvement
-    has_incumbent = jnp.isfinite(incumbent)
-    return jnp.where(has_incumbent, rule(-mean, deviation, jnp.where(has_incumbent, -incumbent, 0.0)), mean)
+    return ACQUISITIONS[config.kind](config, -mean, deviation, -incumbent)
 
 
 def pick(values: Array, where: Array, key: Array) -> Array:

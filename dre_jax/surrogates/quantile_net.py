@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array, lax
-from scipy import special, stats
+from scipy.special import ndtri
 
 from dre_jax.checks import positive
 from dre_jax.data import SearchSpace
@@ -80,8 +80,10 @@ def _quantiles(y: np.ndarray) -> np.ndarray:
     if n < 2:
         return np.zeros(n, np.float32)
     delta = 1.0 / (4.0 * n**0.25 * np.sqrt(np.pi * np.log(n)))
-    share = stats.rankdata(y, method="max") / n
-    return special.ndtri(np.clip(share, delta, 1.0 - delta)).astype(np.float32)
+    from scipy.stats import rankdata  # a second to import
+
+    share = rankdata(y, method="max") / n
+    return ndtri(np.clip(share, delta, 1.0 - delta)).astype(np.float32)
 
 
 def moments(config: QuantileConfig, params: mlp.MLPParams, x: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from ablations.study import Study
 from dre_jax.losses import PositionWeights
 from dre_jax.methods import DRE
 from dre_jax.model import ModelConfig, preset
-from dre_jax.search.acquisition import AcquisitionConfig, Kind
+from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.training.config import PAPER_FINE_TUNING
 
@@ -62,7 +62,7 @@ _PARTS = {
 
 
 def _together(
-    *, weights: PositionWeights = "inverse_linear", kind: Kind = "lcb", rate: float = 3e-4, steps: int = STEPS
+    *, weights: PositionWeights = "inverse_linear", kind: str = "lcb", rate: float = 3e-4, steps: int = STEPS
 ) -> DRE:
     """What did best alone, together: weights that fall faster, and the confidence bound."""
     loss, training = replace(LOSS, weights=weights), {"steps": steps, "evaluate_every": steps}

@@ -3,19 +3,14 @@
 import json
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pytest
 
-from dre_jax.benchmark import Evaluation, HPOBHandler, Plan, run_hpob
+from dre_jax.benchmark import Evaluation, HPOBHandler, Plan
 from dre_jax.benchmark.continuous import Surrogate, run_continuous
 from dre_jax.cli import main
 from dre_jax.data import bundled, read_results
 from dre_jax.errors import ConfigError, DataError, MethodError
-from dre_jax.model import ModelConfig
-from dre_jax.training import MetaTrainConfig
-from dre_jax.training.checkpoint import Checkpoint, describe
-from dre_jax.training.steps import start
 
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed: pip install 'dre_jax[hpob]'")
 
@@ -99,7 +94,7 @@ def test_counts_as_hpob_to_the_last_bit(surrogates, make):
             expected, y, (low, high) = stated(surrogates, make(), space, dataset, "test1", n_trials)
             assert handler.evaluate_continuous(make(), space, dataset, "test1", n_trials) == expected
             # And the other mode counts each evaluation when it is made.
-            fixed = handler.evaluate_continuous(make(), space, dataset, "test1", n_trials, mode="fixed")
+            fixed = handler.evaluate_continuous(make(), space, dataset, "test1", n_trials, counting="fixed")
             best = np.maximum.accumulate(np.clip((y[:, 0] - low) / (high - low), 0, 1))[4:]
             assert fixed == [*best, *[1.0] * (n_trials + 1 - len(best))]
             late += 1 in expected and expected.index(1) > fixed.index(1)
@@ -112,8 +107,8 @@ def test_counts_as_hpob_to_the_last_bit(surrogates, make):
 
 def test_a_range_that_is_empty(surrogates):
     flat = Surrogate("flat", None, 0.5, 0.5)
-    for mode in ("hpob", "fixed"):
-        assert run_continuous(Random(), flat, np.zeros((5, 2)), np.zeros(5), 3, mode=mode).tolist() == [0.5] * 4
+    for counting in ("hpob", "fixed"):
+        assert run_continuous(Random(), flat, np.zeros((5, 2)), np.zeros(5), 3, counting=counting).tolist() == [0.5] * 4
 
 
 @pytest.mark.parametrize(
@@ -189,19 +184,15 @@ def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
     refused("must hold")
     (copy / "summary-stats.json").unlink()
     refused("summary-stats.json")
-    with pytest.raises(ConfigError, match="hpob or fixed, but got 'late'"):
-        run_continuous(Random(), Surrogate("s", None, 0, 1), np.zeros((5, 2)), np.zeros(5), 3, mode="late")
-
-
-def content(path):
-    found = json.loads(path.read_text())
-    found["_meta"].pop("versions")
-    return found
+    with pytest.raises(ConfigError, match="counting must be one of hpob, fixed, but got 'late'"):
+        run_continuous(Random(), Surrogate("s", None, 0, 1), np.zeros((5, 2)), np.zeros(5), 3, counting="late")
 
 
 @pytest.mark.parametrize("method", ["random", pytest.param("dre-ri", marks=pytest.mark.thorough), "dre-no-finetune"])
-def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint):
-    given = replace(plan, method=method, epochs=2 if method == "dre-ri" else None, trials=3, continuous="fixed")
+def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, content):
+    given = replace(
+        plan, method=method, settings={"epochs": 2} if method == "dre-ri" else {}, trials=3, continuous="fixed"
+    )
     given = replace(given, checkpoints=tiny_checkpoint if method == "dre-no-finetune" else None)
     whole, out = tmp_path / "whole.json", tmp_path / "out.json"
     runs = list(Evaluation(given, whole))
@@ -221,13 +212,9 @@ def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint):
 
 
 @pytest.fixture(scope="module")
-def tiny_checkpoint(tmp_path_factory):
-    """Random weights."""
+def tiny_checkpoint(tmp_path_factory, save_checkpoint):
     root = tmp_path_factory.mktemp("checkpoints")
-    model, config, key = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)), MetaTrainConfig(), jax.random.key(0)
-    facts = describe(space="svm", n_columns=14, model=model, config=config, key=key, fingerprint="of nothing")
-    facts = {**facts, "history": [], "best_step": None, "versions": {}}
-    Checkpoint(root / "svm").save(start(model, config, 14, key), None, facts)
+    save_checkpoint(root / "svm", "svm", n_columns=14)
     return root
 
 
@@ -265,17 +252,10 @@ def test_a_peer_on_the_command_line(plan, tmp_path, capsys, monkeypatch):
     assert all(trace[-1] == trace[-2] or trace[-1] == 1 for *_, trace in runs)
     for wrong, named in (
         (["--continuous", "late", "--surrogates", plan.surrogates], "hpob, fixed, but got 'late'"),
-        (["--continuous", "hpob"], "--continuous and --surrogates go together"),
-        (["--surrogates", plan.surrogates], "--continuous and --surrogates go together"),
+        (["--continuous", "hpob"], "continuous and surrogates go together"),
+        (["--surrogates", plan.surrogates], "continuous and surrogates go together"),
         (["--continuous", "hpob", "--surrogates", "/nowhere"], "/nowhere"),
     ):
         status, said = run(*command, *wrong)
         assert status == 2
         assert named in said
-
-
-def test_one_call(plan, tmp_path):
-    results = run_hpob(
-        Random, plan.data, tmp_path / "a.json", spaces=["svm"], trials=2, continuous="fixed", surrogates=plan.surrogates
-    )
-    assert len(list(results.runs())) == 50

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dre_jax import native
 from dre_jax.cli import main
 from dre_jax.data import SearchSpace, Task, bundled, write_dataset
 
@@ -52,6 +53,7 @@ def refused(cli):
 def trained(tmp_path_factory, data):
     """A root of checkpoints; treat as read-only."""
     root = tmp_path_factory.mktemp("checkpoints")
+    native.available()  # built here, or found where it is kept: the patch below would have it built for this test
     arguments = ["meta-train", "--data", str(data), "--space", "svm", "--out", str(root), "--steps", "20"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRE_JAX_CACHE", "")

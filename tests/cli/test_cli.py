@@ -73,6 +73,26 @@ def test_methods(cli):
     status, out, error = cli("methods")
     assert (status, error) == (0, "")
     assert {"name", "dre", "dre-ri", "dre-no-finetune", "random"} <= {line.split()[0] for line in out.splitlines()}
+    lines = cli("methods", "gp")[1].splitlines()
+    assert lines[0] == "--epochs sets fitting.steps"
+    assert {"--acquisition sets acquisition.kind", "--set acquisition.kind=ei", "--set fitting.priors=true"} <= set(
+        lines
+    )
+    assert cli("methods", "tpe")[1] == "--set multivariate=false\n--set startup=10\n"
+    assert cli("methods", "random")[1] == "random takes no settings\n"
+    assert "did you mean gp?" in cli("methods", "gpp")[2]
+
+
+def test_settings(cli, tmp_path, evaluate, trained):
+    """They are in the result file, and a file of other settings is another evaluation."""
+    command = evaluate("dre-no-finetune", seeds="test0", trials=1, checkpoints=trained, out=tmp_path / "a.json")
+    settings = ["--acquisition", "lcb", "--set", "acquisition.beta=0.5"]
+    assert cli(*command, *settings, "--quiet")[0] == 0
+    said = read_results(tmp_path / "a.json").meta["configuration"]
+    assert said["acquisition"] == {"kind": "lcb", "beta": 0.5}
+    status, _, error = cli(*command, "--quiet")
+    assert status == 2
+    assert "holds another evaluation (configuration" in error
 
 
 def test_help(cli):
@@ -101,9 +121,6 @@ def own_process(*arguments):
 
 @pytest.mark.multiprocess
 def test_as_a_module(tmp_path, evaluate, small_folder):
-    helped = own_process("--help")
-    assert (helped.returncode, helped.stderr) == (0, "")
-    assert "meta-train" in helped.stdout
     # Here the command line sets up the devices itself.
     data, out = small_folder().parent, tmp_path / "a.json"
     done = own_process(*evaluate(data=data, space="s", out=out))

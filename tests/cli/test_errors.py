@@ -16,10 +16,18 @@ SPLITS = ("meta-train-dataset", "meta-validation-dataset", "meta-test-dataset")
     ("changed", "named"),
     [
         ({"method": "radnom"}, ["'radnom'", "did you mean random?"]),
-        ({"split": "train"}, ["--split must be test or validation", "'train'"]),
+        ({"split": "train"}, ["the split must be test or validation", "'train'"]),
         ({"trials": 0}, ["--trials"]),
         ({"trials": "many"}, ["--trials", "integer"]),
         ({"epochs": -1}, ["--epochs"]),
+        ({"epochs": 3}, ["random takes no settings, but got 'epochs'"]),
+        ({"method": "gp", "acquisition": "ucb"}, ["acquisition must be one of ei, pi, lcb, mean_rank, but got 'ucb'"]),
+        (
+            {"method": "dre", "set": "acquisition.bet=2"},
+            ["dre takes acquisition.kind, acquisition.beta", "'acquisition.bet'"],
+        ),
+        ({"method": "dre", "set": "beta"}, ["FIELD=VALUE", "'beta'"]),
+        ({"method": "rf", "set": "trees=few"}, ["rf: trees must be a whole number, but got 'few'"]),
         ({"seed": -1}, ["--seed"]),
         ({"space": "xgboost"}, ["unknown space 'xgboost'", "svm"]),
         ({"mode": "v4"}, ["v3-train-augmented", "'v4'"]),
@@ -146,12 +154,3 @@ def test_a_results_file_of_something_else(refused, tmp_path, content, evaluate):
 def test_a_folder_in_place_of_the_results_file(refused, tmp_path, evaluate):
     assert str(tmp_path) in refused(*evaluate(seeds="test0", out=tmp_path), "--quiet")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_results_file_of_another_evaluation(cli, refused, tmp_path, evaluate):
-    out = tmp_path / "a.json"
-    assert cli(*evaluate(seeds="test0", out=out))[0] == 0
-    before = out.read_bytes()
-    assert "holds another evaluation (protocol" in refused(*evaluate(trials=3, seeds="test0", out=out))
-    assert "seed: 1 here, 0 in the file" in refused(*evaluate(seeds="test0", out=out, seed=1))
-    assert out.read_bytes() == before

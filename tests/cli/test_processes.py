@@ -11,8 +11,11 @@ import jax
 import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task, read_results, write_dataset
-from dre_jax.training.checkpoint import load_params
+from dre_jax.data import SearchSpace, Task, fingerprint, read_results, write_dataset
+from dre_jax.model import ModelConfig
+from dre_jax.training import MetaTrainConfig
+from dre_jax.training.checkpoint import Checkpoint, describe, load_params
+from dre_jax.training.steps import start
 from dre_jax.training.trainer import last_step
 
 pytestmark = pytest.mark.multiprocess
@@ -79,17 +82,27 @@ def wait_until(ready, processes):
         time.sleep(0.02)
 
 
+def make_space(name, n_columns):
+    rng = np.random.default_rng(n_columns)
+    tasks = [{n: Task(n, rng.random((30, n_columns), dtype=np.float32), rng.random(30))} for n in "tuv"]
+    return SearchSpace(name, *tasks, {"v": {f"test{seed}": rng.permutation(30)[:3] for seed in range(5)}})
+
+
+def save_random(folder, space):
+    """A checkpoint of random weights."""
+    model, config, key = ModelConfig(members=2, hidden=(8,), phi=(8,), rho=(8,)), MetaTrainConfig(), jax.random.key(0)
+    facts = describe(
+        space=space.name, n_columns=space.n_columns, model=model, config=config, key=key, fingerprint=fingerprint(space)
+    )
+    facts = {**facts, "history": [], "best_step": None, "versions": {}}
+    Checkpoint(folder).save(start(model, config, space.n_columns, key), None, facts)
+
+
 @pytest.mark.thorough
 def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # quick to compile: there is little to run
-    rng = np.random.default_rng(0)
-
-    def space(name):
-        tasks = [{n: Task(n, rng.random((30, 2), dtype=np.float32), rng.random(30))} for n in ("t", "u", "v")]
-        return SearchSpace(name, *tasks, {"v": {"test0": np.array([1, 2])}})
-
     data, out, alone = tmp_path / "data", tmp_path / "out", tmp_path / "alone"
-    write_dataset(data, [space("a"), space("b")])
+    write_dataset(data, [make_space("a", 2), make_space("b", 2)])
     command = ["meta-train", "--data", data, "--evaluate-every", 2, "--lists-per-step", 2]
     processes = two(*command, "--out", out, "--steps", 100_000)
     # Each process saves its own search space, and does not wait for the other.
@@ -120,9 +133,18 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch):
         assert np.mean(np.concatenate([a.ravel() for a in apart]) > 1e-3) < 0.005
 
 
-def test_evaluation_and_a_death(two, one, trained, tmp_path, evaluate):
+def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    monkeypatch.setenv("DRE_JAX_NATIVE", "0")  # nothing is fine-tuned, so there is nothing to build
+    # Of two widths, so that the second still has to be compiled when the first has ended.
+    spaces = [make_space("a", 2), make_space("b", 3)]
+    write_dataset(tmp_path / "data", spaces)
+    for space in spaces:
+        save_random(tmp_path / "checkpoints" / space.name, space)
+
     def command(name):
-        return evaluate("dre", checkpoints=trained, epochs=15, trials=6, seeds="test0,test1", out=tmp_path / name)
+        places = {"data": tmp_path / "data", "checkpoints": tmp_path / "checkpoints", "out": tmp_path / name}
+        return [*evaluate("dre-no-finetune", space="a", trials=3, **places), "--space", "b"]
 
     assert one(*command("alone.json"), "--devices", 1)[0] == 0
     processes = two(*command("two.json"))
@@ -138,9 +160,9 @@ def test_evaluation_and_a_death(two, one, trained, tmp_path, evaluate):
 
     (status, printed, error), second = map(end_of, two(*command("two.json")))
     assert status == 0, error
-    assert printed.startswith("dre: ")
+    assert printed.startswith("dre-no-finetune: ")
     assert printed.count("\n") == 1
-    assert f"evaluate dre: {some}/" in error
+    assert f"evaluate dre-no-finetune: {some}/" in error
     assert second == (0, "", "")
     # The same picks to the last bit, and the same account of them.
     assert (tmp_path / "two.json").read_text() == (tmp_path / "alone.json").read_text()
@@ -152,14 +174,3 @@ def test_no_cluster_is_found(one, data, tmp_path):
     assert error.startswith("dre-jax: --distributed needs a cluster that JAX knows")
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
-
-
-def test_host_methods_are_for_one_process(two, tmp_path, evaluate):
-    (tmp_path / "mine.py").write_text(
-        "class Mine:\n    def observe_and_suggest(self, X, y, pending):\n        return 0\n"
-    )
-    command = evaluate(f"{tmp_path / 'mine.py'}:Mine", out=tmp_path / "a.json")
-    for status, out, error in map(end_of, two(*command)):
-        assert (status, out) == (2, "")
-        assert "mine.py:Mine is a host method: one process does it" in error
-    assert not (tmp_path / "a.json").exists()

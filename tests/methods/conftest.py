@@ -7,8 +7,31 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import tie_levels
+from dre_jax.methods import METHODS
+from dre_jax.methods.settings import leaves
 from dre_jax.search import SearchTask, run_in_python
 from dre_jax.search.history import Candidates, History
+
+# Endings of the fields that decide how long a method takes, and little ones; what is off or empty stays so.
+LITTLE = {
+    "model.members": 2, "model.hidden": (4,), "model.phi": (4,), "model.rho": (4,), "model.layers": (4,),
+    "training.steps": 4, "training.evaluate_every": 4, "training.n_support": 2, "training.n_query": 4,
+    "training.evaluation_lists": 2, "meta_training.steps": 4, "meta_training.batch": 8, "prior.steps": 30,
+    "fine_tuning.epochs": 2, "fitting.steps": 2, "tuning.steps": 2, "chain.burn_in": 2, "chain.samples": 2,
+    "chain.keep_every": 1,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def quick():
+    """A method by name, as it is but for little to compute."""
+
+    def make(name):
+        fields = dict(leaves(METHODS[name].default))
+        ends = {path: ".".join(path.split(".")[-2:]) for path, value in fields.items() if value}
+        return METHODS[name].make({path: LITTLE[end] for path, end in ends.items() if end in LITTLE})
+
+    return make
 
 
 def history_of(x, y, capacity=None):

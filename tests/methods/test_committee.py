@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import norm, rankdata
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods import METHODS, Options
 from dre_jax.methods.committee import Committee
 from dre_jax.methods.fsbo import FewShotBO
 from dre_jax.search.history import Candidates
@@ -59,11 +58,3 @@ def test_what_cannot_vote_is_refused():
         Committee(members=())
     with pytest.raises(ConfigError, match="FewShotBO does"):
         Committee(members=(FewShotBO(reuse=True),))
-    with pytest.raises(ConfigError, match="learning rates of their own"):
-        METHODS["committee"].made(Options(learning_rate=0.1))
-
-
-def test_what_a_user_sets_reaches_all_members():
-    process, kernel = METHODS["committee"].made(Options(epochs=7, acquisition="lcb")).members
-    assert (process.fitting.steps, kernel.tuning.steps) == (7, 7)
-    assert process.acquisition.kind == kernel.acquisition.kind == "lcb"

@@ -1,6 +1,5 @@
 """What every registered method promises, in one tiny shape: a new one is tested by being registered."""
 
-import dataclasses
 from functools import lru_cache, partial
 
 import jax
@@ -10,19 +9,16 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import sort_task, tie_levels
-from dre_jax.methods import METHODS, Options
+from dre_jax.methods import METHODS
 from dre_jax.methods.foreign import host_of, load_class
-from dre_jax.model import ModelConfig
 from dre_jax.search import SearchTask, run, run_tasks
 from dre_jax.search.acquisition import pick
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.host import run_host
 from dre_jax.search.loop import begin, trial_keys
-from dre_jax.training import MetaTrainConfig
 
-COMPILED = [name for name, entry in METHODS.items() if entry.build is not None]
-HOST = [name for name, entry in METHODS.items() if entry.build is None]
-OPTIONS = Options(model=ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)), epochs=2)
+COMPILED = [name for name, entry in METHODS.items() if entry.host is None]
+HOST = [name for name, entry in METHODS.items() if entry.host is not None]
 ROWS, COLUMNS, TRIALS = 16, 2, 3
 DESIGN = np.array([13, 4, 9], np.int32)
 CAPACITY = len(DESIGN) + TRIALS - 1
@@ -39,22 +35,16 @@ def past(columns):
     return SearchSpace("hard", train={name: Task(name, x[name], y[name]) for name in sizes})
 
 
-def quick(method):
-    """With a training that takes no time, where there is one."""
-    changes = {}
-    if isinstance(getattr(method, "members", None), tuple):
-        changes["members"] = tuple(map(quick, method.members))
-    if hasattr(method, "meta_training"):
-        changes["meta_training"] = dataclasses.replace(method.meta_training, steps=4, batch=8)
-    if isinstance(getattr(method, "training", None), MetaTrainConfig):
-        changes["training"] = MetaTrainConfig(steps=3, evaluate_every=3, n_support=2, n_query=4, evaluation_lists=2)
-    return dataclasses.replace(method, **changes)
+@pytest.fixture(scope="module")
+def fitted(quick):
+    """A method by name and what it learned, from tables of so many columns; cases of a method follow each other."""
 
+    @lru_cache(maxsize=2)
+    def fit(name, columns=COLUMNS):
+        method = quick(name)
+        return method, method.fit(past(columns), jax.random.key(1))
 
-@lru_cache(maxsize=2)  # cases of a method follow each other
-def fitted(name, columns=COLUMNS):
-    method = quick(METHODS[name].made(OPTIONS))
-    return method, method.fit(past(columns), jax.random.key(1))
+    return fit
 
 
 @partial(jax.jit, static_argnames="method")
@@ -88,16 +78,15 @@ def history_of(x, y, rubbish=0.0):
     )
 
 
-def values_of(name, history, candidates, columns=COLUMNS):
-    method, params = fitted(name, columns)
+def values_of(fitted, history, candidates, columns=COLUMNS):
+    method, params = fitted
     key = jax.random.key(5)
     values = step(method, params, begin(method, params, columns, key), history, candidates, key)[0]
     return np.asarray(values)[np.asarray(candidates.where)]
 
 
-def loop(name, table, key):
+def loop(method, params, table, key):
     """The picks of a run, by a plain loop over the one protocol."""
-    method, params = fitted(name)
     rows, state = DESIGN.tolist(), begin(method, params, COLUMNS, key)
     level = np.asarray(table.level)
     while len(rows) < len(DESIGN) + TRIALS and level[rows].min() > 0:
@@ -111,33 +100,33 @@ def loop(name, table, key):
 
 @pytest.mark.parametrize("name", COMPILED)
 class TestCompiled:
-    def test_the_scanned_run_is_the_plain_loop_and_repeats(self, name, table):
+    def test_the_scanned_run_is_the_plain_loop_and_repeats(self, name, table, fitted):
         method, params = fitted(name)
         assert (params is not None) == METHODS[name].transfer
         scanned = jax.jit(partial(run, method, n_trials=TRIALS))
         for seed in range(3):
             key = jax.random.key(seed)
             picks = scanned(params, table, jnp.asarray(DESIGN), key).tolist()
-            assert picks == loop(name, table, key)
+            assert picks == loop(method, params, table, key)
             assert picks == scanned(params, table, jnp.asarray(DESIGN), key).tolist()
             made = [row for row in picks if row >= 0]
             assert len({*DESIGN.tolist(), *made}) == len(DESIGN) + len(made)
 
-    def test_empty_slots_and_the_scale_of_the_table_change_nothing(self, name, table):
+    def test_empty_slots_and_the_scale_of_the_table_change_nothing(self, name, table, fitted):
         rng = np.random.default_rng(7)
         x, y = rng.uniform(size=(4, COLUMNS)), np.array([0.25, 1.0, 0.5, 0.75])
         candidates = Candidates(table.x, jnp.arange(ROWS) % 3 > 0)
-        values = values_of(name, history_of(x, y), candidates)
-        np.testing.assert_array_equal(values_of(name, history_of(x, y, rubbish=3.0), candidates), values)
+        values = values_of(fitted(name), history_of(x, y), candidates)
+        np.testing.assert_array_equal(values_of(fitted(name), history_of(x, y, rubbish=3.0), candidates), values)
         # HPO-B scales responses with the whole table; a quarter of it is exact in floating point.
-        scaled = values_of(name, history_of(x, 0.25 * y), candidates)
+        scaled = values_of(fitted(name), history_of(x, 0.25 * y), candidates)
         np.testing.assert_allclose(scaled, values, rtol=1e-3, atol=1e-3)
 
-    def test_hard_histories_give_values_that_can_be_compared(self, name):
-        check_hard_histories(name, COLUMNS)
+    def test_hard_histories_give_values_that_can_be_compared(self, name, fitted):
+        check_hard_histories(fitted(name), COLUMNS)
 
 
-def check_hard_histories(name, columns):
+def check_hard_histories(fitted, columns):
     rng = np.random.default_rng(0)
     x, y, new = rng.uniform(size=(CAPACITY, columns)), rng.uniform(size=CAPACITY), rng.uniform(size=(ROWS, columns))
     copies = lambda rows: np.repeat(x[:1], rows, axis=0)  # noqa: E731
@@ -151,14 +140,14 @@ def check_hard_histories(name, columns):
     }
     for case, (tried, response, rows) in cases.items():
         candidates = Candidates(jnp.asarray(rows, jnp.float32), jnp.arange(ROWS) < ROWS - 3)
-        assert not np.isnan(values_of(name, history_of(tried, response), candidates, columns)).any(), case
+        assert not np.isnan(values_of(fitted, history_of(tried, response), candidates, columns)).any(), case
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("columns", [1, 64])
 @pytest.mark.parametrize("name", COMPILED)
-def test_hard_histories_of_one_column_and_of_many(name, columns):
-    check_hard_histories(name, columns)
+def test_hard_histories_of_one_column_and_of_many(name, columns, fitted):
+    check_hard_histories(fitted(name, columns), columns)
 
 
 def host(name):
@@ -184,7 +173,7 @@ def table_of(rows):
     return Task("one", x, np.round(1.0 - np.linalg.norm(x - 0.3, axis=1), 3))
 
 
-def trace_of(name, task, design):
+def trace_of(name, fitted, task, design):
     if name in HOST:
         return run_host(host(name), task.X, task.y, design, 2, name=name)
     method, params = fitted(name, 3)
@@ -195,11 +184,11 @@ def trace_of(name, task, design):
 @pytest.mark.thorough
 @pytest.mark.parametrize("rows", [6, 200_000])
 @pytest.mark.parametrize("name", [*COMPILED, *HOST])
-def test_a_run_on_few_rows_and_on_many(name, rows):
+def test_a_run_on_few_rows_and_on_many(name, rows, fitted):
     task = table_of(rows)
     design = np.linspace(0, rows - 1, 5).astype(int)
     scaled = (task.y - task.y.min()) / (task.y.max() - task.y.min())
-    trace = np.asarray(trace_of(name, task, design))
+    trace = np.asarray(trace_of(name, fitted, task, design))
     assert trace.shape == (3,)
     assert trace[0] == pytest.approx(scaled[design].max(), abs=1e-12)
     # An incumbent is a row's response, and no design's row: a pick that is none of the table's would show.

@@ -10,7 +10,7 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import sort_task
-from dre_jax.methods import METHODS, Options
+from dre_jax.methods import METHODS
 from dre_jax.methods.dkgp import DeepKernelGP
 from dre_jax.methods.dklm import DKLM
 from dre_jax.methods.fsbo import FewShotBO
@@ -30,7 +30,7 @@ SMALL = {
 
 def small(name, **tuning):
     """A method with little to compute."""
-    method = METHODS[name].made(Options())
+    method = METHODS[name].make()
     return dataclasses.replace(method, model=SMALL[name], tuning=dataclasses.replace(method.tuning, **tuning))
 
 
@@ -59,7 +59,7 @@ def test_transfer_finds_sinusoids_sooner():
     space = SearchSpace("sinusoids", train=train)
     regret = {}
     for name in ("random", "dkgp", "fsbo"):
-        method = METHODS[name].made(Options())
+        method = METHODS[name].make()
         if name != "random":
             method = small(name, steps=50)
         if name == "fsbo":
@@ -181,12 +181,6 @@ def test_the_next_call_compiles_nothing():
     assert acquire._cache_size() == 1
 
 
-def test_what_the_options_change():
-    for name in NAMES:
-        own = METHODS[name].made(Options())
-        changed = METHODS[name].made(Options(epochs=7, learning_rate=0.5, acquisition="lcb"))
-        assert changed.tuning == dataclasses.replace(own.tuning, steps=7, learning_rate=0.5)
-        assert (own.acquisition.kind, changed.acquisition.kind) == ("ei", "lcb")
-    assert METHODS["dklm"].made(Options()) == DKLM
+def test_who_has_landmarks():
     assert DKLM.model.has_landmarks
     assert not FewShotBO().model.has_landmarks

@@ -9,7 +9,6 @@ from scipy import stats
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import tie_levels
 from dre_jax.errors import ConfigError
-from dre_jax.methods import Options, find
 from dre_jax.methods.gcp import CopulaThompsonSampling, GaussianCopulaProcess
 from dre_jax.methods.random_search import RandomSearch
 from dre_jax.surrogates import GPConfig, fit_gp, posterior
@@ -124,7 +123,5 @@ def test_better_than_random(network, regrets):
 
 
 def test_what_is_refused():
-    with pytest.raises(ConfigError, match="gcp-ts picks by a draw"):
-        find("gcp-ts").made(Options(acquisition="ei"))
     with pytest.raises(ConfigError, match="dropout < 1"):
         QuantileConfig(dropout=1.0)

@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods import Options, find
 from dre_jax.methods.gp import GaussianProcess
 from dre_jax.methods.metis import Metis, good_over_bad, latin_hypercube
 from dre_jax.methods.random_search import RandomSearch
@@ -104,7 +103,5 @@ def test_latin_hypercube_has_one_point_in_each_interval():
 
 
 def test_what_metis_refuses():
-    with pytest.raises(ConfigError, match="metis has an acquisition function of its own"):
-        find("metis").made(Options(acquisition="ei"))
     with pytest.raises(ConfigError, match="0 < better < 1"):
         Metis(better=1.0)

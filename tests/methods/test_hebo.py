@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.errors import ConfigError
-from dre_jax.methods import Options
-from dre_jax.methods.hebo import HEBO, build, fit_warped
+from dre_jax.methods.hebo import HEBO, fit_warped
 from dre_jax.search import Candidates, SearchTask, make_history, run
 from dre_jax.surrogates import GPConfig, GPParams
 from dre_jax.surrogates.gp import log_marginal_likelihood
@@ -112,9 +110,3 @@ def test_better_than_chance():
         regrets.append(1 - response[picks[picks >= 0]].max())
         by_chance.append(1 - np.mean([rng.choice(response[:195], 15, replace=False).max() for _ in range(300)]))
     assert np.mean(regrets) < 0.5 * np.mean(by_chance)
-
-
-def test_options():
-    assert build(Options(epochs=7, learning_rate=0.2)) == HEBO(fitting=GPConfig(steps=7, learning_rate=0.2))
-    with pytest.raises(ConfigError, match="three acquisition functions"):
-        build(Options(acquisition="ei"))

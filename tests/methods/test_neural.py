@@ -12,8 +12,8 @@ from scipy import stats
 
 from dre_jax.data import bundled
 from dre_jax.errors import ConfigError
-from dre_jax.methods import METHODS, Options, RandomSearch
-from dre_jax.methods.bohamiann import PAPER_CHAIN, Bohamiann, of_steps
+from dre_jax.methods import METHODS, RandomSearch
+from dre_jax.methods.bohamiann import Bohamiann
 from dre_jax.methods.deep_ensemble import THESIS_FITTING, DeepEnsemble
 from dre_jax.methods.dngo import DNGO
 from dre_jax.search import History
@@ -208,32 +208,17 @@ def _zscore(history):
 
 
 def test_names():
-    made = {name: METHODS[name].made(Options()) for name in METHODS if name.startswith("deep-ensemble")}
+    made = {name: METHODS[name].make() for name in METHODS if name.startswith("deep-ensemble")}
     assert {name: (method.members, method.reuse) for name, method in made.items()} == {
         "deep-ensemble": (5, False),
         "deep-ensemble-10": (10, False),
         "deep-ensemble-reuse": (5, True),
     }
-    options = Options(epochs=26, learning_rate=0.5, acquisition="lcb")
-    for name in ("dngo", *made):
-        method = METHODS[name].made(options)
-        assert (method.fitting.steps, method.fitting.learning_rate, method.acquisition.kind) == (26, 0.5, "lcb")
-    method = METHODS["bohamiann"].made(options)
-    assert (method.chain.steps <= 26, method.chain.step_size, method.acquisition.kind) == (True, 0.5, "lcb")
-
-
-@pytest.mark.parametrize("steps", [1, 2, 7, 130, 1500, 13_000, 20_000])
-def test_a_chain_of_another_length(steps):
-    chain = of_steps(PAPER_CHAIN, steps)
-    assert 0.5 * steps < chain.steps <= steps
-    assert chain.samples == min(100, steps - chain.burn_in)
-    assert chain.burn_in <= 0.25 * steps
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: of_steps(PAPER_CHAIN, 0), "epochs=0"),
         (lambda: DeepEnsemble(members=0), "members=0"),
         (lambda: DeepEnsemble(network=TANH), "outputs=1"),
         (lambda: DeepEnsemble(least_variance=0.0), "least_variance=0.0"),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dre_jax.methods import METHODS
-from dre_jax.methods.foreign import load_class
 from dre_jax.search.host import run_host
 
 MODULES = {"scikit-learn": "sklearn", "smac": "smac", "optuna": "optuna"}
@@ -20,12 +19,11 @@ def make(request):
     entry = METHODS[request.param]
     if importlib.util.find_spec(MODULES[entry.library]) is None:
         pytest.skip(f"the extra {entry.extra} is not installed")
-    found = load_class(entry.host)
 
     def fresh(seed):
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
-        return found()
+        return entry.host()
 
     return fresh
 

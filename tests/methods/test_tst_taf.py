@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.errors import ConfigError
-from dre_jax.methods import Options, find
 from dre_jax.methods.random_search import RandomSearch
 from dre_jax.methods.taf import TAF, predicted_improvements
 from dre_jax.methods.tst import TST, source_weights
@@ -84,12 +82,6 @@ def test_both_acquisitions(sources, history, hills, make_candidates):
 @pytest.mark.parametrize("name", METHODS)
 def test_better_than_random(name, sources, regrets):
     assert regrets(METHODS[name], sources, 3) < 0.5 * regrets(RandomSearch(), None, 3)
-
-
-def test_taf_is_an_acquisition_function_itself():
-    with pytest.raises(ConfigError, match="taf is an acquisition function itself"):
-        find("taf").made(Options(acquisition="lcb"))
-    assert find("taf").made(Options(epochs=7)).fitting.steps == 7
 
 
 def test_no_trial_at_all(sources, make_candidates):

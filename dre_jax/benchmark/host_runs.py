@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -17,12 +17,12 @@ import numpy as np
 from jax import Array
 
 from dre_jax.benchmark.plan import Plan
-from dre_jax.benchmark.runners import Outcome, Wanted
+from dre_jax.benchmark.runner import Outcome, PendingRuns
 from dre_jax.benchmark.workers import Died, Pool
 from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, MethodError, MissingExtraError
-from dre_jax.methods.foreign import checked, host_of, library_of, load_class
+from dre_jax.methods.foreign import arguments_of, host_of, library_of, load_class
 from dre_jax.search.batch import run_key
 from dre_jax.search.host import HostMethod, run_host
 
@@ -61,31 +61,37 @@ class HostMethods:
       plan: one with a host method.
 
     Raises:
-      ConfigError: at once, for a class that is not there, or options that it cannot take.
+      ConfigError: at once, for a class that is not there, or settings that its constructor does not take.
       MissingExtraError: for a package that it needs.
     """
+
+    learns = False
 
     def __init__(self, plan: Plan) -> None:
         given = host_of(plan.method)
         assert given is not None
+        if plan.checkpoints is not None:
+            raise ConfigError(f"a host method reads no checkpoints, but got {plan.checkpoints} for {plan.label}")
         self.name = plan.label
-        self._class = _class_of(given, self.name)
-        options = ("checkpoints", "epochs", "learning_rate", "acquisition")
-        not_for_it = [option for option in options if getattr(plan, option) is not None]
-        if not_for_it:
-            raise ConfigError(f"a host method is made without arguments, but got {', '.join(not_for_it)}")
-        self._attempt = _attempts(self._class, self.name)
+        found = load_class(given)
+        self._arguments = arguments_of(found, plan.settings, self.name)
+        self._words = self._in_words(found)
+        self._attempt = _attempts(given, self.name, self._arguments)
         self._pool = None
-        if plan.workers > 1 and _travels(given):
-            self._pool = Pool(partial(_attempts, given, self.name), plan.workers)
+        if plan.workers > 1 and _travels((given, self._arguments)):
+            self._pool = Pool(partial(_attempts, given, self.name, self._arguments), plan.workers)
         self._library = library_of(plan.method)
 
-    def configuration(self) -> str | None:
-        """What the class says of itself, if it has words of its own: others print an address."""
-        if self._class.__repr__ is object.__repr__:
-            return None
+    def configuration(self, space: str) -> str | None:
+        """The object's own words, if it has any: others print an address. Else what its constructor is given."""
+        return self._words
+
+    def _in_words(self, found: type[HostMethod]) -> str | None:
+        if found.__repr__ is object.__repr__:
+            given = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())
+            return f"{self.name}({given})" if given else None
         try:
-            return repr(self._class())
+            return repr(found(**self._arguments))
         except MissingExtraError:
             raise
         except Exception as error:
@@ -101,7 +107,7 @@ class HostMethods:
                 facts["versions"] = {self._library: "unknown"}
         return facts
 
-    def runs(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
         """The runs in the order in which they end: in the plan's workers, a single one in this process."""
         jobs = iter(jobs)
         first = list(islice(jobs, 2))
@@ -129,20 +135,12 @@ class HostRunner:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._methods = HostMethods(plan)
-        self._configuration = self._methods.configuration()
+        self.configuration, self.facts = self._methods.configuration, self._methods.facts
 
-    def configuration(self, space: str) -> str | None:
-        """The object's own words, or nothing."""
-        return self._configuration
-
-    def facts(self) -> dict[str, Any]:
-        """No checkpoints."""
-        return self._methods.facts()
-
-    def run(self, spaces: Sequence[Wanted]) -> Iterator[tuple[str, *Outcome]]:
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """As `run_host`."""
         for space, designs, key in spaces:
-            for outcome in self._methods.runs(self._jobs(space, designs, key)):
+            for outcome in self._methods.runs(space, self._jobs(space, designs, key)):
                 yield space.name, *outcome
 
     def close(self) -> None:
@@ -158,20 +156,16 @@ class HostRunner:
                 yield Job(dataset, seed, run_key(key, dataset, seed), play)
 
 
-def _class_of(given: str | type, name: str) -> type[HostMethod]:
-    return load_class(given) if isinstance(given, str) else checked(given, name)
-
-
-def _attempts(given: str | type, name: str) -> _Attempt:
-    """What makes an object for a run, and runs it, in whichever process this is called."""
-    found = _class_of(given, name)
+def _attempts(given: str | type, name: str, arguments: Mapping[str, Any]) -> _Attempt:
+    """Makes an object for a run, and runs it, in whichever process this is called."""
+    found = load_class(given)
 
     def attempt(item: tuple[int, Play]) -> np.ndarray | str:
-        """What a run gives, or a word on what went wrong in it."""
+        """Returns the incumbents of a run, or its error in a line."""
         bits, play = item
         try:
             _seed_generators(bits)
-            return play(found(), name)
+            return play(found(**arguments), name)
         except MethodError as error:
             told = str(error)
             return told if told.startswith(f"method {name}") else f"method {name}: {told}"
@@ -182,7 +176,7 @@ def _attempts(given: str | type, name: str) -> _Attempt:
 
 
 def _bits(key: Array) -> int:
-    """What a run's generators are seeded with."""
+    """Seed of a run's generators."""
     return int(jax.random.bits(key, dtype=np.uint32))
 
 
@@ -194,16 +188,15 @@ def _seed_generators(bits: int) -> None:
         sys.modules["torch"].manual_seed(bits)
 
 
-def _travels(given: str | type) -> bool:
-    """Whether another process finds the class: by its name, or where it was defined."""
-    if isinstance(given, str):
-        return True
+def _travels(given: tuple[str | type, Mapping[str, Any]]) -> bool:
+    """Returns whether another process finds the class, by its name or where it was defined, and reads its arguments."""
+    found = given[0]
     try:
-        same = pickle.loads(pickle.dumps(given)) is given
+        same = pickle.loads(pickle.dumps(given))[0] is found or isinstance(found, str)
     except Exception:  # whatever a class that is local to a function, or its metaclass, brings about
         return False
     # What was typed into a prompt is in no file that another process could read.
-    return same and hasattr(sys.modules[given.__module__], "__file__")
+    return same and (isinstance(found, str) or hasattr(sys.modules[found.__module__], "__file__"))
 
 
 def _said(error: BaseException) -> str:

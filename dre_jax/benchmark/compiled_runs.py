@@ -1,7 +1,4 @@
-"""How a plan's method runs on one search space: a runner for the methods of the one protocol.
-
-Runners for host methods and for continuous search are in `foreign.py` and `continuous_runs.py`.
-"""
+"""The compiled loop in an evaluation: a method of the one protocol on the tables."""
 
 from __future__ import annotations
 
@@ -9,61 +6,20 @@ import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import jax
-import numpy as np
-from jax import Array
 
 from dre_jax import processes
 from dre_jax.benchmark.plan import Plan
+from dre_jax.benchmark.runner import Outcome, PendingRuns
 from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
-from dre_jax.data.spaces import Designs
 from dre_jax.errors import CheckpointError, DataWarning
-from dre_jax.methods import Entry, Options, find
+from dre_jax.methods import Entry, find
 from dre_jax.model import ModelConfig
 from dre_jax.search.batch import BatchConfig, SpaceRuns, goes_side_by_side, run_spaces
 from dre_jax.search.method import Method
-
-Outcome = tuple[str, str, np.ndarray | str]
-"""Dataset, seed name, and the T + 1 incumbents; or what went wrong."""
-
-
-class Wanted(NamedTuple):
-    """Runs that are to be done on a search space."""
-
-    space: SearchSpace
-    designs: Designs
-    """Rows evaluated at the start, by dataset and seed name."""
-    key: Array
-    """PRNG key."""
-
-
-class Runner(Protocol):
-    """A plan's method, on the search spaces one after the other."""
-
-    learns: bool
-    """Whether `run` needs the training split."""
-
-    def configuration(self, space: str) -> Any:
-        """How the method is configured, for the result file."""
-        ...
-
-    def facts(self) -> dict[str, Any]:
-        """What else the result file says."""
-        ...
-
-    together: bool
-    """Whether it is to be given all search spaces at once, or one at a time."""
-
-    def run(self, spaces: Sequence[Wanted]) -> Iterator[tuple[str, *Outcome]]:
-        """The runs that are wanted, with the names of their search spaces."""
-        ...
-
-    def close(self) -> None:
-        """Lets go of what it holds beside memory; it may be asked to run again."""
-        ...
 
 
 def entry_of(method: str | Method) -> Entry:
@@ -74,18 +30,15 @@ def entry_of(method: str | Method) -> Entry:
     """
     if isinstance(method, str):
         return find(method)
-    given: Any = method
-    name, has_ensemble = type(method).__name__, isinstance(getattr(method, "model", None), ModelConfig)
-    if not has_ensemble:
-        return Entry(name=name, summary="", paper="", transfer=True, build=lambda _: method)
-    learns = getattr(given, "transfer", True)
+    has_ensemble = isinstance(getattr(method, "model", None), ModelConfig)
+    learns = getattr(method, "transfer", True) if has_ensemble else True
     return Entry(
-        name=name,
+        name=type(method).__name__,
         summary="",
         paper="",
         transfer=learns,
-        build=lambda options: dataclasses.replace(given, model=options.model or given.model),
-        reads_checkpoints=learns,
+        default=method,
+        reads_checkpoints=has_ensemble and learns,
     )
 
 
@@ -99,7 +52,6 @@ class Fitted:
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
         assert not isinstance(plan.method, type)
         entry = entry_of(plan.method)
-        options = Options(epochs=plan.epochs, learning_rate=plan.learning_rate, acquisition=plan.acquisition)
         if plan.checkpoints is not None and not entry.reads_checkpoints:
             how = "learns from the training tasks itself" if entry.transfer else "learns nothing from past tasks"
             warnings.warn(f"{entry.name} reads no checkpoints: it {how}", DataWarning, stacklevel=2)
@@ -107,8 +59,9 @@ class Fitted:
         self._root = plan.checkpoints if entry.reads_checkpoints else None
         # Read once: the description decides the model here, and the result file says what it said.
         self._metadata = {} if self._root is None else {n: _metadata(self._root / n, s) for n, s in spaces.items()}
-        self._methods = {name: _build(entry, options, self._metadata.get(name)) for name in spaces}
-        self.learns = entry.transfer and self._root is None
+        self._methods = {name: entry.make(plan.settings, model=_model(self._metadata.get(name))) for name in spaces}
+        learns = (getattr(method, "transfer", entry.transfer) for method in self._methods.values())
+        self.learns = self._root is None and any(learns)
 
     def configuration(self, space: str) -> dict[str, Any]:
         """The method's fields."""
@@ -116,7 +69,7 @@ class Fitted:
         return dataclasses.asdict(method) if dataclasses.is_dataclass(method) and not isinstance(method, type) else {}
 
     def facts(self) -> dict[str, Any]:
-        """Which checkpoints: where they stand and what they were trained on."""
+        """The checkpoints: their steps, keys and the fingerprints of their training data."""
         kept = ("step", "best_step", "fingerprint", "key")
         return {"checkpoints": {name: {k: found[k] for k in kept} for name, found in self._metadata.items()}}
 
@@ -159,7 +112,7 @@ class CompiledRunner:
         """The checkpoints."""
         return self._fitted.facts()
 
-    def run(self, spaces: Sequence[Wanted]) -> Iterator[tuple[str, *Outcome]]:
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """As `run_spaces`: those that share a method at once."""
         alike: dict[Method, dict[str, SpaceRuns]] = {}
         for space, designs, key in spaces:
@@ -186,10 +139,10 @@ def _metadata(folder: Path, space: Outline) -> dict[str, Any]:
     return found
 
 
-def _build(entry: Entry, options: Options, metadata: dict[str, Any] | None) -> Method:
-    """The method, with the model of the search space's checkpoint where it reads one."""
+def _model(metadata: dict[str, Any] | None) -> ModelConfig | None:
+    """The model of a checkpoint, where there is one."""
     if metadata is None:
-        return entry.made(options)
+        return None
     from dre_jax.training.checkpoint import model_config
 
-    return entry.made(dataclasses.replace(options, model=model_config(metadata)))
+    return model_config(metadata)

@@ -17,7 +17,7 @@ import pytest
 from dre_jax.benchmark import Evaluation, Plan, run_hpob
 from dre_jax.cli import main
 from dre_jax.data import bundled, load_space, read_results
-from dre_jax.errors import ConfigError, DataError, MethodError, MissingExtraError
+from dre_jax.errors import ConfigError, MethodError, MissingExtraError
 from dre_jax.search.host import run_host
 
 PEER = """
@@ -57,6 +57,11 @@ class Fragile(Drawn):
             os.kill(os.getpid(), 9 if os.environ["OMP_NUM_THREADS"] == "1" else 0)
         return super().observe_and_suggest(X_obs, y_obs, X_pen)
 
+class Sized(Drawn):
+    def __init__(self, width: int):
+        super().__init__()
+        assert width == 3
+
 class Described(Drawn):
     def __repr__(self):
         return "Described(beta=2)"
@@ -75,13 +80,7 @@ def plan(peer):
     return Plan(data=bundled.path(), spaces=("svm",), method=peer("Drawn"), trials=6, seeds=("test0", "test1"))
 
 
-def content(path):
-    found = json.loads(path.read_text())
-    found["_meta"].pop("versions")
-    return found
-
-
-def test_what_is_written(plan, tmp_path):
+def test_what_is_written(plan, tmp_path, content):
     out = tmp_path / "out.json"
     runs = list(Evaluation(plan, out))
     space = load_space(bundled.path(), "svm")
@@ -103,7 +102,7 @@ def _scaled(y):
     return (y - y.min()) / (y.max() - y.min())
 
 
-def test_the_seed_decides_and_resuming_changes_nothing(plan, tmp_path):
+def test_the_seed_decides_and_resuming_changes_nothing(plan, tmp_path, content):
     whole, out, other = (tmp_path / f"{name}.json" for name in ("whole", "out", "other"))
     list(Evaluation(plan, whole))
     for count, _ in enumerate(Evaluation(plan, out), start=1):
@@ -117,7 +116,7 @@ def test_the_seed_decides_and_resuming_changes_nothing(plan, tmp_path):
     assert content(other)["svm"] != content(whole)["svm"]
 
 
-def test_a_class_and_its_words(plan, tmp_path):
+def test_a_class_and_its_words(plan, tmp_path, content):
     class Local:
         def observe_and_suggest(self, X_obs, y_obs, X_pen):
             return 0
@@ -132,9 +131,13 @@ def test_a_class_and_its_words(plan, tmp_path):
     out = tmp_path / "described.json"
     next(iter(Evaluation(replace(plan, method=plan.method.replace("Drawn", "Described")), out)))
     assert content(out)["_meta"]["configuration"] == "Described(beta=2)"
+    out = tmp_path / "sized.json"
+    sized = replace(plan, method=plan.method.replace("Drawn", "Sized"), settings={"width": "3"})
+    next(iter(Evaluation(sized, out)))
+    assert content(out)["_meta"]["configuration"] == "peer.py:Sized(width=3)"
 
 
-def test_a_fault_ends_one_run_and_is_tried_again(plan, tmp_path, monkeypatch):
+def test_a_fault_ends_one_run_and_is_tried_again(plan, tmp_path, monkeypatch, content):
     out, whole = tmp_path / "out.json", tmp_path / "whole.json"
     faulty = replace(plan, method=plan.method.replace("Drawn", "Faulty"))
     list(Evaluation(faulty, whole))
@@ -169,8 +172,10 @@ def test_wrong_answers_are_faults(plan, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"epochs": 3}, "made without arguments, but got epochs"),
-        ({"method": "rf", "epochs": 3}, "made without arguments, but got epochs"),
+        ({"settings": {"epochs": 3}}, "peer.py:Drawn takes no settings, but got 'epochs'"),
+        ({"method": "rf", "settings": {"epochs": 3}}, "rf takes trees, columns, split, leaf, but got 'epochs'"),
+        ({"method": "rf", "settings": {"trees": "many"}}, "rf: trees must be a whole number, but got 'many'"),
+        ({"checkpoints": Path()}, "a host method reads no checkpoints"),
         ({"method": "rf", "continuous": "fixed", "surrogates": Path()}, "rf chooses among a table's rows"),
         ({"workers": 0}, "workers must be at least 1, but got 0"),
         ({"method": "peer.py:Drawn"}, "must exist"),
@@ -184,16 +189,9 @@ def test_refused_at_once(plan, tmp_path, monkeypatch, changed, message):
         Evaluation(replace(plan, **changed), tmp_path / "out.json")
 
 
-def test_another_method_into_the_same_file(plan, tmp_path):
-    out = tmp_path / "out.json"
-    next(iter(Evaluation(plan, out)))
-    with pytest.raises(DataError, match=r"method: peer.py:Wrong here, peer.py:Drawn in the file"):
-        Evaluation(replace(plan, method=plan.method.replace("Drawn", "Wrong")), out)
-
-
 def command(plan, out, name):
     method = plan.method.replace("Drawn", name)
-    options = ["--space", "svm", "--trials", "6", "--seeds", "test0", "--quiet"]
+    options = ["--space", "svm", "--trials", "6", "--seeds", "test0", "--quiet", "--workers", "1"]
     return ["evaluate", "--data", str(plan.data), "--method", method, "--out", str(out), *options]
 
 
@@ -228,7 +226,7 @@ class Slow:
 
 
 @pytest.mark.multiprocess
-def test_workers_change_nothing(plan, tmp_path, monkeypatch):
+def test_workers_change_nothing(plan, tmp_path, monkeypatch, content):
     monkeypatch.setenv("PEER_FAILS", "0.5")
     evaluations = []
     for workers in (1, 2):
@@ -247,7 +245,7 @@ def test_workers_change_nothing(plan, tmp_path, monkeypatch):
 
 
 @pytest.mark.multiprocess
-def test_a_worker_that_is_killed_loses_its_run_only(plan, tmp_path, monkeypatch):
+def test_a_worker_that_is_killed_loses_its_run_only(plan, tmp_path, monkeypatch, content):
     whole, out = tmp_path / "whole.json", tmp_path / "out.json"
     fragile = replace(plan, method=plan.method.replace("Drawn", "Fragile"), workers=2, seeds=("test0",))
     list(Evaluation(replace(fragile, workers=1), whole))
@@ -289,12 +287,12 @@ def test_what_no_other_process_finds_stays_here(plan, tmp_path):
 
 def test_a_registered_method(plan, tmp_path):
     out = tmp_path / "rf.json"
-    run = next(iter(Evaluation(replace(plan, method="rf", trials=3), out)))
+    run = next(iter(Evaluation(replace(plan, method="rf", trials=3, settings={"trees": "4"}), out)))
     assert len(run.trace) == 4
     meta = json.loads(out.read_text())["_meta"]
     assert meta["method"] == "rf"
     assert meta["protocol"]["method"] == "host method, observe_and_suggest"
-    assert meta["configuration"].startswith("RandomForest(trees=10, ")
+    assert meta["configuration"].startswith("RandomForest(trees=4, ")
     assert meta["versions"]["scikit-learn"]
 
 
@@ -324,7 +322,7 @@ def interruptible():
 def test_interrupted_on_the_command_line(plan, tmp_path, workers):
     (tmp_path / "peer.py").write_text(SLOW)
     out = tmp_path / "out.json"
-    arguments = [sys.executable, "-m", "dre_jax", *command(plan, out, "Slow"), "--workers", workers]
+    arguments = [sys.executable, "-m", "dre_jax", *command(plan, out, "Slow")[:-1], workers]
     # A terminal interrupts all processes of a command.
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         while not out.exists():

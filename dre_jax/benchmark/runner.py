@@ -1,0 +1,50 @@
+"""The interface of an evaluation to the loops: `compiled_runs`, `host_runs` and `continuous_runs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.data.spaces import Designs
+
+Outcome = tuple[str, str, np.ndarray | str]
+"""Dataset, seed name, and the T + 1 incumbents; or what went wrong."""
+
+
+class PendingRuns(NamedTuple):
+    """Runs that are to be done on a search space."""
+
+    space: SearchSpace
+    designs: Designs
+    """Rows evaluated at the start, by dataset and seed name."""
+    key: Array
+    """PRNG key."""
+
+
+class Runner(Protocol):
+    """A plan's method, on the search spaces one after the other."""
+
+    learns: bool
+    """`run` needs the training split."""
+    together: bool
+    """`run` takes all search spaces at once; else one at a time."""
+
+    def configuration(self, space: str) -> Any:
+        """The method's configuration, for the result file."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Further facts for the result file."""
+        ...
+
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
+        """The runs that are wanted, with the names of their search spaces."""
+        ...
+
+    def close(self) -> None:
+        """Ends worker processes, if it has any; it can run again afterwards."""
+        ...

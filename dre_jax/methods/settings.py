@@ -1,0 +1,214 @@
+"""Fields of a method's configuration by dotted name: set, from values or their text, and listed."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import dataclasses
+import difflib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from dre_jax.errors import ConfigError
+
+Settings = Mapping[str, object]
+"""Value, or its text, by dotted field: `{"fine_tuning.epochs": 10, "acquisition.kind": "ei"}`."""
+
+Config = TypeVar("Config")
+_ByPath = Mapping[tuple[str, ...], object]
+_NOT_OF_THE_TYPE = (ValueError, TypeError, OverflowError)
+_WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "none"}
+
+
+def parse(texts: Iterable[str]) -> dict[str, object]:
+    """Settings from texts `FIELD=VALUE`.
+
+    Raises:
+      ConfigError: for a text of another form, or a field that is named twice.
+
+    Example:
+      >>> parse(["acquisition.beta=2"])
+      {'acquisition.beta': '2'}
+    """
+    found: dict[str, object] = {}
+    for text in texts:
+        field, equals, value = text.partition("=")
+        if not field or not equals:
+            raise ConfigError(f"a setting must be FIELD=VALUE, but got {text!r}")
+        if field in found:
+            raise ConfigError(f"a field must be set once, but got {field}={found[field]} and {text}")
+        found[field] = value
+    return found
+
+
+def configure(config: Config, settings: Settings, *, name: str, short: Iterable[str] = ()) -> Config:
+    """A copy of a configuration with other values in some of its fields.
+
+    Args:
+      config: a frozen dataclass; its fields may be dataclasses too, or tuples of them (`members.0.fitting.steps`).
+      settings: the fields to change; text is read as the field's annotation says.
+      name: of the method, for messages.
+      short: other settings of the method, for messages.
+
+    Raises:
+      ConfigError: for an unknown field, or a value of another type or out of range.
+
+    Example:
+      >>> from dre_jax.search import AcquisitionConfig
+      >>> configure(AcquisitionConfig(), {"kind": "lcb", "beta": "2"}, name="it")
+      AcquisitionConfig(kind='lcb', beta=2.0)
+    """
+    return _changed(config, {tuple(path.split(".")): value for path, value in settings.items()}, name, "", tuple(short))
+
+
+def leaves(config: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Every field that `configure` can set, by its dotted name, with its value.
+
+    Example:
+      >>> from dre_jax.search import AcquisitionConfig
+      >>> dict(leaves(AcquisitionConfig()))
+      {'kind': 'lcb', 'beta': 1.0}
+    """
+    for field in _types(config):
+        value = _get(config, field)
+        if _is_nested(value):
+            yield from leaves(value, f"{path}{field}.")
+        else:
+            yield f"{path}{field}", value
+
+
+def to_text(value: object) -> str:
+    """The text of a field's value, which `configure` reads as that value.
+
+    Example:
+      >>> to_text((32, 32)), to_text(None), to_text(False), to_text("ei")
+      ('32,32', 'none', 'false', 'ei')
+    """
+    if isinstance(value, tuple):
+        return ",".join(map(to_text, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def convert(kind: Any, value: object, field: str) -> Any:
+    """A value of an annotated type: int, float, bool, str, None, Literal, tuple, a union of them, or anything (`Any`).
+
+    Args:
+      kind: the annotation.
+      value: one of that type, or its text.
+      field: for the message.
+
+    Raises:
+      ConfigError: for a value of another type.
+
+    Example:
+      >>> convert(tuple[int, ...], "32,32", "layers"), convert(int | None, "none", "patience")
+      ((32, 32), None)
+    """
+    try:
+        return _read(kind, value)
+    except _NOT_OF_THE_TYPE:
+        raise ConfigError(f"{field} must be {_in_words(kind)}, but got {value!r}") from None
+
+
+def unknown(given: str, known: Iterable[str], name: str) -> ConfigError:
+    """The error for a setting that a method does not take: it names those that it does, and the nearest."""
+    known = tuple(known)
+    near = difflib.get_close_matches(given, known, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return ConfigError(f"{name} takes {', '.join(known) or 'no settings'}, but got {given!r}{hint}")
+
+
+def _changed(
+    config: Any, settings: Mapping[tuple[str, ...], object], name: str, path: str, short: Iterable[str]
+) -> Any:
+    types, by_field = _types(config), dict[str, dict[tuple[str, ...], object]]()
+    for (field, *inside), value in settings.items():
+        by_field.setdefault(field, {})[tuple(inside)] = value
+    changes = {}
+    for field, inner in by_field.items():
+        where, nested = f"{path}{field}", field in types and _is_nested(_get(config, field))
+        if nested and () not in inner:
+            changes[field] = _changed(_get(config, field), inner, name, f"{where}.", ())
+        elif field in types and not nested and set(inner) == {()}:
+            changes[field] = convert(types[field], inner[()], f"{name}: {where}")
+        else:
+            given = min(inner, key=len) if nested else max(inner, key=len)
+            known = (f"{path}{one}{'.*' if _is_nested(_get(config, one)) else ''}" for one in types)
+            raise unknown(".".join((where, *given)), (*short, *known), name)
+    if isinstance(config, tuple):
+        return tuple(changes.get(str(i), one) for i, one in enumerate(config))
+    return dataclasses.replace(config, **changes) if changes else config
+
+
+def _types(config: object) -> dict[str, Any]:
+    """Annotations of the fields of a dataclass, or the classes of a tuple's items by their positions."""
+    if isinstance(config, tuple):
+        return {str(i): type(one) for i, one in enumerate(config)}
+    if not dataclasses.is_dataclass(config):
+        return {}
+    hints = get_type_hints(type(config))
+    return {field.name: hints[field.name] for field in dataclasses.fields(config)}
+
+
+def _get(config: Any, field: str) -> Any:
+    return config[int(field)] if isinstance(config, tuple) else getattr(config, field)
+
+
+def _is_nested(value: object) -> bool:
+    """Returns whether a value has fields of its own: a dataclass, or a tuple of them."""
+    parts = value if isinstance(value, tuple) and value else (value,)
+    return all(dataclasses.is_dataclass(part) for part in parts)
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """The value as a type has it; raises one of `_NOT_OF_THE_TYPE` where it is of another."""
+    text, arguments = isinstance(value, str), get_args(kind)
+    if kind is Any:
+        return _literal(value) if text else value
+    if get_origin(kind) in (Union, UnionType):
+        return _first(arguments, value)
+    if get_origin(kind) is tuple:
+        items = [part.strip() for part in value.split(",") if part.strip()] if text else list(value)
+        kinds = arguments[:1] * len(items) if arguments[-1] is ... else arguments
+        return tuple(_read(one, item) for one, item in zip(kinds, items, strict=True))
+    if get_origin(kind) is Literal and value in arguments:
+        return value
+    if text and kind in (bool, NoneType):
+        value = {"true": True, "false": False, "none": None}.get(value.lower(), value)
+    if isinstance(kind, type) and kind not in (int, float) and isinstance(value, kind):
+        return value
+    if kind in (int, float) and isinstance(value, (str, Real)) and not isinstance(value, bool):
+        number = kind(value)
+        if math.isfinite(number) and (text or number == value):
+            return number
+    raise ValueError
+
+
+def _first(kinds: Iterable[Any], value: object) -> Any:
+    for kind in kinds:
+        with contextlib.suppress(*_NOT_OF_THE_TYPE):
+            return _read(kind, value)
+    raise ValueError
+
+
+def _literal(text: str) -> object:
+    """Python's literal that a text is, or the text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _in_words(kind: Any) -> str:
+    arguments = get_args(kind)
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(map(_in_words, arguments))
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if get_origin(kind) is tuple:
+        number = "any number of" if arguments[-1] is ... else str(len(arguments))
+        return f"{number} values separated by commas, each {_in_words(arguments[0])}"
+    return _WORDS.get(kind, getattr(kind, "__name__", str(kind)))

@@ -1,0 +1,150 @@
+"""What a user can set of a method: short options, and every field by its dotted name."""
+
+import dataclasses
+
+import pytest
+
+from dre_jax.errors import ConfigError
+from dre_jax.methods import DRE, METHODS
+from dre_jax.methods.foreign import arguments_of
+from dre_jax.methods.settings import configure, convert, leaves, parse, to_text
+from dre_jax.methods.tpe import TPE
+from dre_jax.model import ModelConfig
+from dre_jax.search import AcquisitionConfig
+from dre_jax.training import FineTuneConfig
+
+COMPILED = {name: entry for name, entry in METHODS.items() if entry.host is None}
+SHORT = {"epochs": 7, "learning_rate": 0.0123, "acquisition": "pi"}
+FEWER = {
+    "dre-no-finetune": {"acquisition"},
+    "committee": {"epochs", "acquisition"},
+    "bohamiann": {"learning_rate", "acquisition"},
+    "random": set(),
+    "gcp-ts": set(),
+    **{name: {"epochs", "learning_rate"} for name in ("metis", "hebo", "taf")},
+}
+
+
+def flat(value, path=()):
+    """Fields of fields, by `dataclasses` alone."""
+    if dataclasses.is_dataclass(value):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    elif isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+        parts = {str(i): part for i, part in enumerate(value)}
+    else:
+        return {".".join(path): value}
+    return {name: leaf for field, part in parts.items() for name, leaf in flat(part, (*path, field)).items()}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_every_field_can_be_set_and_short_options_change_what_they_claim(name):
+    entry = COMPILED[name]
+    fields = flat(entry.default)
+    assert dict(leaves(entry.default)) == fields
+    for given in (fields, {field: to_text(value) for field, value in fields.items()}):
+        assert entry.make(given) == entry.default
+        assert all(entry.make({field: value}) == entry.default for field, value in given.items())
+    assert set(entry.options) == FEWER.get(name, set(SHORT))
+    for short, value in SHORT.items():
+        if short not in entry.options:
+            with pytest.raises(ConfigError, match=f"{name} takes .*, but got '{short}'"):
+                entry.make({short: value})
+            continue
+        changed = {field for field, now in flat(entry.make({short: str(value)})).items() if now != fields[field]}
+        assert changed == set(entry.options[short])
+
+
+def test_a_set_of_changes():
+    found = METHODS["dre"].make(
+        parse(["acquisition.beta=2", "fine_tuning.epochs=10", "model.hidden=8, 4", "training.patience=3"])
+    )
+    assert found.acquisition == AcquisitionConfig(kind="lcb", beta=2.0)
+    assert found.fine_tuning == FineTuneConfig(epochs=10)
+    assert (found.model.hidden, found.training.patience) == ((8, 4), 3)
+    assert flat(found) == flat(DRE()) | {
+        "acquisition.beta": 2.0, "fine_tuning.epochs": 10, "model.hidden": (8, 4), "training.patience": 3,
+    }  # fmt: skip
+    assert METHODS["committee"].make({"members.1.reuse": False, "members.0.acquisition.beta": 3}).members[
+        0
+    ].acquisition == AcquisitionConfig(kind="ei", beta=3.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("random", {"epochs": 3}, "random takes no settings, but got 'epochs'"),
+        ("dre", {"epoch": 3}, "dre takes epochs, learning_rate, acquisition, model.*, training.*, fine_tuning.*, "
+         "acquisition.*, transfer, but got 'epoch' (did you mean epochs?)"),
+        ("gp", {"fitting.step": 3}, "gp takes fitting.steps, fitting.learning_rate, fitting.first_lengths, "
+         "fitting.priors, but got 'fitting.step' (did you mean fitting.steps?)"),
+        ("dre", {"fine_tuning": 3}, "but got 'fine_tuning'"),
+        ("dre", {"transfer.x": 3}, "but got 'transfer.x'"),
+        ("committee", {"members.2.reuse": True}, "takes members.0.*, members.1.*, but got 'members.2.reuse'"),
+        ("dre", {"epochs": 3, "fine_tuning.epochs": 4},
+         "dre: fine_tuning.epochs must be set once, but got epochs and fine_tuning.epochs"),
+        ("dre", {"fine_tuning.epochs": "many"}, "dre: fine_tuning.epochs must be a whole number, but got 'many'"),
+        ("dre", {"fine_tuning.epochs": 2.5}, "must be a whole number, but got 2.5"),
+        ("dre", {"fine_tuning.epochs": True}, "must be a whole number, but got True"),
+        ("dre", {"acquisition.beta": "inf"}, "must be a number, but got 'inf'"),
+        ("dre", {"transfer": "maybe"}, "dre: transfer must be true or false, but got 'maybe'"),
+        ("dre", {"model.context": "x"}, "must be one of own, shared, none, but got 'x'"),
+        ("dre", {"model.hidden": "32,x"}, "must be any number of values separated by commas, each a whole number"),
+        ("gp", {"fitting.first_lengths": (1.0,)}, "must be 2 values separated by commas, each a number, but got (1"),
+        ("dre", {"training.patience": "x"}, "must be a whole number or none, but got 'x'"),
+        # The configurations' own rules.
+        ("dre", {"epochs": "-1"}, "epochs >= 0 must hold, but got epochs=-1"),
+        ("dre", {"acquisition": "ucb"}, "acquisition must be one of ei, pi, lcb, mean_rank, but got 'ucb'"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(name, settings, message):
+    with pytest.raises(ConfigError) as caught:
+        METHODS[name].make(settings)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["model.members", "training.steps", "transfer"])
+def test_a_checkpoint_decides(field):
+    with pytest.raises(ConfigError, match=rf"the checkpoint decides on model, training, transfer, but got {field}"):
+        METHODS["dre"].make({field: 1}, model=ModelConfig())
+
+
+def test_texts():
+    assert parse(["a.b=1=2", "c="]) == {"a.b": "1=2", "c": ""}
+    for texts in (["a"], ["=1"]):
+        with pytest.raises(ConfigError, match="must be FIELD=VALUE"):
+            parse(texts)
+    with pytest.raises(ConfigError, match="set once, but got a=1 and a=2"):
+        parse(["a=1", "a=2"])
+
+
+class Peer:
+    def __init__(self, width, depth: int = 2, names: "Nowhere" = None, **more):  # noqa: F821
+        pass
+
+
+class Typed:
+    def __init__(self, width, depth: int = 2, *, noise: float | None = None):
+        pass
+
+
+def test_arguments_of_a_host_method():
+    assert arguments_of(Typed, {"width": "(1, 2)", "depth": "3", "noise": "none"}, "t") == {
+        "width": (1, 2), "depth": 3, "noise": None,
+    }  # fmt: skip
+    assert arguments_of(Typed, {"width": "plain text"}, "t") == {"width": "plain text"}
+    # Annotations that cannot be read leave literals of Python.
+    assert arguments_of(Peer, {"depth": "2.5"}, "p") == {"depth": 2.5}
+    with pytest.raises(ConfigError, match=r"t takes width, depth, noise, but got 'deth' \(did you mean depth\?\)"):
+        arguments_of(Typed, {"deth": "3"}, "t")
+    with pytest.raises(ConfigError, match="t: depth must be a whole number, but got 'x'"):
+        arguments_of(Typed, {"depth": "x"}, "t")
+    with pytest.raises(ConfigError, match="tpe takes multivariate, startup, but got '_shown'"):
+        arguments_of(TPE, {"_shown": 3}, "tpe")
+    with pytest.raises(ConfigError, match="object takes no settings"):
+        arguments_of(type("Bare", (), {}), {"x": 3}, "object")
+
+
+def test_an_object_without_fields():
+    with pytest.raises(ConfigError, match="it takes no settings, but got 'x'"):
+        configure(object(), {"x": 1}, name="it")
+    assert convert(str, "3", "x") == "3"
