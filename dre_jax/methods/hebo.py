@@ -133,7 +133,7 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
 
     def start_at(start: Start) -> WarpedGP:
         none = jnp.zeros(x.shape[-1], x.dtype)
-        return WarpedGP(GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise), none, none)
+        return WarpedGP(GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise, config.kernel), none, none)
 
     return maximise_from_starts(config, objective, start_at, project, x)
 
