@@ -30,12 +30,10 @@ KEY = jax.random.key(0)
 HIGHEST = jax.lax.Precision.HIGHEST
 
 
-def lowered(f, *arguments):
-    """The platforms that a compiled function was lowered for."""
+def lower(f, *arguments):
+    """Raises where a compiled function cannot be lowered for one of the platforms."""
     checks = [export.DisabledSafetyCheck.custom_call(name) for name in native.CALLS]
-    exported = export.export(f, platforms=PLATFORMS, disabled_checks=checks)(*arguments)
-    assert exported.mlir_module().count("func.func") > 0
-    return exported.platforms
+    export.export(f, platforms=PLATFORMS, disabled_checks=checks)(*arguments)
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +53,8 @@ def test_meta_training(space, context):
     model, config = ModelConfig(**{**vars(MODEL), "context": context}), MetaTrainConfig(lists_per_step=2)
     table = build_table(space.train)
     state = start(model, config, table.n_columns, KEY)
-    assert lowered(train, model, config, table, state, KEY, 3) == PLATFORMS
-    assert lowered(evaluate, model, config, table, state.params, KEY) == PLATFORMS
+    lower(train, model, config, table, state, KEY, 3)
+    lower(evaluate, model, config, table, state.params, KEY)
 
 
 @pytest.mark.parametrize("side_by_side", [False, True])
@@ -65,21 +63,21 @@ def test_a_batch_of_runs(space, task, side_by_side):
     tables = jax.tree.map(lambda a: jnp.stack([a, a]), task)
     designs, keys = jnp.zeros((2, 1, 5), jnp.int32), jax.random.split(KEY, (2, 1))
     params, counts = init(MODEL, space.n_columns, KEY), jnp.ones((1, 1, 2), jnp.int32)
-    assert lowered(grid, METHOD, params, tables, designs, keys, counts, config) == PLATFORMS
+    lower(grid, METHOD, params, tables, designs, keys, counts, config)
 
 
 def test_one_suggestion(space, task):
     history = History(*(a[:16] for a in task))
     candidates = Candidates(task.x, task.where)
     arguments = METHOD, init(MODEL, space.n_columns, KEY), None, history, candidates, KEY, jnp.int32(0)
-    assert lowered(jitted_suggest, *arguments) == PLATFORMS
+    lower(jitted_suggest, *arguments)
 
 
 def test_runs_of_several_search_spaces(space, task):
     config = GridConfig(4, mesh_for(local()[:1], 2, 1), side_by_side=True, params_by_task=True)
     params, tables = (jax.tree.map(lambda a: jnp.stack([a, a]), tree) for tree in (start_of(space), task))
     designs, keys = jnp.zeros((2, 1, 5), jnp.int32), jax.random.split(KEY, (2, 1))
-    assert lowered(grid, METHOD, params, tables, designs, keys, jnp.ones((1, 1, 2), jnp.int32), config) == PLATFORMS
+    lower(grid, METHOD, params, tables, designs, keys, jnp.ones((1, 1, 2), jnp.int32), config)
 
 
 def start_of(space):
@@ -120,7 +118,7 @@ def test_other_methods(name, space, task, learnt):
     history = History(*(a[:16] for a in task))
     candidates = Candidates(task.x, task.where)
     state = method.begin(params, space.n_columns, KEY) if getattr(method, "stateful", False) else None
-    assert lowered(jitted_suggest, method, params, state, history, candidates, KEY, jnp.int32(0)) == PLATFORMS
+    lower(jitted_suggest, method, params, state, history, candidates, KEY, jnp.int32(0))
 
 
 def products(jaxpr):
@@ -159,7 +157,7 @@ def test_what_cannot_lower_is_caught():
     def for_the_cpu_only(x):
         return jax.lax.linalg.schur(x)[0]
 
-    assert lowered(jax.jit(jnp.sin), jnp.ones(3)) == PLATFORMS
+    lower(jax.jit(jnp.sin), jnp.ones(3))
     for f in (on_the_host, for_the_cpu_only):
         with pytest.raises(NotImplementedError):
-            lowered(jax.jit(f), jnp.ones((3, 3)))
+            lower(jax.jit(f), jnp.ones((3, 3)))
