@@ -93,7 +93,7 @@ def predicted(history, new):
 
 
 @pytest.mark.parametrize("response", [[0.3], [0.5, 0.5, 0.5], [0.0, 1.0, 1.0]])
-@pytest.mark.parametrize("columns", [1, 64])
+@pytest.mark.parametrize("columns", [pytest.param(1, marks=pytest.mark.thorough), 64])
 def test_histories_that_say_little(response, columns):
     rng = np.random.default_rng(1)
     x = np.repeat(rng.random((1, columns)), len(response), axis=0)  # equal rows

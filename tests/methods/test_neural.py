@@ -90,6 +90,7 @@ LONG = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SMALL)
 def test_better_than_random(name, regrets):
     settings = {
