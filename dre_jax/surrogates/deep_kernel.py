@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.checks import at_least, layer_sizes, positive
+from dre_jax.checks import at_least, layer_sizes, one_of, positive
 from dre_jax.model import Support
 from dre_jax.model.blocks import by_blocks
 from dre_jax.model.ensemble import scale_response
@@ -24,7 +24,7 @@ from dre_jax.model.networks import apply_deep_set, deep_set_shapes
 from dre_jax.surrogates import mlp
 from dre_jax.surrogates.descent import maximise
 from dre_jax.surrogates.gp import condition, log_density, noisy, predict
-from dre_jax.surrogates.kernels import Kernel, matern52, squared_distances_of_many
+from dre_jax.surrogates.kernels import Kernel, correlation, squared_distances_of_many
 
 _LENGTHS = (math.log(1e-2), math.log(1e2))
 _SCALES = (math.log(1e-3), math.log(1e3))
@@ -37,7 +37,7 @@ class DeepKernelConfig:
     """Sizes of the network and of the deep set.
 
     Raises:
-      ConfigError: where a size is not positive.
+      ConfigError: where a size is not positive, or the kernel is unknown.
     """
 
     layers: tuple[int, ...] = (32, 32, 32, 32)
@@ -46,12 +46,13 @@ class DeepKernelConfig:
     """Layers of the deep set before the mean."""
     rho: tuple[int, ...] = ()
     """Layers of the deep set after the mean, the last as wide as the landmark features; empty for no deep set."""
-    kernel: Kernel = matern52
+    kernel: Kernel = "matern52"
     """Correlation of features."""
 
     def __post_init__(self) -> None:
         layer_sizes(self, "layers", "phi")
         layer_sizes(self, "rho", empty=True)
+        one_of("kernel", self.kernel, get_args(Kernel))
 
     @property
     def has_landmarks(self) -> bool:
@@ -139,9 +140,14 @@ def features(config: DeepKernelConfig, params: DeepKernel, support: Support, x: 
     return mlp.apply(config.network, params.network, x, context) * jnp.exp(-params.log_length)
 
 
+def _correlation(config: DeepKernelConfig, a: Array, b: Array) -> Array:
+    """Correlation of features; f[n, F] and f[m, F] -> f[n, m]."""
+    return correlation(config.kernel, squared_distances_of_many(a, b))
+
+
 def _observed(config: DeepKernelConfig, params: DeepKernel, z: Array, where: Array) -> Array:
     """Covariance of observations at features z, for a signal of unit variance; f[n, F] -> f[n, n]."""
-    return noisy(config.kernel(squared_distances_of_many(z, z)), jnp.exp(params.log_noise), where)
+    return noisy(_correlation(config, z, z), jnp.exp(params.log_noise), where)
 
 
 def log_likelihood(
@@ -214,7 +220,7 @@ def posterior(
     given = condition(_observed(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where)
 
     def at(rows: Array) -> tuple[Array, Array]:
-        cross = config.kernel(squared_distances_of_many(z, features(config, params, support, rows)))
+        cross = _correlation(config, z, features(config, params, support, rows))
         return predict(given, cross, jnp.ones(rows.shape[:1], y.dtype))
 
     mean, variance = by_blocks(at, new)

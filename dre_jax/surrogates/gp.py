@@ -18,7 +18,7 @@ from jax import Array
 
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates.cholesky import factor, half_solve, solve
-from dre_jax.surrogates.kernels import LOG_2PI, Kernel, matern52, squared_distances
+from dre_jax.surrogates.kernels import LOG_2PI, Kernel, correlation, squared_distances
 
 matmul = partial(jnp.matmul, precision="highest")
 """Matrix product of which nothing is rounded before it is summed."""
@@ -35,14 +35,14 @@ class GPParams:
     """Scalar: variance of the signal."""
     log_noise: Array
     """Scalar: variance of the noise."""
-    kernel: Kernel = field(default=matern52, metadata={"static": True})
+    kernel: Kernel = field(default="matern52", metadata={"static": True})
     """Correlation of the signal."""
 
 
 def covariance(params: GPParams, a: Array, b: Array) -> Array:
     """Covariance of the signal; f[n, D] and f[m, D] -> f[n, m]."""
     inverse = jnp.exp(-params.log_length)[None, :]
-    return jnp.exp(params.log_scale) * params.kernel(squared_distances(a * inverse, b * inverse))
+    return jnp.exp(params.log_scale) * correlation(params.kernel, squared_distances(a * inverse, b * inverse))
 
 
 def noisy(matrix: Array, noise: Array, where: Array) -> Array:

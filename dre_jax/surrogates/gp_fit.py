@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.checks import at_least, positive
+from dre_jax.checks import at_least, one_of, positive
 from dre_jax.errors import ConfigError
 from dre_jax.surrogates.descent import maximise
 from dre_jax.surrogates.gp import GPParams, log_marginal_likelihood
-from dre_jax.surrogates.kernels import Kernel, matern52
+from dre_jax.surrogates.kernels import Kernel
 
 T = TypeVar("T")
 
@@ -38,12 +38,13 @@ class GPConfig:
     priors: bool = True
     """Adds priors to the likelihood: length scales that grow with the root of the number of columns
     (Hvarfner et al. 2024), signal near the responses' variance, little noise."""
-    kernel: Kernel = matern52
+    kernel: Kernel = "matern52"
     """Correlation of the signal."""
 
     def __post_init__(self) -> None:
         at_least(0, self, "steps")
         positive(self, "learning_rate")
+        one_of("kernel", self.kernel, get_args(Kernel))
         if min(self.first_lengths) <= 0:
             raise ConfigError(f"first_lengths > 0 must hold, but got first_lengths={self.first_lengths}")
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
 
-Kernel = Callable[[Array], Array]
-"""Correlation at squared distances, any shape. One of a module, such as `matern52`: it is static under jit, and a
-function made anew at every call would compile anew."""
+Kernel = Literal["matern52", "squared_exponential"]
+"""Kernels by name, as configurations hold them."""
 
 _LEAST = 1e-12  # squared distance: the root of less has no finite slope
 
@@ -53,6 +52,14 @@ def matern52(squared: Array) -> Array:
 def squared_exponential(squared: Array) -> Array:
     """exp(-r^2 / 2) (Rasmussen and Williams 2006, equation 4.9)."""
     return jnp.exp(-0.5 * jnp.maximum(squared, 0.0))
+
+
+_KERNELS = {"matern52": matern52, "squared_exponential": squared_exponential}
+
+
+def correlation(kernel: Kernel, squared: Array) -> Array:
+    """Correlation by a kernel at squared distances, any shape."""
+    return _KERNELS[kernel](squared)
 
 
 def epanechnikov(distance: Array) -> Array:

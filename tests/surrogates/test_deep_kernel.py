@@ -20,11 +20,10 @@ from dre_jax.surrogates.deep_kernel import (
     posterior,
     within_bounds,
 )
-from dre_jax.surrogates.kernels import squared_exponential
 
 CONFIGS = {
     "plain": DeepKernelConfig(layers=(8, 6, 4)),
-    "linear": DeepKernelConfig(layers=(4,), kernel=squared_exponential),
+    "linear": DeepKernelConfig(layers=(4,), kernel="squared_exponential"),
     "landmarks": DeepKernelConfig(layers=(8, 4), phi=(5, 6), rho=(7, 3)),
 }
 PLAIN = CONFIGS["plain"]
@@ -81,10 +80,9 @@ def numpy_features(config, params, x, y, rows):
 
 
 def sklearn_process(config, params, x, y):
-    scale, length = np.exp(params.log_scale), np.exp(params.log_length)
-    kernel = (
-        RBF(float(length), "fixed") if config.kernel is squared_exponential else Matern(float(length), "fixed", nu=2.5)
-    )
+    scale = np.exp(params.log_scale)
+    length = float(np.exp(params.log_length)), "fixed"
+    kernel = RBF(*length) if config.kernel == "squared_exponential" else Matern(*length, nu=2.5)
     kernel = ConstantKernel(float(scale), "fixed") * kernel
     process = GaussianProcessRegressor(kernel, alpha=float(scale * np.exp(params.log_noise)), optimizer=None)
     return process.fit(numpy_features(config, params, x, y, x), y - float(params.mean))
@@ -146,6 +144,7 @@ def test_bounds():
     [
         lambda: DeepKernelConfig(layers=()),
         lambda: DeepKernelConfig(rho=(3, 0)),
+        lambda: DeepKernelConfig(kernel="linear"),
         lambda: TuningConfig(steps=-1, learning_rate=1.0),
         lambda: TuningConfig(steps=1, learning_rate=0.0),
     ],
