@@ -98,20 +98,6 @@ def test_what_stands_in_empty_slots_changes_nothing(name):
     assert np.ptp(plain) > 0.1
 
 
-def test_the_order_of_the_history_does_not_matter():
-    random = np.random.default_rng(1)
-    method = small("dklm", steps=5)
-    x, y = random.random((9, 3)), random.random(9)
-    candidates = Candidates(jnp.asarray(random.random((20, 3)), jnp.float32), jnp.ones(20, bool))
-    params = start_of(method, 3)
-    acquire = jax.jit(method.acquire)
-    values = [
-        acquire(params, make_history(x[order], y[order], 12), candidates, jax.random.key(0))
-        for order in (np.arange(9), random.permutation(9))
-    ]
-    np.testing.assert_allclose(*values, rtol=1e-2, atol=1e-2)
-
-
 HARD = {
     "many columns": lambda r: (r.random((12, 64)), r.random(12)),
     "one observation": lambda r: (r.random((1, 64)), np.array([0.3])),

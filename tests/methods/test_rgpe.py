@@ -78,7 +78,7 @@ def test_padding_changes_no_value(sources, hills, make_history, make_candidates)
 
 
 def test_smooth_tasks_are_not_mistaken_for_perfect_ones(make_history):
-    # Of a process that is sure of everything, rounding alone is left of the covariance.
+    # Of a Gaussian process that is sure of everything, rounding alone is left of the covariance.
     rng = np.random.default_rng(1)
     x = rng.uniform(size=(100, 1)).astype(np.float32)
     tasks = {f"t{i}": Task(f"t{i}", x, np.sin(2 * x[:, 0] * rng.normal() + rng.normal())) for i in range(4)}

@@ -1,17 +1,15 @@
-"""Perceptrons, their training, and mixtures of their predictions."""
+"""Perceptrons, and mixtures of their predictions."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 from dre_jax.errors import ConfigError
-from dre_jax.surrogates.full_batch import FullBatchConfig, train_full_batch
+from dre_jax.surrogates.full_batch import FullBatchConfig
 from dre_jax.surrogates.mixture import mixture_moments
 from dre_jax.surrogates.mlp import MLPConfig, apply, features, init, shapes, standard_columns
 
-CONFIG = MLPConfig(hidden=(5, 4), outputs=2)
 RNG = np.random.default_rng(0)
 X = RNG.random((6, 3)).astype(np.float32)
 
@@ -41,24 +39,6 @@ def test_columns_have_one_scale():
     np.testing.assert_allclose(found.std(axis=0), 1.0, atol=0.01)
     where = jnp.array([True, False])
     assert (standard_columns(jnp.full((2, 2), jnp.nan).at[0].set(1.0), where)[1] == 0).all()
-
-
-def test_training_equals_optax():
-    x, config = jnp.asarray(X), FullBatchConfig(steps=15, learning_rate=0.03, schedule="cosine")
-    start = init(CONFIG, 3, jax.random.key(1))
-
-    def error(params):
-        return jnp.sum((apply(CONFIG, params, x) - 1.0) ** 2)
-
-    params, optimiser = start, optax.adam(optax.cosine_decay_schedule(0.03, 15))
-    state, gradient_of, update = optimiser.init(start), jax.jit(jax.grad(error)), jax.jit(optimiser.update)
-    with jax.numpy_dtype_promotion("standard"):  # optax mixes a whole count with fractions
-        for _ in range(15):
-            updates, state = update(gradient_of(params), state)
-            params = optax.apply_updates(params, updates)
-    found = jax.jit(lambda start: train_full_batch(config, error, start))(start)
-    for name, value in params.items():
-        np.testing.assert_allclose(found[name], value, atol=1e-4)
 
 
 def test_a_mixture_has_the_moments_of_its_draws():
