@@ -67,6 +67,7 @@ def paired(first: Runs, second: Runs, trial: int, margin: float) -> Paired:
     means = resampled_means(differences, names)
     low, high = np.quantile(means, [0.05, 0.95])
     smallest = float(max(abs(low), abs(high)))
+    least, most = map(float, np.quantile(means, [0.025, 0.975]))
     return Paired(
         trial=trial,
         runs=len(keys),
@@ -74,7 +75,7 @@ def paired(first: Runs, second: Runs, trial: int, margin: float) -> Paired:
         equal_runs=int((np.abs(differences) < 5e-9).sum()),
         regret=(float(regret[0].mean()), float(regret[1].mean())),
         difference=float(differences.mean()),
-        interval=tuple(float(v) for v in np.quantile(means, [0.025, 0.975])),
+        interval=(least, most),
         p_runs=signed_rank(*regret),
         p_tasks=signed_rank(*by_task),
         trainings=by_training.shape[1],

@@ -50,11 +50,11 @@ class Bohamiann:
     network: MLPConfig = _NETWORK
     """The paper's sizes."""
     prior: PriorConfig = field(default_factory=PriorConfig)
-    """What is assumed of weights and noise."""
+    """Prior of weights and noise."""
     chain: SGHMCConfig = _CHAIN
     """The sampler."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:
         """Nothing to learn."""

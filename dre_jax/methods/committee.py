@@ -3,7 +3,8 @@
 Every member values the candidates by its own acquisition function. The values are put on a common scale, as quantiles
 of a standard Gaussian by their ranks, and the candidate with the highest sum is evaluated next. What members are wrong
 about differs more than what they are right about, so that a vote is often better than the best of them. By default a
-process around a ranking ensemble, strong while trials are few, votes with a meta-trained deep kernel, strong later.
+Gaussian process around a ranking ensemble, strong while trials are few, and a meta-trained deep kernel, strong later,
+vote.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Committee:
     """
 
     members: tuple[Method, ...] = (RankedGaussianProcess(), FewShotBO())
-    """Who votes."""
+    """Methods that vote."""
 
     def __post_init__(self) -> None:
         if not self.members:
@@ -49,7 +50,7 @@ class Committee:
                 raise ConfigError(f"members of a committee must not carry a state between trials, but {name} does")
 
     def fit(self, meta: SearchSpace, key: Array) -> tuple[Any, ...]:
-        """What each member learns from the training tasks."""
+        """Parameters of each member, learned from the training tasks."""
         keys = jax.random.split(key, len(self.members))
         return tuple(member.fit(meta, key) for member, key in zip(self.members, keys, strict=True))
 

@@ -63,7 +63,7 @@ class DeepEnsemble:
     reuse: bool = False
     """Go on from the members of the last trial, instead of starting anew."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "members")
@@ -80,7 +80,7 @@ class DeepEnsemble:
 
     @property
     def stateful(self) -> bool:
-        """Whether a trial goes on from the members of the last."""
+        """Returns whether a trial goes on from the members of the last."""
         return self.reuse
 
     def begin(self, params: None, n_columns: int, key: Array) -> MLPParams:

@@ -40,13 +40,13 @@ class DeepKernelGP:
     tuning: TuningConfig = _TUNING
     """Fitting, before every trial."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:
         """Nothing to learn."""
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """Fits the process, and values the candidates by its predictions."""
+        """Fits the Gaussian process, and values the candidates by its predictions."""
         y = standardise(history.response, history.where).y
         start = init(self.model, history.x.shape[-1], key)
         process = tune(self.tuning, self.model, start, history.x, y, history.where)

@@ -50,7 +50,7 @@ class DNGO:
     weight_decay: float = 1e-4
     """Share of the squared weights in the loss."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:
         """Nothing to learn."""

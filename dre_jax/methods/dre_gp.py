@@ -2,7 +2,7 @@
 
 The meta-trained ensemble is not fine-tuned. Before every trial it sees the history through its deep sets and ranks all
 configurations, and a Gaussian process takes these ranks for its prior: it corrects them where the trials disagree,
-prefers the members that are right on this task, and where the ensemble is of no use becomes an ordinary process
+prefers the members that are right on this task, and where the ensemble is of no use becomes an ordinary one
 (`dre_jax.surrogates.ranked_prior` has the equations). Expected improvement picks.
 """
 
@@ -37,9 +37,9 @@ class RankedGaussianProcess:
     training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
     """Its meta-training, where `fit` is asked to do it."""
     fitting: GPConfig = FITTING
-    """How the process' hyperparameters are found."""
+    """Search for the Gaussian process' hyperparameters."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
 
     def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams:
         """Meta-trains the ensemble on a search space's training tasks."""
@@ -48,7 +48,7 @@ class RankedGaussianProcess:
         return meta_train(meta, self.model, self.training, key=key).params
 
     def acquire(self, params: EnsembleParams, history: History, candidates: Candidates, key: Array) -> Array:
-        """Ranks everything, fits the process to the trials, and values the candidates by its predictions."""
+        """Ranks everything, fits the Gaussian process to the trials, and values the candidates by its predictions."""
         tried, new = self.ranked(params, history, candidates)
         y = standardise(history.response, history.where).y
         process = fit(self.fitting, tried, y, history.where)

@@ -5,8 +5,9 @@ batches of the past tasks, whose responses are put on random scales (equations 8
 it is fine-tuned on the history by the same likelihood, each time anew from the meta-trained parameters, Adam's rate
 falling along a cosine (the thesis, chapter 4, on both). Expected improvement picks.
 
-The paper's network is 128-128 with a squared-exponential kernel, a rate of 0.001 and batches of 50; HPO-B's 4 x 32 with
-a Matern 5/2, the default here. The paper's choice of the first configurations is `dre_jax.surrogates.warm_start`.
+The paper's network is 128-128 with a squared-exponential kernel (see `DeepKernelConfig.kernel`), a rate of 0.001 and
+batches of 50; HPO-B's 4 x 32 with a Matern 5/2, the default here. The paper's choice of the first configurations is
+`dre_jax.surrogates.warm_start`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class FewShotBO:
     model: DeepKernelConfig = field(default_factory=DeepKernelConfig)
     """Sizes."""
     meta_training: KernelTraining = field(default_factory=KernelTraining)
-    """What `fit` does."""
+    """Training by `fit`."""
     tuning: TuningConfig = _TUNING
     """Fine-tuning, before every trial: the paper's few epochs. The thesis takes 500 steps at 0.03, HPO-B's code up to
     10,000 at 0.001; on the validation tasks more than this forgot what was learned (regret at 25 trials of 40 runs on
@@ -48,23 +49,23 @@ class FewShotBO:
     reuse: bool = False
     """Go on from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
 
     def fit(self, meta: SearchSpace, key: Array) -> DeepKernel:
         """Meta-trains on a search space's training tasks (Algorithm 1)."""
         return meta_train(self.model, self.meta_training, build_table(meta.learned_from()), key)[0]
 
     def acquire(self, params: DeepKernel, history: History, candidates: Candidates, key: Array) -> Array:
-        """Fine-tunes, and values the candidates by the process' predictions."""
+        """Fine-tunes, and values the candidates by the predictions."""
         return self.advance(params, history, candidates, key)[0]
 
     @property
     def stateful(self) -> bool:
-        """Whether a trial goes on from the parameters of the last."""
+        """Returns whether a trial goes on from the parameters of the last."""
         return self.reuse and self.tuning.steps > 0
 
     def begin(self, params: DeepKernel, n_columns: int, key: Array) -> DeepKernel:
-        """Where fine-tuning starts."""
+        """Parameters that fine-tuning starts from."""
         return params
 
     def advance(

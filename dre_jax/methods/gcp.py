@@ -5,7 +5,10 @@ network learns the past tasks' z | x ~ N(mu(x), sigma^2(x)) by its likelihood (e
 
 - `gcp-ts` draws z at every candidate from that prior and evaluates the largest; it learns nothing from the trials;
 - `gcp` fits a Gaussian process to the residuals of the trials, (z_i - mu(x_i)) / sigma(x_i), and so predicts
-  z ~ N(mu(x) + sigma(x) m(x), sigma^2(x) s^2(x)) with the process' m and s (equations 6 and 7); expected improvement.
+  z ~ N(mu(x) + sigma(x) m(x), sigma^2(x) s^2(x)) with its m and s (equations 6 and 7); expected improvement.
+
+The residual Gaussian process has mean zero, where the authors' learns a constant. A constant with a prior N(0, 1) moved
+the mean regret on the validation tasks by -0.003 at 10 trials and +0.002 at 25, which is within chance.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from dre_jax.surrogates.quantile_net import QuantileConfig, moments, past_rows, 
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianCopulaProcess:
-    """A process of what the trials add to a prior from past tasks.
+    """A Gaussian process of the trials' residuals from a prior of past tasks.
 
     Example:
       >>> GaussianCopulaProcess(prior=QuantileConfig(steps=500)).acquisition.kind
@@ -38,16 +41,16 @@ class GaussianCopulaProcess:
     prior: QuantileConfig = field(default_factory=QuantileConfig)
     """The network and its training."""
     fitting: GPConfig = field(default_factory=GPConfig)
-    """How the residual process' hyperparameters are found."""
+    """Search for the residual Gaussian process' hyperparameters."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
 
     def fit(self, meta: SearchSpace, key: Array) -> MLPParams:
         """Trains the network on all evaluations of the training tasks."""
         return train_quantile_net(self.prior, past_rows(meta), key)[0]
 
     def acquire(self, params: MLPParams, history: History, candidates: Candidates, key: Array) -> Array:
-        """Fits the residual process, and values the candidates by prior and process together."""
+        """Fits the Gaussian process of residuals, and values the candidates by it and the prior together."""
         z = copula_scale(history.level, history.where)
         mean, variance = moments(self.prior, params, history.x)
         residual = jnp.where(history.where, (z - mean) / jnp.sqrt(variance), 0.0)

@@ -33,15 +33,15 @@ class GaussianProcess:
     """
 
     fitting: GPConfig = field(default_factory=GPConfig)
-    """How hyperparameters are found."""
+    """Search for hyperparameters."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:
         """Nothing to learn."""
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """Fits the process, and values the candidates by its predictions."""
+        """Fits the Gaussian process, and values the candidates by its predictions."""
         y = standardise(history.response, history.where).y
         process = fit_gp(self.fitting, history.x, y, history.where)
         mean, variance = posterior(process, history.x, y, history.where, candidates.x)

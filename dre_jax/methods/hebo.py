@@ -5,7 +5,7 @@ Three ideas on top of Bayesian optimisation. Responses are bent by a power trans
 
     k(x, x') = s m(|w(x) / l - w(x') / l|),     w_d(x) = 1 - (1 - x_d^a_d)^b_d,
 
-whose exponents maximise the marginal likelihood together with the process's hyperparameters. And three acquisition
+whose exponents maximise the marginal likelihood together with the other hyperparameters. And three acquisition
 functions are maximised at once (MACE, Lyu et al. 2018), with noise on the predictions so that none is trusted too far:
 the confidence bound, the logarithm of the expected improvement and that of its probability,
 
@@ -15,8 +15,8 @@ the confidence bound, the logarithm of the expected improvement and that of its 
 One of the candidates that no other beats in all three is drawn. HEBO looks for these by an evolutionary algorithm; in a
 table they are looked up, see `dre_jax.search.pareto`.
 
-This is not the package of that name, whose process has a linear and a Matern 3/2 kernel and begins with D + 1 random
-points: here the process and its priors are those of `gp`, and the run's design is all it begins with.
+This is not the package of that name, whose Gaussian process has a linear and a Matern 3/2 kernel and begins with D + 1
+random points: here it is that of `gp` with its priors, and the run's design is all it begins with.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class WarpedGP(NamedTuple):
     """f[D]"""
 
     def bend(self, x: Array) -> Array:
-        """Columns as the process sees them; f[n, D] -> f[n, D]."""
+        """Columns as the Gaussian process sees them; f[n, D] -> f[n, D]."""
         return kumaraswamy(x, self.log_a, self.log_b)
 
 
@@ -66,7 +66,7 @@ class HEBO:
     """
 
     fitting: GPConfig = field(default_factory=GPConfig)
-    """How hyperparameters and exponents are found."""
+    """Search for hyperparameters and exponents."""
     margin: float = 1e-4
     """By how much an improvement must improve, in deviations of the bent responses."""
     delta: float = 0.01
@@ -83,17 +83,17 @@ class HEBO:
         best = jnp.argmax(jnp.where(history.where, y, -jnp.inf))
         target, _ = posterior(found.process, seen, y, history.where, seen[best][None])
         mean, variance = posterior(found.process, seen, y, history.where, found.bend(candidates.x))
-        values = self.three(mean, jnp.sqrt(variance), target[0], found.process, history, key)
-        return pareto_front(values, candidates.where).astype(jnp.float32)
+        keys = jax.random.split(key, 3)
+        values = self.three(mean, jnp.sqrt(variance), target[0], found.process, history, keys[:2])
+        return pareto_front(values, candidates.where, keys[2]).astype(jnp.float32)
 
     def three(
-        self, mean: Array, deviation: Array, target: Array, process: GPParams, history: History, key: Array
+        self, mean: Array, deviation: Array, target: Array, process: GPParams, history: History, keys: Array
     ) -> Array:
-        """Confidence bound, log EI and log PI of noisy predictions; two f[N], a scalar -> f[3, N]."""
+        """Confidence bound, log EI and log PI of noisy predictions; two f[N], a scalar, 2 keys -> f[3, N]."""
         spread = jnp.sqrt(2.0 * jnp.exp(process.log_noise))
-        for_bound, for_improvement = jax.random.split(key)
-        bound = mean + spread * jax.random.normal(for_bound, mean.shape, mean.dtype)
-        cost = -(mean + spread * jax.random.normal(for_improvement, mean.shape, mean.dtype))
+        bound = mean + spread * jax.random.normal(keys[0], mean.shape, mean.dtype)
+        cost = -(mean + spread * jax.random.normal(keys[1], mean.shape, mean.dtype))
         incumbent = -(target + self.margin)
         trials = jnp.sum(history.where, dtype=mean.dtype)
         kappa = _kappa(trials, history.x.shape[-1], self.delta)
@@ -132,7 +132,7 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
 
     def start_at(start: Start) -> WarpedGP:
         none = jnp.zeros(x.shape[-1], x.dtype)
-        return WarpedGP(GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise), none, none)
+        return WarpedGP(GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise, config.kernel), none, none)
 
     return maximise_from_starts(config, objective, start_at, project, x)
 

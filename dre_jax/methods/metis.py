@@ -1,8 +1,8 @@
-"""Metis (Li et al. 2018, USENIX ATC): a Gaussian process that proposes three ways, and takes what promises most.
+"""Metis (Li et al. 2018, USENIX ATC): three proposals from a Gaussian process, and the most promising is taken.
 
-Before every trial a process is fitted to the history, and up to three candidates are proposed:
+Before every trial a Gaussian process is fitted to the history, and up to three candidates are proposed:
 
-- exploration: the one that the process knows least of, with the largest deviation ("lowest confidence");
+- exploration: the one with the largest predicted deviation ("lowest confidence");
 - exploitation: the one with the largest ratio l(x) / g(x) of Parzen estimators of the better and of the worse trials;
 - resampling: for the trial that is furthest outside of the interval mu +- 2.326 sigma (98 %) that the others predict
   for it. Noisy objectives are evaluated there again. A table would give the same response again, so the pending
@@ -10,7 +10,7 @@ Before every trial a process is fitted to the history, and up to three candidate
 
 The information gain of a proposal is the optimistic end of its interval less the best mean that is expected so far,
 mu(x) + 2.326 sigma(x) - max_j mu(x_j); the largest gain is evaluated, and any candidate at random where none is
-positive. Where the design is the tuner's to choose, `latin_hypercube` can make it.
+positive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from dre_jax.data import SearchSpace
@@ -46,7 +45,7 @@ class Metis:
     """
 
     fitting: GPConfig = field(default_factory=GPConfig)
-    """How hyperparameters are found."""
+    """Search for hyperparameters."""
     interval: float = 2.326
     """Deviations on both sides of the mean: 98 %."""
     better: float = 0.25
@@ -110,18 +109,6 @@ def good_over_bad(better: float, history: History, x: Array) -> Array:
         return log_parzen(history.x, good, rows) - log_parzen(history.x, history.where & ~good, rows)
 
     return by_blocks(at, x)
-
-
-def latin_hypercube(n: int, n_columns: int, seed: int) -> np.ndarray:
-    """An initial design on [0, 1]^D with one point in each of n intervals of every column; f64[n, D].
-
-    Example:
-      >>> np.sort(np.floor(latin_hypercube(4, 2, 0)[:, 0] * 4)).tolist()
-      [0.0, 1.0, 2.0, 3.0]
-    """
-    from scipy.stats import qmc
-
-    return np.asarray(qmc.LatinHypercube(n_columns, rng=np.random.default_rng(seed)).random(n))
 
 
 ENTRIES = (

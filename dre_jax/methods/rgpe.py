@@ -1,14 +1,14 @@
 """Ranking-weighted Gaussian process ensemble (Feurer, Letham and Bakshy 2018).
 
-A process of each past task and one of the task at hand predict together,
+A Gaussian process of each past task and one of the task at hand predict together,
 
     mu(x) = sum_i w_i mu_i(x),     sigma^2(x) = sum_i w_i^2 sigma_i^2(x).
 
 The weights say how well each puts the trials so far in order. From the posterior of every past task S joint samples
-are drawn at the trials, and S from each process of the task at hand that leaves one trial out, which is asked about
-pairs with that trial. w_i is the share of the samples in which i has the fewest misranked pairs (equation 3). So that
-many poor processes do not dilute the weights, one is left out if the median of its losses is above the 95th percentile
-of the losses of the task at hand.
+are drawn at the trials, and S from each Gaussian process of the task at hand that leaves one trial out, of which pairs
+with that trial count. w_i is the share of the samples in which i has the fewest misranked pairs (equation 3). So that
+many poor models do not dilute the weights, one is left out if the median of its losses is above the 95th percentile of
+the losses of the task at hand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
 from dre_jax.surrogates.cholesky import factor
 from dre_jax.surrogates.discordance import misranked, misranked_left_out
-from dre_jax.surrogates.gp import GPParams, draw_left_out, noisy
+from dre_jax.surrogates.gp import GPParams, draw_left_out, matmul, noisy
 from dre_jax.surrogates.sources import (
     SourceProcesses,
     fit_sources,
@@ -38,7 +38,7 @@ from dre_jax.surrogates.sources import (
 
 @dataclass(frozen=True, kw_only=True)
 class RGPE:
-    """Processes of past tasks and of the task at hand, weighted by how well they rank the trials.
+    """Gaussian processes of past tasks and of the task at hand, weighted by how well they rank the trials.
 
     Example:
       >>> RGPE(samples=64).rows
@@ -46,30 +46,30 @@ class RGPE:
     """
 
     fitting: GPConfig = field(default_factory=GPConfig)
-    """How hyperparameters are found."""
+    """Search for hyperparameters."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
     rows: int = 100
-    """Rows of a past task that its process is conditioned on, at most."""
+    """Rows of a past task that its Gaussian process is conditioned on, at most."""
     samples: int = 100
     """S"""
     guard: float = 0.95
     """Percentile of the losses of the task at hand that a past task's median must not exceed."""
 
     def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
-        """A process of each training task."""
+        """A Gaussian process of each training task."""
         return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
 
     def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
-        """Weighs the processes, and values the candidates by what they predict together."""
+        """Weighs the Gaussian processes, and values the candidates by their weighted predictions."""
         y = standardise(history.response, history.where).y
         own = fit_gp(self.fitting, history.x, y, history.where)
         losses = self.losses(params, own, history, y, key)
         weights = ranking_weights(losses, self.guard)
         means, variances = predict_sources(params, candidates.x)
         own_mean, own_variance = posterior(own, history.x, y, history.where, candidates.x)
-        mean = weights[:-1] @ means + weights[-1] * own_mean
-        variance = weights[:-1] ** 2 @ variances + weights[-1] ** 2 * own_variance
+        mean = matmul(weights[:-1], means) + weights[-1] * own_mean
+        variance = matmul(weights[:-1] ** 2, variances) + weights[-1] ** 2 * own_variance
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
 
     def losses(self, params: SourceProcesses, own: GPParams, history: History, y: Array, key: Array) -> Array:
@@ -82,7 +82,7 @@ class RGPE:
         def of_source(source: SourceProcesses, noise: Array) -> Array:
             mean, matrix = joint_posterior(source, history.x)
             lower, _ = factor(noisy(matrix, jnp.zeros((), y.dtype), history.where), jnp.exp(source.params.log_scale))
-            return misranked((mean[:, None] + lower @ noise).T, history.level, history.where)
+            return misranked((mean[:, None] + matmul(lower, noise)).T, history.level, history.where)
 
         of_sources = jax.vmap(of_source, in_axes=(0, 1))(params, noise)
         signal, noises = jax.random.normal(own_key, (n, 2, self.samples), y.dtype).swapaxes(0, 1)
@@ -91,7 +91,7 @@ class RGPE:
 
 
 def ranking_weights(losses: Array, guard: float) -> Array:
-    """How often each has the least loss; where several do, the task at hand, or else all of them in equal parts.
+    """Share of the samples in which each has the least loss; of equal ones the task at hand, or else equal parts.
 
     Args:
       losses: f[M, S], the task at hand last.

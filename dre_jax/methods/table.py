@@ -1,4 +1,4 @@
-"""What host methods share that choose among the rows of a table: in NumPy, float64."""
+"""Parts of host methods that choose among the rows of a table: in NumPy, float64."""
 
 from __future__ import annotations
 

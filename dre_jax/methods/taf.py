@@ -21,6 +21,7 @@ from dre_jax.methods.tst import source_weights
 from dre_jax.search.acquisition import log_expected_improvement
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
+from dre_jax.surrogates.gp import matmul
 from dre_jax.surrogates.sources import SourceProcesses, fit_sources, predict_means, source_tasks
 
 
@@ -34,14 +35,14 @@ class TAF:
     """
 
     fitting: GPConfig = field(default_factory=GPConfig)
-    """How hyperparameters are found."""
+    """Search for hyperparameters."""
     rows: int = 100
-    """Rows of a past task that its process is conditioned on, at most."""
+    """Rows of a past task that its Gaussian process is conditioned on, at most."""
     bandwidth: float = 0.5
     """rho: share of misranked pairs from which on a past task has no weight; chosen as for `tst`."""
 
     def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
-        """A process of each training task."""
+        """A Gaussian process of each training task."""
         return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
 
     def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
@@ -52,14 +53,14 @@ class TAF:
         mean, variance = posterior(own, history.x, y, history.where, candidates.x)
         best = best_of(y, history.where)
         expected = log_expected_improvement(-mean, jnp.sqrt(variance), jnp.where(jnp.isfinite(best), -best, 0.0))
-        transferred = weights[:-1] @ predicted_improvements(params, history, candidates.x)
+        transferred = matmul(weights[:-1], predicted_improvements(params, history, candidates.x))
         return jnp.logaddexp(jnp.log(weights[-1]) + expected, jnp.log(transferred)) - jnp.log(jnp.sum(weights))
 
 
 def predicted_improvements(sources: SourceProcesses, history: History, x: Array) -> Array:
-    """I_i(x), f32[sources, m]: what each past task predicts that a row improves on the best of the trials.
+    """I_i(x), f32[sources, m]: predicted improvement of a row on the best of the trials, by each past task.
 
-    Before there is one, on the task's mean.
+    Before the first trial, the improvement on the task's mean.
     """
     seen = predict_means(sources, history.x)
     best = jnp.max(jnp.where(history.where, seen, -jnp.inf), axis=1)

@@ -34,7 +34,7 @@ class TPE:
     """
 
     multivariate: bool = False
-    """Whether the densities are joint over columns."""
+    """Makes the densities joint over columns."""
     startup: int = 10
     """Trials, the design among them, before which a row is drawn at random: Optuna's."""
     _study: Any = field(default=None, repr=False)

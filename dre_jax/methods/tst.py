@@ -5,8 +5,8 @@ weighted by how near the tasks are,
 
     mu(x) = sum_i w_i mu_i(x) / sum_i w_i,     w_i = K(d_i / rho),     K(t) = 3/4 (1 - t^2) for t <= 1, else 0
 
-(equations 8 and 9), where d_i is the share of pairs of trials that process i puts in the wrong order (equation 11).
-The task at hand has distance 0, so its weight is never zero, and the deviation is its process' own.
+(equations 8 and 9), where d_i is the share of pairs of trials that mu_i puts in the wrong order (equation 11). The task
+at hand has distance 0, so its weight is never zero, and the deviation is that of its own Gaussian process.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, 
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
 from dre_jax.surrogates.discordance import misranked
+from dre_jax.surrogates.gp import matmul
 from dre_jax.surrogates.kernels import epanechnikov
 from dre_jax.surrogates.sources import SourceProcesses, fit_sources, predict_means, source_tasks
 
 
 @dataclass(frozen=True, kw_only=True)
 class TST:
-    """Means of past tasks' processes, weighted by how alike they rank the trials.
+    """Means of past tasks' Gaussian processes, weighted by how alike they rank the trials.
 
     Example:
       >>> TST(bandwidth=0.2).rows
@@ -36,26 +37,27 @@ class TST:
     """
 
     fitting: GPConfig = field(default_factory=GPConfig)
-    """How hyperparameters are found."""
+    """Search for hyperparameters."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """What picks the next configuration."""
+    """Acquisition function."""
     rows: int = 100
-    """Rows of a past task that its process is conditioned on, at most."""
+    """Rows of a past task that its Gaussian process is conditioned on, at most."""
     bandwidth: float = 0.35
     """rho: share of misranked pairs from which on a past task has no weight; chosen on validation tasks, where the
     best of 0.1, 0.2, 0.35, 0.5 and 1 differed for `tst` and `taf`."""
 
     def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
-        """A process of each training task."""
+        """A Gaussian process of each training task."""
         return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
 
     def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
-        """Weighs the processes, and values the candidates by what they predict together."""
+        """Weighs the Gaussian processes, and values the candidates by their weighted predictions."""
         y = standardise(history.response, history.where).y
         own = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
         own_mean, variance = posterior(own, history.x, y, history.where, candidates.x)
-        mean = (weights[:-1] @ predict_means(params, candidates.x) + weights[-1] * own_mean) / jnp.sum(weights)
+        transferred = matmul(weights[:-1], predict_means(params, candidates.x))
+        mean = (transferred + weights[-1] * own_mean) / jnp.sum(weights)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,19 @@ from dre_jax.model.config import ModelConfig
 
 Params = Any
 """A tree of arrays."""
+
+
+class DeepSetConfig(Protocol):
+    """Sizes of a deep set; a `ModelConfig` has them."""
+
+    @property
+    def phi(self) -> tuple[int, ...]:
+        """Layers before the mean."""
+
+    @property
+    def rho(self) -> tuple[int, ...]:
+        """Layers after the mean."""
+
 
 _ZEROS = nn.initializers.zeros_init()  # stands in: `dre_jax.model.initial` draws all weights at once
 
@@ -76,7 +89,7 @@ class _Scorer(nn.Module):
 
 
 class _DeepSet(nn.Module):
-    config: ModelConfig
+    config: DeepSetConfig
 
     @nn.compact
     def __call__(self, x: Array, response: Array, where: Array) -> Array:
@@ -106,12 +119,12 @@ def apply_scorer(config: ModelConfig, params: Params, x: Array, context: Array |
     return _Scorer(config).apply({"params": params}, x, context)  # type: ignore[return-value]
 
 
-def deep_set_shapes(config: ModelConfig, n_columns: int) -> Params:
+def deep_set_shapes(config: DeepSetConfig, n_columns: int) -> Params:
     """Shapes of one deep set's parameters, named like a scorer's."""
     inputs = jnp.zeros((1, n_columns)), jnp.zeros(1), jnp.ones(1, bool)
     return jax.eval_shape(_DeepSet(config).init, jax.random.key(0), *inputs)["params"]
 
 
-def apply_deep_set(config: ModelConfig, params: Params, x: Array, response: Array, where: Array) -> Array:
+def apply_deep_set(config: DeepSetConfig, params: Params, x: Array, response: Array, where: Array) -> Array:
     """Context of a support set; x f32[k, D], response f32[k], where bool[k] -> f32[C]. The order does not matter."""
     return _DeepSet(config).apply({"params": params}, x, response, where)  # type: ignore[return-value]

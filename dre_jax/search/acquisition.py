@@ -19,7 +19,7 @@ _SMALLEST_DEVIATION = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class AcquisitionConfig:
-    """Which acquisition function.
+    """Choice of an acquisition function.
 
     Raises:
       ConfigError: for an unknown kind.

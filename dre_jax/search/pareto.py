@@ -1,4 +1,4 @@
-"""What no other candidate beats in everything."""
+"""Pareto fronts of several acquisition functions."""
 
 from __future__ import annotations
 
@@ -12,28 +12,33 @@ MOST = 1024
 """Candidates that are compared with each other."""
 
 
-def pareto_front(values: Array, where: Array) -> Array:
-    """Which candidates no other equals or exceeds in every value while exceeding it in one.
+def pareto_front(values: Array, where: Array, key: Array) -> Array:
+    """The candidates that no other equals or exceeds in every value while exceeding it in one.
 
     Of more than 1024 candidates those are compared whose ranks in all values have the least sum. A candidate that
     beats another has the lesser sum, so none that is beaten is ever taken for one of the front; members of the front
-    whose sum is too large are left out.
+    whose sum is too large are left out; of equal sums it is drawn by key which.
 
     Args:
       values: f32[K, N], higher is better.
       where: bool[N], which candidates count.
+      key: PRNG key.
 
     Returns:
       bool[N].
 
     Example:
-      >>> pareto_front(jnp.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.5]]), jnp.ones(3, bool)).tolist()
+      >>> values = jnp.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.5]])
+      >>> pareto_front(values, jnp.ones(3, bool), jax.random.key(0)).tolist()
       [True, True, False]
     """
     n = where.shape[0]
     counted = jnp.broadcast_to(where, values.shape)
     total = jnp.where(where, jnp.sum(mean_tie_ranks(values, counted), axis=0), jnp.inf)
-    _, kept = jax.lax.top_k(-total, min(MOST, n))
+    # The first of equal sums would be the best row of a table that is sorted by response.
+    coins = jax.random.bits(key, (n,), jnp.uint32)
+    _, _, order = jax.lax.sort((total, coins, jnp.arange(n)), num_keys=2)
+    kept = order[:MOST]
     some, counts = values[:, kept], where[kept]
     no_worse = jnp.all(some[:, :, None] >= some[:, None, :], axis=0)
     better = jnp.any(some[:, :, None] > some[:, None, :], axis=0)

@@ -1,4 +1,4 @@
-"""What methods predict responses with: Gaussian processes, their kernels, and scales of responses."""
+"""Surrogates that predict responses: Gaussian processes, their kernels, networks, and scales of responses."""
 
 from dre_jax.surrogates.cholesky import factor
 from dre_jax.surrogates.gp import GPParams, log_marginal_likelihood, posterior

@@ -22,7 +22,7 @@ from dre_jax.surrogates.mlp import MLPConfig, MLPParams, apply, shapes
 
 @dataclass(frozen=True, kw_only=True)
 class PriorConfig:
-    """What is assumed of a network.
+    """Prior of a network.
 
     Raises:
       ConfigError: where a deviation is not positive.
@@ -70,7 +70,7 @@ def potential(config: MLPConfig, prior: PriorConfig, x: Array, y: Array, where: 
 
     Args:
       config: sizes; one output.
-      prior: what is assumed.
+      prior: of weights and noise.
       x: f[n, D], standard columns.
       y: f[n], standardised.
       where: bool[n].

@@ -1,7 +1,7 @@
 """Gaussian processes on features that a network learns (Wilson et al. 2016).
 
-The covariance of two configurations is k(phi(x), phi(x')), k a Matern 5/2 and phi a small network. Network and kernel
-are fitted together by the marginal likelihood: of a history (`tune`), or of past tasks (`surrogates/meta_kernel.py`).
+The covariance of two configurations is k(phi(x), phi(x')), k a kernel and phi a small network. Network and kernel are
+fitted together by the marginal likelihood: of a history (`tune`), or of past tasks (`surrogates/meta_kernel.py`).
 With landmarks the network also sees what a deep set makes of the observations (Jomaa et al. 2021).
 """
 
@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.checks import at_least, layer_sizes, positive
-from dre_jax.model import ModelConfig, Support
+from dre_jax.checks import at_least, layer_sizes, one_of, positive
+from dre_jax.model import Support
 from dre_jax.model.blocks import by_blocks
 from dre_jax.model.ensemble import scale_response
 from dre_jax.model.initial import draw
 from dre_jax.model.networks import apply_deep_set, deep_set_shapes
-from dre_jax.surrogates.features import Network, apply_network, draw_network
+from dre_jax.surrogates import mlp
+from dre_jax.surrogates.descent import maximise
 from dre_jax.surrogates.gp import condition, log_density, noisy, predict
-from dre_jax.surrogates.gp_fit import maximise
-from dre_jax.surrogates.kernels import matern52_at, squared_distances_of_many
+from dre_jax.surrogates.kernels import Kernel, correlation, squared_distances_of_many
 
 _LENGTHS = (math.log(1e-2), math.log(1e2))
 _SCALES = (math.log(1e-3), math.log(1e3))
@@ -37,7 +37,7 @@ class DeepKernelConfig:
     """Sizes of the network and of the deep set.
 
     Raises:
-      ConfigError: where a size is not positive.
+      ConfigError: where a size is not positive, or the kernel is unknown.
     """
 
     layers: tuple[int, ...] = (32, 32, 32, 32)
@@ -46,20 +46,23 @@ class DeepKernelConfig:
     """Layers of the deep set before the mean."""
     rho: tuple[int, ...] = ()
     """Layers of the deep set after the mean, the last as wide as the landmark features; empty for no deep set."""
+    kernel: Kernel = "matern52"
+    """Correlation of features."""
 
     def __post_init__(self) -> None:
         layer_sizes(self, "layers", "phi")
         layer_sizes(self, "rho", empty=True)
+        one_of("kernel", self.kernel, get_args(Kernel))
 
     @property
     def has_landmarks(self) -> bool:
-        """Whether there is a deep set."""
+        """Returns whether there is a deep set."""
         return bool(self.rho)
 
     @property
-    def deep_set(self) -> ModelConfig:
-        """The deep set, as the ranking ensembles' networks are told of it."""
-        return ModelConfig(phi=self.phi, rho=self.rho)
+    def network(self) -> mlp.MLPConfig:
+        """The network, of which the outputs are the features."""
+        return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +84,13 @@ class TuningConfig:
 
 
 class DeepKernel(NamedTuple):
-    """Parameters of a process on learned features."""
+    """Parameters of a Gaussian process on learned features."""
 
-    network: Network
+    network: mlp.MLPParams
     deep_set: Any
     """A deep set's tree; None without landmarks."""
     mean: Array
-    """Scalar: the process' mean, everywhere."""
+    """Scalar: the mean of the Gaussian process, everywhere."""
     log_length: Array
     """Scalar: length scale of all features."""
     log_scale: Array
@@ -97,7 +100,9 @@ class DeepKernel(NamedTuple):
 
 
 def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
-    """A process with random networks, for standardised responses.
+    """A Gaussian process on the features of random networks, for standardised responses.
+
+    A feature differs about as much between configurations as a column does (He et al. 2015).
 
     Args:
       config: sizes.
@@ -107,10 +112,13 @@ def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
     network_key, set_key = jax.random.split(key)
     deep_set = None
     if config.has_landmarks:
-        deep_set = draw(deep_set_shapes(config.deep_set, n_columns), "lecun_normal", set_key)
+        deep_set = draw(deep_set_shapes(config, n_columns), "lecun_normal", set_key)
     n_inputs = n_columns + (config.rho[-1] if config.has_landmarks else 0)
-    network = draw_network(n_inputs, config.layers, network_key)
-    zero = jnp.zeros((), network["layer_0_bias"].dtype)
+    network = mlp.init(config.network, n_inputs, network_key)
+    # A ReLU lets half of the variance through; in front of the first layer there is none, and biases are zero.
+    first = "hidden_0_kernel" if config.network.hidden else "out_kernel"
+    network = {name: a if name == first else a * math.sqrt(2.0) for name, a in network.items()}
+    zero = jnp.zeros((), network[first].dtype)
     return DeepKernel(network, deep_set, zero, zero, zero, zero + _FIRST_NOISE)
 
 
@@ -128,18 +136,18 @@ def features(config: DeepKernelConfig, params: DeepKernel, support: Support, x: 
     context = None
     if config.has_landmarks:
         response = scale_response(support.response, support.where)
-        context = apply_deep_set(config.deep_set, params.deep_set, support.x, response, support.where)
-    return apply_network(params.network, x, context) * jnp.exp(-params.log_length)
+        context = apply_deep_set(config, params.deep_set, support.x, response, support.where)
+    return mlp.apply(config.network, params.network, x, context) * jnp.exp(-params.log_length)
 
 
-def _kernel(a: Array, b: Array) -> Array:
+def _correlation(config: DeepKernelConfig, a: Array, b: Array) -> Array:
     """Correlation of features; f[n, F] and f[m, F] -> f[n, m]."""
-    return matern52_at(squared_distances_of_many(a, b))
+    return correlation(config.kernel, squared_distances_of_many(a, b))
 
 
-def _correlation(params: DeepKernel, z: Array, where: Array) -> Array:
-    """Covariance of observations at features z, for a signal of unit variance."""
-    return noisy(_kernel(z, z), jnp.exp(params.log_noise), where)
+def _observed(config: DeepKernelConfig, params: DeepKernel, z: Array, where: Array) -> Array:
+    """Covariance of observations at features z, for a signal of unit variance; f[n, F] -> f[n, n]."""
+    return noisy(_correlation(config, z, z), jnp.exp(params.log_noise), where)
 
 
 def log_likelihood(
@@ -149,7 +157,7 @@ def log_likelihood(
 
     Args:
       config: sizes.
-      params: the process.
+      params: of network and kernel.
       support: what the deep set sees; may be the observations themselves.
       x: f[n, D].
       y: f[n].
@@ -163,7 +171,7 @@ def log_likelihood(
     # The scale taken out of the matrix: log N(y | 0, s A) = log N(y / sqrt(s) | 0, A) - n log(s) / 2.
     off = jnp.where(where, (y - params.mean) * jax.lax.rsqrt(scale), 0.0)
     count = jnp.sum(where, dtype=y.dtype)
-    return log_density(_correlation(params, z, where), off, where) - 0.5 * count * params.log_scale
+    return log_density(_observed(config, params, z, where), off, where) - 0.5 * count * params.log_scale
 
 
 def tune(
@@ -197,7 +205,7 @@ def posterior(
 
     Args:
       config: sizes.
-      params: the process.
+      params: of network and kernel.
       x: f[n, D], observed.
       y: f[n].
       where: bool[n].
@@ -209,10 +217,10 @@ def posterior(
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     support = Support(x, y, where)
     z = features(config, params, support, x)
-    given = condition(_correlation(params, z, where), jnp.where(where, y - params.mean, 0.0), where)
+    given = condition(_observed(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where)
 
     def at(rows: Array) -> tuple[Array, Array]:
-        cross = _kernel(z, features(config, params, support, rows))
+        cross = _correlation(config, z, features(config, params, support, rows))
         return predict(given, cross, jnp.ones(rows.shape[:1], y.dtype))
 
     mean, variance = by_blocks(at, new)

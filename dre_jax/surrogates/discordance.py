@@ -1,4 +1,4 @@
-"""How far a model's order of the trials is from the order of their responses."""
+"""Distances of a model's order of the trials from the order of their responses."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def misranked(predicted: Array, level: Array, where: Array) -> Array:
 
 
 def misranked_left_out(predicted: Array, level: Array, where: Array) -> Array:
-    """Pairs of trials that processes without one of the two put in the wrong order, as a share of such pairs.
+    """Pairs of trials that models without one of the two put in the wrong order, as a share of such pairs.
 
-    Each process is asked about the trial that it does not know and every other one (Feurer et al. 2018, section 4.1).
+    Of each model those pairs count that hold the trial which it has not seen (Feurer et al. 2018, section 4.1).
 
     Args:
-      predicted: f[..., n, n], higher is better: row j is of the process without trial j.
+      predicted: f[..., n, n], higher is better: row j is of the model without trial j.
       level: as in `misranked`.
       where: as in `misranked`.
 

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar, get_args
 
-import jax
 import jax.numpy as jnp
 import optax
-from jax import Array, lax
+from jax import Array
 
 from dre_jax.checks import at_least, one_of, positive
-from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+from dre_jax.surrogates.descent import begin, descend
 from dre_jax.training.schedule import Schedule, make_schedule
 
 T = TypeVar("T")
@@ -22,7 +21,7 @@ _UNROLL = 2  # steps in a turn of the loop, as in fine-tuning
 
 @dataclass(frozen=True, kw_only=True)
 class FullBatchConfig:
-    """How a network is trained on a history.
+    """Training of a network on a history.
 
     Raises:
       ConfigError: where a number is out of range or a name is unknown.
@@ -53,18 +52,10 @@ def train_full_batch(config: FullBatchConfig, loss: Callable[[T], Array], start:
 
     Args:
       config: how.
-      loss: of a tree of arrays, a scalar. Where its gradient is not finite, no step is made.
+      loss: of a tree of arrays, a scalar; an element of its gradient that is not finite moves nothing.
       start: the tree.
     """
     if config.steps == 0:
         return start
-    gradient_of = jax.grad(loss)
-
-    def step(carry: tuple[T, Moments], size: StepSizes) -> tuple[tuple[T, Moments], None]:
-        params, moments = carry
-        gradient = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), gradient_of(params))
-        return apply_gradient(params, gradient, moments, size), None
-
-    dtype = jax.tree.leaves(start)[0].dtype
-    sizes = jax.tree.map(lambda a: a.astype(dtype), step_sizes(config.learning_rates(), jnp.arange(config.steps)))
-    return lax.scan(step, (start, zero_moments(start)), sizes, unroll=_UNROLL)[0][0]
+    steps, rates = jnp.arange(config.steps), config.learning_rates()
+    return descend(lambda params, _: loss(params), begin(start), rates, steps, unroll=_UNROLL)[0].params

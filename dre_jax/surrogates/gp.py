@@ -1,11 +1,15 @@
 """Gaussian processes on histories with empty slots (Rasmussen and Williams 2006, chapters 2 and 5).
 
-Every function works in float32 and in float64, on one process; `jax.vmap` makes many of them.
+Every function works in float32 and in float64, on one Gaussian process; `jax.vmap` makes many of them. Matrix products
+feed factorisations and subtractions, so they ask for the highest precision: accelerators would round their factors to a
+few bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,11 +18,16 @@ from jax import Array
 
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates.cholesky import factor, half_solve, solve
-from dre_jax.surrogates.kernels import LOG_2PI, matern52
+from dre_jax.surrogates.kernels import LOG_2PI, Kernel, correlation, squared_distances
+
+matmul = partial(jnp.matmul, precision="highest")
+"""Matrix product of which nothing is rounded before it is summed."""
 
 
-class GPParams(NamedTuple):
-    """What a Matern 5/2 process with a length scale for each column is given by, in logarithms."""
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class GPParams:
+    """Hyperparameters of a Gaussian process with a length scale for each column, in logarithms, and its kernel."""
 
     log_length: Array
     """f[D]"""
@@ -26,12 +35,14 @@ class GPParams(NamedTuple):
     """Scalar: variance of the signal."""
     log_noise: Array
     """Scalar: variance of the noise."""
+    kernel: Kernel = field(default="matern52", metadata={"static": True})
+    """Correlation of the signal."""
 
 
 def covariance(params: GPParams, a: Array, b: Array) -> Array:
     """Covariance of the signal; f[n, D] and f[m, D] -> f[n, m]."""
     inverse = jnp.exp(-params.log_length)[None, :]
-    return jnp.exp(params.log_scale) * matern52(a * inverse, b * inverse)
+    return jnp.exp(params.log_scale) * correlation(params.kernel, squared_distances(a * inverse, b * inverse))
 
 
 def noisy(matrix: Array, noise: Array, where: Array) -> Array:
@@ -66,7 +77,7 @@ def _log_density(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Ar
     lower, _ = factor(matrix)
     weights = solve(lower, y)
     count = jnp.sum(where, dtype=y.dtype)
-    value = -0.5 * y @ weights - jnp.sum(jnp.log(jnp.diagonal(lower))) - 0.5 * count * LOG_2PI
+    value = -0.5 * matmul(y, weights) - jnp.sum(jnp.log(jnp.diagonal(lower))) - 0.5 * count * LOG_2PI
     return value, (lower, weights, where)
 
 
@@ -87,7 +98,7 @@ def log_marginal_likelihood(params: GPParams, x: Array, y: Array, where: Array) 
 
 
 class Conditioned(NamedTuple):
-    """A process given a history: everything that a prediction needs but the kernel."""
+    """A Gaussian process given a history: everything that a prediction needs but the kernel."""
 
     lower: Array
     """f[n, n], factor of the covariance of the observations."""
@@ -117,14 +128,14 @@ def predict(given: Conditioned, cross: Array, prior: Array) -> tuple[Array, Arra
     cross = jnp.where(given.where[:, None], cross, 0.0)
     reduction = jnp.sum(half_solve(given.lower, cross) ** 2, axis=0)
     least = prior * jnp.finfo(prior.dtype).eps
-    return given.weights @ cross, jnp.maximum(prior - reduction, least)
+    return matmul(given.weights, cross), jnp.maximum(prior - reduction, least)
 
 
 def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
     """Mean and variance of the signal at any number of new points.
 
     Args:
-      params: the process.
+      params: hyperparameters and kernel.
       x: f[n, D], observed.
       y: f[n], standardised.
       where: bool[n], which slots are filled.
@@ -154,7 +165,7 @@ def _predictor(params: GPParams, x: Array, given: Conditioned) -> Callable[[Arra
 
 
 class LeaveOneOut(NamedTuple):
-    """What a process predicts of each observation from the others."""
+    """Predictions of each observation from the others."""
 
     mean: Array
     """f[n]"""
@@ -166,7 +177,7 @@ def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOn
     """Predictions of each observation from all others (Rasmussen and Williams 2006, equations 5.10 to 5.12).
 
     Args:
-      params: the process.
+      params: hyperparameters and kernel.
       x: f[n, D].
       y: f[n], 0 in empty slots.
       where: bool[n].
@@ -174,7 +185,7 @@ def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOn
     matrix = noisy(covariance(params, x, x), jnp.exp(params.log_noise), where)
     inverse = solve(factor(matrix)[0], jnp.eye(x.shape[0], dtype=x.dtype))
     precision = _precision(inverse)
-    return LeaveOneOut(y - (inverse @ y) / precision, jnp.sqrt(1.0 / precision))
+    return LeaveOneOut(y - matmul(inverse, y) / precision, jnp.sqrt(1.0 / precision))
 
 
 def _precision(inverse: Array) -> Array:
@@ -182,31 +193,31 @@ def _precision(inverse: Array) -> Array:
 
 
 def draw_left_out(params: GPParams, x: Array, y: Array, where: Array, signal: Array, noise: Array) -> Array:
-    """Joint draws, at all trials, of the signals of n processes of which each leaves one trial out.
+    """Joint draws, at all trials, of the signals of n Gaussian processes of which each leaves one trial out.
 
     A draw of the prior is moved to the observations (Matheron's rule), and the inverse without a row and a column is
     the whole one less a product (equation 5.12): one factorisation for all n.
 
     Args:
-      params: the process.
+      params: hyperparameters and kernel.
       x: f[n, D].
       y: f[n], 0 in empty slots.
       where: bool[n].
-      signal: f[n, S], standard normal: what the draws of the prior are made of.
-      noise: f[n, S], standard normal: what their observations are made of.
+      signal: f[n, S], standard normal numbers for the draws of the prior.
+      noise: f[n, S], standard normal numbers for the noise of their observations.
 
     Returns:
-      f[S, n, n]: draw s of the process without trial j at trial k.
+      f[S, n, n]: draw s of the Gaussian process without trial j at trial k.
     """
     kernel, variance = covariance(params, x, x), jnp.exp(params.log_noise)
     lower, _ = factor(noisy(kernel, jnp.zeros((), x.dtype), where), jnp.exp(params.log_scale))
-    prior = lower @ signal
+    prior = matmul(lower, signal)
     lower, jitter = factor(noisy(kernel, variance, where))
     inverse = solve(lower, jnp.eye(x.shape[0], dtype=x.dtype))
     variance = variance + jitter
     off = jnp.where(where[:, None], y[:, None] - prior - jnp.sqrt(variance) * noise, 0.0)
     # The kernel's matrix times the inverse.
     smoother = jnp.eye(x.shape[0], dtype=x.dtype) - variance * inverse
-    drawn = (prior + smoother @ off).T
-    taken_back = (inverse @ off / _precision(inverse)[:, None]).T
+    drawn = (prior + matmul(smoother, off)).T
+    taken_back = (matmul(inverse, off) / _precision(inverse)[:, None]).T
     return drawn[:, None, :] - taken_back[:, :, None] * smoother[None]

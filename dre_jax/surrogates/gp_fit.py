@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
-import optax
-from jax import Array, lax
+from jax import Array
 
-from dre_jax.checks import at_least, positive
+from dre_jax.checks import at_least, one_of, positive
 from dre_jax.errors import ConfigError
+from dre_jax.surrogates.descent import maximise
 from dre_jax.surrogates.gp import GPParams, log_marginal_likelihood
-from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+from dre_jax.surrogates.kernels import Kernel
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GPConfig:
-    """How hyperparameters are found.
+    """Search for hyperparameters.
 
     Raises:
       ConfigError: where a number is out of range.
@@ -36,12 +36,15 @@ class GPConfig:
     """Length scales that the searches start from, in roots of the number of columns: short ones with little noise, long
     ones with much. A likelihood has a maximum of either kind."""
     priors: bool = True
-    """Whether priors are added to the likelihood: length scales that grow with the root of the number of columns
+    """Adds priors to the likelihood: length scales that grow with the root of the number of columns
     (Hvarfner et al. 2024), signal near the responses' variance, little noise."""
+    kernel: Kernel = "matern52"
+    """Correlation of the signal."""
 
     def __post_init__(self) -> None:
         at_least(0, self, "steps")
         positive(self, "learning_rate")
+        one_of("kernel", self.kernel, get_args(Kernel))
         if min(self.first_lengths) <= 0:
             raise ConfigError(f"first_lengths > 0 must hold, but got first_lengths={self.first_lengths}")
 
@@ -69,56 +72,16 @@ def log_prior(params: GPParams) -> Array:
 
 def within_bounds(params: GPParams) -> GPParams:
     """The nearest hyperparameters for which a covariance can be worked with."""
-    return GPParams(
-        jnp.clip(params.log_length, *_LENGTHS),
-        jnp.clip(params.log_scale, *_SCALES),
-        jnp.clip(params.log_noise, *_NOISES),
+    return replace(
+        params,
+        log_length=jnp.clip(params.log_length, *_LENGTHS),
+        log_scale=jnp.clip(params.log_scale, *_SCALES),
+        log_noise=jnp.clip(params.log_noise, *_NOISES),
     )
 
 
-def maximise(
-    objective: Callable[[T], Array], start: T, *, steps: int, learning_rate: float, project: Callable[[T], T]
-) -> tuple[T, Array]:
-    """The best point that Adam comes across, its rate falling along a cosine; no step where it is not finite.
-
-    Args:
-      objective: of a tree of arrays, a scalar.
-      start: the tree.
-      steps: how many points are tried, the start among them; at least one is.
-      learning_rate: at the start.
-      project: brings a tree back to where the objective is defined.
-
-    Returns:
-      The point, and the objective there; minus infinity and the start if it was finite nowhere.
-
-    Example:
-      >>> hill = lambda a: -((a - 2.0) ** 2)
-      >>> best, value = maximise(hill, jnp.float32(0.0), steps=99, learning_rate=0.1, project=abs)
-      >>> float(best.round(1))
-      2.0
-    """
-    dtype = jax.tree.leaves(start)[0].dtype
-    rate = optax.cosine_decay_schedule(learning_rate, max(steps, 1))
-    sizes = jax.tree.map(lambda a: a.astype(dtype), step_sizes(rate, jnp.arange(max(steps, 1))))
-    value_and_gradient = jax.value_and_grad(objective)
-
-    def step(carry: tuple[T, Moments, T, Array], size: StepSizes) -> tuple[tuple[T, Moments, T, Array], None]:
-        params, moments, best, highest = carry
-        value, gradient = value_and_gradient(params)
-        # Uphill: Adam goes down.
-        down = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g) & jnp.isfinite(value), -g, 0.0), gradient)
-        better = jnp.isfinite(value) & (value > highest)
-        best, highest = jax.tree.map(lambda new, old: jnp.where(better, new, old), (params, value), (best, highest))
-        params, moments = apply_gradient(params, down, moments, size)
-        return (project(params), moments, best, highest), None
-
-    lowest = jnp.full((), -jnp.inf, dtype)
-    (_, _, best, highest), _ = lax.scan(step, (start, zero_moments(start), start, lowest), sizes)
-    return best, highest
-
-
 class Start(NamedTuple):
-    """Where a search begins."""
+    """Start of a search."""
 
     log_noise: Array
     """Scalar."""
@@ -170,6 +133,6 @@ def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
         return value + log_prior(params) if config.priors else value
 
     def start_at(start: Start) -> GPParams:
-        return GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise)
+        return GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise, config.kernel)
 
     return maximise_from_starts(config, objective, start_at, within_bounds, x)

@@ -1,11 +1,15 @@
-"""Covariance functions on [0, 1]^D, of unit variance."""
+"""Covariance functions of unit variance, as functions of the squared distance of points divided by length scales."""
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import jax.numpy as jnp
 from jax import Array
+
+Kernel = Literal["matern52", "squared_exponential"]
+"""Kernels by name, as configurations hold them."""
 
 _LEAST = 1e-12  # squared distance: the root of less has no finite slope
 
@@ -31,23 +35,31 @@ def squared_distances_of_many(a: Array, b: Array) -> Array:
     return jnp.sum(a * a, axis=1)[:, None] + jnp.sum(b * b, axis=1)[None, :] - 2.0 * products
 
 
-def matern52(a: Array, b: Array) -> Array:
-    """Matern 5/2 of points that are divided by their length scales; f[n, D] and f[m, D] -> f[n, m].
+def matern52(squared: Array) -> Array:
+    """Matern 5/2: (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) (Rasmussen and Williams 2006, equation 4.17).
 
-    (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r): Rasmussen and Williams 2006, equation 4.17.
+    Squared distances below 1e-12, or negative by rounding, count as 1e-12.
 
     Example:
-      >>> float(matern52(jnp.zeros((1, 2)), jnp.zeros((1, 2)))[0, 0])
+      >>> float(matern52(jnp.float32(0.0)))
       1.0
     """
-    return matern52_at(squared_distances(a, b))
-
-
-def matern52_at(squared: Array) -> Array:
-    """Matern 5/2 at squared distances, any shape; those below 1e-12, or negative by rounding, count as 1e-12."""
     squared = jnp.maximum(squared, _LEAST)
     scaled = jnp.sqrt(5.0 * squared)
     return (1.0 + scaled + 5.0 / 3.0 * squared) * jnp.exp(-scaled)
+
+
+def squared_exponential(squared: Array) -> Array:
+    """exp(-r^2 / 2) (Rasmussen and Williams 2006, equation 4.9)."""
+    return jnp.exp(-0.5 * jnp.maximum(squared, 0.0))
+
+
+_KERNELS = {"matern52": matern52, "squared_exponential": squared_exponential}
+
+
+def correlation(kernel: Kernel, squared: Array) -> Array:
+    """Correlation by a kernel at squared distances, any shape."""
+    return _KERNELS[kernel](squared)
 
 
 def epanechnikov(distance: Array) -> Array:

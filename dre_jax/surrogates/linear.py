@@ -1,8 +1,8 @@
 """Bayesian linear regression on given features (Bishop 2006, section 3.3), its two precisions by the evidence.
 
 y = phi' w + noise with w ~ N(0, I / alpha) and noise ~ N(0, 1 / beta) is a Gaussian process with the covariance
-phi' phi / alpha. It is worked out as one, on matrices of the size of the history, by the functions that all processes
-share; in exact arithmetic the posterior of the weights gives the same.
+phi' phi / alpha. It is worked out as one, on matrices of the size of the history, by the functions of all Gaussian
+processes; in exact arithmetic the posterior of the weights gives the same.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.surrogates.gp import Conditioned, condition, log_density, noisy, predict
-from dre_jax.surrogates.gp_fit import maximise
+from dre_jax.surrogates.descent import maximise
+from dre_jax.surrogates.gp import Conditioned, condition, log_density, matmul, noisy, predict
 
 
 class LinearParams(NamedTuple):
@@ -36,7 +36,7 @@ _PRIOR_DEVIATION = 0.3
 
 def covariance(params: LinearParams, a: Array, b: Array) -> Array:
     """Covariance of phi' w; f[n, F] and f[m, F] -> f[n, m]."""
-    return a @ b.T * jnp.exp(-params.log_alpha)
+    return matmul(a, b.T) * jnp.exp(-params.log_alpha)
 
 
 def log_evidence(params: LinearParams, features: Array, y: Array, where: Array) -> Array:
@@ -85,7 +85,7 @@ class LinearPosterior(NamedTuple):
     features: Array
     """f[n, F]"""
     given: Conditioned
-    """The process of the responses."""
+    """The Gaussian process of the responses."""
 
 
 def condition_linear(params: LinearParams, features: Array, y: Array, where: Array) -> LinearPosterior:

@@ -24,12 +24,10 @@ from dre_jax.data.sampling import ListRows, below, draw_without_replacement, sam
 from dre_jax.data.tasks import TaskTable
 from dre_jax.model import Support
 from dre_jax.surrogates.deep_kernel import DeepKernel, DeepKernelConfig, init, log_likelihood, within_bounds
-from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+from dre_jax.surrogates.descent import Descent, begin, descend
 
 _NARROWEST = 0.05  # of u - l: its inverse has no mean, and single batches would outweigh all others
 _PORTION = 1000  # steps whose batches are drawn at once
-
-Carry = tuple[DeepKernel, Moments]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +49,7 @@ class KernelTraining:
     learning_rate: float = 1e-3
     """Adam's, at the start, of network and kernel alike; it falls to zero along a cosine."""
     rescale: bool = True
-    """Whether responses are put on random scales; else they stay on the table's."""
+    """Puts responses on random scales; else they stay on the table's."""
     support: int = 20
     """At most so many rows feed the deep set, where there is one: from one on, to be at home in short histories."""
 
@@ -60,7 +58,7 @@ class KernelTraining:
 
 
 class Batches(NamedTuple):
-    """What steps learn from; any batch dimensions in front. Rows are numbers in the table."""
+    """Training data of steps; any batch dimensions in front. Rows are numbers in the table."""
 
     support: Array
     """i32[..., K]"""
@@ -140,7 +138,7 @@ def meta_train(
 
     Args:
       config: sizes.
-      training: what training does.
+      training: steps, batches and learning rate.
       table: the tasks to learn from.
       key: PRNG key.
     """
@@ -148,24 +146,19 @@ def meta_train(
     params = init(config, table.n_columns, start_key)
     length = _portion_length(training.steps)
 
-    def step(carry: Carry, inputs: tuple[Batches, StepSizes]) -> tuple[Carry, Array]:
-        params, moments = carry
-        batch, size = inputs
-        loss, gradient = jax.value_and_grad(lambda params: batch_loss(config, params, table, batch))(params)
-        gradient = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), gradient)
-        params, moments = apply_gradient(params, gradient, moments, size)
-        return (within_bounds(params), moments), loss
+    def loss(params: DeepKernel, batch: Batches) -> Array:
+        return batch_loss(config, params, table, batch)
 
-    def portion(carry: Carry, number: Array) -> tuple[Carry, Array]:
+    def portion(descent: Descent[DeepKernel], number: Array) -> tuple[Descent[DeepKernel], Array]:
         key = jax.random.fold_in(batch_key, number)
         batches = draw_batches(training, table, key, (length,), landmarks=config.has_landmarks)
-        sizes = step_sizes(schedule, number * length + jnp.arange(length, dtype=jnp.int32))
-        return lax.scan(step, carry, (batches, sizes))
+        steps = number * length + jnp.arange(length, dtype=jnp.int32)
+        return descend(loss, descent, rates, steps, batches, project=within_bounds)
 
-    schedule = optax.cosine_decay_schedule(training.learning_rate, training.steps)
+    rates = optax.cosine_decay_schedule(training.learning_rate, training.steps)
     numbers = jnp.arange(training.steps // length, dtype=jnp.int32)
-    (params, _), losses = lax.scan(portion, (params, zero_moments(params)), numbers)
-    return params, losses.reshape(-1)
+    descent, losses = lax.scan(portion, begin(params), numbers)
+    return descent.params, losses.reshape(-1)
 
 
 def _portion_length(steps: int) -> int:

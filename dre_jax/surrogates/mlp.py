@@ -1,4 +1,4 @@
-"""A plain multilayer perceptron, for surrogates that predict responses."""
+"""A plain multilayer perceptron: the one network of the surrogates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MLPConfig:
     """
 
     hidden: tuple[int, ...]
-    """Hidden layers."""
+    """Hidden layers; empty for a linear map."""
     activation: Activation = "tanh"
     """After every hidden layer."""
     outputs: int = 1
@@ -44,7 +44,7 @@ class MLPConfig:
     """Weights at random, see `dre_jax.model.initial.draw`."""
 
     def __post_init__(self) -> None:
-        layer_sizes(self, "hidden")
+        layer_sizes(self, "hidden", empty=True)
         at_least(1, self, "outputs")
         one_of("activation", self.activation, get_args(Activation))
         one_of("initialiser", self.initialiser, get_args(Initialiser))
@@ -77,7 +77,13 @@ def standard_columns(x: Array, where: Array | None = None) -> Array:
 
 
 def features(
-    config: MLPConfig, params: MLPParams, x: Array, *, dropout: float = 0.0, key: Array | None = None
+    config: MLPConfig,
+    params: MLPParams,
+    x: Array,
+    shared: Array | None = None,
+    *,
+    dropout: float = 0.0,
+    key: Array | None = None,
 ) -> Array:
     """Outputs of the last hidden layer; f[n, D] -> f[n, width].
 
@@ -85,19 +91,36 @@ def features(
       config: sizes.
       params: from `init`.
       x: f[n, D].
+      shared: f[C], further inputs that are the same for all rows.
       dropout: share of the hidden units that is left out, drawn by ``key``; the others are scaled up.
       key: PRNG key, needed for dropout.
     """
     activation = _ACTIVATIONS[config.activation]
     for i in range(len(config.hidden)):
-        x = activation(x @ params[f"hidden_{i}_kernel"] + params[f"hidden_{i}_bias"][None, :])
+        x = activation(_layer(params, f"hidden_{i}", x, shared if i == 0 else None))
         if dropout > 0 and key is not None:
             kept = jax.random.bernoulli(jax.random.fold_in(key, i), 1.0 - dropout, x.shape)
             x = jnp.where(kept, x / (1.0 - dropout), 0.0)
     return x
 
 
-def apply(config: MLPConfig, params: MLPParams, x: Array, *, dropout: float = 0.0, key: Array | None = None) -> Array:
+def apply(
+    config: MLPConfig,
+    params: MLPParams,
+    x: Array,
+    shared: Array | None = None,
+    *,
+    dropout: float = 0.0,
+    key: Array | None = None,
+) -> Array:
     """Outputs of the network; f[n, D] -> f[n, outputs]; arguments as in `features`."""
-    hidden = features(config, params, x, dropout=dropout, key=key)
-    return hidden @ params["out_kernel"] + params["out_bias"][None, :]
+    hidden = features(config, params, x, shared, dropout=dropout, key=key)
+    return _layer(params, "out", hidden, None if config.hidden else shared)
+
+
+def _layer(params: MLPParams, name: str, x: Array, shared: Array | None) -> Array:
+    kernel, bias = params[f"{name}_kernel"], params[f"{name}_bias"]
+    if shared is not None:
+        # Multiplied once, not once a row.
+        kernel, bias = kernel[: x.shape[-1]], bias + shared @ kernel[x.shape[-1] :]
+    return x @ kernel + bias[None, :]

@@ -1,4 +1,4 @@
-"""A network that predicts where in a task's responses a configuration comes to stand: mean and deviation of z.
+"""A network that predicts the place of a configuration among a task's responses: mean and deviation of z.
 
 z are the tasks' responses as quantiles of a standard Gaussian (`copula`), so that all tasks have one scale.
 """
@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import Array, lax
+from jax import Array
 from scipy.special import ndtri
 
 from dre_jax.checks import positive
@@ -22,7 +22,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.losses.regression import gaussian_nll_of
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates import mlp
-from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+from dre_jax.surrogates.descent import begin, descend
 
 _LEAST_VARIANCE = 1e-4
 
@@ -99,23 +99,17 @@ def _split(outputs: Array) -> tuple[Array, Array]:
 def train_quantile_net(config: QuantileConfig, rows: Rows, key: Array) -> tuple[mlp.MLPParams, Array]:
     """Adam on the Gaussian likelihood of z (equation 4); the parameters, and the loss of every step f32[steps]."""
     start_key, step_key = jax.random.split(key)
-    params = mlp.init(config.network, rows.x.shape[1], start_key)
-    sizes = step_sizes(optax.cosine_decay_schedule(config.learning_rate, config.steps), jnp.arange(config.steps))
 
-    def loss(params: mlp.MLPParams, x: Array, z: Array, key: Array) -> Array:
-        outputs = mlp.apply(config.network, params, mlp.standard_columns(x), dropout=config.dropout, key=key)
-        mean, variance = _split(outputs)
-        return jnp.mean(gaussian_nll_of(mean, z, variance))
-
-    def step(
-        carry: tuple[mlp.MLPParams, Moments], inputs: tuple[StepSizes, Array]
-    ) -> tuple[tuple[mlp.MLPParams, Moments], Array]:
-        params, adam = carry
-        size, number = inputs
+    def loss(params: mlp.MLPParams, number: Array) -> Array:
         row_key, dropout_key = jax.random.split(jax.random.fold_in(step_key, number))
         chosen = jax.random.randint(row_key, (config.batch,), 0, rows.z.shape[0])
-        value, gradient = jax.value_and_grad(loss)(params, rows.x[chosen], rows.z[chosen], dropout_key)
-        return apply_gradient(params, gradient, adam, size), value
+        x = mlp.standard_columns(rows.x[chosen])
+        outputs = mlp.apply(config.network, params, x, dropout=config.dropout, key=dropout_key)
+        mean, variance = _split(outputs)
+        return jnp.mean(gaussian_nll_of(mean, rows.z[chosen], variance))
 
-    (params, _), losses = lax.scan(step, (params, zero_moments(params)), (sizes, jnp.arange(config.steps)))
-    return params, losses
+    start = mlp.init(config.network, rows.x.shape[1], start_key)
+    rates = optax.cosine_decay_schedule(config.learning_rate, config.steps)
+    numbers = jnp.arange(config.steps)
+    descent, losses = descend(loss, begin(start), rates, numbers, numbers)
+    return descent.params, losses

@@ -9,18 +9,19 @@ higher = better, and m(x) the mean over the M members. Standardised responses ar
 The slope a says how far the ensemble is believed, s how far its members may be preferred to each other, f what the
 past tasks did not know of. All of them are found by the likelihood of the trials with priors around "believe the
 ensemble", so that trials which contradict it are what it takes to leave it. Linear in the unknowns but for a handful
-of hyperparameters: one process, with the mean a m(x) and the sum of three covariances.
+of hyperparameters: one Gaussian process, with the mean a m(x) and the sum of three covariances.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.model.blocks import by_blocks
-from dre_jax.surrogates.gp import GPParams, condition, covariance, log_density, noisy, predict
+from dre_jax.surrogates.gp import GPParams, condition, covariance, log_density, matmul, noisy, predict
 from dre_jax.surrogates.gp_fit import GPConfig, Start, log_prior, maximise_from_starts, within_bounds
 
 FITTING = GPConfig(learning_rate=0.1, first_lengths=(0.5, 0.5))
@@ -45,7 +46,7 @@ class RankedPrior(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """Configurations with what the members say of them."""
+    """Configurations with their ranks by the members."""
 
     x: Array
     """f[n, D]"""
@@ -64,7 +65,7 @@ def _off_mean(z: Array) -> Array:
 
 def _covariance(params: RankedPrior, one: Ranked, other: Ranked) -> Array:
     """Covariance of b, the members' weights and f together; n and m configurations -> f[n, m]."""
-    members = jnp.exp(params.log_spread) / one.z.shape[1] * (_off_mean(one.z) @ _off_mean(other.z).T)
+    members = jnp.exp(params.log_spread) / one.z.shape[1] * matmul(_off_mean(one.z), _off_mean(other.z).T)
     return _OFFSET + members + covariance(params.rest, one.x, other.x)
 
 
@@ -93,7 +94,7 @@ def log_likelihood(params: RankedPrior, at: Ranked, y: Array, where: Array) -> A
 
 
 def _log_prior(params: RankedPrior) -> Array:
-    rest = params.rest._replace(log_scale=params.rest.log_scale - _LOG_SCALE)
+    rest = replace(params.rest, log_scale=params.rest.log_scale - _LOG_SCALE)
     slope = (params.log_slope - _LOG_SLOPE[0]) / _LOG_SLOPE[1]
     spread = (params.log_spread - _LOG_SPREAD[0]) / _LOG_SPREAD[1]
     return log_prior(rest) - 0.5 * (slope**2 + spread**2)
@@ -123,7 +124,7 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
 
     def start_at(start: Start) -> RankedPrior:
         slope, spread, scale = (jnp.full((), a, y.dtype) for a in (_LOG_SLOPE[0], _LOG_SPREAD[0], _LOG_SCALE))
-        return RankedPrior(GPParams(start.log_length, scale, start.log_noise), slope, spread)
+        return RankedPrior(GPParams(start.log_length, scale, start.log_noise, config.kernel), slope, spread)
 
     return maximise_from_starts(config, objective, start_at, _within_bounds, at.x)
 
@@ -132,7 +133,7 @@ def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Rank
     """Mean and variance of the signal at any number of new configurations.
 
     Args:
-      params: the process.
+      params: hyperparameters.
       at: the n trials.
       y: f[n], standardised.
       where: bool[n], which slots are filled.

@@ -80,7 +80,7 @@ class Scales(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Where a chain is."""
+    """State of a chain."""
 
     position: Array
     """f[P]"""

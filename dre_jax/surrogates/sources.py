@@ -1,4 +1,4 @@
-"""Gaussian processes of past tasks, one each, fitted once: what RGPE, TST and TAF transfer from."""
+"""Gaussian processes of past tasks, one each, fitted once: the sources of RGPE, TST and TAF."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates.cholesky import half_solve
-from dre_jax.surrogates.gp import Conditioned, GPParams, condition, covariance, noisy, predict
+from dre_jax.surrogates.gp import Conditioned, GPParams, condition, covariance, matmul, noisy, predict
 from dre_jax.surrogates.gp_fit import GPConfig, fit_gp
 from dre_jax.surrogates.standard import standardise
 
@@ -30,7 +30,7 @@ class SourceTasks(NamedTuple):
 
 
 class SourceProcesses(NamedTuple):
-    """S processes conditioned on their tasks; every leaf has the tasks in front."""
+    """S Gaussian processes conditioned on their tasks; every leaf has the tasks in front."""
 
     params: GPParams
     x: Array
@@ -69,7 +69,7 @@ def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
 
 @partial(jax.jit, static_argnames="config")
 def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
-    """Hyperparameters by the marginal likelihood of each task, and the processes conditioned on it."""
+    """Hyperparameters by the marginal likelihood of each task, and Gaussian processes conditioned on the tasks."""
 
     def one(task: SourceTasks) -> tuple[GPParams, Conditioned]:
         params = fit_gp(config, *task)
@@ -102,7 +102,7 @@ def predict_means(sources: SourceProcesses, x: Array) -> Array:
     def at(rows: Array) -> Array:
         def one(source: SourceProcesses) -> Array:
             cross = covariance(source.params, source.x, rows)
-            return source.given.weights @ jnp.where(source.given.where[:, None], cross, 0.0)
+            return matmul(source.given.weights, jnp.where(source.given.where[:, None], cross, 0.0))
 
         return jax.vmap(one)(sources).T
 
@@ -113,4 +113,4 @@ def joint_posterior(source: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Mean and covariance of one source's signal at a few points together; f32[m, D] -> f32[m] and f32[m, m]."""
     cross = jnp.where(source.given.where[:, None], covariance(source.params, source.x, x), 0.0)
     half = half_solve(source.given.lower, cross)
-    return source.given.weights @ cross, covariance(source.params, x, x) - half.T @ half
+    return matmul(source.given.weights, cross), covariance(source.params, x, x) - matmul(half.T, half)

@@ -1,4 +1,4 @@
-"""Which configurations to evaluate first: those that would have left the least regret on past tasks.
+"""Configurations to evaluate first: those that would have left the least regret on past tasks.
 
 A set of configurations is as good as its best member is on every task (Wistuba and Grabocka 2021, equation 12),
 

@@ -1,6 +1,7 @@
 """A committee: the vote against SciPy's ranks, and what it refuses."""
 
 import dataclasses
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -28,12 +29,16 @@ class Column:
         return candidates.x[:, self.number] ** params
 
 
+@partial(jax.jit, static_argnums=0)
+def acquire(committee, params, candidates, key):
+    return committee.acquire(params, None, candidates, key)
+
+
 def votes(members, x, where):
     committee = Committee(members=members)
     params = committee.fit(None, jax.random.key(0))
-    return np.asarray(
-        committee.acquire(params, None, Candidates(jnp.asarray(x), jnp.asarray(where)), jax.random.key(1))
-    )
+    candidates = Candidates(jnp.asarray(x), jnp.asarray(where))
+    return np.asarray(acquire(committee, params, candidates, jax.random.key(1)))
 
 
 def test_votes_are_sums_of_gaussian_ranks_of_those_that_count():
@@ -46,8 +51,8 @@ def test_votes_are_sums_of_gaussian_ranks_of_those_that_count():
 
 
 def test_only_the_order_of_a_members_values_matters():
-    x = np.random.default_rng(1).uniform(size=(30, 2)).astype(np.float32)
-    everyone = np.ones(30, bool)
+    x = np.random.default_rng(1).uniform(size=(40, 2)).astype(np.float32)
+    everyone = np.ones(40, bool)
     np.testing.assert_array_equal(
         votes((Column(0), Column(1)), x, everyone), votes((Column(0, power=5.0), Column(1)), x, everyone)
     )

@@ -1,4 +1,4 @@
-"""The copula against scipy, and a process of residuals by hand."""
+"""The copula against scipy, and a Gaussian process of residuals by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,8 @@ from dre_jax.surrogates.quantile_net import QuantileConfig, moments, past_rows, 
 
 PRIOR = QuantileConfig(steps=800, hidden=(24, 24))
 METHOD = GaussianCopulaProcess(prior=PRIOR, fitting=GPConfig(steps=25))
-fit = jax.jit(fit_gp, static_argnums=0)
+fit, predicted = jax.jit(fit_gp, static_argnums=0), jax.jit(posterior)
+moments_of = jax.jit(moments, static_argnums=0)
 acquire = jax.jit(METHOD.acquire)
 
 
@@ -45,15 +46,14 @@ def test_the_copula_is_scipys(seed):
 
 def test_a_far_outlier_does_not_merge_the_others(network, hills, make_history, make_candidates):
     task = hills.test["new"]
-    candidates = make_candidates(task.X[9:30])
+    candidates = make_candidates(task.X[9:30], 3)
     worst = np.argmin(task.y[:9])
     values = []
     for lowered in (0.0, 1.0, 1e9):
         y = np.where(np.arange(9) == worst, task.y[:9] - lowered, task.y[:9])
-        history = make_history(task.X[:9], (y - y.min()) / np.ptp(y))
-        values.append(
-            acquire(network, history._replace(level=jnp.asarray(tie_levels(y))), candidates, jax.random.key(0))
-        )
+        history = make_history(task.X[:9], (y - y.min()) / np.ptp(y), 12)
+        level = jnp.zeros(12, jnp.int32).at[:9].set(tie_levels(y))
+        values.append(acquire(network, history._replace(level=level), candidates, jax.random.key(0)))
     np.testing.assert_array_equal(values[0], values[1])
     np.testing.assert_array_equal(values[0], values[2])
 
@@ -72,7 +72,7 @@ def test_the_network_finds_mean_and_deviation():
     params, losses = train_quantile_net(config, rows, jax.random.key(0))
     assert losses[-100:].mean() < losses[:100].mean() - 0.2
     at = jnp.array([[0.2, 0.2], [0.8, 0.2]])
-    mean, _ = moments(config, params, at)
+    mean, _ = moments_of(config, params, at)
     for row, found in zip(np.asarray(at), mean, strict=True):
         near = (np.abs(x - row) < 0.2).all(axis=1)
         assert float(found) == pytest.approx(float(rows.z[near].mean()), abs=0.25)
@@ -82,11 +82,11 @@ def test_prior_and_residuals_together(network, hills, make_history, make_candida
     task = hills.test["new"]
     history, candidates = make_history(task.X[:9], task.y[:9], 12), make_candidates(task.X[9:30], 3)
     z = np.concatenate([scipys(np.asarray(history.response, np.float64)[:9]), np.zeros(3)])
-    mean, variance = (np.asarray(a, np.float64) for a in moments(PRIOR, network, history.x))
+    mean, variance = (np.asarray(a, np.float64) for a in moments_of(PRIOR, network, history.x))
     residual = jnp.asarray(np.where(np.asarray(history.where), (z - mean) / np.sqrt(variance), 0.0), jnp.float32)
     process = fit(METHOD.fitting, history.x, residual, history.where)
-    left, spread = (np.asarray(a) for a in posterior(process, history.x, residual, history.where, candidates.x))
-    prior, width = (np.asarray(a) for a in moments(PRIOR, network, candidates.x))
+    left, spread = (np.asarray(a) for a in predicted(process, history.x, residual, history.where, candidates.x))
+    prior, width = (np.asarray(a) for a in moments_of(PRIOR, network, candidates.x))
     together, deviation = prior + np.sqrt(width) * left, np.sqrt(width * spread)
     gain = (together - z[:9].max()) / deviation
     expected = deviation * (stats.norm.pdf(gain) + gain * stats.norm.cdf(gain))
@@ -96,9 +96,9 @@ def test_prior_and_residuals_together(network, hills, make_history, make_candida
 
 def test_a_monotone_change_of_the_responses_changes_nothing(network, hills, make_history, make_candidates):
     task = hills.test["new"]
-    candidates = make_candidates(task.X[9:30])
+    candidates = make_candidates(task.X[9:30], 3)
     values = [
-        acquire(network, make_history(task.X[:9], y), candidates, jax.random.key(0))
+        acquire(network, make_history(task.X[:9], y, 12), candidates, jax.random.key(0))
         for y in (task.y[:9], np.exp(3.0 * task.y[:9]))
     ]
     np.testing.assert_array_equal(*values)
@@ -111,7 +111,7 @@ def test_draws_are_of_the_prior(network, hills, make_history, make_candidates):
     draws = jax.vmap(lambda key: method.acquire(network, history, candidates, key))(
         jax.random.split(jax.random.key(1), 4000)
     )
-    mean, variance = moments(PRIOR, network, candidates.x)
+    mean, variance = moments_of(PRIOR, network, candidates.x)
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.06)
     np.testing.assert_allclose(draws.std(axis=0), jnp.sqrt(variance), rtol=0.05)
 

@@ -90,16 +90,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize(("n_columns", "n_rows"), [(1, 5), (64, 5000)])
-def test_sizes_of_tables(name, n_columns, n_rows, make_history, make_candidates):
-    rng = np.random.default_rng(0)
-    history = make_history(rng.random((4, n_columns)), rng.random(4))
-    values = values_of(SMALL[name], history, make_candidates(rng.random((n_rows, n_columns))), KEY)
-    assert values.shape == (n_rows,)
-    assert jnp.isfinite(values).all()
-
-
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SMALL)
 def test_better_than_random(name, regrets):
     settings = {

@@ -78,7 +78,7 @@ def test_padding_changes_no_value(sources, hills, make_history, make_candidates)
 
 
 def test_smooth_tasks_are_not_mistaken_for_perfect_ones(make_history):
-    # Of a process that is sure of everything, rounding alone is left of the covariance.
+    # Of a Gaussian process that is sure of everything, rounding alone is left of the covariance.
     rng = np.random.default_rng(1)
     x = rng.uniform(size=(100, 1)).astype(np.float32)
     tasks = {f"t{i}": Task(f"t{i}", x, np.sin(2 * x[:, 0] * rng.normal() + rng.normal())) for i in range(4)}
@@ -88,21 +88,17 @@ def test_smooth_tasks_are_not_mistaken_for_perfect_ones(make_history):
     for seed in range(10):
         chosen = np.random.default_rng(seed).choice(100, 16, replace=False)
         y = np.random.default_rng(1).normal(size=16)  # no past task explains it
-        found = []
-        for capacity in (16, 20):
-            history = make_history(x[chosen], y, capacity)
-            own = GPParams(jnp.zeros(1), jnp.float32(0.0), jnp.float32(-3.0))
-            y_standard = standardise(history.response, history.where).y
-            found.append(losses(sources, own, history, y_standard, jax.random.key(3)))
-        assert found[0].min() > 0.2
-        np.testing.assert_allclose(found[0].mean(axis=1), found[1].mean(axis=1), atol=0.05)
+        history = make_history(x[chosen], y, 20)
+        own = GPParams(jnp.zeros(1), jnp.float32(0.0), jnp.float32(-3.0))
+        y_standard = standardise(history.response, history.where).y
+        assert losses(sources, own, history, y_standard, jax.random.key(3)).min() > 0.2
 
 
 def test_moments_of_the_sources(sources, hills):
     x = jnp.asarray(hills.test["new"].X[:6])
-    mean, variance = predict_sources(sources, x)
-    np.testing.assert_allclose(predict_means(sources, x), mean, atol=1e-5)
-    joint_mean, joint = joint_posterior(jax.tree.map(lambda a: a[2], sources), x)
+    mean, variance = jax.jit(predict_sources)(sources, x)
+    np.testing.assert_allclose(jax.jit(predict_means)(sources, x), mean, atol=1e-5)
+    joint_mean, joint = jax.jit(joint_posterior)(jax.tree.map(lambda a: a[2], sources), x)
     np.testing.assert_allclose(joint_mean, mean[2], atol=1e-5)
     np.testing.assert_allclose(jnp.diagonal(joint), variance[2], atol=1e-4)
 

@@ -13,7 +13,7 @@ from dre_jax.surrogates import GPConfig, fit_gp, posterior, standardise
 from dre_jax.surrogates.sources import predict_means
 
 FITTING = GPConfig(steps=25)
-fit = jax.jit(fit_gp, static_argnums=0)
+fit, predicted = jax.jit(fit_gp, static_argnums=0), jax.jit(posterior)
 METHODS = {"tst": TST(fitting=FITTING, rows=25, bandwidth=0.3), "taf": TAF(fitting=FITTING, rows=25, bandwidth=0.3)}
 
 
@@ -28,13 +28,21 @@ def history(hills, make_history):
     return make_history(task.X[10:18], task.y[10:18], capacity=11)
 
 
-def test_before_the_first_trial_past_tasks_say_where(sources, hills, make_history, make_candidates):
-    task = hills.test["new"]
-    none = make_history(task.X[:1], task.y[:1], 3)._replace(where=jnp.zeros(3, bool))
-    for method in METHODS.values():
-        values = method.acquire(sources, none, make_candidates(task.X[:40]), jax.random.key(0))
-        assert np.isfinite(values).all()
-        assert len(np.unique(values)) > 30
+@pytest.fixture(scope="module")
+def candidates(hills, make_candidates):
+    return make_candidates(hills.test["new"].X[30:50], empty=3)
+
+
+acquire = jax.jit(lambda method, *given: method.acquire(*given, jax.random.key(0)), static_argnums=0)
+means_of = jax.jit(predict_means)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_before_the_first_trial_past_tasks_say_where(name, sources, history, candidates):
+    none = history._replace(where=jnp.zeros(11, bool))
+    values = acquire(METHODS[name], sources, none, candidates)[:20]
+    assert np.isfinite(values).all()
+    assert len(np.unique(values)) > 15
 
 
 def slow_weight(predicted, y, bandwidth):
@@ -48,46 +56,37 @@ def slow_weight(predicted, y, bandwidth):
 def test_weights_are_the_loops(sources, history):
     found = np.asarray(source_weights(sources, history, 0.3))
     y = np.asarray(history.response)[:8]
-    means = np.asarray(predict_means(sources, history.x))[:, :8]
+    means = np.asarray(means_of(sources, history.x))[:, :8]
     np.testing.assert_allclose(found, [*(slow_weight(row, y, 0.3) for row in means), 0.75], atol=1e-6)
     assert found[:3].min() > 0.3
     assert found[3:5].max() < found[:3].min()
 
 
-def test_both_acquisitions(sources, history, hills, make_candidates):
-    candidates = make_candidates(hills.test["new"].X[30:50], empty=3)
+def test_both_acquisitions(sources, history, candidates):
     x = candidates.x[:20]
     y = standardise(history.response, history.where).y
     own = fit(FITTING, history.x, y, history.where)
-    mean, variance = (np.asarray(a, np.float64) for a in posterior(own, history.x, y, history.where, x))
+    mean, variance = (np.asarray(a, np.float64) for a in predicted(own, history.x, y, history.where, x))
     weights = np.asarray(source_weights(sources, history, 0.3), np.float64)
-    means = np.asarray(predict_means(sources, x), np.float64)
+    means = np.asarray(means_of(sources, x), np.float64)
 
     def improvement(mean):
         z = (mean - float(y.max())) / np.sqrt(variance)
         return np.sqrt(variance) * (stats.norm.pdf(z) + z * stats.norm.cdf(z))
 
     two_stage = sum(w * m for w, m in zip(weights, [*means, mean], strict=True)) / weights.sum()
-    values = jax.jit(METHODS["tst"].acquire)(sources, history, candidates, jax.random.key(0))[:20]
+    values = acquire(METHODS["tst"], sources, history, candidates)[:20]
     np.testing.assert_allclose(np.exp(values), improvement(two_stage), rtol=1e-3, atol=1e-5)
 
-    seen = np.asarray(predict_means(sources, history.x))[:, :8].max(axis=1)
+    seen = np.asarray(means_of(sources, history.x))[:, :8].max(axis=1)
     gains = np.maximum(means - seen[:, None], 0.0)
-    np.testing.assert_allclose(predicted_improvements(sources, history, x), gains, atol=1e-5)
+    np.testing.assert_allclose(jax.jit(predicted_improvements)(sources, history, x), gains, atol=1e-5)
     expected = (weights[:-1] @ gains + weights[-1] * improvement(mean)) / weights.sum()
-    values = jax.jit(METHODS["taf"].acquire)(sources, history, candidates, jax.random.key(0))[:20]
+    values = acquire(METHODS["taf"], sources, history, candidates)[:20]
     np.testing.assert_allclose(np.exp(values), expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", METHODS)
 def test_better_than_random(name, sources, regrets):
     assert regrets(METHODS[name], sources, 3) < 0.5 * regrets(RandomSearch(), None, 3)
-
-
-def test_no_trial_at_all(sources, make_candidates):
-    from dre_jax.search.history import History
-
-    empty = History(jnp.zeros((4, 2)), jnp.zeros(4), jnp.zeros(4, jnp.int32), jnp.zeros(4, bool))
-    for method in METHODS.values():
-        values = jax.jit(method.acquire)(sources, empty, make_candidates(np.eye(2)), jax.random.key(0))
-        assert not np.isnan(values).any()

@@ -82,10 +82,9 @@ def test_batches_are_loops_on_a_cpu():
             np.testing.assert_allclose(found[i, j], expected, rtol=2e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
-def test_they_lower_for_every_platform(platform):
+def test_they_lower_for_every_platform():
     from jax import export
 
     batch = jax.ShapeDtypeStruct((3, 5, 5), jnp.float32)
-    exported = export.export(jax.jit(jax.vmap(lambda a: solve(factor(a)[0], a))), platforms=[platform])(batch)
-    assert exported.platforms == (platform,)
+    program = jax.jit(jax.vmap(lambda a: solve(factor(a)[0], a)))
+    export.export(program, platforms=["cpu", "cuda", "tpu"])(batch)  # raises what cannot be lowered

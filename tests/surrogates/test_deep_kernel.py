@@ -1,11 +1,13 @@
-"""Deep kernels against scikit-learn on features that a NumPy loop worked out, in float64."""
+"""Deep kernels, with empty slots, against scikit-learn on features that a NumPy loop worked out, in float64."""
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from dre_jax.errors import ConfigError
 from dre_jax.model import Support
@@ -16,21 +18,29 @@ from dre_jax.surrogates.deep_kernel import (
     init,
     log_likelihood,
     posterior,
-    tune,
     within_bounds,
 )
 
-PLAIN = DeepKernelConfig(layers=(8, 6, 4))
-LANDMARKS = DeepKernelConfig(layers=(8, 4), phi=(5, 6), rho=(7, 3))
-CONFIGS = {"plain": PLAIN, "landmarks": LANDMARKS}
-every = pytest.mark.parametrize("name", ["plain", pytest.param("landmarks", marks=pytest.mark.thorough)])
-N, NEW, D = 13, 9, 3
-jitted_tune = jax.jit(tune, static_argnums=(0, 1))
-jitted_posterior = jax.jit(posterior, static_argnums=0)
+CONFIGS = {
+    "plain": DeepKernelConfig(layers=(8, 6, 4)),
+    "linear": DeepKernelConfig(layers=(4,), kernel="squared_exponential"),
+    "landmarks": DeepKernelConfig(layers=(8, 4), phi=(5, 6), rho=(7, 3)),
+}
+PLAIN = CONFIGS["plain"]
+N, EMPTY, NEW, D = 13, 4, 9, 3
+jitted_posterior, jitted_features = (jax.jit(f, static_argnums=0) for f in (posterior, features))
 
 
-def problem(config, empty=0, garbage=np.nan):
-    """A process with all hyperparameters away from where they start, and data; float64 where x64 is on."""
+@partial(jax.jit, static_argnums=0)
+def likelihood(config, params, x, y, where):
+    """Likelihood and gradient; the posterior and `tune` clear empty slots themselves."""
+    x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
+    value = partial(log_likelihood, config)
+    return jax.value_and_grad(value)(params, Support(x, y, where), x, y, where)
+
+
+def problem(config):
+    """Hyperparameters away from where they start, and data with empty slots; float64 where x64 is on."""
     random = np.random.default_rng(3)
     params = init(config, D, jax.random.key(5))
     params = jax.tree.map(lambda a: a + jnp.asarray(0.1 * random.normal(size=a.shape), a.dtype), params)
@@ -38,8 +48,8 @@ def problem(config, empty=0, garbage=np.nan):
     params = params._replace(**{name: jnp.full_like(params.mean, value) for name, value in values.items()})
     x, new = random.random((N, D)), random.random((NEW, D))
     y = np.sin(4.0 * x[:, 0]) + 0.1 * random.normal(size=N)
-    x, y = np.pad(x, ((0, empty), (0, 0)), constant_values=garbage), np.pad(y, (0, empty), constant_values=garbage)
-    where = np.arange(N + empty) < N
+    x, y = np.pad(x, ((0, EMPTY), (0, 0)), constant_values=np.nan), np.pad(y, (0, EMPTY), constant_values=np.nan)
+    where = np.arange(N + EMPTY) < N
     dtype = params.mean.dtype
     return params, jnp.asarray(x, dtype), jnp.asarray(y, dtype), jnp.asarray(where), jnp.asarray(new, dtype)
 
@@ -65,12 +75,15 @@ def numpy_features(config, params, x, y, rows):
         inside = forward(layers_of(params.deep_set, "phi", len(config.phi)), np.column_stack([x, unit]))
         context = forward(layers_of(params.deep_set, "rho", len(config.rho)), [inside.mean(axis=0)])[0]
         rows = np.column_stack([rows, np.tile(context, (len(rows), 1))])
-    return forward(layers_of(params.network, "layer", len(config.layers)), rows)
+    hidden = layers_of(params.network, "hidden", len(config.layers) - 1)
+    return forward([*hidden, (params.network["out_kernel"], params.network["out_bias"])], rows)
 
 
 def sklearn_process(config, params, x, y):
-    scale, length = np.exp(params.log_scale), np.exp(params.log_length)
-    kernel = ConstantKernel(float(scale), "fixed") * Matern(float(length), "fixed", nu=2.5)
+    scale = np.exp(params.log_scale)
+    length = float(np.exp(params.log_length)), "fixed"
+    kernel = RBF(*length) if config.kernel == "squared_exponential" else Matern(*length, nu=2.5)
+    kernel = ConstantKernel(float(scale), "fixed") * kernel
     process = GaussianProcessRegressor(kernel, alpha=float(scale * np.exp(params.log_noise)), optimizer=None)
     return process.fit(numpy_features(config, params, x, y, x), y - float(params.mean))
 
@@ -80,73 +93,29 @@ def test_likelihood_and_posterior_are_scikit_learns(name):
     config = CONFIGS[name]
     with jax.enable_x64(True):
         params, x, y, where, new = problem(config)
-        value = jax.jit(log_likelihood, static_argnums=0)(config, params, Support(x, y, where), x, y, where)
+        value, gradient = likelihood(config, params, x, y, where)
         mean, variance = jitted_posterior(config, params, x, y, where, new)
-        params, x, y, new = jax.tree.map(np.asarray, (params, x, y, new))
-    process = sklearn_process(config, params, x, y)
-    their_mean, their_deviation = process.predict(numpy_features(config, params, x, y, new), return_std=True)
-    np.testing.assert_allclose(value, process.log_marginal_likelihood_value_, rtol=1e-8)
+        near_the_slopes(config, params, gradient, x, y, where)
+        params, x, y, new = jax.tree.map(np.asarray, (params, x[:N], y[:N], new))
+    model = sklearn_process(config, params, x, y)
+    their_mean, their_deviation = model.predict(numpy_features(config, params, x, y, new), return_std=True)
+    np.testing.assert_allclose(value, model.log_marginal_likelihood_value_, rtol=1e-8)
     np.testing.assert_allclose(mean, params.mean + their_mean, rtol=1e-7)
     np.testing.assert_allclose(np.sqrt(variance), their_deviation, rtol=1e-6)
 
 
-@every
-def test_gradient_is_the_finite_differences(name):
-    config = CONFIGS[name]
-    with jax.enable_x64(True):
-        params, x, y, where, _ = problem(config)
-
-        def value(params):
-            return log_likelihood(config, params, Support(x, y, where), x, y, where)
-
-        gradient = jax.jit(jax.grad(value))(params)
-        leaves, tree = jax.tree.flatten(params)
-        value = jax.jit(value)
-        for leaf in range(len(leaves)):
-            random = np.random.default_rng(leaf)
-            direction = [jnp.asarray(random.normal(size=a.shape) * (i == leaf)) for i, a in enumerate(leaves)]
-            ends = [
-                value(jax.tree.unflatten(tree, [a + h * d for a, d in zip(leaves, direction, strict=True)]))
-                for h in (1e-6, -1e-6)
-            ]
-            slope = sum(float(jnp.sum(g * d)) for g, d in zip(jax.tree.leaves(gradient), direction, strict=True))
-            np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-6)
-
-
-@every
-def test_empty_slots_change_nothing(name):
-    config = CONFIGS[name]
-
-    @jax.jit
-    def likelihood(params, x, y, where):
-        x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
-
-        def value(params):
-            return log_likelihood(config, params, Support(x, y, where), x, y, where)
-
-        return jax.value_and_grad(value)(params)
-
-    found = []
-    for empty in (0, 5):
-        params, x, y, where, new = problem(config, empty)
-        found.append((likelihood(params, x, y, where), jitted_posterior(config, params, x, y, where, new)))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4), *found)
-
-
-def test_a_context_depends_on_the_observations():
-    params, x, y, where, new = problem(LANDMARKS)
-    seen = features(LANDMARKS, params, Support(x, y, where), new)
-    other = features(LANDMARKS, params, Support(x, -y, where), new)
-    assert np.abs(seen - other).max() > 1e-3
-    params, x, y, where, new = problem(PLAIN)
-    np.testing.assert_array_equal(*(features(PLAIN, params, Support(x, s * y, where), new) for s in (1.0, -1.0)))
-
-
-def test_tuning_raises_the_likelihood():
-    params, x, y, where, _ = problem(PLAIN)
-    likelihood = jax.jit(lambda params: log_likelihood(PLAIN, params, Support(x, y, where), x, y, where))
-    tuned = jitted_tune(TuningConfig(steps=100, learning_rate=0.01), PLAIN, params, x, y, where)
-    assert likelihood(tuned) > likelihood(params) + 2.0
+def near_the_slopes(config, params, gradient, *history):
+    """Compares a gradient with finite differences, leaf by leaf."""
+    leaves, tree = jax.tree.flatten(params)
+    for leaf in range(len(leaves)):
+        random = np.random.default_rng(leaf)
+        direction = [jnp.asarray(random.normal(size=a.shape) * (i == leaf)) for i, a in enumerate(leaves)]
+        ends = [
+            likelihood(config, tree.unflatten([a + h * d for a, d in zip(leaves, direction, strict=True)]), *history)[0]
+            for h in (1e-6, -1e-6)
+        ]
+        slope = sum(float(jnp.sum(g * d)) for g, d in zip(jax.tree.leaves(gradient), direction, strict=True))
+        np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-6)
 
 
 def test_random_networks_differ_and_keep_distances():
@@ -154,7 +123,7 @@ def test_random_networks_differ_and_keep_distances():
     keys = jax.random.split(jax.random.key(0), 2)
     x = jax.random.uniform(jax.random.key(1), (40, 8))
     nothing = Support(x, jnp.zeros(40), jnp.zeros(40, bool))
-    z = [np.asarray(features(config, init(config, 8, key), nothing, x)) for key in keys]
+    z = [np.asarray(jitted_features(config, init(config, 8, key), nothing, x)) for key in keys]
     assert np.abs(z[0] - z[1]).max() > 0.1
     for one in z:
         distances = np.sqrt(((one[:, None] - one[None]) ** 2).sum(-1))
@@ -175,6 +144,7 @@ def test_bounds():
     [
         lambda: DeepKernelConfig(layers=()),
         lambda: DeepKernelConfig(rho=(3, 0)),
+        lambda: DeepKernelConfig(kernel="linear"),
         lambda: TuningConfig(steps=-1, learning_rate=1.0),
         lambda: TuningConfig(steps=1, learning_rate=0.0),
     ],

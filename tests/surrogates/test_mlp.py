@@ -1,17 +1,15 @@
-"""Perceptrons, their training, and mixtures of their predictions."""
+"""Perceptrons, and mixtures of their predictions."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 from dre_jax.errors import ConfigError
-from dre_jax.surrogates.full_batch import FullBatchConfig, train_full_batch
+from dre_jax.surrogates.full_batch import FullBatchConfig
 from dre_jax.surrogates.mixture import mixture_moments
 from dre_jax.surrogates.mlp import MLPConfig, apply, features, init, shapes, standard_columns
 
-CONFIG = MLPConfig(hidden=(5, 4), outputs=2)
 RNG = np.random.default_rng(0)
 X = RNG.random((6, 3)).astype(np.float32)
 
@@ -24,7 +22,13 @@ def test_equals_matrix_products(name, f):
     w = {key: np.asarray(value, np.float64) for key, value in params.items()}
     hidden = f(f(X @ w["hidden_0_kernel"] + w["hidden_0_bias"]) @ w["hidden_1_kernel"] + w["hidden_1_bias"])
     np.testing.assert_allclose(features(config, params, X), hidden, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(apply(config, params, X), hidden @ w["out_kernel"] + w["out_bias"], rtol=1e-4, atol=1e-6)
+    outputs = hidden @ w["out_kernel"] + w["out_bias"]
+    np.testing.assert_allclose(apply(config, params, X), outputs, rtol=1e-4, atol=1e-6)
+    shared = X[0, 1:]  # the last two columns, where all rows share them
+    same = X.copy()
+    same[:, 1:] = shared
+    expected = apply(config, params, same)
+    np.testing.assert_allclose(apply(config, params, X[:, :1], shared), expected, rtol=1e-4, atol=1e-6)
     assert {key: value.shape for key, value in params.items()} == {k: s.shape for k, s in shapes(config, 3).items()}
 
 
@@ -35,48 +39,6 @@ def test_columns_have_one_scale():
     np.testing.assert_allclose(found.std(axis=0), 1.0, atol=0.01)
     where = jnp.array([True, False])
     assert (standard_columns(jnp.full((2, 2), jnp.nan).at[0].set(1.0), where)[1] == 0).all()
-
-
-def error(params):
-    return jnp.sum((apply(CONFIG, params, jnp.asarray(X)) - 1.0) ** 2)
-
-
-@pytest.mark.parametrize("schedule", ["constant", "cosine"])
-def test_training_equals_a_loop(schedule):
-    config = FullBatchConfig(steps=15, learning_rate=0.03, schedule=schedule)
-    start = init(CONFIG, 3, jax.random.key(1))
-    optimiser = optax.adam(0.03 if schedule == "constant" else optax.cosine_decay_schedule(0.03, 15))
-    params, state, gradient_of = start, optimiser.init(start), jax.jit(jax.grad(error))
-    update = jax.jit(optimiser.update)
-    with jax.numpy_dtype_promotion("standard"):  # optax mixes a whole count with fractions
-        for _ in range(15):
-            updates, state = update(gradient_of(params), state)
-            params = optax.apply_updates(params, updates)
-    found = train_full_batch(config, error, start)
-    for name, value in params.items():
-        np.testing.assert_allclose(found[name], value, atol=1e-4)
-    assert error(found) < 0.5 * error(start)
-
-
-def test_members_do_not_see_each_other():
-    config = FullBatchConfig(steps=10, learning_rate=0.03)
-    members = jax.vmap(lambda key: init(CONFIG, 3, key))(jax.random.split(jax.random.key(2), 3))
-    together = train_full_batch(config, lambda params: jnp.sum(jax.vmap(error)(params)), members)
-    train = jax.jit(lambda params: train_full_batch(config, error, params))
-    for i in range(3):
-        alone = train({name: value[i] for name, value in members.items()})
-        for name, value in alone.items():
-            np.testing.assert_allclose(together[name][i], value, atol=1e-5)
-    assert np.abs(np.diff(together["out_kernel"], axis=0)).min() > 1e-4
-
-
-def test_a_gradient_that_is_not_finite_is_not_followed():
-    config = FullBatchConfig(steps=5, learning_rate=0.1)
-    found = train_full_batch(
-        config, lambda p: jnp.sum(p["a"] ** 2) + jnp.sqrt(p["b"]), {"a": jnp.ones(2), "b": jnp.float32(0)}
-    )
-    assert found["b"] == 0
-    assert (found["a"] < 1).all()
 
 
 def test_a_mixture_has_the_moments_of_its_draws():
@@ -94,7 +56,6 @@ def test_a_mixture_has_the_moments_of_its_draws():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MLPConfig(hidden=()), r"hidden=\(\)"),
         (lambda: MLPConfig(hidden=(3, 0)), r"hidden=\(3, 0\)"),
         (lambda: MLPConfig(hidden=(3,), outputs=0), "outputs=0"),
         (lambda: MLPConfig(hidden=(3,), activation="sine"), "'sine'"),

@@ -10,7 +10,13 @@ from scipy import stats
 
 from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.discordance import misranked, misranked_left_out
-from dre_jax.surrogates.kernels import epanechnikov, matern52
+from dre_jax.surrogates.kernels import (
+    epanechnikov,
+    matern52,
+    squared_distances,
+    squared_distances_of_many,
+    squared_exponential,
+)
 from dre_jax.surrogates.parzen import bandwidths, log_parzen
 
 
@@ -31,17 +37,17 @@ def test_equal_responses_become_zero(value):
     assert float(found.deviation) == 1.0
 
 
-def test_the_kernel_is_scikit_learns():
-    from sklearn.gaussian_process.kernels import Matern
+@pytest.mark.parametrize(("kernel", "name"), [(matern52, "Matern"), (squared_exponential, "RBF")])
+def test_kernels_are_scikit_learns_and_have_a_slope_at_zero(kernel, name):
+    from sklearn.gaussian_process import kernels
 
+    theirs = kernels.Matern(nu=2.5) if name == "Matern" else kernels.RBF()
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
-    single = jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32)
-    np.testing.assert_allclose(matern52(*single), Matern(nu=2.5)(a, b), atol=1e-6)
-
-
-def test_a_kernel_has_a_slope_at_zero():
-    slope = jax.grad(lambda a: matern52(a, a).sum())(jnp.ones((3, 2)))
+    for distances in (squared_distances, squared_distances_of_many):
+        squared = distances(jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32))
+        np.testing.assert_allclose(kernel(squared), theirs(a, b), atol=1e-6)
+    slope = jax.grad(lambda a: kernel(squared_distances(a, a)).sum())(jnp.ones((3, 2)))
     assert np.isfinite(slope).all()
 
 
@@ -68,7 +74,7 @@ def test_misranked_pairs_one_by_one():
     assert float(misranked(jnp.zeros(4), jnp.zeros(4, jnp.int32), jnp.ones(4, bool))) == 0.0
 
 
-def test_misranked_pairs_of_processes_without_one_of_them():
+def test_misranked_pairs_of_models_without_one_of_them():
     rng = np.random.default_rng(1)
     predicted = rng.integers(0, 4, size=(3, 7, 7)).astype(np.float32)
     level, where = rng.integers(0, 4, size=7), rng.random(7) < 0.8

@@ -1,4 +1,4 @@
-"""The process around an ensemble's ranks: against its weights written out in NumPy, and where the ensemble is wrong."""
+"""The Gaussian process around an ensemble's ranks: against its weights in NumPy, and where the ensemble is wrong."""
 
 import jax
 import jax.numpy as jnp
@@ -8,17 +8,16 @@ from scipy.stats import multivariate_normal, norm, rankdata
 
 from dre_jax.model import gaussian_ranks
 from dre_jax.surrogates.gp import GPParams
-from dre_jax.surrogates.gp_fit import GPConfig
 from dre_jax.surrogates.ranked_prior import FITTING, Ranked, RankedPrior, fit, log_likelihood, posterior
 
 LENGTH, SCALE, NOISE, SLOPE, SPREAD = (0.3, 1.7), 0.4, 0.02, 0.8, 0.6
-fitted = jax.jit(fit, static_argnums=0)
+CAPACITY = 40
+predicted, likelihood = jax.jit(posterior), jax.jit(log_likelihood)
 
 
-@pytest.fixture
-def double():
-    with jax.enable_x64(True):
-        yield
+@jax.jit
+def fitted(old, y, where, new):
+    return posterior(fit(FITTING, old, y, where), old, y, where, new)
 
 
 def params(dtype=jnp.float64):
@@ -54,46 +53,45 @@ def written_out(x, z, y, n):
     return believed + design @ unknowns, np.diag(design @ left @ design.T), density
 
 
-def split(x, z, y, n, dtype):
-    old, new = (Ranked(*(jnp.asarray(a[part], dtype) for a in (x, z))) for part in (slice(n), slice(n, None)))
-    return old, jnp.asarray(y, dtype), jnp.ones(n, bool), new
+def split(x, z, y, n, dtype, capacity):
+    """Trials in slots of which some are empty, and the other points."""
+    where = np.arange(capacity) < n
+    rows = np.where(where, np.arange(capacity), 0)
+    old, new = (Ranked(*(jnp.asarray(a[part], dtype) for a in (x, z))) for part in (rows, slice(n, None)))
+    return old, jnp.asarray(np.where(where, y[np.minimum(rows, n - 1)], 0.0), dtype), jnp.asarray(where), new
 
 
-@pytest.mark.usefixtures("double")
-def test_posterior_and_likelihood_are_those_of_the_weights():
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_posterior_and_likelihood_are_those_of_the_weights(dtype):
     x, z, y, n = points()
     mean, variance, density = written_out(x, z, y, n)
-    old, y, where, new = split(x, z, y, n, jnp.float64)
-    found_mean, found_variance = posterior(params(), old, y, where, new)
-    np.testing.assert_allclose(found_mean, mean[n:], rtol=1e-9)
-    np.testing.assert_allclose(found_variance, variance[n:], rtol=1e-9)
-    assert float(log_likelihood(params(), old, y, where)) == pytest.approx(density, rel=1e-9)
-
-
-def test_empty_slots_play_no_part():
-    x, z, y, n = points()
-    old, y, where, new = split(x, z, y, n, jnp.float32)
-    padded = Ranked(*(jnp.pad(a, ((0, 4), (0, 0)), constant_values=0.3) for a in old))
-    longer = padded, jnp.pad(y, (0, 4)), jnp.pad(where, (0, 4))
-    config = GPConfig(steps=20)
-    short, long = fitted(config, old, y, where), fitted(config, *longer)
-    for a, b in zip(jax.tree.leaves(short), jax.tree.leaves(long), strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-3)
-    for a, b in zip(posterior(short, old, y, where, new), posterior(short, *longer, new), strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
+    near = {"rtol": 1e-9} if dtype == np.float64 else {"atol": 2e-4}
+    with jax.enable_x64(dtype == np.float64):
+        old, y, where, new = split(x, z, y, n, dtype, n + 4)
+        found_mean, found_variance = predicted(params(dtype), old, y, where, new)
+        found_density = likelihood(params(dtype), old, y, where)
+    np.testing.assert_allclose(found_mean, mean[n:], **near)
+    np.testing.assert_allclose(found_variance, variance[n:], **near)
+    assert float(found_density) == pytest.approx(density, rel=1e-9 if dtype == np.float64 else 1e-4)
 
 
 def test_many_candidates_go_by_blocks():
     x, z, y, n = points(m=3000)
-    old, y, where, new = split(x, z, y, n, jnp.float32)
-    mean, variance = posterior(params(jnp.float32), old, y, where, new)
+    old, y, where, new = split(x, z, y, n, jnp.float32, n)
+    values = predicted(params(jnp.float32), old, y, where, new)
     first = Ranked(new.x[:10], new.z[:10])
-    for a, b in zip((mean, variance), posterior(params(jnp.float32), old, y, where, first), strict=True):
+    for a, b in zip(values, predicted(params(jnp.float32), old, y, where, first), strict=True):
         np.testing.assert_allclose(a[:10], b, rtol=1e-4)
 
 
 def response(x):
     return np.sin(3 * x[:, 0])
+
+
+def mean_at(x, z, truth, n):
+    """Predicted means after n trials."""
+    y = (truth[:n] - truth[:n].mean()) / truth[:n].std()
+    return fitted(*split(x, z, y, n, jnp.float32, CAPACITY))[0]
 
 
 def after(n, agreement):
@@ -102,10 +100,7 @@ def after(n, agreement):
     x = rng.uniform(size=(n + 200, 2))
     truth = response(x)
     z = norm.ppf((rankdata(agreement * truth) - 0.5) / len(truth))[:, None] + 0.1 * rng.normal(size=(len(x), 3))
-    y = (truth[:n] - truth[:n].mean()) / truth[:n].std()
-    old, y, where, new = split(x, z, y, n, jnp.float32)
-    mean, _ = posterior(fitted(FITTING, old, y, where), old, y, where, new)
-    return np.corrcoef(mean, truth[n:])[0, 1]
+    return np.corrcoef(mean_at(x, z, truth, n), truth[n:])[0, 1]
 
 
 def test_a_right_ensemble_is_believed_at_once_and_a_wrong_one_is_left():
@@ -115,14 +110,11 @@ def test_a_right_ensemble_is_believed_at_once_and_a_wrong_one_is_left():
 
 
 def test_the_member_that_is_right_is_preferred():
-    rng = np.random.default_rng(2)
-    x = rng.uniform(size=(240, 6))
-    truth = rng.normal(size=240)  # nothing that could be learned from x
-    z = rng.normal(size=(240, 4))
+    rng, n = np.random.default_rng(2), 40
+    truth = rng.normal(size=n + 200)  # nothing that could be learned from x
+    x, z = rng.uniform(size=(n + 200, 2)), rng.normal(size=(n + 200, 3))
     z[:, 2] = truth
-    n = 40
-    old, y, where, new = split(x, z, (truth[:n] - truth[:n].mean()) / truth[:n].std(), n, jnp.float32)
-    mean, _ = posterior(fitted(FITTING, old, y, where), old, y, where, new)
+    mean = mean_at(x, z, truth, n)
     assert np.corrcoef(mean, truth[n:])[0, 1] > 0.9 > np.corrcoef(z[n:].mean(axis=1), truth[n:])[0, 1]
 
 
@@ -130,7 +122,7 @@ def test_gaussian_ranks_are_scipys_and_have_no_gaps():
     rng = np.random.default_rng(3)
     scores = np.round(rng.normal(size=(2, 30)), 1).astype(np.float32)
     where = rng.uniform(size=30) < 0.7
-    found = np.asarray(gaussian_ranks(jnp.asarray(scores), jnp.asarray(where)))
+    found = np.asarray(jax.jit(gaussian_ranks)(jnp.asarray(scores), jnp.asarray(where)))
     assert (found[:, ~where] == 0.0).all()
     for row, got in zip(scores, found, strict=True):
         expected = norm.ppf((rankdata(row[where]) - 0.5) / where.sum())
