@@ -21,7 +21,8 @@ from dre_jax.errors import CheckpointError, DataError
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.config import MetaTrainConfig
 from dre_jax.training.mesh import collect, mesh_for, spread
-from dre_jax.training.steps import TrainState, evaluate, portion, start, train
+from dre_jax.training.state import TrainState
+from dre_jax.training.steps import evaluate, portion, start, train
 
 
 class LossEntry(NamedTuple):
