@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dre_jax import processes
+from dre_jax import native, processes
 from dre_jax.benchmark.compiled_runs import CompiledRunner
 from dre_jax.benchmark.plan import FailedRun, FinishedRun, Plan, check
 from dre_jax.benchmark.runner import PendingRuns, Runner
@@ -21,7 +21,7 @@ from dre_jax.data.outline import Outline
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods.foreign import host_of, is_foreign
 from dre_jax.search.batch import run_id
-from dre_jax.training.trainer import versions
+from dre_jax.training.trainer import versions, warn_of_backends
 
 
 class Evaluation:
@@ -46,6 +46,8 @@ class Evaluation:
         self._results = self._begin()
         self.failed: list[FailedRun] = []
         self.total = sum(len(seeds) for datasets in self._wanted.values() for seeds in datasets.values())
+        if self.done < self.total:
+            warn_of_backends(self._results.meta["backends"], self.out)
 
     @property
     def done(self) -> int:
@@ -161,7 +163,7 @@ class Evaluation:
         if _same_where_both(kept.get("checkpoints"), meta["checkpoints"]):
             # A file may gain search spaces: their checkpoints are added to those that it tells of.
             meta["checkpoints"] = kept["checkpoints"] = {**kept["checkpoints"], **meta["checkpoints"]}
-        changed = [name for name in meta if name != "versions" and kept.get(name) != meta[name]]
+        changed = [n for n in meta if n not in ("versions", "backends") and kept.get(n) != meta[n]]
         if changed:
             said = "; ".join(f"{name}: {meta[name]} here, {found.meta.get(name)} in the file" for name in changed)
             raise DataError(f"{self.out} holds another evaluation ({said}); give another file or remove it")
@@ -169,7 +171,7 @@ class Evaluation:
             if len(trace) != self.plan.trials + 1:
                 run = f"{place(self.out, space, dataset)}, seed {seed!r}"
                 raise DataError(f"{run}: a run must have {self.plan.trials} trials, but has {len(trace) - 1}")
-        return replace(found, meta=kept)
+        return replace(found, meta={**kept, "backends": native.with_backend(kept.get("backends", []))})
 
     def _describe(self) -> dict[str, Any]:
         plan = self.plan
@@ -181,6 +183,7 @@ class Evaluation:
             "configuration": first if all(c == first for c in configurations.values()) else configurations,
             "seed": plan.seed,
             "versions": versions(),
+            "backends": native.with_backend([]),
         }
         for name, value in self._runner.facts().items():
             facts[name] = {**facts[name], **value} if name in facts else value

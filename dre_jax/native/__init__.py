@@ -5,12 +5,14 @@ member through a step before the next; here a member goes through all steps befo
 keep their results in registers. `draw_without_replacement`: Floyd's algorithm has a loop that XLA goes through slot by
 slot.
 
-Where they are used (`dre_jax.training.compiled`, `dre_jax.data.sampling`) stands the way in JAX too: it is the oracle,
-and what runs where this cannot, on accelerators and without a C++ compiler. ``DRE_JAX_NATIVE=0`` turns this off.
-`jax.export` refuses what it cannot vouch for, these calls among it, unless it is told of `CALLS` or they are off.
+Where they are used (`dre_jax.training.native_steps`, `dre_jax.data.sampling`) stands the way in JAX too: it is the
+oracle, and what runs on accelerators, without a C++ compiler, and for what the C++ does not know.
+``DRE_JAX_NATIVE=0`` turns this off. `jax.export` refuses what it cannot vouch for, these calls among it, unless it is
+told of `CALLS` or they are off.
 """
 
-from dre_jax.native.build import CALLS, available
+from dre_jax.native.build import CALLS
 from dre_jax.native.ops import Lists, draw_without_replacement, train_steps
+from dre_jax.native.trial import available, backend, with_backend
 
-__all__ = ["CALLS", "Lists", "available", "draw_without_replacement", "train_steps"]
+__all__ = ["CALLS", "Lists", "available", "backend", "draw_without_replacement", "train_steps", "with_backend"]

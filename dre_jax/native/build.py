@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
-import logging
 import os
 import shutil
 import subprocess
@@ -13,47 +11,42 @@ import tempfile
 from pathlib import Path
 
 import jax
+from jaxlib.version import __version__ as jaxlib_version
 
 from dre_jax import cache
 
-VARIABLE = "DRE_JAX_NATIVE"
 STEPS, DRAW = "dre_jax_steps", "dre_jax_draw"
 CALLS = (STEPS, DRAW)
-"""What XLA knows the loops by."""
+"""Names of the custom calls."""
 
 _SOURCE = Path(__file__).parent
 _FLAGS = ("-O3", "-std=c++20", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fno-semantic-interposition")
 _PATIENCE = 120  # seconds; it takes about eight
 
-_log = logging.getLogger(__name__)
 
+def register() -> str:
+    """Builds the library, unless it is kept from before, and registers its calls with XLA.
 
-@functools.cache
-def available() -> bool:
-    """Whether this process computes on a CPU and has the compiled loops: looked for, built and loaded once.
+    Returns:
+      The library's fingerprint: a digest of sources, compiler, processor and versions.
 
-    Never raises: what is missing is logged, and JAX does it all.
+    Raises:
+      OSError, AttributeError, subprocess.SubprocessError: where it cannot be built or loaded.
     """
-    if os.environ.get(VARIABLE, "1") == "0" or jax.default_backend() != "cpu":
-        return False
-    try:
-        library = _load()
-        for name, function in ((STEPS, library.DreJaxSteps), (DRAW, library.DreJaxDraw)):
-            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(function), platform="cpu")
-    except (OSError, AttributeError, subprocess.SubprocessError) as error:
-        detail = getattr(error, "stderr", "") or error
-        _log.info("all loops are XLA's, since the C++ ones could not be had: %s", detail)
-        return False
-    return True
-
-
-def _load() -> ctypes.CDLL:
     compiler = _compiler()
+    fingerprint = _fingerprint(compiler)
+    library = _load(compiler, fingerprint)
+    for name, function in ((STEPS, library.DreJaxSteps), (DRAW, library.DreJaxDraw)):
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(function), platform="cpu")
+    return fingerprint
+
+
+def _load(compiler: str, fingerprint: str) -> ctypes.CDLL:
     kept = cache.folder()
     if kept is None:
         with tempfile.TemporaryDirectory() as folder:  # once loaded the file is not needed any longer
             return ctypes.CDLL(str(_build(compiler, Path(folder) / "library.so")))
-    path = kept / f"native-{_fingerprint(compiler)}.so"
+    path = kept / f"native-{fingerprint}.so"
     return ctypes.CDLL(str(path if path.exists() else _build(compiler, path)))
 
 
@@ -65,10 +58,14 @@ def _compiler() -> str:
 
 
 def _fingerprint(compiler: str) -> str:
-    """Of everything that the result depends on; the compiler's macros tell its version and the processor's features."""
+    """Digest of everything the library depends on: the compiler's macros tell its version and the processor's features.
+
+    The headers of the foreign function interface, and with them its binary interface, come with jaxlib.
+    """
     macros = _run(compiler, "-march=native", "-dM", "-E", "-x", "c++", os.devnull)
     sources = [path.read_bytes() for path in sorted(_SOURCE.iterdir()) if path.suffix in (".cc", ".h")]
-    parts = [macros.encode(), jax.__version__.encode(), " ".join(_FLAGS).encode(), *sources]
+    versions = jax.__version__, jaxlib_version
+    parts = [macros.encode(), " ".join((*versions, *_FLAGS)).encode(), *sources]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 

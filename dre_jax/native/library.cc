@@ -15,8 +15,7 @@ ffi::Error steps(ffi::ThreadPool pool, F32 scorers, F32 deep_sets, F32 x, I32 su
                  F32 support_response, I32 query, F32 response, Bool query_where, F32 weight, I32 first, I32 last,
                  F32 size, F32 floor, ffi::ResultBuffer<ffi::F32> new_scorers,
                  ffi::ResultBuffer<ffi::F32> new_deep_sets, ffi::ResultBuffer<ffi::F32> loss, Sizes hidden, Sizes phi,
-                 Sizes rho, float range_limit, float range_slope, std::string_view loss_name, bool wants_losses,
-                 int64_t threads) {
+                 Sizes rho, std::string_view loss_name, bool wants_losses, int64_t threads) {
   const auto widths = [](Sizes sizes) { return Widths(sizes.begin(), sizes.end()); };
   const int64_t columns = x.dimensions()[1];
   const DeepSetPlan deep_set(columns + 1, widths(phi), widths(rho));
@@ -28,9 +27,9 @@ ffi::Error steps(ffi::ThreadPool pool, F32 scorers, F32 deep_sets, F32 x, I32 su
   const auto lists = support.dimensions();
   auto work = Work{.deep_set = deep_set,
                    .scorer = scorer,
-                   .control = {range_limit, range_slope},
                    .deep_sets = rows(deep_sets, new_deep_sets),
                    .scorers = rows(scorers, new_scorers),
+                   .n_rows = x.dimensions()[0],
                    .columns = columns,
                    .n_steps = lists[0],
                    .n_lists = lists[2],
@@ -94,8 +93,6 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(DreJaxSteps, dre::steps,
                                   .Attr<dre::Sizes>("hidden")
                                   .Attr<dre::Sizes>("phi")
                                   .Attr<dre::Sizes>("rho")
-                                  .Attr<float>("range_limit")
-                                  .Attr<float>("range_slope")
                                   .Attr<std::string_view>("loss")
                                   .Attr<bool>("wants_losses")
                                   .Attr<int64_t>("threads"));

@@ -47,8 +47,6 @@ def train_steps(
     hidden: tuple[int, ...],
     phi: tuple[int, ...],
     rho: tuple[int, ...],
-    range_limit: float,
-    range_slope: float,
     loss: str,
     wants_losses: bool,
 ) -> tuple[Array, Array, Array]:
@@ -66,9 +64,7 @@ def train_steps(
       hidden: widths of the scorer's hidden layers.
       phi: widths of the deep set's layers before the mean; none without a deep set.
       rho: widths of those behind it.
-      range_limit: of the scores, see `dre_jax.model.ModelConfig`; 0 for none.
-      range_slope: likewise.
-      loss: one of `dre_jax.losses.RANKED_LOSSES`.
+      loss: "listmle" or "mean_squared_error", see `dre_jax.losses`.
       wants_losses: whether they are worked out.
 
     Returns:
@@ -81,8 +77,6 @@ def train_steps(
         call(
             *(scorers, deep_sets, x, *lists, size, floor),
             **{name: np.array(widths, np.int64) for name, widths in (("hidden", hidden), ("phi", phi), ("rho", rho))},
-            range_limit=np.float32(range_limit),
-            range_slope=np.float32(range_slope),
             loss=loss,
             wants_losses=np.bool_(wants_losses),
             # Where every core is a device it has work of its own already.

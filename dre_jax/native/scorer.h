@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "chain.h"
@@ -12,21 +11,14 @@
 
 namespace dre {
 
-// The thesis' range controller: limit * tanh(slope * score); no limit leaves the scores free.
-struct RangeControl {
-  float limit, slope;
-};
-
 class Scorer {
  public:
-  Scorer(const ScorerPlan& plan, RangeControl control, int64_t max_rows)
+  Scorer(const ScorerPlan& plan, int64_t max_rows)
       : plan_(plan),
-        control_(control),
         chain_(plan.hidden, plan.columns, max_rows),
         bias_(plan.hidden.front().width),
         d_bias_(bias_.size()),
-        d_context_(plan.context),
-        tanh_(max_rows) {}
+        d_context_(plan.context) {}
 
   // Before the first list after the parameters changed.
   void prepare(const float* params) { chain_.prepare(params); }
@@ -43,15 +35,13 @@ class Scorer {
     for (int64_t r = 0; r < n; ++r, row += plan_.out_width) {
       Vec sum{};
       for (int64_t c = 0; c < plan_.out_width; c += kLanes) sum += at(row + c) * at(kernel + c);
-      score[r] = limited(r, params[plan_.out_bias] + total(sum));
+      score[r] = params[plan_.out_bias] + total(sum);
     }
   }
 
   // From the gradient of the scores that `forward` gave, adds those of the parameters and of the context.
-  void backward(const float* params, const float* rows, int64_t n, const float* context, float* d_score, float* added,
-                float* d_context) {
-    if (control_.limit > 0.0f)
-      for (int64_t r = 0; r < n; ++r) d_score[r] *= control_.limit * control_.slope * (1.0f - tanh_[r] * tanh_[r]);
+  void backward(const float* params, const float* rows, int64_t n, const float* context, const float* d_score,
+                float* added, float* d_context) {
     const float *row = chain_.result(), *kernel = params + plan_.out;
     float* d = chain_.gradient();
     for (int64_t r = 0; r < n; ++r, row += plan_.out_width, d += plan_.out_width) {
@@ -71,16 +61,9 @@ class Scorer {
   }
 
  private:
-  float limited(int64_t r, float score) {
-    if (!(control_.limit > 0.0f)) return score;
-    tanh_[r] = std::tanh(control_.slope * score);
-    return control_.limit * tanh_[r];
-  }
-
   const ScorerPlan& plan_;
-  RangeControl control_;
   Chain chain_;
-  Floats bias_, d_bias_, d_context_, tanh_;
+  Floats bias_, d_bias_, d_context_;
 };
 
 }  // namespace dre

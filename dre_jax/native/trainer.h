@@ -13,13 +13,12 @@
 
 namespace dre {
 
-// Everything that a call reads: lists have the dimensions [steps, members or 1, lists] in front.
+// Everything that a call reads; lists have the dimensions [steps, members or 1, lists] in front.
 struct Work {
   DeepSetPlan deep_set;
   ScorerPlan scorer;
-  RangeControl control;
   Rows deep_sets, scorers;
-  int64_t columns, n_steps, n_lists, n_support, n_query;
+  int64_t n_rows, columns, n_steps, n_lists, n_support, n_query;
   bool own_lists, wants_losses;
   std::string_view loss_name;
   const float *x, *support_response, *response, *weight, *size, *floor;
@@ -31,12 +30,23 @@ struct Work {
   // Members whose deep set is one and the same are trained together.
   int64_t together() const { return deep_set.empty() ? 1 : members() / deep_sets.rows; }
 
+  // Lists in all.
+  int64_t count() const { return n_steps * (own_lists ? members() : 1) * n_lists; }
+
   int64_t list_number(int64_t step, int64_t member, int64_t list) const {
     return ((own_lists ? step * members() + member : step) * n_lists + list);
   }
 };
 
-// What does not fit in what is asked for; null where all does.
+// Whether all numbers are from 0 to bound - 1.
+inline bool within(const int32_t* number, int64_t count, int64_t bound) {
+  const auto end = static_cast<uint32_t>(std::min<int64_t>(bound, int64_t{1} << 31));
+  uint32_t outside = 0;  // not a boolean: compilers make vectors of this
+  for (int64_t i = 0; i < count; ++i) outside |= static_cast<uint32_t>(number[i]) >= end;
+  return outside == 0;
+}
+
+// The rule that the work breaks; null where it breaks none. Sizes and row numbers are checked here and nowhere else.
 inline const char* misfit(const Work& work) {
   if (!make_loss(work.loss_name, 0, false)) return "there is no loss of that name";
   if (work.scorers.size != work.scorer.packed || work.deep_sets.size != work.deep_set.packed)
@@ -44,6 +54,11 @@ inline const char* misfit(const Work& work) {
   if (!work.deep_set.empty() && work.deep_sets.rows != work.members() && work.deep_sets.rows != 1)
     return "there must be a deep set for each member, or one for all";
   if (work.together() > 1 && work.own_lists) return "members that share a deep set must share lists";
+  const int64_t queries = work.count() * work.n_query;
+  if (!within(work.support, work.count() * work.n_support, work.n_rows) || !within(work.query, queries, work.n_rows))
+    return "row numbers of support and query must be from 0 to the table's last row";
+  if (!within(work.first, queries, work.n_query) || !within(work.last, queries, work.n_query))
+    return "bounds of tie groups must be slots of their list";
   return nullptr;
 }
 
@@ -51,7 +66,7 @@ class Trainer {
  public:
   explicit Trainer(const Work& work)
       : work_(work),
-        scorer_(work.scorer, work.control, work.n_query),
+        scorer_(work.scorer, work.n_query),
         loss_(make_loss(work.loss_name, work.n_query, work.wants_losses)),
         deep_state_(work.deep_set.total),
         states_(work.together(), State(work.scorer.total)),

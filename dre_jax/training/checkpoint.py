@@ -23,7 +23,8 @@ from dre_jax.data.files import read_json, remove_left_over, write_json, write_te
 from dre_jax.errors import CheckpointError, ConfigError, DataError
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.config import LossConfig, MetaTrainConfig
-from dre_jax.training.steps import TrainState, start
+from dre_jax.training.state import TrainState
+from dre_jax.training.steps import start
 
 FORMAT = 1
 _DIGESTS = "digests.json"

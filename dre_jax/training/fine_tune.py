@@ -14,8 +14,8 @@ from dre_jax.losses import OF_VALUES, RANKED_LOSSES, RankedList, rank_sorted
 from dre_jax.model import EnsembleParams, ModelConfig, Support, scores
 from dre_jax.model.ensemble import scale_response
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
-from dre_jax.training.compiled import compiled_steps, serves
 from dre_jax.training.config import FineTuneConfig
+from dre_jax.training.native_steps import native_steps, supports_native
 
 Carry = tuple[EnsembleParams, Moments]
 
@@ -53,16 +53,17 @@ def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Ar
     q_max = max(1, capacity - k_max)
     n = jnp.sum(where, dtype=jnp.int32)
     k = jnp.minimum(support_size(n, k_max), n)
+    rows_key, coins_key = jax.random.split(key) if config.loss.ties == "shuffle" else (key, None)
     # Epochs last: slot j of epoch e has number j * E + e in the stream of bits, whatever the capacity.
-    bits = jax.random.bits(key, (k_max, config.epochs), jnp.uint32).T
+    bits = jax.random.bits(rows_key, (k_max, config.epochs), jnp.uint32).T
     support = jax.vmap(draw_without_replacement, in_axes=(0, None, None))(bits, n, k)
     query_slot = jnp.arange(q_max, dtype=jnp.int32)
     support_where = jnp.broadcast_to(jnp.arange(k_max) < k, support.shape)
     query_where = jnp.broadcast_to(query_slot < n - k, (config.epochs, q_max))
     query = jax.vmap(skip, in_axes=(None, 0))(query_slot, support)
     query = jnp.where(query_where, query, 0)
-    if config.loss.ties == "shuffle":
-        coins = jax.random.bits(jax.random.fold_in(key, 1), (q_max, config.epochs), jnp.uint32).T
+    if coins_key is not None:
+        coins = jax.random.bits(coins_key, (q_max, config.epochs), jnp.uint32).T
         query = shuffle_ties(coins, query, level[query], query_where)
     if config.loss.name in OF_VALUES:
         response = scale_response(response, where)
@@ -96,9 +97,9 @@ def fine_tune(
         return params
     epochs = draw_epochs(config, response, level, where, key)
     steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
-    scanned, compiled = (partial(way, config.loss.name, model) for way in (_scan_epochs, _compiled_epochs))
-    if serves(model, x, own_lists=False):
-        return lax.platform_dependent(params, x, response, epochs, steps, cpu=compiled, default=scanned)
+    scanned, by_native = (partial(way, config.loss.name, model) for way in (_scan_epochs, _native_epochs))
+    if supports_native(model, config.loss.name, x, own_lists=False):
+        return lax.platform_dependent(params, x, response, epochs, steps, cpu=by_native, default=scanned)
     return scanned(params, x, response, epochs, steps)
 
 
@@ -129,7 +130,7 @@ def _scan_epochs(
     return lax.scan(epoch, (params, zero_moments(params)), (epochs, steps), unroll=_UNROLL)[0][0]
 
 
-def _compiled_epochs(
+def _native_epochs(
     loss_name: str,
     model: ModelConfig,
     params: EnsembleParams,
@@ -143,6 +144,7 @@ def _compiled_epochs(
     # The list of an epoch is all members' only one.
     support, query, ranked = jax.tree.map(lambda a: a[:, None, None], lists)
     moments = zero_moments(params)
-    return compiled_steps(model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False)[
-        0
-    ]
+    tuned, _, _ = native_steps(
+        model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False
+    )
+    return tuned

@@ -44,10 +44,11 @@ class Bits(NamedTuple):
 
 def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Bits:
     """The randomness of lists with the leading dimensions given."""
-    rows = jax.random.bits(key, (*shape, 1 + config.n_support + config.n_query), jnp.uint32)
-    if config.loss.ties != "shuffle":
-        return Bits(rows, None)
-    return Bits(rows, jax.random.bits(jax.random.fold_in(key, 1), (*shape, config.n_query), jnp.uint32))
+    coins = None
+    if config.loss.ties == "shuffle":
+        key, coins_key = jax.random.split(key)
+        coins = jax.random.bits(coins_key, (*shape, config.n_query), jnp.uint32)
+    return Bits(jax.random.bits(key, (*shape, 1 + config.n_support + config.n_query), jnp.uint32), coins)
 
 
 def draw_step_bits(key: Array, members: int, config: MetaTrainConfig) -> Bits:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,7 @@ from dre_jax import devices
 from dre_jax.data.tasks import TaskTable
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.adam import Moments
-
-if TYPE_CHECKING:
-    from dre_jax.training.steps import TrainState
+from dre_jax.training.state import TrainState
 
 MEMBERS, LISTS = "members", "lists"
 
@@ -80,7 +78,7 @@ def spread(model: ModelConfig, mesh: Mesh | None, table: TaskTable, state: Train
         return table, state
     carry, everywhere = jax.tree.map(partial(NamedSharding, mesh), (_carry_spec(model), P()))
     params, moments = jax.device_put((state.params, state.moments), carry)
-    return jax.device_put(table, everywhere), type(state)(params, moments, jax.device_put(state.step, everywhere))
+    return jax.device_put(table, everywhere), TrainState(params, moments, jax.device_put(state.step, everywhere))
 
 
 def collect(mesh: Mesh | None, state: TrainState) -> TrainState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,25 +16,15 @@ from dre_jax.losses import RANKED_LOSSES
 from dre_jax.model import EnsembleParams, ModelConfig, init
 from dre_jax.model.ensemble import member_axes, member_scores
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
-from dre_jax.training.compiled import compiled_steps, serves
 from dre_jax.training.config import MetaTrainConfig
 from dre_jax.training.lists import Bits, Lists, draw_lists, draw_step_bits, step_lists
 from dre_jax.training.mesh import on_mesh, over_lists
+from dre_jax.training.native_steps import native_steps, supports_native
+from dre_jax.training.state import TrainState
 
 _START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a step: no step has these numbers
 
 Carry = tuple[EnsembleParams, Moments]
-
-
-class TrainState(NamedTuple):
-    """What changes while training."""
-
-    params: EnsembleParams
-    """The model's."""
-    moments: Moments
-    """Adam's."""
-    step: Array
-    """i32 scalar: steps done."""
 
 
 def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Array) -> TrainState:
@@ -123,19 +113,19 @@ def _do_steps(
     """
     lists = step_lists(table, bits, config)
     scanned = partial(_scan_steps, model, config, average=average or (lambda tree: tree))
-    if average is None and serves(model, table.x, own_lists=config.own_lists):
-        compiled = partial(_compiled_steps, model, config)
-        return lax.platform_dependent(table, start, lists, sizes, cpu=compiled, default=scanned)
+    if average is None and supports_native(model, config.loss.name, table.x, own_lists=config.own_lists):
+        by_native = partial(_native_steps, model, config)
+        return lax.platform_dependent(table, start, lists, sizes, cpu=by_native, default=scanned)
     return scanned(table, start, lists, sizes)
 
 
-def _compiled_steps(
+def _native_steps(
     model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: Lists, sizes: StepSizes
 ) -> tuple[Carry, Array]:
     """As `_scan_steps`, by `dre_jax.native`."""
     params, moments = start
     support = lists.support, table.response[lists.support], lists.support_where
-    params, moments, losses = compiled_steps(
+    params, moments, losses = native_steps(
         model,
         params,
         moments,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -14,14 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from dre_jax import native
 from dre_jax.data import SearchSpace, fingerprint
 from dre_jax.data.files import make_folder
 from dre_jax.data.tasks import TaskTable, build_table
-from dre_jax.errors import CheckpointError, DataError
+from dre_jax.errors import CheckpointError, DataError, DataWarning
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.config import MetaTrainConfig
 from dre_jax.training.mesh import collect, mesh_for, spread
-from dre_jax.training.steps import TrainState, evaluate, portion, start, train
+from dre_jax.training.state import TrainState
+from dre_jax.training.steps import evaluate, portion, start, train
 
 
 class LossEntry(NamedTuple):
@@ -184,6 +187,7 @@ class _Keeper:
         make_folder(folder)
         self.checkpoint = Checkpoint(folder)
         self.config = config
+        self.backends = native.with_backend([])
         self.description = describe(
             space=space.name,
             n_columns=space.n_columns,
@@ -198,6 +202,7 @@ class _Keeper:
             "history": [list(entry) for entry in run.history],
             "best_step": run.best_step,
             "versions": versions(),
+            "backends": self.backends,
         }
         self.checkpoint.save(run.state, run.best, {**self.description, **facts})
 
@@ -220,6 +225,9 @@ class _Keeper:
                 f"{self.checkpoint.folder} holds another training: {'; '.join(found)}; give another folder or remove it"
             )
         saved = self.checkpoint.load()
+        self.backends = native.with_backend(metadata.get("backends", []))
+        if metadata["step"] < self.config.steps:
+            warn_of_backends(self.backends, self.checkpoint.folder)
         history = [LossEntry(*entry) for entry in metadata["history"]]
         return _Run(saved.state, history, saved.best, metadata["best_step"], metadata["step"])
 
@@ -231,6 +239,21 @@ def last_step(folder: str | Path) -> int | None:
     from dre_jax.training.checkpoint import Checkpoint
 
     return Checkpoint(folder).latest_step()
+
+
+def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
+    """A `DataWarning` where a result goes on by another backend than it was begun with: rounding may differ.
+
+    Args:
+      backends: of the result, see `dre_jax.native.with_backend`.
+      origin: the result's file or folder.
+    """
+    mine = native.backend()
+    others = [" on ".join(one.values()) for one in backends if one != mine]
+    if others:
+        here = " on ".join(mine.values())
+        message = f"{origin} was computed by {', '.join(others)}, and goes on by {here}: rounding may differ"
+        warnings.warn(message, DataWarning, stacklevel=3)
 
 
 def versions() -> dict[str, str]:

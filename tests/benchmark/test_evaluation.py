@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dre_jax import native
 from dre_jax.benchmark import Evaluation, Plan, evaluation
 from dre_jax.data import load_space, read_results
 from dre_jax.errors import ConfigError, DataError, DataWarning
@@ -198,6 +199,17 @@ def test_another_evaluation_is_refused(plan, tmp_path, changed, named):
         assert name in str(caught.value)
     assert "versions" not in str(caught.value)
     assert out.read_bytes() == before
+
+
+def test_another_backend_is_told_of_and_recorded(plan, tmp_path, monkeypatch):
+    out, mine, other = tmp_path / "random.json", native.backend(), {"steps": "native 1a2b", "device": "H200"}
+    next(iter(Evaluation(plan, out)))
+    for module in (native, native.trial):
+        monkeypatch.setattr(module, "backend", lambda: other)
+    with pytest.warns(DataWarning, match="goes on by native 1a2b on H200"):
+        again = Evaluation(plan, out)
+    assert len(list(again)) == 17
+    assert read_results(out).meta["backends"] == [mine, other]
 
 
 @pytest.mark.parametrize(

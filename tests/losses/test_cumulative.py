@@ -85,6 +85,7 @@ def test_scores_that_are_not_finite_do_not_get_lost(compiled, score):
 
 
 @pytest.mark.multiprocess
+@pytest.mark.thorough  # the test above would not end either
 def test_scores_that_are_not_finite_come_to_an_end():
     # In a process of its own: what is held against here is a loop without end.
     program = """

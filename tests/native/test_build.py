@@ -1,5 +1,6 @@
-"""The loops are built once and kept; a machine where they cannot be built does without."""
+"""The library is built once, tried, and kept; where it cannot be used XLA does it all, and a warning says why."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -7,10 +8,11 @@ import sys
 import pytest
 
 from dre_jax import native
+from dre_jax.native import build, trial
+
+needs_compiler = pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
 
 PROGRAM = """
-import logging
-logging.basicConfig(level=logging.INFO)
 import jax, jax.numpy as jnp
 from dre_jax import native
 from dre_jax.model import ModelConfig, init
@@ -36,14 +38,13 @@ def run(**variables):
     return done.stdout.split(), done.stderr
 
 
+@needs_compiler
 @pytest.mark.multiprocess
-@pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
 def test_the_library_is_kept_and_found_again(tmp_path):
     for _ in range(2):
         assert run(DRE_JAX_CACHE=str(tmp_path))[0] == ["True", "True"]
         kept = list(tmp_path.glob("native-*"))
         assert len(kept) == 1
-        kept[0].touch()
         os.utime(kept[0], (1e9, 1e9))
     assert kept[0].stat().st_mtime == 1e9, "built again"
 
@@ -54,11 +55,64 @@ def test_the_library_is_kept_and_found_again(tmp_path):
     [
         pytest.param({"DRE_JAX_NATIVE": "0"}, "", marks=pytest.mark.thorough),
         pytest.param({"CXX": "no-such-compiler", "PATH": ""}, "no C++ compiler", marks=pytest.mark.thorough),
-        ({"CXX": "false"}, "could not be had"),
+        ({"CXX": "false"}, "C++ loops cannot be used"),
     ],
 )
 def test_without_a_compiler_jax_does_it_all(tmp_path, variables, said):
     out, err = run(DRE_JAX_CACHE=str(tmp_path), **variables)
     assert out == ["False", "True"]
+    assert err.count("C++ loops cannot be used") == bool(said)
     assert said in err
     assert not list(tmp_path.glob("native-*"))
+
+
+@pytest.fixture
+def undecided(monkeypatch):
+    """Lets a test decide anew whether the C++ is used; what it decides is forgotten."""
+    monkeypatch.delenv(trial.VARIABLE, raising=False)
+    trial.fingerprint.cache_clear()
+    yield
+    trial.fingerprint.cache_clear()
+
+
+def wrong_step():
+    return 1.2, 6.5
+
+
+def no_handler():
+    raise RuntimeError("No FFI handler registered\nfor dre_jax_steps")
+
+
+@needs_compiler
+@pytest.mark.parametrize(("step", "said"), [(wrong_step, "but gave 1.2"), (no_handler, "registered for dre_jax_steps")])
+@pytest.mark.usefixtures("undecided")
+def test_it_is_not_trusted_untried(monkeypatch, caplog, step, said):
+    monkeypatch.setattr(trial, "_one_step", step)
+    with caplog.at_level(logging.WARNING, "dre_jax.native"):
+        assert not native.available()
+        assert not native.available()
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert said in message
+    assert native.backend()["steps"] == "xla"
+
+
+@pytest.mark.usefixtures("undecided")
+def test_nothing_is_said_where_it_was_turned_off(monkeypatch, caplog):
+    monkeypatch.setenv(trial.VARIABLE, "0")
+    assert not native.available()
+    assert not caplog.records
+
+
+@needs_compiler
+def test_another_jaxlib_is_another_library(monkeypatch):
+    mine = build._fingerprint(build._compiler())
+    monkeypatch.setattr(build, "jaxlib_version", "0.0.1")
+    assert build._fingerprint(build._compiler()) != mine
+
+
+def test_the_backends_of_a_result_in_order(monkeypatch):
+    one, other = ({"steps": name, "device": "cpu"} for name in ("xla", "native 1a2b"))
+    monkeypatch.setattr(trial, "backend", lambda: other)
+    assert native.with_backend([]) == [other]
+    assert native.with_backend([one]) == [one, other]
+    assert native.with_backend([other, one]) == [other, one]

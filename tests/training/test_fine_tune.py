@@ -121,7 +121,8 @@ def test_equals_a_loop_over_the_epochs(schedule):
 
 @pytest.mark.parametrize("ties", ["breslow", pytest.param("shuffle", marks=pytest.mark.thorough)])
 def test_empty_slots_change_nothing(ties):
-    config = FineTuneConfig(epochs=12, learning_rate=0.01, loss=LossConfig(ties=ties))
+    # That of the test above, whose program it shares.
+    config = FineTuneConfig(epochs=12, learning_rate=0.01, schedule="cosine", loss=LossConfig(ties=ties))
     with in_float64():
         expected, padded = (
             tune(MODEL, config, widen(start()), *widen(history(capacity)), KEY) for capacity in (N_TRIALS, 29)
@@ -187,16 +188,8 @@ def test_one_trial_leaves_nothing_to_rank_and_stays_finite():
     assert_close(tuned, start(), atol=0)
 
 
-@pytest.mark.parametrize("name", ["listnet", "ranknet", "subset_regression"])
-def test_other_losses_train_too(name):
-    config = FineTuneConfig(epochs=12, learning_rate=0.01, loss=LossConfig(name=name, weights="none"))
-    tuned = tune(MODEL, config, start(), *history(15), KEY)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(tuned))
-    assert np.abs(tuned.scorers["out_kernel"] - start().scorers["out_kernel"]).max() > 1e-3
-
-
 @pytest.mark.parametrize("name", list(RANKED_LOSSES))
-def test_no_loss_knows_the_scale_of_the_task(name):
+def test_every_loss_trains_and_none_knows_the_scale_of_the_task(name):
     """The rows of a task that are not tried yet decide how its responses are scaled: nobody may learn from that."""
     config = replace(CONFIG, loss=LossConfig(name=name), epochs=3)
     h = history(capacity=N_TRIALS + 3)
@@ -209,3 +202,4 @@ def test_no_loss_knows_the_scale_of_the_task(name):
     tuned = [tune(MODEL, config, start(), h.x, r, h.level, h.where, KEY) for r in (h.response, h.response / 4)]
     # The deep set scales what it sees anyway; a quarter is exact.
     assert_close(*tuned, atol=1e-5)
+    assert np.abs(tuned[0].scorers["out_kernel"] - start().scorers["out_kernel"]).max() > 1e-3

@@ -1,6 +1,7 @@
 """The compiled steps of meta-training."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -96,11 +97,12 @@ def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
 
 
 def test_members_can_share_their_lists(table):
+    @partial(jax.jit, static_argnums=0)
     def lists_of(config):
         return step_lists(table, jax.tree.map(lambda a: a[None], draw_step_bits(KEY, 3, config)), config)
 
     config = replace(CONFIG, own_lists=False)
-    one = draw_lists(table, KEY, (CONFIG.lists_per_step,), config)
+    one = draw(table, KEY, (CONFIG.lists_per_step,), config)
     jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda a: a[0, 0], lists_of(config)), one)
     assert lists_of(config).query.shape[:2] == (1, 1)
     own = lists_of(CONFIG).query[0]
@@ -129,7 +131,7 @@ def test_lists_are_in_the_order_of_relevance(table, ties):
 @pytest.mark.parametrize("name", sorted(OF_VALUES))
 def test_a_loss_of_values_sees_them_on_the_scale_of_the_list(table, name):
     config = replace(CONFIG, loss=LossConfig(name=name))
-    lists = jax.tree.map(np.asarray, draw_lists(table, KEY, (50,), config))
+    lists = jax.tree.map(np.asarray, draw(table, KEY, (50,), config))
     response = np.asarray(table.response, np.float64)
     narrow = 0
     for i in range(50):

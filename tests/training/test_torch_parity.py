@@ -173,7 +173,7 @@ def tuning_loss(params, model, table, epoch):
     return RANKED_LOSSES["listmle"](values, ranked).sum()
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("context", EVERY)
 def test_scores_ranks_and_improvement(context):
     table, model, case = make_table(), model_of(context), GOLDEN["cases"][context]
     expected = {name: np.array(value) for name, value in case["suggestion"].items()}

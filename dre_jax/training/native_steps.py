@@ -1,6 +1,9 @@
-"""Training steps by `dre_jax.native`: an ensemble's parameters packed into rows, and back."""
+"""Training steps by `dre_jax.native`: which it knows, and an ensemble's parameters packed into rows, and back."""
 
 from __future__ import annotations
+
+import dataclasses
+from collections.abc import Container, Mapping
 
 import jax.numpy as jnp
 from jax import Array
@@ -11,14 +14,45 @@ from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.model.ensemble import seen_response
 from dre_jax.training.adam import Moments, StepSizes
 
+LOSSES = frozenset({"listmle", "mean_squared_error"})
+"""Losses that the C++ knows. It gains two to four times on the others too, but no recommended method uses them."""
 
-def serves(model: ModelConfig, x: Array, *, own_lists: bool) -> bool:
-    """Whether the compiled steps are here and know this: float32, and one deep set for all only with lists for all."""
-    known = x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
-    return known and native.available()
+MODEL_FIELDS: Mapping[str, Container[object] | None] = {
+    "members": None,
+    "hidden": None,
+    "context": ("own", "shared", "none"),
+    "phi": None,
+    "rho": None,
+    "response_scale": ("support", "table"),
+    "range_limit": (None,),
+    "range_slope": None,  # means nothing without a limit
+    "initialiser": None,  # weights are drawn before
+}
+"""Fields of `ModelConfig` that the C++ knows, with the values that it knows; None for any value."""
 
 
-def compiled_steps(
+def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool) -> bool:
+    """Returns whether `native_steps` can be used: only if it knows everything that it is asked for.
+
+    Args:
+      model: sizes and switches; a field that `MODEL_FIELDS` does not name is not supported.
+      loss: its name.
+      x: the table; only float32 is supported.
+      own_lists: whether members draw lists of their own; not supported where they share a deep set.
+    """
+    known = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
+    return known and _knows(model) and native.available()
+
+
+def _knows(model: ModelConfig) -> bool:
+    for field in dataclasses.fields(model):
+        values = MODEL_FIELDS.get(field.name, ())
+        if values is not None and getattr(model, field.name) not in values:
+            return False
+    return True
+
+
+def native_steps(
     model: ModelConfig,
     params: EnsembleParams,
     moments: Moments,
@@ -31,7 +65,7 @@ def compiled_steps(
     loss: str,
     wants_losses: bool,
 ) -> tuple[EnsembleParams, Moments, Array]:
-    """What a scan over steps would give, for a configuration that `serves` accepts.
+    """What a scan over steps would give, for what `supports_native` accepts.
 
     Args:
       model: sizes.
@@ -68,8 +102,6 @@ def compiled_steps(
         hidden=model.hidden,
         phi=() if model.context == "none" else model.phi,
         rho=model.rho,
-        range_limit=model.range_limit or 0.0,
-        range_slope=model.range_slope,
         loss=loss,
         wants_losses=wants_losses,
     )

@@ -1,0 +1,101 @@
+"""Whether the C++ is used, decided once a process: it is built, and tried on calls whose results are known."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from dre_jax.native.build import register
+from dre_jax.native.ops import Lists, draw_without_replacement, train_steps
+
+VARIABLE = "DRE_JAX_NATIVE"
+
+_log = logging.getLogger(__name__)
+
+
+def available() -> bool:
+    """Returns whether this process computes on a CPU and has the C++ loops. Never raises."""
+    return fingerprint() is not None
+
+
+@functools.cache
+def fingerprint() -> str | None:
+    """Digest of the C++ library in use; None where XLA does it all.
+
+    Building or trying it may fail in any way: then a warning is logged, once, and XLA's loops are used.
+    """
+    if os.environ.get(VARIABLE, "1") == "0" or jax.default_backend() != "cpu":
+        return None
+    try:
+        found = register()
+        _try()
+    except Exception as error:
+        detail = " ".join((getattr(error, "stderr", "") or str(error)).split())[:300]
+        _log.warning("training is about half as fast, since its C++ loops cannot be used: %s", detail)
+        return None
+    return found
+
+
+def backend() -> dict[str, str]:
+    """Describes what computes: the C++ library, or XLA alone, and the kind of device."""
+    digest = fingerprint()
+    return {"steps": f"native {digest}" if digest else "xla", "device": jax.devices()[0].device_kind}
+
+
+def with_backend(known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The backends that a result was made with so far, followed by this process's unless it is among them.
+
+    Example:
+      >>> with_backend(with_backend([])) == [backend()]
+      True
+    """
+    mine = backend()
+    return [*known, *([] if mine in known else [mine])]
+
+
+def _try() -> None:
+    """Raises an error unless both calls give what is known of them."""
+    with jax.ensure_compile_time_eval():  # a caller may be tracing
+        chosen = draw_without_replacement(_array([1, 1, 2], np.int32), _array([1, 2, 3], np.int32), _array(3, np.int32))
+        mean, loss = _one_step()
+    if chosen.tolist() != [1, 2, 3]:
+        raise ValueError(f"the trial of the C++ must draw [1, 2, 3], but drew {chosen.tolist()}")
+    if not np.allclose((mean, loss), (_MEAN, _LOSS), rtol=1e-5):
+        raise ValueError(f"the trial of the C++ must give {_MEAN} and {_LOSS}, but gave {mean} and {loss}")
+
+
+# The score 2 x + 1 of x = 1 and x = 3 misses the responses 1 and 4 by 2 and 3: the mean square is 13 / 2, and its
+# derivative by the 2 is 2 * 1 + 3 * 3 = 11, of which the first moment takes a tenth.
+_MEAN, _LOSS = 1.1, 6.5
+
+
+def _one_step() -> tuple[float, float]:
+    """First moment of the last kernel, and the loss, of one scorer without a deep set on two rows."""
+    scorers = _array([[[1.0, 0.0, 2.0, 1.0]], [[0.0] * 4], [[0.0] * 4]])
+    nothing, rows, both = _array([[[[0]]]], np.int32), _array([[[[0, 1]]]], np.int32), _array([[[[True, True]]]], bool)
+    response, weight = _array([[[[1.0, 4.0]]]]), _array([[[[1.0, 1.0]]]])
+    lists = Lists(nothing, nothing > 0, _array([[[[0.0]]]]), rows, response, both, weight, rows, rows)
+    scorers, _, losses = train_steps(
+        scorers,
+        _array(np.zeros((3, 1, 0))),
+        _array([[1.0], [3.0]]),
+        lists,
+        _array([1.0]),
+        _array([1.0]),
+        hidden=(1,),
+        phi=(),
+        rho=(),
+        loss="mean_squared_error",
+        wants_losses=True,
+    )
+    return float(scorers[1, 0, 2]), float(losses[0, 0])
+
+
+def _array(values: Any, dtype: type = np.float32) -> Any:
+    return np.array(values, dtype)

@@ -1,0 +1,21 @@
+"""What changes while training."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from jax import Array
+
+from dre_jax.model import EnsembleParams
+from dre_jax.training.adam import Moments
+
+
+class TrainState(NamedTuple):
+    """Where meta-training stands."""
+
+    params: EnsembleParams
+    """The model's."""
+    moments: Moments
+    """Adam's."""
+    step: Array
+    """i32 scalar: steps done."""
