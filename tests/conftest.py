@@ -22,33 +22,17 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Has programs compiled without optimisations, and kept from run to run in pytest's cache; processes share them.
+    """Keeps compiled programs from run to run, in pytest's cache; all processes share them.
 
     Tests compile thousands of small programs, which is most of what they take. What a test compiles in a folder of its
     own, or counts, is not touched.
     """
-    jax.config.update("jax_disable_most_optimizations", True)
     cache = getattr(config, "cache", None)
     if cache is None or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         return
     jax.config.update("jax_compilation_cache_dir", str(cache.mkdir("programs")))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-
-# Many small programs, of which each runs once or twice: compiling them takes most of the time, and optimising them up
-# to half of that. In the other folders, commands and results from end to end among them, programs are as users have
-# them.
-NOT_OPTIMISED = ("benchmark", "losses", "methods", "model", "native", "search", "surrogates", "training")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def optimise(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Turns the compiler's optimisations on where programs are as users have them; doctests are without them too."""
-    off = Path(request.path).relative_to(REPOSITORY / "tests").parts[0] in NOT_OPTIMISED
-    jax.config.update("jax_disable_most_optimizations", off)
-    yield
-    jax.config.update("jax_disable_most_optimizations", True)
 
 
 MAPPINGS = 20_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end

@@ -84,10 +84,10 @@ def check_method(method: str) -> None:
     from dre_jax.methods.foreign import host_of, load_class
 
     host = host_of(method)
-    if isinstance(host, str):
-        load_class(host)()
-    else:
+    if host is None:
         find(method)
+    else:
+        load_class(host)()
 
 
 def run(jobs: Sequence[Job], workers: int, what: str, *, quiet: bool) -> list[Failure]:
