@@ -22,17 +22,20 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keeps compiled programs from run to run, in pytest's cache; all processes share them.
+    """Keeps what is compiled from run to run, in pytest's cache; all processes share it, those that tests start too.
 
-    Tests compile thousands of small programs, which is most of what they take. What a test compiles in a folder of its
-    own, or counts, is not touched.
+    Tests compile thousands of small programs, which is most of what they take. What a test counts, or compiles in a
+    folder of its own, is not touched.
     """
     cache = getattr(config, "cache", None)
-    if cache is None or os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+    if cache is None:
         return
-    jax.config.update("jax_compilation_cache_dir", str(cache.mkdir("programs")))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    folder = str(cache.mkdir("programs"))
+    os.environ["DRE_JAX_CACHE"] = folder
+    for name, value in (("min_compile_time_secs", 0.0), ("min_entry_size_bytes", -1)):
+        os.environ[f"JAX_PERSISTENT_CACHE_{name.upper()}"] = str(value)
+        jax.config.update(f"jax_persistent_cache_{name}", value)
+    jax.config.update("jax_compilation_cache_dir", folder)
 
 
 MAPPINGS = 20_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end

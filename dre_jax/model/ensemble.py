@@ -37,6 +37,7 @@ class EnsembleParams(NamedTuple):
     """A deep set's tree: members in front if each has its own, none if one is shared, None without a deep set."""
 
 
+@partial(jax.jit, static_argnames=("config", "n_columns"))
 def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
     """Members at random, each from a key of its own.
 

@@ -230,7 +230,6 @@ class Peer:
 
 
 def test_a_peer_on_the_command_line(plan, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("DRE_JAX_CACHE", "")
     (tmp_path / "peer.py").write_text(PEER)
     out = tmp_path / "out.json"
     command = ["evaluate", "--data", plan.data, "--space", "svm", "--method", f"{tmp_path}/peer.py:Peer", "--out", out]

@@ -196,7 +196,6 @@ def command(plan, out, name):
 
 
 def test_on_the_command_line(plan, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("DRE_JAX_CACHE", "")
     monkeypatch.setenv("PEER_FAILS", "0.5")
     for name, status in (("Drawn", 0), ("Faulty", 2), ("Needy", 2)):
         with pytest.raises(SystemExit) as ended:
@@ -298,7 +297,6 @@ def test_a_registered_method(plan, tmp_path):
 
 def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "smac", None)
-    monkeypatch.setenv("DRE_JAX_CACHE", "")
     out = tmp_path / "smac.json"
     with pytest.raises(MissingExtraError):
         Evaluation(replace(plan, method="smac"), out)

@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from dre_jax import native
 from dre_jax.cli import main
 from dre_jax.data import SearchSpace, Task, bundled, write_dataset
-
-
-@pytest.fixture(autouse=True)
-def no_cache(monkeypatch):
-    monkeypatch.setenv("DRE_JAX_CACHE", "")
 
 
 @pytest.fixture(scope="session")
@@ -53,12 +47,9 @@ def refused(cli):
 def trained(tmp_path_factory, data):
     """A root of checkpoints; treat as read-only."""
     root = tmp_path_factory.mktemp("checkpoints")
-    native.available()  # built here, or found where it is kept: the patch below would have it built for this test
     arguments = ["meta-train", "--data", str(data), "--space", "svm", "--out", str(root), "--steps", "20"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRE_JAX_CACHE", "")
-        with pytest.raises(SystemExit) as ended:
-            main([*arguments, "--evaluate-every", "10", "--quiet"])
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, "--evaluate-every", "10", "--quiet"])
     assert ended.value.code == 0
     return root
 

@@ -1,6 +1,5 @@
 """Two processes of two devices each, on this machine: they end with what one process makes, also after one has died."""
 
-import os
 import signal
 import socket
 import subprocess
@@ -22,29 +21,20 @@ pytestmark = pytest.mark.multiprocess
 SECONDS = 300  # a hard limit on a busy machine, not a measurement
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    """What is compiled once need not be again."""
-    return {
-        "DRE_JAX_CACHE": str(tmp_path_factory.mktemp("programs")),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    }
-
-
 @pytest.fixture
-def one(programs):
+def one():
     """Runs a command in one process, on one device: as `end_of`."""
 
     def run(*arguments):
         command = [sys.executable, "-m", "dre_jax", *map(str, arguments)]
-        done = subprocess.run(command, env=os.environ | programs, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         return done.returncode, done.stdout, done.stderr
 
     return run
 
 
 @pytest.fixture
-def two(programs):
+def two():
     """Starts a command on two processes; whatever happens, none of them is left."""
     started = []
 
@@ -56,7 +46,7 @@ def two(programs):
             command = [sys.executable, "-m", "dre_jax", *map(str, arguments), "--devices", "2", "--processes", "2"]
             command += ["--coordinator", f"127.0.0.1:{port}", "--process-id", str(process_id)]
             pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-            started.append(subprocess.Popen(command, env=os.environ | programs, **pipes))
+            started.append(subprocess.Popen(command, **pipes))
         return started[-2:]
 
     yield start

@@ -104,7 +104,7 @@ from pathlib import Path
 from dre_jax.experiment import make_jobs, run_jobs
 
 if __name__ == "__main__":
-    jobs = make_jobs(["gp"], ["bundled"], designs=("test0",), out=Path(sys.argv[1]), spaces=["svm"], trials=100)
+    jobs = make_jobs(["gp"], ["bundled"], designs=("test0",), out=Path(sys.argv[1]), spaces=["svm"], trials=30)
     for _ in run_jobs(jobs, 1):
         pass
 """
@@ -137,7 +137,7 @@ def test_a_killed_grid_leaves_no_worker_and_keeps_its_runs(tmp_path):
     script.write_text(PROGRAM)
     root = str(Path(__file__).resolve().parents[2])
     with subprocess.Popen([sys.executable, script, tmp_path], env=os.environ | {"PYTHONPATH": root}) as process:
-        jobs = make_jobs(["gp"], [BUNDLED], designs=ONE, out=tmp_path, spaces=["svm"], trials=100)
+        jobs = make_jobs(["gp"], [BUNDLED], designs=ONE, out=tmp_path, spaces=["svm"], trials=30)
         assert wait_until(jobs[0].path.exists, 90)
         workers = children(process.pid)
         assert workers

@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,13 +130,13 @@ def test_equal_responses_are_one_half(where):
 
 
 @every_context
-@pytest.mark.parametrize("n_rows", [1, 4, 5, 8, 11, 13])
+@pytest.mark.parametrize("n_rows", [1, 8, 13])
 def test_blocks_change_nothing(context, n_rows, monkeypatch):
     monkeypatch.setattr(blocks, "BLOCK", 4)
     inputs = CONFIGS[context], params_of(context), draw_support(), draw_rows(n_rows)
-    by_block = scores_in_blocks(*inputs)
+    by_block = jax.jit(partial(scores_in_blocks, inputs[0]))(*inputs[1:])
     assert by_block.shape == (MEMBERS, n_rows)
-    np.testing.assert_allclose(by_block, scores(*inputs), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(by_block, compiled(*inputs), rtol=1e-5, atol=1e-6)
 
 
 @every_context
@@ -151,7 +153,8 @@ def test_columns_of_zeros_change_neither_scores_nor_gradients(context):
     wide_support = support._replace(x=more(support.x))
     expected = compiled(config, params, support, x)
     np.testing.assert_allclose(compiled(config, wide, wide_support, more(x)), expected, rtol=1e-6, atol=1e-7)
-    narrow_gradient, gradient = jax.grad(loss)(params, support, x), jax.grad(loss)(wide, wide_support, more(x))
+    gradient_of = jax.jit(jax.grad(loss))
+    narrow_gradient, gradient = gradient_of(params, support, x), gradient_of(wide, wide_support, more(x))
     widened = widen(narrow_gradient, N_COLUMNS, N_COLUMNS + 2)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), gradient, widened)
     # What was added stays zero: an optimiser that moves by the gradient leaves it.

@@ -56,10 +56,14 @@ def table(d=4, seed=0):
     return build_table(tasks)
 
 
+@partial(jax.jit, static_argnums=0)
+def score(model, params, x):
+    return scores(model, params, Support(x[:4], jnp.linspace(0.0, 1.0, 4), jnp.ones(4, bool)), x)
+
+
 def centred(model, params, x):
     """Scores up to a constant: the loss does not see one, so that what adds one moves by rounding alone."""
-    support = Support(x[:4], jnp.linspace(0.0, 1.0, 4), jnp.ones(4, bool))
-    found = np.asarray(scores(model, params, support, x))
+    found = np.asarray(score(model, params, x))
     return found - found.mean(axis=1, keepdims=True)
 
 
@@ -89,8 +93,13 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
     )
     data, steps = table(d), 6
     params = init(model, d, KEY)
-    bits = jax.vmap(lambda key: draw_step_bits(key, model.members, config))(jax.random.split(KEY, steps))
-    drawn, begin = step_lists(data, bits, config), (params, zero_moments(params))
+
+    @jax.jit
+    def draw(keys):
+        bits = jax.vmap(lambda key: draw_step_bits(key, model.members, config))(keys)
+        return step_lists(data, bits, config)
+
+    drawn, begin = draw(jax.random.split(KEY, steps)), (params, zero_moments(params))
     ways = [jax.jit(partial(way, model, config)) for way in (_native_steps, _scan_steps)]
 
     # Steps of no size: the moments are then sums over gradients at one place, each step's of other lists.
@@ -117,9 +126,9 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
 def test_fine_tuning_is_that_of_the_scan(name, n, d):
     model, config = MODELS[name], FineTuneConfig(epochs=5, learning_rate=1e-3)
     params, (x, response, level, where) = init(model, d, KEY), history(n, d, n + 3)
-    epochs = draw_epochs(config, response, level, where, KEY)
+    epochs = jax.jit(draw_epochs, static_argnums=0)(config, response, level, where, KEY)
     sizes = step_sizes(config.learning_rates(), jnp.arange(5))
-    found = _native_epochs("listmle", model, params, x, response, epochs, sizes)
+    found = jax.jit(_native_epochs, static_argnums=(0, 1))("listmle", model, params, x, response, epochs, sizes)
     # A scan multiplies what is in empty slots by zero.
     scan = jax.jit(_scan_epochs, static_argnums=(0, 1))
     epochs = epochs._replace(ranked=jax.tree.map(jnp.nan_to_num, epochs.ranked))

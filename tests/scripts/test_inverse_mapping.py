@@ -76,7 +76,6 @@ def test_training_turns_round_scorers_that_rise(sorting):
 @pytest.mark.slow
 def test_the_script_writes_what_it_prints(part, tmp_path, monkeypatch, capsys):
     script = part("inverse_mapping")
-    monkeypatch.setenv("DRE_JAX_CACHE", "")
     monkeypatch.setattr(sys, "argv", ["inverse_mapping.py", "--quick", "--out", str(tmp_path)])
     script.main()
     printed = capsys.readouterr().out

@@ -111,7 +111,6 @@ def test_chance_is_the_mean_over_random_orders(part):
 @pytest.mark.thorough
 def test_the_script_writes_what_it_prints(part, run, tmp_path, monkeypatch, capsys):
     script = part("motivating_example")
-    monkeypatch.setenv("DRE_JAX_CACHE", "")
     monkeypatch.setattr(sys, "argv", ["motivating_example.py", "--quick", "--out", str(tmp_path)])
     script.main()
     printed = capsys.readouterr().out

@@ -92,7 +92,7 @@ def test_random_weights_are_drawn_once_a_run(reuse):
     state = method.begin(None, 3, jax.random.key(0))
     history = History(jnp.ones((16, 3)), jnp.zeros(16), jnp.zeros(16, jnp.int32), jnp.arange(16) < 5)
     candidates = Candidates(jax.random.uniform(jax.random.key(1), (8, 3)), jnp.ones(8, bool))
-    _, after = method.advance(state, history, candidates, jax.random.key(2))
+    _, after = jax.eval_shape(method.advance, state, history, candidates, jax.random.key(2))
     shapes = [jax.tree.map(lambda a: (a.shape, a.dtype), tree) for tree in (state, after)]
     assert shapes[0] == shapes[1]
 
