@@ -35,6 +35,7 @@ def test_what_the_file_says(plan, tmp_path, spaces, save_checkpoint, content):
         Evaluation(dataclasses.replace(plan, checkpoints=tmp_path / "further"), out)
 
 
+@pytest.mark.thorough
 def test_search_spaces_as_one_program(plan, tmp_path, monkeypatch, content):
     given = dataclasses.replace(plan, spaces=("s", "wide"), seeds=None)
     assert len(list(Evaluation(given, tmp_path / "apart.json"))) == 18

@@ -40,6 +40,7 @@ def run(**variables):
 
 @needs_compiler
 @pytest.mark.multiprocess
+@pytest.mark.thorough
 def test_the_library_is_kept_and_found_again(tmp_path):
     for _ in range(2):
         assert run(DRE_JAX_CACHE=str(tmp_path))[0] == ["True", "True"]

@@ -25,6 +25,7 @@ def run_script(part, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_script_from_end_to_end(tmp_path, run_script, capsys, jobs_in_this_process):
     out = tmp_path / "out"
     run_script("--methods", "random", "rf", "--designs", "test0", "--trials", "3", "--out", out)

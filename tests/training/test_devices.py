@@ -69,7 +69,8 @@ for context, pairs in json.loads(sys.argv[2]).items():
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("devices")
     command = [sys.executable, "-c", PROGRAM, str(folder), json.dumps(PAIRS)]
-    quick = os.environ | {"XLA_FLAGS": "--xla_backend_optimization_level=0"}  # to compile: there is little to run
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # there is little to run
+    quick = os.environ | {"XLA_FLAGS": flags}
     done = subprocess.run(command, env=quick, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]

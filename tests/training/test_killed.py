@@ -80,6 +80,7 @@ def uninterrupted(child, tmp_path_factory):
     return folder, out.count(".\n")
 
 
+@pytest.mark.thorough
 def test_killed_processes_end_with_the_same_parameters(child, uninterrupted, tmp_path):
     reference, n_calls = uninterrupted
     assert n_calls > 50

@@ -126,6 +126,7 @@ def peak_with(size):
 
 
 @pytest.mark.multiprocess
+@pytest.mark.thorough
 def test_peak_memory_is_the_childs_own():
     held = np.ones(1_000_000_000, np.uint8)
     small, large = side_by_side(peak_with, [{"size": 50_000_000}, {"size": 400_000_000}])
