@@ -53,7 +53,7 @@ def local() -> Devices:
     return tuple(jax.local_devices()[:_limit])
 
 
-def everywhere() -> Devices:
+def all_devices() -> Devices:
     """The devices in use of all processes."""
     by_process: dict[int, list[jax.Device]] = {}
     for device in jax.devices():

@@ -40,9 +40,9 @@ def test_shapes_that_cover():
 
 def test_devices_in_use():
     have = jax.local_devices()
-    assert devices.local() == devices.everywhere() == tuple(have)
+    assert devices.local() == devices.all_devices() == tuple(have)
     devices.use(1)
-    assert devices.local() == devices.everywhere() == (have[0],)
+    assert devices.local() == devices.all_devices() == (have[0],)
     mesh = devices.make_mesh(devices.local(), (1, 1), ("a", "b"))
     assert dict(mesh.shape) == {"a": 1, "b": 1}
 

@@ -56,8 +56,8 @@ class SearchSpace:
         tasks: dict[str, Task] = getattr(self, name)
         return tasks
 
-    def learned_from(self) -> dict[str, Task]:
-        """The training tasks, for who cannot do without. Raises `DataError` when there is none."""
+    def require_train_tasks(self) -> dict[str, Task]:
+        """The training tasks, for methods that learn from them. Raises `DataError` when there is none."""
         if not self.train:
             raise DataError(f"meta-training needs training tasks, but search space {self.name!r} has none")
         return self.train

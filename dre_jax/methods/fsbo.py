@@ -53,7 +53,7 @@ class FewShotBO:
 
     def fit(self, meta: SearchSpace, key: Array) -> DeepKernel:
         """Meta-trains on a search space's training tasks (Algorithm 1)."""
-        return meta_train(self.model, self.meta_training, build_table(meta.learned_from()), key)[0]
+        return meta_train(self.model, self.meta_training, build_table(meta.require_train_tasks()), key)[0]
 
     def acquire(self, params: DeepKernel, history: History, candidates: Candidates, key: Array) -> Array:
         """Fine-tunes, and values the candidates by the predictions."""

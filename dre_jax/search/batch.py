@@ -14,13 +14,13 @@ from jax import Array
 
 from dre_jax.data.spaces import Designs, Task
 from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
-from dre_jax.devices import everywhere
+from dre_jax.devices import all_devices
 from dre_jax.errors import DataError
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
 from dre_jax.search.loop import SearchTask
 from dre_jax.search.method import Method, as_widening
 
-Trace = tuple[str, str, np.ndarray]
+RunTrace = tuple[str, str, np.ndarray]
 """Dataset, seed name, and the T + 1 best responses so far, scaled with the task's table (entry 0: the design's)."""
 
 
@@ -98,7 +98,7 @@ def run_tasks(
     key: Array,
     config: BatchConfig | None = None,
     stop_at_optimum: bool = True,
-) -> Iterator[Trace]:
+) -> Iterator[RunTrace]:
     """Optimises every task from each of its designs; yields the traces as they are finished.
 
     The picks of a run depend on the key, the names of its dataset and its seed, and on nothing else: not on the other
@@ -146,7 +146,7 @@ def run_spaces(
       DataError: for a task without a design.
     """
     config = config or BatchConfig()
-    devices = everywhere()[: config.devices]
+    devices = all_devices()[: config.devices]
     side_by_side = goes_side_by_side(config)
     for together in _by_program(method, spaces, side_by_side):
         for group in _groups(together, coarse if side_by_side else bucket):
@@ -159,7 +159,7 @@ def run_spaces(
 
 def goes_side_by_side(config: BatchConfig) -> bool:
     """Whether a device works on its runs side by side: where nothing else is asked for, not on a CPU."""
-    on_cpu = everywhere()[0].platform == "cpu"
+    on_cpu = all_devices()[0].platform == "cpu"
     return not on_cpu if config.side_by_side is None else config.side_by_side
 
 

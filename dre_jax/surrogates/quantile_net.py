@@ -68,7 +68,7 @@ class Rows(NamedTuple):
 
 def past_rows(meta: SearchSpace) -> Rows:
     """Every evaluation of the training tasks, its response as a quantile of its task. Raises `DataError` for none."""
-    tasks = meta.learned_from().values()
+    tasks = meta.require_train_tasks().values()
     xs = [np.asarray(task.X, np.float32) for task in tasks]
     zs = [_quantiles(task.y) for task in tasks]
     return Rows(jnp.asarray(np.concatenate(xs)), jnp.asarray(np.concatenate(zs)))

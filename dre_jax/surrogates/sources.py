@@ -49,7 +49,7 @@ def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
     Raises:
       DataError: without training tasks.
     """
-    tasks = meta.learned_from().values()
+    tasks = meta.require_train_tasks().values()
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint64))
     n = min(rows, max(task.n_rows for task in tasks))
     xs, ys, wheres = [], [], []

@@ -45,7 +45,7 @@ def warm_start(meta: SearchSpace, candidates: np.ndarray, n: int, key: Array, *,
       >>> warm_start(SearchSpace("toy", train=tasks), x, 1, jax.random.key(0)).tolist()
       [1]
     """
-    tasks = meta.learned_from()
+    tasks = meta.require_train_tasks()
     if not 1 <= n <= len(candidates):
         raise ConfigError(f"1 <= n <= N must hold, but got n={n} of N={len(candidates)} candidates")
     return least_regret(regrets(tasks, candidates), n, key, steps=steps)

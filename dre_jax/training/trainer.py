@@ -106,7 +106,7 @@ def meta_train(
       DataError: without training tasks.
       CheckpointError: where the folder holds the checkpoint of another training; the message says what differs.
     """
-    table = build_table(space.learned_from())
+    table = build_table(space.require_train_tasks())
     if config.patience is not None and not space.validation:
         raise DataError(f"patience needs validation tasks, but search space {space.name!r} has none")
     keeper = None if folder is None else _Keeper(space, model, config, key, folder)

@@ -84,7 +84,7 @@ def test_parameters_of_each_task_one_run_after_the_other(methods, spaces):
     group, *_ = batch._groups(together, batch.coarse)
     picks = []
     for side_by_side in (False, True):
-        mesh = batch.mesh_for(batch.everywhere()[:1], len(group.items), 2)
+        mesh = batch.mesh_for(batch.all_devices()[:1], len(group.items), 2)
         config = batch.GridConfig(N_TRIALS, mesh, side_by_side, params_by_task=True)
         picks.append([trace for *_, trace in batch._one_call(method, group, group.items, config, len(group.items))])
     np.testing.assert_array_equal(*picks)
