@@ -170,7 +170,7 @@ def test_host_methods(name):
 def table_of(rows):
     """Every row twice, and responses in steps of a thousandth, so that of many rows hundreds are tied."""
     x = np.repeat(np.random.default_rng(0).random((rows // 2, 3), np.float32), 2, axis=0)
-    return Task("one", x, np.round(1.0 - np.linalg.norm(x - 0.3, axis=1), 3))
+    return Task("one", x, np.round(1.0 - np.linalg.norm(x.astype(np.float64) - 0.3, axis=1), 3))
 
 
 def trace_of(name, fitted, task, design):
