@@ -170,6 +170,6 @@ def _print(comparison: Comparison, times: Mapping[str, Times], at: tuple[int, ..
     counts = (
         f"{len(comparison.runs)} runs a method, {len(set(comparison.tasks))} tasks, {len(comparison.spaces)} spaces"
     )
-    console.print(f"Means over search spaces ± standard error over tasks; {counts}", soft_wrap=True)
+    console.print(f"Means over search spaces ± their standard errors; {counts}", soft_wrap=True)
     console.print(make_table(["method", *heads, "fit, s", "ms a suggestion"], rows))
     console.print(f"Times are of {timed.label}, measured alone on the machine.", soft_wrap=True)

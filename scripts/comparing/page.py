@@ -23,8 +23,8 @@ from dre_jax.report.statistics import holm, signed_rank
 _TOP = """\
 Methods of the papers on the same loop, tasks and initial designs; made by `scripts/compare_methods.py`, do not
 edit by hand. Rank (among the methods of this table; 1 is the best) and regret are means over search spaces, so that
-none counts for more than another; ± is the standard error over tasks. Sorted by the last rank. A suggestion is timed
-once it is warm.
+none counts for more than another; ± is the standard error of that mean, tasks drawn within search spaces. Sorted by
+the last rank. A suggestion is timed once it is warm.
 """
 
 
@@ -64,7 +64,7 @@ def page(
 def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[int]) -> str:
     """Every method, the best average rank at the end first."""
     rank, regret = comparison.average_rank("spaces"), comparison.average_regret("spaces")
-    error = comparison.standard_error()
+    error = comparison.standard_error("spaces")
     heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "ms a suggestion"]
     rows = []
     for i in np.argsort(rank[:, at[-1]], kind="stable"):
