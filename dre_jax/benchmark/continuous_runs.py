@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from jax import Array
 
 from dre_jax.benchmark.compiled_runs import Fitted
 from dre_jax.benchmark.continuous import Surrogate, import_xgboost, read_ranges, run_continuous, surrogate_name
-from dre_jax.benchmark.host_runs import HostMethods, Job
+from dre_jax.benchmark.host_runs import HostMethods, Job, JobMethods, JobRunner
 from dre_jax.benchmark.plan import Plan
-from dre_jax.benchmark.runner import Outcome, PendingRuns
+from dre_jax.benchmark.runner import Outcome
 from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.data.spaces import Designs
@@ -23,28 +23,6 @@ from dre_jax.errors import DataError
 from dre_jax.search.batch import run_key
 from dre_jax.search.continuous import ContinuousConfig, ContinuousSuggester
 from dre_jax.search.host import HostMethod
-
-
-class ContinuousMethods(Protocol):
-    """A method, as one object for each run of `run_continuous`."""
-
-    learns: bool
-
-    def configuration(self, space: str) -> Any:
-        """For the result file."""
-        ...
-
-    def facts(self) -> dict[str, Any]:
-        """More for the result file."""
-        ...
-
-    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        """The runs, each with an object of its own."""
-        ...
-
-    def close(self) -> None:
-        """Ends its processes."""
-        ...
 
 
 class _OwnMethods:
@@ -72,7 +50,7 @@ class _OwnMethods:
         pass
 
 
-def methods_of(plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> ContinuousMethods:
+def methods_of(plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> JobMethods:
     """The plan's method for continuous search; raises as `Fitted` and `HostMethods` do."""
     return HostMethods(plan) if host else _OwnMethods(plan, spaces)
 
@@ -92,47 +70,29 @@ class ContinuousRun:
         return run_continuous(method, self.surrogate, self.x, self.y, self.trials, counting=self.counting, name=name)
 
 
-class ContinuousRunner:
+class ContinuousRunner(JobRunner):
     """`run_continuous`, a run at a time; of a host method as many as the plan has workers.
 
     Raises:
       MissingExtraError, DataError: at once, without xgboost, and for surrogates that are missing.
     """
 
-    together = False
-
-    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], methods: ContinuousMethods) -> None:
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], methods: JobMethods) -> None:
         import_xgboost()
         assert plan.surrogates is not None
-        self._plan = plan
+        super().__init__(plan, methods)
         self._folder = plan.surrogates
-        self._methods = methods
         self._ranges = read_ranges(self._folder)
-        self.learns = methods.learns
         for space in spaces.values():
             for dataset in space.datasets:
                 name = surrogate_name(space.name, dataset)
                 if name not in self._ranges or not os.path.isfile(self._folder / f"{name}.json"):
                     raise DataError(f"{self._folder} must hold {name}.json and its range, but does not")
 
-    def configuration(self, space: str) -> Any:
-        """The method's fields, and the points it is shown; or a host method's own words."""
-        return self._methods.configuration(space)
-
     def facts(self) -> dict[str, Any]:
         """The checkpoints, and the version of xgboost."""
-        facts = self._methods.facts()
+        facts = super().facts()
         return {**facts, "versions": {**facts.get("versions", {}), "xgboost": _xgboost_version()}}
-
-    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """As `run_continuous`."""
-        for space, designs, key in spaces:
-            for outcome in self._methods.runs(space, self._jobs(space, designs, key)):
-                yield space.name, *outcome
-
-    def close(self) -> None:
-        """Ends the workers."""
-        self._methods.close()
 
     def _jobs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Job]:
         tasks = space.split(self._plan.split)

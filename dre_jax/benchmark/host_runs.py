@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -126,19 +126,48 @@ class HostMethods:
             self._pool.close()
 
 
-class HostRunner:
-    """The plain Python loop on the tables, as many runs at a time as the plan has workers."""
+class JobMethods(Protocol):
+    """A method, as one object for each run."""
 
-    learns = False
+    learns: bool
+
+    def configuration(self, space: str) -> Any:
+        """For the result file."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """More for the result file."""
+        ...
+
+    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        """The runs, each with an object of its own."""
+        ...
+
+    def close(self) -> None:
+        """Ends its processes."""
+        ...
+
+
+class JobRunner:
+    """A method's runs, one object and one job each, space by space; a subclass says what is played."""
+
     together = False
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, methods: JobMethods) -> None:
         self._plan = plan
-        self._methods = HostMethods(plan)
-        self.configuration, self.facts = self._methods.configuration, self._methods.facts
+        self._methods = methods
+        self.learns = methods.learns
+
+    def configuration(self, space: str) -> Any:
+        """The method's fields, or a host method's own words."""
+        return self._methods.configuration(space)
+
+    def facts(self) -> dict[str, Any]:
+        """The method's."""
+        return self._methods.facts()
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """As `run_host`."""
+        """The runs of each search space, with its name."""
         for space, designs, key in spaces:
             for outcome in self._methods.runs(space, self._jobs(space, designs, key)):
                 yield space.name, *outcome
@@ -146,6 +175,16 @@ class HostRunner:
     def close(self) -> None:
         """Ends the workers."""
         self._methods.close()
+
+    def _jobs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Job]:
+        raise NotImplementedError
+
+
+class HostRunner(JobRunner):
+    """The plain Python loop on the tables, as many runs at a time as the plan has workers."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan, HostMethods(plan))
 
     def _jobs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Job]:
         tasks = space.split(self._plan.split)

@@ -50,8 +50,6 @@ class Job:
     """Initial designs by name. A job with more designs adds to the same result file."""
     out: Path
     """Root of the result files and checkpoints of all jobs."""
-    settings: tuple[tuple[str, Any], ...] = ()
-    """Fields of the method's configuration and their values, as `Plan.settings`; none that meta-training sees."""
     split: str = "test"
     trials: int = 50
     seed: int = 0
@@ -68,7 +66,6 @@ class Job:
             trials=self.trials,
             seeds=self.designs,
             seed=self.seed,
-            settings=dict(self.settings),
         )
 
     @property
@@ -79,8 +76,7 @@ class Job:
     @property
     def path(self) -> Path:
         """The result file, named by everything but the designs, so that experiments in one folder share jobs."""
-        name = self.method if isinstance(self.method, str) and self.method in METHODS and not self.settings else None
-        name = name or _digest(self.method, self.settings)
+        name = self.method if isinstance(self.method, str) and self.method in METHODS else _digest(self.method)
         return self.out / "runs" / name / f"{self.split}-{self.trials}" / self._file
 
     @property

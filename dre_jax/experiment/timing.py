@@ -92,7 +92,7 @@ def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
 
     host = host_of(method)
     if host is not None:
-        return (load_class(host) if isinstance(host, str) else host)(), False
+        return load_class(host)(), False
     entry = find(method)
     made = entry.make()
     params = jax.block_until_ready(made.fit(space, jax.random.key(0)))
