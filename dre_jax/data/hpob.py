@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from dre_jax.checks import one_of
 from dre_jax.data import checks
+from dre_jax.data.columns import DESCRIPTORS, Column, columns_of, read_descriptor
 from dre_jax.data.files import atomic_writer, find_json, place
 from dre_jax.data.json_stream import iter_datasets
 from dre_jax.data.json_stream import list_spaces as list_spaces_of_file
@@ -85,7 +86,8 @@ def load_space(
         read = {"test": read["train"] | read["test"] | read["validation"]}
     tables = {name: task for tasks in read.values() for name, task in tasks.items()}
     designs = _read_designs(designs_path, space, tables, complete=len(paths) == len(SPLITS))
-    result = SearchSpace(space, **read, designs=designs)
+    columns = _read_columns(folder, space, read)
+    result = SearchSpace(space, **read, designs=designs, columns=columns)
     _warn(result)
     return result
 
@@ -156,6 +158,23 @@ def _check_columns(space: str, paths: dict[str, Path], splits: dict[str, dict[st
             raise DataError(
                 f"{where}: X must have as many columns in the whole space, {like}, but has {task.n_columns}"
             )
+
+
+def _read_columns(
+    folder: str | os.PathLike[str], space: str, splits: dict[str, dict[str, Task]]
+) -> tuple[Column, ...] | None:
+    """What the columns stand for, where the folder says so."""
+    descriptor = read_descriptor(folder, space)
+    if descriptor is None:
+        return None
+    columns = columns_of(descriptor)
+    n_columns = next(task.n_columns for tasks in splits.values() for task in tasks.values())
+    if len(columns) != n_columns:
+        where = place(Path(folder) / f"{DESCRIPTORS}.json", space)
+        raise DataError(
+            f"{where}: a descriptor must list the {n_columns} columns of the tables, but lists {len(columns)}"
+        )
+    return columns
 
 
 def _read_designs(path: Path, space: str, tables: dict[str, Task], *, complete: bool) -> Designs:

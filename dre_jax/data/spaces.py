@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.checks import one_of
+from dre_jax.data.columns import Column
 from dre_jax.errors import DataError
 
 __all__ = ["SPLITS", "Designs", "SearchSpace", "Task", "fingerprint"]
@@ -49,6 +50,8 @@ class SearchSpace:
     validation: dict[str, Task] = field(default_factory=dict)
     test: dict[str, Task] = field(default_factory=dict)
     designs: Designs = field(default_factory=dict)
+    columns: tuple[Column, ...] | None = None
+    """What each column stands for, where that is known."""
 
     def split(self, name: str) -> dict[str, Task]:
         """The tasks of "train", "validation" or "test". Raises `ConfigError` for any other name."""

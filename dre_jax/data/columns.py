@@ -1,0 +1,130 @@
+"""What the columns of a search space stand for: names, kinds, and the hyperparameter that each belongs to.
+
+HPO-B keeps this in ``meta-dataset-descriptors.json`` beside its tables (Pineda Arango et al., HPO-B, NeurIPS 2021
+Datasets and Benchmarks): a number is a column of its name, ``NAME.na`` is 1 where it is not set, and a categorical has
+a column ``NAME.ohe._LEVEL`` for each of its levels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dre_jax.data.files import find_json, place, read_json
+from dre_jax.errors import DataError
+
+DESCRIPTORS = "meta-dataset-descriptors"
+KINDS = ("float", "int", "ordinal", "level", "missing")
+_LEVEL, _MISSING = ".ohe._", ".na"
+
+
+class Column(NamedTuple):
+    """One column of a search space's tables."""
+
+    name: str
+    kind: str
+    """One of `KINDS`: a number, a whole number, the position among ordered levels, one level of a categorical
+    (one-hot), or the flag of a hyperparameter that is not set."""
+    parent: str
+    """The hyperparameter that the column belongs to."""
+    log: bool = False
+    """Whether the number is scaled by its logarithm."""
+
+
+def level_column(parent: str, level: str) -> str:
+    """The name of a level's column.
+
+    >>> level_column("kernel", "rbf")
+    'kernel.ohe._rbf'
+    """
+    return f"{parent}{_LEVEL}{level}"
+
+
+def missing_column(parent: str) -> str:
+    """The name of the column that says that a hyperparameter is not set."""
+    return f"{parent}{_MISSING}"
+
+
+def split_level(column: str) -> tuple[str, str] | None:
+    """The hyperparameter and the level of a level's column; None for other columns."""
+    parent, found, level = column.partition(_LEVEL)
+    return (parent, level) if found else None
+
+
+def columns_of(descriptor: Mapping[str, Any]) -> tuple[Column, ...]:
+    """The columns that a search space's descriptor lists, in its order.
+
+    Raises:
+      KeyError, TypeError: for a descriptor that is none of HPO-B's form.
+
+    Example:
+      >>> columns_of({"variables": {}, "variables_order": ["C", "C.na"], "variables_to_apply_log": ["C"]})[0]
+      Column(name='C', kind='float', parent='C', log=True)
+    """
+    variables, logs = descriptor["variables"], set(descriptor["variables_to_apply_log"])
+    return tuple(_column(name, variables.get(name, {}), name in logs) for name in descriptor["variables_order"])
+
+
+def _column(name: str, variable: Mapping[str, Any], log: bool) -> Column:
+    level = split_level(name)
+    if level is not None:
+        return Column(name, "level", level[0])
+    if name.endswith(_MISSING):
+        return Column(name, "missing", name.removesuffix(_MISSING))
+    return Column(name, "int" if variable.get("kind") == "integer" else "float", name, log)
+
+
+def read_descriptor(folder: str | os.PathLike[str], space: str) -> dict[str, Any] | None:
+    """A search space's descriptor from the folder of its tables; None where the folder has none of it.
+
+    Raises:
+      DataError: for a file that cannot be read.
+    """
+    if not any((Path(folder) / f"{DESCRIPTORS}.json{end}").is_file() for end in ("", ".gz")):
+        return None
+    path = find_json(folder, DESCRIPTORS)
+    found = read_json(path)
+    descriptor = found.get(space) if isinstance(found, dict) else None
+    if descriptor is None:
+        return None
+    try:
+        columns_of(descriptor)
+    except (KeyError, TypeError, AttributeError) as error:
+        rule = "a descriptor must have variables, variables_order and variables_to_apply_log"
+        raise DataError(f"{place(path, space)}: {rule}, but: {error!r}") from error
+    return dict(descriptor)
+
+
+def differing_columns(ours: Sequence[Column], theirs: Sequence[Column]) -> list[str]:
+    """What differs between two lists of columns, a phrase a column; whole numbers count as numbers.
+
+    Args:
+      ours: of the data or the space at hand.
+      theirs: of the checkpoint.
+
+    Example:
+      >>> differing_columns([Column("C", "float", "C")], [Column("C", "float", "C", True), Column("d", "int", "d")])
+      ['C (float here, log float in the checkpoint)', 'd (only in the checkpoint)']
+    """
+    mine, other = {c.name: c for c in ours}, {c.name: c for c in theirs}
+    found = []
+    for name in dict.fromkeys([*mine, *other]):
+        if name not in other:
+            found.append(f"{name} (only here)")
+        elif name not in mine:
+            found.append(f"{name} (only in the checkpoint)")
+        elif _alike(mine[name]) != _alike(other[name]):
+            found.append(f"{name} ({_words(mine[name])} here, {_words(other[name])} in the checkpoint)")
+    if not found and list(mine) != list(other):
+        found.append("the order of the columns")
+    return found
+
+
+def _alike(column: Column) -> tuple[str, bool]:
+    return ("float" if column.kind == "int" else column.kind, column.log)
+
+
+def _words(column: Column) -> str:
+    return f"{'log ' if column.log else ''}{column.kind}"

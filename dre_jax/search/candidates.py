@@ -1,0 +1,233 @@
+"""Candidates where there is no table: valid configurations only, drawn evenly and around the best trials.
+
+Points of the unit cube (`dre_jax.search.layout`) are drawn in rounds: first a scrambled Sobol sequence and steps from
+the best trials, then steps from what the method valued most. A step moves numbers a little and gives other levels to
+categoricals; inactive hyperparameters stay where they are. Everything between two trials is one compiled call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dre_jax.errors import ConfigError
+from dre_jax.search.history import Candidates, History
+from dre_jax.search.layout import Layout
+from dre_jax.search.loop import trial_keys
+from dre_jax.search.method import Method, as_stateful
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateConfig:
+    """Which points are drawn for a method to value.
+
+    Raises:
+      ConfigError: for counts or widths that are not positive, or a number of even points that is no power of two.
+    """
+
+    even: int = 1024
+    """Points of a scrambled Sobol sequence, a power of two."""
+    steps: int = 512
+    """Steps from the best, in each round; shared out evenly among them and the widths."""
+    parents: int = 4
+    """How many of the best trials are stepped from; in later rounds `sources` of the best points."""
+    widths: tuple[float, ...] = (0.2, 0.05, 0.01)
+    """Standard deviations of a number's step."""
+    changed: float = 0.5
+    """Chance of a hyperparameter to be changed by a step; at least one is."""
+    refinements: int = 1
+    """Rounds of steps from the points that the method valued most; each costs as much as the first valuation."""
+
+    def __post_init__(self) -> None:
+        counts = (self.even, self.parents)
+        if min(counts) < 1 or min(self.steps, self.refinements) < 0 or not self.widths or min(self.widths) <= 0:
+            raise ConfigError(f"points to draw need positive counts and widths, but got {self}")
+        if self.even & (self.even - 1):
+            raise ConfigError(f"the number of even points must be a power of two, but got even={self.even}")
+
+    @property
+    def sources(self) -> int:
+        """How many points later rounds step from."""
+        return min(4 * self.parents, self.even)
+
+
+class Tried(NamedTuple):
+    """What was evaluated, and what must not be proposed."""
+
+    history: History
+    """The trials, C slots."""
+    points: Array
+    """f32[C, P], their points."""
+    avoid: Array
+    """f32[A, P], points that are not proposed again."""
+    radius: Array
+    """f32[A]: nor what is as near to them in every coordinate; negative for slots that are empty."""
+
+
+class Proposals(NamedTuple):
+    """What a method would evaluate next."""
+
+    points: Array
+    """f32[K, P], best first."""
+    values: Array
+    """f32[K], the method's values; minus infinity where there was nothing left to propose."""
+
+
+def even_points(n: int, n_parts: int, seed: int) -> np.ndarray:
+    """A scrambled Sobol sequence: n points f32[n, P] that fill the cube evenly.
+
+    Args:
+      n: a power of two.
+      n_parts: P.
+      seed: of the scrambling.
+    """
+    from scipy.stats import qmc
+
+    sequence = qmc.Sobol(n_parts, scramble=True, seed=np.random.default_rng(seed))
+    return np.asarray(sequence.random_base2(n.bit_length() - 1), np.float32)
+
+
+def settled(layout: Layout, points: Array) -> Array:
+    """Points f32[..., P] in the middle of their level, or of the cube where inactive: equal if configurations are."""
+    found = []
+    for i, (part, active) in enumerate(zip(layout.parts, layout.active(points, jnp), strict=True)):
+        u = points[..., i]
+        if part.levels:
+            u = part.middle(u, jnp)
+        found.append(jnp.where(active, u, 0.5))
+    return jnp.stack(found, axis=-1)
+
+
+def steps_from(layout: Layout, config: CandidateConfig, parents: Array, count: Array, key: Array) -> Array:
+    """Points a step away from the best.
+
+    Args:
+      layout: the space.
+      config: how many and how wide.
+      parents: f32[B, P], best first.
+      count: i32 scalar, how many of them there are; without any, steps from the middle.
+      key: PRNG key.
+
+    Returns:
+      f32[steps, P] in [0, 1].
+    """
+    width_key, change_key, one_key, step_key, level_key = jax.random.split(key, 5)
+    n, n_parts = config.steps, layout.n_parts
+    # Fewer parents than slots: those that there are serve in turn.
+    start = parents[jnp.arange(n) % jnp.maximum(jnp.minimum(count, parents.shape[0]), 1)]
+    start = jnp.where(count > 0, start, 0.5)
+    width = jax.random.choice(width_key, jnp.asarray(config.widths, jnp.float32), (n, 1))
+    sizes = jnp.asarray(layout.sizes, jnp.float32)
+    # At least to the next value where there are few.
+    width = jnp.maximum(width, jnp.where(sizes > 0, 1.0 / jnp.maximum(sizes, 1.0), 0.0)[None, :])
+    moved = jnp.clip(start + width * jax.random.normal(step_key, (n, n_parts)), 0.0, 1.0)
+    anywhere = jax.random.uniform(level_key, (n, n_parts))
+    new = jnp.where(jnp.asarray(layout.unordered)[None, :], anywhere, moved)
+    active = jnp.stack(layout.active(start, jnp), axis=-1)
+    changed = jax.random.bernoulli(change_key, config.changed, (n, n_parts))
+    coin = jnp.where(active, jax.random.uniform(one_key, (n, n_parts)), -1.0)
+    one = coin == jnp.max(coin, axis=1, keepdims=True)
+    # What becomes active by a step may lie anywhere: where it is now says nothing.
+    start = jnp.where(active, start, anywhere)
+    return jnp.where((changed | one) & active, new, start)
+
+
+@partial(jax.jit, static_argnames=("method", "layout", "config", "n"))
+def propose(
+    method: Method,
+    layout: Layout,
+    config: CandidateConfig,
+    params: Any,
+    state: Any,
+    tried: Tried,
+    even: Array,
+    key: Array,
+    trial: Array,
+    n: int = 1,
+) -> tuple[Proposals, Any]:
+    """The points that a method values most.
+
+    Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
+    is random search.
+
+    Args:
+      method: static.
+      layout: the space, static.
+      config: which points are drawn, static.
+      params: what the method's `fit` returned.
+      state: of the run; see `dre_jax.search.loop.begin`.
+      tried: the trials so far.
+      even: f32[even, P], see `even_points`.
+      key: the run's PRNG key.
+      trial: i32 scalar, the trial's number.
+      n: K, static: how many.
+    """
+    method_key, choice_key = trial_keys(key, trial)
+    points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts))])
+    is_even = jnp.arange(len(points)) < config.even
+    parents, count = _best_trials(tried, config.sources), jnp.minimum(jnp.sum(tried.history.where), config.parents)
+
+    def turn(i: Array, carry: _Round) -> _Round:
+        step_key, coin_key = jax.random.split(jax.random.fold_in(choice_key, i))
+        if config.steps:  # in place of those that are valued least
+            stepped = steps_from(layout, config, carry.parents, carry.n_parents, step_key)
+            points = jnp.concatenate([carry.points[: config.even], stepped])
+        else:
+            points = carry.points
+        is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
+        points = settled(layout, points)
+        candidates = Candidates(layout.columns(points, jnp), _is_new(points, tried))
+        values, after = _value(method, params, state, tried.history, candidates, method_key)
+        values = jnp.where(candidates.where & ~jnp.isnan(values), values, -jnp.inf)
+        order = jnp.lexsort((jax.random.bits(coin_key, values.shape, jnp.uint32), is_even, values))[::-1]
+        points = points[order]
+        return _Round(points, values[order], is_even[order], points[: config.sources], jnp.int32(config.sources), after)
+
+    begun = _Round(points, jnp.zeros(len(points)), is_even, parents, count, state)
+    # A loop, so that the method is compiled once.
+    last = jax.lax.fori_loop(0, config.refinements + 1 if config.steps else 1, turn, begun)
+    return Proposals(last.points[:n], last.values[:n]), last.state
+
+
+class _Round(NamedTuple):
+    """Points f32[N, P], best first, after a round; where the next one steps from; the method's state."""
+
+    points: Array
+    values: Array
+    is_even: Array
+    parents: Array
+    n_parents: Array
+    state: Any
+
+
+def _value(
+    method: Method, params: Any, state: Any, history: History, candidates: Candidates, key: Array
+) -> tuple[Array, Any]:
+    stateful = as_stateful(method)
+    if stateful is None:
+        return method.acquire(params, history, candidates, key), state
+    return stateful.advance(state, history, candidates, key)
+
+
+def _best_trials(tried: Tried, n: int) -> Array:
+    """Points of the best trials, f32[n, P]; the last ones repeated where there are fewer."""
+    last = jnp.iinfo(jnp.int32).max
+    order = jnp.argsort(jnp.where(tried.history.where, tried.history.level, last), stable=True)
+    return tried.points[order[jnp.minimum(jnp.arange(n), len(order) - 1)]]
+
+
+def _is_new(points: Array, tried: Tried) -> Array:
+    """Which points f32[N, P] are neither evaluated nor to be avoided, bool[N]."""
+    radius = jnp.concatenate([jnp.where(tried.history.where, 1e-6, -1.0), tried.radius])
+    others = jnp.concatenate([tried.points, tried.avoid])
+
+    def one(point: Array) -> Array:
+        return jnp.all(jnp.max(jnp.abs(point - others), axis=-1) > radius)
+
+    return jax.vmap(one)(points)

@@ -1,0 +1,199 @@
+"""Configurations as points of the unit cube, and as the columns that methods read.
+
+A *point* has one coordinate in [0, 1] for every hyperparameter, whatever its kind: where a number lies between its
+bounds (on a log scale, if it has one), or which of several levels is taken, each with an equal part of [0, 1]. Every
+point is a valid configuration, so points can be drawn, moved and cut off as numbers. `columns` encodes them: levels
+one-hot, inactive hyperparameters by their flag.
+
+The functions take NumPy or JAX as `xp`: float64 on the host, float32 inside a compiled program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Conditions = tuple[tuple[int, tuple[int, ...]], ...]
+"""Positions of other hyperparameters, which have levels, and the levels of each for which this one is active."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A line from a number to a coordinate: (t(x) - t(low)) / (t(high) - t(low)), t(x) = x or ln(x + offset)."""
+
+    low: float
+    high: float
+    log: bool = False
+    offset: float = 0.0
+
+    def transform(self, x: Any, xp: Any = np) -> Any:
+        """t(x)."""
+        return xp.log(x + self.offset) if self.log else x
+
+    def to_unit(self, x: Any, xp: Any = np) -> Any:
+        """Where numbers lie; 0 throughout for a scale of one number."""
+        low, high = float(self.transform(self.low)), float(self.transform(self.high))
+        return (self.transform(x, xp) - low) / (high - low) if high > low else 0.0 * x
+
+    def from_unit(self, u: Any, xp: Any = np) -> Any:
+        """The numbers that lie there."""
+        low, high = float(self.transform(self.low)), float(self.transform(self.high))
+        # The sum of two products: the ends are met exactly, and their difference never overflows.
+        t = low * (1.0 - u) + high * u
+        if not self.log:
+            return t
+        inside = xp.exp(t) - self.offset
+        return xp.where(u <= 0.0, self.low, xp.where(u >= 1.0, self.high, inside))
+
+
+@dataclass(frozen=True)
+class Number:
+    """A numeric hyperparameter: how it is searched, and its columns."""
+
+    search: Scale
+    """How the coordinate runs. On a log scale of whole numbers half a step beyond the bounds, so that both ends get
+    their share."""
+    low: float
+    """The least value."""
+    step: float
+    """Distance of the values; 0 for real numbers."""
+    levels: int
+    """How many values there are; 0 for real numbers."""
+    column: int | None
+    """Position of its column; None if methods do not see it."""
+    encoding: Scale
+    """From the value to its column."""
+    empty: float = 0.0
+    """Its column where it is not set."""
+    missing: int | None = None
+    """Position of the flag that it is not set."""
+    unset: float | None = None
+    """A value that the columns show as not set."""
+    conditions: Conditions = ()
+
+    def values(self, u: Any, xp: Any = np) -> Any:
+        """The values at coordinates f[...]."""
+        if not self.levels:
+            x = self.search.from_unit(u, xp)
+            return xp.clip(x, self.search.low, self.search.high)
+        if self.search.log:
+            steps = xp.round((self.search.from_unit(u, xp) - self.low) / self.step)
+        else:
+            steps = xp.floor(u * self.levels)
+        return self.low + xp.clip(steps, 0, self.levels - 1) * self.step
+
+    def middle(self, u: Any, xp: Any = np) -> Any:
+        """The coordinates of the values at coordinates f[...]: equal where the values are."""
+        return self.coordinates(self.values(u, xp), xp) if self.levels else u
+
+    def coordinates(self, x: Any, xp: Any = np) -> Any:
+        """The coordinates of values, the middle of their part."""
+        if not self.levels or self.search.log:
+            return self.search.to_unit(x, xp)
+        return (xp.round((x - self.low) / self.step) + 0.5) / self.levels
+
+    def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
+        """The columns at coordinates f[...]; where inactive, as not set."""
+        if self.column is None:
+            return {}
+        if not self.levels and self.search == self.encoding:
+            inside = u  # through the value, float32 would lose numbers that are large beside their range
+        else:
+            x = self.values(u, xp)
+            inside = xp.clip(self.encoding.to_unit(x, xp), 0.0, 1.0)
+            if self.unset is not None:
+                active = active & (xp.abs(x - self.unset) > 1e-6 * max(1.0, abs(self.unset)))
+        found = {self.column: xp.where(active, inside, self.empty)}
+        if self.missing is not None:
+            found[self.missing] = xp.where(active, 0.0, 1.0)
+        return found
+
+
+@dataclass(frozen=True)
+class Level:
+    """A hyperparameter of a few levels, and its columns."""
+
+    levels: int
+    columns: tuple[int, ...]
+    """Positions of its columns."""
+    rows: tuple[tuple[float, ...], ...]
+    """What they hold, for each level, and in the last row where it is inactive."""
+    ordered: bool = False
+    """Whether neighbouring levels are alike."""
+    conditions: Conditions = ()
+
+    def values(self, u: Any, xp: Any = np) -> Any:
+        """The levels at coordinates f[...], as whole numbers."""
+        return xp.clip(xp.floor(u * self.levels), 0, self.levels - 1)
+
+    def coordinates(self, level: Any, xp: Any = np) -> Any:
+        """The coordinates of levels, the middle of their part."""
+        return (level + 0.5) / self.levels
+
+    def middle(self, u: Any, xp: Any = np) -> Any:
+        """The coordinates of the levels at coordinates f[...]: equal where the levels are."""
+        return self.coordinates(self.values(u, xp), xp)
+
+    def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
+        """The columns at coordinates f[...]; where inactive, the last row's."""
+        if not self.columns:
+            return {}
+        row = xp.where(active, self.values(u, xp), self.levels).astype(xp.int32)
+        table = xp.asarray(self.rows, u.dtype)[row]
+        return {column: table[..., i] for i, column in enumerate(self.columns)}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The hyperparameters of a search space, in an order in which those that others depend on come first."""
+
+    parts: tuple[Number | Level, ...]
+    n_columns: int
+    """D"""
+
+    @property
+    def n_parts(self) -> int:
+        """P, the number of coordinates."""
+        return len(self.parts)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each hyperparameter has; 0 for real numbers."""
+        return tuple(part.levels for part in self.parts)
+
+    @property
+    def unordered(self) -> tuple[bool, ...]:
+        """Which hyperparameters have levels in no order."""
+        return tuple(isinstance(part, Level) and not part.ordered for part in self.parts)
+
+    def active(self, points: Any, xp: Any = np) -> list[Any]:
+        """Which hyperparameters are active at points f[..., P]: P arrays bool[...]."""
+        found: list[Any] = []
+        for part in self.parts:
+            on = xp.ones(points.shape[:-1], bool)
+            for parent, allowed in part.conditions:
+                level = self.parts[parent].values(points[..., parent], xp)
+                on = on & found[parent] & (level[..., None] == xp.asarray(allowed, points.dtype)).any(axis=-1)
+            found.append(on)
+        return found
+
+    def columns(self, points: Any, xp: Any = np) -> Any:
+        """The columns f[..., D] of points f[..., P]."""
+        found: dict[int, Any] = {}
+        for i, (part, active) in enumerate(zip(self.parts, self.active(points, xp), strict=True)):
+            found |= part.encode(points[..., i], active, xp)
+        empty = xp.zeros(points.shape[:-1], points.dtype)
+        return xp.stack([found.get(i, empty) for i in range(self.n_columns)], axis=-1)
+
+
+def unit_cube(n_columns: int) -> Layout:
+    """The layout of D numbers in [0, 1], which are their own columns.
+
+    Example:
+      >>> unit_cube(2).columns(np.array([[0.25, 0.5]])).tolist()
+      [[0.25, 0.5]]
+    """
+    unit = Scale(0.0, 1.0)
+    return Layout(tuple(Number(unit, 0.0, 0.0, 0, i, unit) for i in range(n_columns)), n_columns)

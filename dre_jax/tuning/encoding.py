@@ -1,0 +1,111 @@
+"""How hyperparameters are encoded as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dre_jax.data.columns import level_column, missing_column
+from dre_jax.search.layout import Conditions, Level, Number, Scale
+from dre_jax.tuning.parameters import Categorical, Float, Int
+
+INVALID = "INVALID"
+"""The level of a categorical that is not set."""
+
+
+@dataclass(frozen=True)
+class NumberCode:
+    """How a number is encoded, where it is not by its own bounds."""
+
+    scale: Scale
+    empty: float = 0.0
+    """Its column where it is not set."""
+    missing: bool = False
+    """Whether it has a flag that it is not set."""
+    unset: float | None = None
+    """A value that is encoded as not set."""
+
+
+@dataclass(frozen=True)
+class LevelCode:
+    """How levels are encoded, where they are not by their own names."""
+
+    names: tuple[str, ...]
+    """The level whose column each choice is encoded by; `INVALID` for one that counts as not set."""
+    columns: tuple[str, ...]
+    """All levels that have a column."""
+
+
+Code = NumberCode | LevelCode
+
+
+def number_part(
+    name: str, parameter: Float | Int, code: Code | None, position: Mapping[str, int], conditions: Conditions
+) -> Number:
+    """A number of a space as a coordinate, encoded by a code; without one methods do not see it.
+
+    Args:
+      name: the hyperparameter's.
+      parameter: how it is searched.
+      code: how it is encoded.
+      position: of columns, by name.
+      conditions: when it is active.
+    """
+    step = float(parameter.step or 0.0)
+    levels = 0 if not step else round((parameter.high - parameter.low) / step) + 1
+    if parameter.low == parameter.high:
+        levels, step = 1, 1.0
+    half = 0.5 if parameter.log and levels > 1 else 0.0
+    search = Scale(float(parameter.low) - half, float(parameter.high) + half, parameter.log)
+    if code is None:
+        return Number(search, float(parameter.low), step, levels, None, search, conditions=conditions)
+    assert isinstance(code, NumberCode)
+    return Number(
+        search,
+        float(parameter.low),
+        step,
+        levels,
+        position[name],
+        code.scale,
+        code.empty,
+        position[missing_column(name)] if code.missing else None,
+        code.unset,
+        conditions,
+    )
+
+
+def level_part(
+    name: str,
+    parameter: Categorical,
+    theirs: Categorical,
+    code: Code | None,
+    own: bool,
+    position: Mapping[str, int],
+    conditions: Conditions,
+) -> Level:
+    """A categorical of a space as a coordinate, encoded by a code; without one methods do not see it.
+
+    Args:
+      name: the hyperparameter's.
+      parameter: how it is searched.
+      theirs: the categorical of the space that encodes it, of which it may have fewer choices.
+      code: how it is encoded.
+      own: whether the code was given with that space, and is not the hyperparameter's own.
+      position: of columns, by name.
+      conditions: when it is active.
+    """
+    n = len(parameter.choices)
+    if code is None:
+        return Level(n, (), ((),) * (n + 1), parameter.ordered, conditions)
+    assert isinstance(code, LevelCode)
+    index = [theirs.index(choice) for choice in parameter.choices]
+    if theirs.ordered and not own:
+        last = max(len(theirs.choices) - 1, 1)
+        if theirs.when:
+            rows: tuple[tuple[float, ...], ...] = (*((i / last, 0.0) for i in index), (0.0, 1.0))
+            return Level(n, (position[name], position[missing_column(name)]), rows, parameter.ordered, conditions)
+        return Level(n, (position[name],), (*((i / last,) for i in index), (0.0,)), parameter.ordered, conditions)
+    columns = tuple(position[level_column(name, level)] for level in code.columns)
+    names = [*(code.names[i] for i in index), INVALID]
+    rows = tuple(tuple(float(column == level) for column in code.columns) for level in names)
+    return Level(n, columns, rows, parameter.ordered, conditions)

@@ -1,0 +1,294 @@
+"""What to try next, from what was tried: the part that ask and tell, Optuna and scikit-learn share.
+
+An engine remembers nothing: the same trials, seed and number give the same suggestion, in every process that asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dre_jax.checks import one_of
+from dre_jax.errors import DataError
+from dre_jax.tuning.responses import scale_responses
+from dre_jax.tuning.space import Params, Space
+
+if TYPE_CHECKING:
+    from dre_jax.search.candidates import CandidateConfig
+    from dre_jax.search.history import History
+    from dre_jax.search.method import Method
+    from dre_jax.tuning.surrogate import Surrogate
+
+WITHOUT_SURROGATE = "gp"
+"""The method without past tasks: the best average rank of those without transfer (docs/methods.md)."""
+N_START = 4
+"""Even points that are tried first where nothing is known of past tasks."""
+LONGEST = 256
+"""Trials that a method is shown at most: the better half by response, and the latest."""
+_LIES: dict[str, Callable[[np.ndarray], Any]] = {"min": np.min, "mean": np.mean, "max": np.max}
+
+
+class Observation(NamedTuple):
+    """A trial that has a value."""
+
+    params: Mapping[str, Any]
+    response: float
+    """Higher is better; may be infinite."""
+
+
+class Failure(NamedTuple):
+    """A trial that has none and will have none."""
+
+    params: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineConfig:
+    """How an engine suggests.
+
+    Raises:
+      ConfigError: for an unknown lie.
+    """
+
+    pending: str = "mean"
+    """What trials that still run are taken to give, of the responses so far: their min, mean or max (the constant liar,
+    Ginsbourger, Le Riche and Carraro 2010); or none, then they are only not proposed again."""
+    failed_radius: float = 0.02
+    """What is as near to a trial that failed, in every coordinate of the unit cube, is not proposed."""
+    ignore_extra: bool = False
+    """Use a surrogate that does not know some of the hyperparameters: those are drawn at random."""
+
+    def __post_init__(self) -> None:
+        one_of("pending", self.pending, (*_LIES, "none"))
+
+
+class Engine:
+    """Suggestions for one search space.
+
+    Example:
+      >>> from dre_jax.tuning import Float, Space
+      >>> engine = Engine(Space({"x": Float(0.0, 1.0)}))
+      >>> sorted(engine.suggest([], number=0))
+      ['x']
+    """
+
+    def __init__(
+        self, space: Space, surrogate: Surrogate | None = None, *, seed: int = 0, config: EngineConfig | None = None
+    ) -> None:
+        """An engine.
+
+        Args:
+          space: what is searched.
+          surrogate: what is known of past tasks.
+          seed: of all suggestions.
+          config: how it suggests.
+
+        Raises:
+          DataError: for a surrogate of another space; the message names the hyperparameters that differ.
+        """
+        self.space = space
+        self.surrogate = surrogate
+        self.seed = seed
+        self.config = config or EngineConfig()
+        if surrogate is not None:
+            check_fit(space, surrogate.space, ignore_extra=self.config.ignore_extra)
+
+    def suggest(
+        self,
+        observed: Sequence[Observation],
+        *,
+        number: int,
+        pending: Iterable[Mapping[str, Any]] = (),
+        failed: Iterable[Mapping[str, Any]] = (),
+    ) -> Params:
+        """The configuration to evaluate next.
+
+        Args:
+          observed: trials that have a value.
+          number: the trial's, as the study counts: another number gives another suggestion.
+          pending: configurations that are being evaluated.
+          failed: configurations that have no value and will have none.
+
+        Raises:
+          DataError: for configurations of another space, or NaN.
+        """
+        pending, failed = list(pending), list(failed)
+        seen = {self._identity(params) for params in [*(o.params for o in observed), *pending, *failed]}
+        for params in self._begin(len(seen), number):
+            if self._identity(params) not in seen:
+                return params
+        ranked = self._ranked(observed, pending, failed, number) if self._can_value(observed) else self._even(number)
+        fresh = (params for params in ranked if self._identity(params) not in seen)
+        found = next(fresh, None)
+        if found is not None:
+            return found
+        # All that the method valued was seen: anything else, or, once a finite space is used up, anything.
+        more = list(self._even(number))
+        return next((params for params in more if self._identity(params) not in seen), more[0])
+
+    def _can_value(self, observed: Sequence[Observation]) -> bool:
+        return bool(observed) or self.surrogate is not None
+
+    def _begin(self, n_seen: int, number: int) -> Iterable[Params]:
+        """Configurations that come first, whatever the method."""
+        if self.surrogate is None:
+            return self._even(number) if n_seen < N_START else ()
+        readable = (params for params in self.surrogate.start if self._takes(params))
+        return readable if n_seen < len(self.surrogate.start) else ()
+
+    def _takes(self, params: Mapping[str, Any]) -> bool:
+        try:
+            self.space.check(params)
+        except DataError:
+            return False
+        return True
+
+    def _even(self, number: int) -> Iterable[Params]:
+        """Points of a scrambled Sobol sequence; of one sequence for the trials that come first."""
+        from dre_jax.search.candidates import even_points
+
+        first = number < N_START
+        points = even_points(256, len(self.space), _seed(self.seed, 0 if first else number))
+        return (self.space.params(point) for point in np.roll(points, -number if first else 0, axis=0))
+
+    def _ranked(
+        self,
+        observed: Sequence[Observation],
+        pending: Sequence[Mapping[str, Any]],
+        failed: Sequence[Mapping[str, Any]],
+        number: int,
+    ) -> Iterable[Params]:
+        """Configurations, the method's best first."""
+        import jax
+        import jax.numpy as jnp
+
+        from dre_jax.search.candidates import Tried, even_points, propose
+        from dre_jax.search.loop import begin
+        from dre_jax.search.suggester import capacity_for
+
+        points = np.array([self.space.point(o.params) for o in observed]).reshape(-1, len(self.space))
+        running = np.array([self.space.point(params) for params in pending]).reshape(-1, len(self.space))
+        broken = np.array([self.space.point(params) for params in failed]).reshape(-1, len(self.space))
+        shown, responses = self._shown(points, np.array([o.response for o in observed], np.float64))
+        told = running if self.config.pending != "none" and len(responses) else running[:0]
+        history = self._history(np.vstack([shown, told]), responses, len(told))
+        hidden = points if len(points) > len(shown) else points[:0]
+        avoid = np.vstack([broken, running, hidden])
+        radius = np.repeat([self.config.failed_radius, 1e-6], [len(broken), len(running) + len(hidden)])
+        # Where all coordinates have few values, a neighbour is another configuration.
+        radius = np.where(np.isfinite(self.space.size), np.minimum(radius, 1e-6), radius)
+        capacity, slots = history.where.shape[0], capacity_for(len(avoid))
+        tried = Tried(
+            history,
+            jnp.asarray(_padded(np.vstack([shown, told]), capacity), jnp.float32),
+            jnp.asarray(_padded(avoid, slots), jnp.float32),
+            jnp.asarray(np.pad(radius, (0, slots - len(radius)), constant_values=-1.0), jnp.float32),
+        )
+        key = jax.random.key(self.seed)
+        state = begin(self._method, self._params, self._layout.n_columns, key)
+        even = even_points(self._candidates.even, len(self.space), _seed(self.seed, number))
+        found, _ = propose(
+            self._method,
+            self._layout,
+            self._candidates,
+            self._params,
+            state,
+            tried,
+            jnp.asarray(even),
+            key,
+            jnp.int32(number % 2**31),
+            64,
+        )
+        best, values = np.asarray(found.points), np.asarray(found.values)
+        return (self.space.params(point) for point in best[values > -np.inf])
+
+    def _shown(self, points: np.ndarray, responses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The trials that the method is shown: all, or the better half and the latest."""
+        if np.isnan(responses).any():
+            raise DataError("a response must be a number, but got NaN")
+        if len(responses) <= LONGEST:
+            return points, responses
+        best = np.argsort(-responses, kind="stable")[: LONGEST // 2]
+        rest = np.setdiff1d(np.arange(len(responses)), best)[-(LONGEST - len(best)) :]
+        rows = np.sort(np.concatenate([best, rest]))
+        return points[rows], responses[rows]
+
+    def _history(self, points: np.ndarray, responses: np.ndarray, n_pending: int) -> History:
+        import jax.numpy as jnp
+
+        from dre_jax.data.tasks import tie_levels
+        from dre_jax.search.history import make_history
+        from dre_jax.search.suggester import capacity_for
+
+        scaled = scale_responses(responses)
+        if n_pending:
+            lie = _LIES[self.config.pending](scaled)
+            scaled = np.append(scaled, np.full(n_pending, lie))
+            levels = tie_levels(scaled)
+        else:
+            levels = tie_levels(responses)
+        capacity = capacity_for(len(scaled))
+        history = make_history(self._layout.columns(points), scaled, capacity)
+        return history._replace(level=jnp.asarray(np.pad(levels, (0, capacity - len(levels)))))
+
+    def _identity(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Equal for equal configurations; numbers to nine digits."""
+        found = self.space.check(params)
+        return tuple((k, f"{v:.9g}" if isinstance(v, float) else (type(v), v)) for k, v in found.items())
+
+    @cached_property
+    def _layout(self) -> Any:
+        return self.space.layout if self.surrogate is None else self.space.layout_in(self.surrogate.space)
+
+    @cached_property
+    def _candidates(self) -> CandidateConfig:
+        from dre_jax.search.candidates import CandidateConfig
+
+        return CandidateConfig()
+
+    @cached_property
+    def _method(self) -> Method:
+        from dre_jax.methods import find
+
+        return find(WITHOUT_SURROGATE).make() if self.surrogate is None else self.surrogate.method
+
+    @cached_property
+    def _params(self) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        return None if self.surrogate is None else jax.tree.map(jnp.asarray, self.surrogate.params)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what lies on a device."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_params", "_method")}
+
+
+def check_fit(space: Space, known: Space, *, ignore_extra: bool) -> None:
+    """Refuses a surrogate's space that does not fit.
+
+    Raises:
+      DataError: names the hyperparameters that differ.
+    """
+    found = known.reads(space)
+    extra = [name for name in space if name not in known]
+    if ignore_extra:
+        found = [phrase for phrase in found if phrase not in [f"{name} (only here)" for name in extra]]
+        if len(extra) == len(space):
+            found.append("no hyperparameter in common")
+    if found:
+        hint = "; ignore_extra=True leaves the former out" if extra and len(found) == len(extra) else ""
+        raise DataError(f"the surrogate must know the space, but they differ: {', '.join(found)}{hint}")
+
+
+def _padded(rows: np.ndarray, slots: int) -> np.ndarray:
+    return np.pad(rows, ((0, slots - len(rows)), (0, 0)))
+
+
+def _seed(seed: int, number: int) -> int:
+    """A seed of its own for every trial."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])

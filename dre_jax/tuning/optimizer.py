@@ -1,0 +1,253 @@
+"""Ask and tell: tunes a live model, one trial after the other or several at once."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+
+from dre_jax.checks import one_of
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning.engine import Engine, EngineConfig, Observation
+from dre_jax.tuning.past import DIRECTIONS
+from dre_jax.tuning.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
+
+State = Literal["running", "complete", "failed"]
+
+
+class Trial(NamedTuple):
+    """One evaluation."""
+
+    number: int
+    """From 0, as they were asked for."""
+    params: Params
+    """The configuration: Python values by name."""
+    state: State = "running"
+    value: float | None = None
+    """What came back, once it is complete."""
+
+
+class Optimizer:
+    """Suggests configurations, and learns from what they give.
+
+    Several threads may ask and tell. The same seed and the same answers give the same suggestions.
+
+    Example:
+      >>> from dre_jax.tuning import Float
+      >>> optimizer = Optimizer(Space({"x": Float(-1.0, 1.0)}), direction="minimize", seed=0)
+      >>> for _ in range(3):
+      ...     trial = optimizer.ask()
+      ...     optimizer.tell(trial, trial.params["x"] ** 2)
+      >>> optimizer.best.value <= optimizer.trials[0].value
+      True
+    """
+
+    def __init__(
+        self,
+        space: Space | Mapping[str, Any],
+        surrogate: Surrogate | None = None,
+        *,
+        direction: str = "minimize",
+        seed: int = 0,
+        config: EngineConfig | None = None,
+    ) -> None:
+        """A study without trials.
+
+        Args:
+          space: what is searched.
+          surrogate: what is known of past tasks; without one, the best method that needs none is used.
+          direction: "minimize" or "maximize".
+          seed: of all suggestions.
+          config: how trials that run or failed are taken.
+
+        Raises:
+          ConfigError: for an unknown direction, a seed that is no whole number from 0, or an empty space.
+          DataError: for a surrogate of another space.
+        """
+        one_of("direction", direction, DIRECTIONS)
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+            raise ConfigError(f"the seed must be a whole number in [0, 2**32), but got {seed!r}")
+        self.space = space if isinstance(space, Space) else Space(space)
+        self.direction = direction
+        self.seed = int(seed)
+        self._engine = Engine(self.space, surrogate, seed=self.seed, config=config)
+        self._trials: list[Trial] = []
+        self._lock = threading.RLock()
+
+    @property
+    def surrogate(self) -> Surrogate | None:
+        """What is known of past tasks."""
+        return self._engine.surrogate
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials, in the order of their numbers."""
+        with self._lock:
+            return tuple(self._trials)
+
+    @property
+    def best(self) -> Trial:
+        """The complete trial with the best value; of equal ones the first. Raises `DataError` without any."""
+        complete = [trial for trial in self.trials if trial.state == "complete"]
+        if not complete:
+            raise DataError("there is a best trial once one is complete, but none is")
+        return max(complete, key=lambda trial: (self._response(trial), -trial.number))
+
+    @overload
+    def ask(self, n: None = None) -> Trial: ...
+    @overload
+    def ask(self, n: int) -> list[Trial]: ...
+    def ask(self, n: int | None = None) -> Trial | list[Trial]:
+        """The next trial; with a number, a list of so many, all different and none of those that still run.
+
+        Raises:
+          ConfigError: for a number below 1.
+        """
+        if n is None:
+            return self._ask()
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
+        with self._lock:
+            return [self._ask() for _ in range(n)]
+
+    def tell(self, trial: Trial | int, value: float) -> Trial:
+        """Says what a trial gave.
+
+        Args:
+          trial: as `ask` returned it, or its number.
+          value: a number; infinity is worse, or better, than all others. NaN makes the trial one that failed.
+
+        Returns:
+          The trial as it is now.
+
+        Raises:
+          DataError: for a trial of another study, one that is told already, or a value that is no number.
+        """
+        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+            value = value.item()
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise DataError(f"the value of a trial must be a number, but got {value!r}")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf if value > 0 else -math.inf
+        if math.isnan(number):
+            return self.tell_failed(trial)
+        with self._lock:
+            return self._finish(trial, "complete", number)
+
+    def tell_failed(self, trial: Trial | int) -> Trial:
+        """Says that a trial gave nothing: it is not proposed again, and nothing is concluded from it otherwise.
+
+        Returns:
+          The trial as it is now.
+
+        Raises:
+          DataError: as `tell`.
+        """
+        with self._lock:
+            return self._finish(trial, "failed", None)
+
+    def add(self, params: Mapping[str, Any], value: float | None) -> Trial:
+        """Adds an evaluation that was made elsewhere; None for one that failed.
+
+        Raises:
+          DataError: for a configuration of another space, or a value that is no number.
+        """
+        with self._lock:
+            trial = Trial(len(self._trials), self.space.check(params))
+            self._trials.append(trial)
+            try:
+                return self.tell_failed(trial) if value is None else self.tell(trial, value)
+            except DataError:
+                self._trials.pop()
+                raise
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the study, all of it or nothing. Raises `DataError` where it cannot be written."""
+        from dre_jax.tuning.study_file import write_study
+
+        with self._lock:
+            write_study(Path(path), self.space, self.direction, self.seed, self._trials)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        surrogate: Surrogate | None = None,
+        *,
+        space: Space | None = None,
+        config: EngineConfig | None = None,
+    ) -> Optimizer:
+        """The study that `save` wrote. Trials that were running still run: tell them, or tell that they failed.
+
+        Args:
+          path: the file.
+          surrogate: what is known of past tasks; it is not in the file.
+          space: refuse a study of another space.
+          config: how trials that run or failed are taken.
+
+        Raises:
+          DataError: for a file that is torn, of another version, or no study; it stays as it is.
+        """
+        from dre_jax.tuning.study_file import read_study
+
+        found = read_study(Path(path))
+        if space is not None and space != found.space:
+            raise DataError(f"{path} must hold a study of the space given, but holds one of {found.space!r}")
+        made = cls(found.space, surrogate, direction=found.direction, seed=found.seed, config=config)
+        made._trials = found.trials
+        return made
+
+    def _ask(self) -> Trial:
+        with self._lock:
+            number = len(self._trials)
+            params = self._engine.suggest(
+                [Observation(t.params, self._response(t)) for t in self._trials if t.state == "complete"],
+                number=number,
+                pending=[t.params for t in self._trials if t.state == "running"],
+                failed=[t.params for t in self._trials if t.state == "failed"],
+            )
+            self._trials.append(Trial(number, params))
+            return self._trials[-1]
+
+    def _response(self, trial: Trial) -> float:
+        assert trial.value is not None
+        return trial.value if self.direction == "maximize" else -trial.value
+
+    def _finish(self, trial: Trial | int, state: State, value: float | None) -> Trial:
+        own = self._own(trial)
+        if own.state != "running":
+            told = "failed" if own.state == "failed" else f"gave {own.value!r}"
+            raise DataError(f"a trial is told once, but trial {own.number} {told} already")
+        self._trials[own.number] = own._replace(state=state, value=value)
+        return self._trials[own.number]
+
+    def _own(self, trial: Trial | int) -> Trial:
+        number = trial.number if isinstance(trial, Trial) else trial
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+            raise DataError(f"a trial must be as `ask` returned it, or its number, but got {trial!r}")
+        if not 0 <= number < len(self._trials):
+            raise DataError(f"a trial must be one of the {len(self._trials)} of this study, but got number {number}")
+        own = self._trials[number]
+        if isinstance(trial, Trial) and trial.params != own.params:
+            given = f"trial {number} is {own.params!r}, not {trial.params!r}"
+            raise DataError(f"a trial must be of this study, but {given}")
+        return own
+
+
+def add_all(optimizer: Optimizer, trials: Sequence[tuple[Mapping[str, Any], float | None]]) -> None:
+    """Adds evaluations that were made elsewhere, all of them or none; see `Optimizer.add`."""
+    before = len(optimizer.trials)
+    try:
+        for params, value in trials:
+            optimizer.add(params, value)
+    except DataError:
+        del optimizer._trials[before:]
+        raise

@@ -1,0 +1,227 @@
+"""Hyperparameters: the values that they take, and when they are active."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dre_jax.errors import ConfigError
+
+Choice = str | int | float | bool | None
+Conditions = tuple[tuple[str, tuple[Choice, ...]], ...]
+"""Names of categorical hyperparameters, and the values of each for which another one is active."""
+
+
+def conditions_of(when: Mapping[str, Any] | None) -> Conditions:
+    """The conditions in `when`, whose values may be single choices or sequences of them.
+
+    Raises:
+      ConfigError: for anything else.
+    """
+    if when is None:
+        return ()
+    if not isinstance(when, Mapping) or not all(isinstance(name, str) for name in when):
+        raise ConfigError(f"when must map names of hyperparameters to their values, but got {when!r}")
+    found = []
+    for name, values in when.items():
+        values = tuple(values) if isinstance(values, (list, tuple, set, frozenset)) else (values,)
+        if not values or not all(map(is_choice, values)):
+            raise ConfigError(f"when must name at least one value of {name!r}, but got {when[name]!r}")
+        found.append((name, values))
+    return tuple(found)
+
+
+def is_choice(value: object) -> bool:
+    """Whether a value can be a choice: text, a number, true, false or None."""
+    return value is None or isinstance(value, (str, bool, int, float))
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real number in [low, high].
+
+    Args:
+      low: lower bound.
+      high: upper bound; may equal the lower one.
+      log: whether its logarithm is searched evenly; low must be above 0.
+      step: distance of the values from `low` on; None for all real numbers.
+      when: other hyperparameters' values for which this one is active: `{"kernel": ["rbf", "poly"]}`.
+
+    Raises:
+      ConfigError: for bounds that are upside down or not finite, a log bound that is not positive, or a step that is.
+
+    Example:
+      >>> Float(1e-3, 1e3, log=True).log
+      True
+    """
+
+    low: float
+    high: float
+    log: bool = field(default=False, kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
+    when: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_bounds(self, float)
+        if self.step is not None and not (_is_number(self.step) and 0 < self.step < math.inf):
+            raise ConfigError(f"step must be a positive number, but got {self.step!r}")
+        if self.step is not None and self.log:
+            raise ConfigError("a hyperparameter has a step or a log scale, but got both")
+        _normalise(self, float)
+
+
+@dataclass(frozen=True)
+class Int:
+    """A whole number in [low, high].
+
+    Args:
+      low: lower bound.
+      high: upper bound; may equal the lower one.
+      log: whether its logarithm is searched evenly; low must be at least 1.
+      step: distance of the values from `low` on.
+      when: as for `Float`.
+
+    Raises:
+      ConfigError: as `Float`, and for bounds or a step that are not whole.
+
+    Example:
+      >>> Int(1, 5).high
+      5
+    """
+
+    low: int
+    high: int
+    log: bool = field(default=False, kw_only=True)
+    step: int = field(default=1, kw_only=True)
+    when: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_bounds(self, int)
+        if not _is_whole(self.step) or self.step < 1:
+            raise ConfigError(f"the step of a whole number must be a whole number of at least 1, but got {self.step!r}")
+        if self.step != 1 and self.log:
+            raise ConfigError("a hyperparameter has a step or a log scale, but got both")
+        if self.high - self.low >= 2**53:
+            raise ConfigError(f"a whole number must have fewer than 2**53 values, but got {self.low} to {self.high}")
+        _normalise(self, int)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of several values.
+
+    Args:
+      choices: text, numbers, true, false or None; different ones.
+      ordered: whether their order means something (small, medium, large): one column in place of one a level.
+      when: as for `Float`.
+
+    Raises:
+      ConfigError: without choices, for one that occurs twice, or one of another type.
+
+    Example:
+      >>> Categorical(["rbf", "poly"]).choices
+      ('rbf', 'poly')
+    """
+
+    choices: tuple[Choice, ...]
+    ordered: bool = field(default=False, kw_only=True)
+    when: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.choices, str) or not isinstance(self.choices, Sequence):
+            raise ConfigError(f"choices must be a list, but got {self.choices!r}")
+        if not self.choices:
+            raise ConfigError("a categorical hyperparameter needs at least one choice, but got none")
+        for choice in self.choices:
+            if not is_choice(choice):
+                raise ConfigError(f"a choice must be text, a number, true, false or None, but got {choice!r}")
+        object.__setattr__(self, "choices", tuple(self.choices))
+        if len(set(levels_of(self.choices))) < len(self.choices):
+            raise ConfigError(f"choices must differ, but got {list(self.choices)!r}")
+        object.__setattr__(self, "when", conditions_of(_as_mapping(self.when)))
+
+    def index(self, value: object) -> int:
+        """The position of a choice. Raises `ValueError` for a value that is none."""
+        # True and 1 are equal and not the same choice; 1.0 is taken for 1 where there is no 1.0.
+        equal = [i for i, choice in enumerate(self.choices) if _equal(choice, value)]
+        same = [i for i in equal if type(self.choices[i]) is type(value)]
+        if not equal:
+            raise ValueError(value)
+        return (same or equal)[0]
+
+
+def Bool(*, when: Any = None) -> Categorical:
+    """False or true.
+
+    Example:
+      >>> Bool().choices
+      (False, True)
+    """
+    return Categorical((False, True), ordered=True, when=when)
+
+
+Parameter = Float | Int | Categorical
+
+
+def levels_of(choices: Sequence[Choice]) -> tuple[str, ...]:
+    """The choices as texts, as columns are named after them: of two that read alike, text is put in quotes.
+
+    Example:
+      >>> levels_of(["a", 1, True, None, "1"])
+      ('a', '1', 'true', 'null', '"1"')
+    """
+    plain = [choice if isinstance(choice, str) else json.dumps(choice) for choice in choices]
+    return tuple(
+        json.dumps(choice) if isinstance(choice, str) and plain.count(text) > 1 else text
+        for choice, text in zip(choices, plain, strict=True)
+    )
+
+
+def _equal(choice: object, value: object) -> bool:
+    if isinstance(choice, float) and isinstance(value, float) and math.isnan(choice):
+        return math.isnan(value)
+    return isinstance(choice, str) == isinstance(value, str) and bool(choice == value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return _is_number(value) and math.isfinite(value) and value == int(value)  # type: ignore[arg-type,call-overload]
+
+
+def _check_bounds(parameter: Float | Int, kind: type) -> None:
+    low, high = parameter.low, parameter.high
+    given = f"low={low!r}, high={high!r}"
+    if not all(_is_number(bound) and abs(bound) < math.inf for bound in (low, high)):
+        raise ConfigError(f"bounds must be finite numbers, but got {given}")
+    if kind is int and not (_is_whole(low) and _is_whole(high)):
+        raise ConfigError(f"bounds of a whole number must be whole, but got {given}")
+    if low > high:
+        raise ConfigError(f"low <= high must hold, but got {given}")
+    if not math.isfinite(float(high) - float(low)):
+        raise ConfigError(f"high - low must be finite, but got {given}")
+    if not isinstance(parameter.log, bool):
+        raise ConfigError(f"log must be true or false, but got {parameter.log!r}")
+    if parameter.log and low <= 0:
+        raise ConfigError(f"low > 0 must hold on a log scale, but got {given}")
+
+
+def _normalise(parameter: Float | Int, kind: type) -> None:
+    """Bounds of the declared type; the upper one is a value that a step reaches."""
+    low, high, step = parameter.low, parameter.high, parameter.step
+    if step is not None:
+        high = low + int((high - low) / step * (1 + 1e-12)) * step
+        object.__setattr__(parameter, "step", kind(step))
+    object.__setattr__(parameter, "low", kind(low))
+    object.__setattr__(parameter, "high", kind(high))
+    object.__setattr__(parameter, "when", conditions_of(_as_mapping(parameter.when)))
+
+
+def _as_mapping(when: Any) -> Any:
+    """Conditions that are normalised already, as `dataclasses.replace` hands them over, as a mapping."""
+    return dict(when) if isinstance(when, tuple) else when

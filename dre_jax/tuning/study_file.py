@@ -1,0 +1,87 @@
+"""Studies as files: JSON, written beside and renamed, so that a kill at any moment leaves a whole one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dre_jax.data.files import read_json, write_json
+from dre_jax.errors import ConfigError, DataError, DreError
+from dre_jax.tuning.past import DIRECTIONS
+from dre_jax.tuning.space import Space
+from dre_jax.tuning.space_json import from_json, to_json
+
+if TYPE_CHECKING:
+    from dre_jax.tuning.optimizer import Trial
+
+FORMAT = 1
+_STATES = ("running", "complete", "failed")
+_INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+class Study(NamedTuple):
+    """What a file holds."""
+
+    space: Space
+    direction: str
+    seed: int
+    trials: list[Trial]
+
+
+def write_study(path: Path, space: Space, direction: str, seed: int, trials: Sequence[Trial]) -> None:
+    """Writes a study, all of it or nothing.
+
+    Raises:
+      DataError: where the file cannot be written; an old one stays as it is.
+    """
+    content = {
+        "dre_jax_study": FORMAT,
+        "direction": direction,
+        "seed": seed,
+        "space": to_json(space),
+        "trials": [_trial(trial) for trial in trials],
+    }
+    write_json(path, content, indent=1)
+
+
+def read_study(path: Path) -> Study:
+    """The study in a file.
+
+    Raises:
+      DataError: for a file that is torn, of another version, or no study; the message names what is wrong.
+    """
+    from dre_jax.tuning.optimizer import Trial
+
+    content = read_json(path)
+    if not isinstance(content, dict) or "dre_jax_study" not in content:
+        raise DataError(f"{path} must hold a study, but does not")
+    if content["dre_jax_study"] != FORMAT:
+        raise DataError(f"{path} must hold a study of format {FORMAT}, but is of {content['dre_jax_study']!r}")
+    try:
+        space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
+        if direction not in DIRECTIONS or isinstance(seed, bool) or not isinstance(seed, int):
+            raise ConfigError(f"a study needs a direction and a seed, but got {direction!r} and {seed!r}")
+        trials = []
+        for number, given in enumerate(content["trials"]):
+            state, value = given["state"], given.get("value")
+            value = _INFINITIES.get(value, value) if isinstance(value, str) else value
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+            if state not in _STATES or is_number != (state == "complete"):
+                raise ConfigError(
+                    f"a trial is running, failed or complete with a value, but trial {number} is {given!r}"
+                )
+            trials.append(Trial(number, space.check(given["params"]), state, float(value) if is_number else None))
+    except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        why = str(error) if isinstance(error, DreError) else repr(error)
+        raise DataError(f"{path} must hold a whole study, but: {why}") from error
+    return Study(space, direction, seed, trials)
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    found: dict[str, Any] = {"params": trial.params, "state": trial.state}
+    if trial.value is not None:
+        finite = math.isfinite(trial.value)
+        found["value"] = trial.value if finite else next(k for k, v in _INFINITIES.items() if v == trial.value)
+    return found
