@@ -98,7 +98,7 @@ class CompiledRunner:
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: BatchConfig | None = None) -> None:
         self._plan = plan
-        self._config = config or BatchConfig()
+        self._config = config or BatchConfig(table_scale=plan.table_scale)
         self._fitted = Fitted(plan, spaces)
         self.learns = self._fitted.learns
         # One that is fitted anew reads the training tables, of which one search space fits into memory.

@@ -216,6 +216,8 @@ def _protocol(plan: Plan) -> dict[str, Any]:
     facts = {"benchmark": f"HPO-B v3, {kind}", "mode": plan.mode, "split": plan.split, "trials": plan.trials}
     if plan.continuous is not None:
         facts["continuous"] = plan.continuous
+    if plan.table_scale:
+        facts["responses"] = "on the table's scale"
     if host_of(plan.method) is not None:
         facts["method"] = "host method, observe_and_suggest"
     return facts

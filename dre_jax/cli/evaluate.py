@@ -55,6 +55,12 @@ def evaluate(
     surrogates: Annotated[
         Path | None, typer.Option(help="Folder of HPO-B's surrogates, for --continuous.", show_default=False)
     ] = None,
+    table_scale: Annotated[
+        bool,
+        typer.Option(
+            "--table-scale", help="Show responses on their table's scale, whose range no tuner knows, as HPO-B does."
+        ),
+    ] = False,
     seed: options.Seed = 0,
     workers: Annotated[
         int | None,
@@ -96,6 +102,7 @@ def evaluate(
         settings=parse([*texts, *(settings or [])]),
         continuous=continuous,
         surrogates=surrogates,
+        table_scale=table_scale,
         seed=seed,
         workers=workers or cores(),
     )

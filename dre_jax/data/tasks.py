@@ -20,6 +20,8 @@ class SortedTask(NamedTuple):
     """f32[n, D]"""
     response: np.ndarray
     """f32[n], scaled to [0, 1] with the task's own minimum and maximum, 0.5 throughout if constant."""
+    rest: np.ndarray
+    """f32[n], what float32 rounds off the response."""
     level: np.ndarray
     """i32[n]: 0 for the best response, equal exactly where the responses are equal in float64."""
     order: np.ndarray
@@ -83,9 +85,12 @@ def tie_levels(y: np.ndarray) -> np.ndarray:
 def sort_task(task: Task) -> SortedTask:
     """Sorts a task by response, best first, ties in the order of the file."""
     order = np.argsort(-task.y, kind="stable")
+    scaled = unit_scale(task.y)[order]
+    response = scaled.astype(np.float32)
     return SortedTask(
         x=np.asarray(task.X, np.float32)[order],
-        response=unit_scale(task.y)[order].astype(np.float32),
+        response=response,
+        rest=(scaled - response).astype(np.float32),
         level=tie_levels(task.y)[order],
         order=order,
     )

@@ -40,6 +40,8 @@ class BatchConfig:
     """Tasks in one call; by default one a device where runs go one after the other (progress is reported between
     calls), and side by side as many as have 32 million rows with all their runs, on each device: with ten members some
     gigabytes."""
+    table_scale: bool = False
+    """Show responses on the scale of their table, whose range no tuner knows, as HPO-B's handler does."""
 
 
 def run_id(name: str) -> int:
@@ -152,7 +154,14 @@ def run_spaces(
         for group in _groups(together, coarse if side_by_side else bucket):
             size = _at_once(config, group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
-            grid_config = GridConfig(n_trials, mesh, side_by_side, stop_at_optimum, params_by_task=len(together) > 1)
+            grid_config = GridConfig(
+                n_trials,
+                mesh,
+                side_by_side,
+                stop_at_optimum,
+                params_by_task=len(together) > 1,
+                table_scale=config.table_scale,
+            )
             for start in range(0, len(group.items), size):
                 yield from _one_call(method, group, group.items[start : start + size], grid_config, size)
 
@@ -273,6 +282,7 @@ def _pad(task: SortedTask, rows: int) -> SearchTask:
         response=jnp.asarray(np.pad(task.response, (0, empty))),
         level=jnp.asarray(np.pad(task.level, (0, empty), constant_values=np.iinfo(np.int32).max)),
         where=jnp.asarray(np.arange(rows) < len(task.level)),
+        rest=jnp.asarray(np.pad(task.rest, (0, empty))),
     )
 
 

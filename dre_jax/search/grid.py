@@ -33,6 +33,8 @@ class GridConfig:
     """See `dre_jax.search.loop.run`."""
     params_by_task: bool = False
     """Whether every task has parameters of its own, or all share one set."""
+    table_scale: bool = False
+    """See `dre_jax.search.loop.look_up`."""
 
 
 _TASKS, _DESIGNS = "tasks", "designs"
@@ -109,7 +111,17 @@ def grid(
     """
 
     def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:
-        return run(method, params, task, design, key, config.n_trials, config.stop_at_optimum, config.side_by_side)
+        return run(
+            method,
+            params,
+            task,
+            design,
+            key,
+            config.n_trials,
+            config.stop_at_optimum,
+            config.side_by_side,
+            config.table_scale,
+        )
 
     own = config.params_by_task
 

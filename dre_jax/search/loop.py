@@ -30,6 +30,8 @@ class SearchTask(NamedTuple):
     """i32[N]: 0 for the best response, equal where tied."""
     where: Array
     """bool[N]: which slots hold a configuration."""
+    rest: Array | None = None
+    """f32[N], what float32 rounds off the response; None for nothing."""
 
 
 def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterator[tuple[int, int]]:
@@ -56,22 +58,45 @@ def trial_keys(key: Array, trial: Array) -> tuple[Array, Array]:
     return method_key, choice_key
 
 
-def look_up(task: SearchTask, rows: Array, n_filled: Array) -> tuple[History, Candidates]:
+def look_up(task: SearchTask, rows: Array, n_filled: Array, table_scale: bool = False) -> tuple[History, Candidates]:
     """The history that the rows evaluated so far make, and the candidates that they leave.
 
     Args:
       task: the table.
       rows: i32[C], rows in the order of evaluation, of which the first ``n_filled`` count.
       n_filled: i32 scalar.
+      table_scale: leave responses on the table's scale, as HPO-B's handler does.
     """
     filled = jnp.arange(rows.shape[0]) < n_filled
     safe = jnp.where(filled, rows, 0)
-    history = History(task.x[safe], task.response[safe], task.level[safe], filled)
+    response, level = task.response[safe], task.level[safe]
+    if not table_scale:
+        response = own_scale(response, None if task.rest is None else task.rest[safe], level, filled)
+    history = History(task.x[safe], response, level, filled)
     # A slot that is empty points behind the table, where nothing is written.
     evaluated = (
         jnp.zeros(task.where.shape, bool).at[jnp.where(filled, rows, task.where.shape[0])].set(True, mode="drop")
     )
     return history, Candidates(task.x, task.where & ~evaluated)
+
+
+def own_scale(response: Array, rest: Array | None, level: Array, where: Array) -> Array:
+    """Responses on the history's own scale; see `History.response`.
+
+    Args:
+      response: f32[C], on any scale.
+      rest: f32[C], what float32 rounded off them: beside a far outlier it is all that tells the others apart.
+      level: i32[C].
+      where: bool[C].
+    """
+    worst = jnp.argmax(jnp.where(where, level, -1))
+    best = jnp.argmin(jnp.where(where, level, jnp.iinfo(jnp.int32).max))
+    above = response - response[worst]
+    if rest is not None:
+        above = above + (rest - rest[worst])
+    spread = above[best]
+    varied = where & (spread > 0)
+    return jnp.where(varied, above / jnp.where(spread > 0, spread, 1.0), jnp.where(where, 0.5, 0.0))
 
 
 def begin(method: Method, params: Any, n_columns: int, key: Array) -> Any:
@@ -102,6 +127,7 @@ def run(
     n_trials: int,
     stop_at_optimum: bool = True,
     side_by_side: bool = False,
+    table_scale: bool = False,
 ) -> Array:
     """One run.
 
@@ -115,6 +141,7 @@ def run(
       stop_at_optimum: evaluate nothing more once the table's best response is found, as HPO-B's handler does.
       side_by_side: whether it is vmapped over runs, which wait for each other: one that is finished goes on in vain.
         A branch in its place would have vmap give every run a copy of the table.
+      table_scale: show responses on the table's scale; see `look_up`.
 
     Returns:
       i32[T], the rows in the order of evaluation; -1 where nothing was evaluated.
@@ -126,7 +153,7 @@ def run(
 
     def trial(capacity: int, carry: tuple[Array, Any], t: Array) -> tuple[tuple[Array, Any], None]:
         rows, state = carry
-        history, candidates = look_up(task, rows[:capacity], n_design + t)
+        history, candidates = look_up(task, rows[:capacity], n_design + t, table_scale)
 
         def evaluate(state: Any) -> tuple[Array, Any]:
             return suggest(method, params, state, history, candidates, key, t)
@@ -152,6 +179,7 @@ def run(
 
 jitted_suggest = jax.jit(suggest, static_argnames="method")
 """`suggest`, compiled."""
+_jitted_look_up = jax.jit(look_up, static_argnames="table_scale")
 
 
 def run_in_python(
@@ -162,24 +190,20 @@ def run_in_python(
     key: Array,
     n_trials: int,
     stop_at_optimum: bool = True,
+    table_scale: bool = False,
 ) -> np.ndarray:
     """The same run as a plain loop, for methods under development and as a check of the scan; arguments as in `run`."""
-    x, response, level = (np.asarray(a) for a in (task.x, task.response, task.level))
-    pending = np.asarray(task.where).copy()
-    pending[design] = False
+    level = np.asarray(task.level)
     rows = [int(row) for row in design]
-    state = begin(method, params, x.shape[1], key)
+    state = begin(method, params, task.x.shape[1], key)
     for capacity, count in segments(len(design), n_trials):
         for _ in range(count):
-            if not pending.any() or (stop_at_optimum and (level[rows] == 0).any()):
+            slots = jnp.asarray(rows + [-1] * (capacity - len(rows)), jnp.int32)
+            history, candidates = _jitted_look_up(task, slots, jnp.int32(len(rows)), table_scale)
+            if not candidates.where.any() or (stop_at_optimum and (level[rows] == 0).any()):
                 break
-            slots = rows + [0] * (capacity - len(rows))
-            filled = np.arange(capacity) < len(rows)
-            history = History(*(jnp.asarray(a) for a in (x[slots], response[slots], level[slots], filled)))
             trial = jnp.int32(len(rows) - len(design))
-            candidates = Candidates(task.x, jnp.asarray(pending))
             row, state = jitted_suggest(method, params, state, history, candidates, key, trial)
             rows.append(int(row))
-            pending[rows[-1]] = False
     picked = rows[len(design) :]
     return np.array(picked + [-1] * (n_trials - len(picked)), np.int32)

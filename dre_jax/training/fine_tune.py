@@ -10,9 +10,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
-from dre_jax.losses import OF_VALUES, RANKED_LOSSES, RankedList, rank_sorted
+from dre_jax.losses import RANKED_LOSSES, RankedList, rank_sorted
 from dre_jax.model import EnsembleParams, ModelConfig, Support, scores
-from dre_jax.model.ensemble import scale_response
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 from dre_jax.training.config import FineTuneConfig
 from dre_jax.training.native_steps import native_steps, supports_native
@@ -65,8 +64,6 @@ def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Ar
     if coins_key is not None:
         coins = jax.random.bits(coins_key, (q_max, config.epochs), jnp.uint32).T
         query = shuffle_ties(coins, query, level[query], query_where)
-    if config.loss.name in OF_VALUES:
-        response = scale_response(response, where)
     ranked = rank_sorted(response[query], level[query], query_where, config.loss.weights, config.loss.ties)
     return Epochs(jnp.where(support_where, support, 0), support_where, query, ranked)
 
@@ -88,7 +85,7 @@ def fine_tune(
       config: epochs, learning rate, loss.
       params: where to start: the checkpoint's, or random ones.
       x: f32[C, D], the history sorted by response, best first, empty slots last.
-      response: f32[C].
+      response: f32[C], on the history's own scale; see `dre_jax.search.History`.
       level: i32[C], equal where responses are tied.
       where: bool[C], which slots are filled.
       key: PRNG key.

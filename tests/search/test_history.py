@@ -3,8 +3,11 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
+from dre_jax.data import Task
+from dre_jax.data.tasks import sort_task, unit_scale
 from dre_jax.errors import DataError
-from dre_jax.search import History, make_history, sort_history
+from dre_jax.search import History, SearchTask, make_history, sort_history
+from dre_jax.search.loop import look_up
 
 
 def trials(n, seed=0):
@@ -78,3 +81,22 @@ def test_sorting_keeps_a_history_whole():
     order = np.argsort(-y, kind="stable")
     np.testing.assert_array_equal(found.x[:10], x.astype(np.float32)[order])
     assert (np.diff(found.response[:10]) <= 0).all()
+
+
+@pytest.mark.parametrize("outlier", [None, -1e9])
+def test_the_loop_shows_histories_on_their_own_scale(outlier):
+    """As `make_history` of the same trials: what the table holds besides does not count, however far away."""
+    rng = np.random.default_rng(5)
+    x, y = rng.random((30, 3)).astype(np.float32), rng.normal(size=30)
+    if outlier is not None:
+        y[0] = outlier
+    task = sort_task(Task("one", x, y))
+    arrays = (jnp.asarray(a) for a in (task.x, task.response, task.level, np.ones(30, bool), task.rest))
+    rows = np.flatnonzero(task.order != 0)[[4, 17, 2, 9]]
+    table = SearchTask(*arrays)
+    shown, _ = look_up(table, jnp.asarray([*rows, -1, -1], jnp.int32), jnp.int32(4))
+    expected = make_history(x[task.order[rows]], y[task.order[rows]], 6)
+    np.testing.assert_allclose(shown.response, expected.response, atol=1e-5)
+    np.testing.assert_array_equal(np.argsort(shown.level[:4]), np.argsort(expected.level[:4]))
+    as_handler, _ = look_up(table, jnp.asarray([*rows, -1, -1], jnp.int32), jnp.int32(4), table_scale=True)
+    np.testing.assert_allclose(as_handler.response[:4], unit_scale(y)[task.order[rows]], rtol=1e-6)

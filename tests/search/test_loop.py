@@ -132,7 +132,7 @@ def test_random_search_is_uniform_over_what_is_left(methods, small_task):
 
 
 def permute(task, order):
-    return SearchTask(*(field[order] for field in task))
+    return jax.tree.map(lambda field: field[order], task)
 
 
 def test_permuting_the_rows_keeps_the_distribution_of_random_picks(methods, small_task):
@@ -171,6 +171,7 @@ def test_look_up_shows_what_was_evaluated_and_leaves_the_rest(small_task):
     history, candidates = look_up(small_task, rows, jnp.int32(3))
     np.testing.assert_array_equal(history.where, [True, True, True, False, False])
     np.testing.assert_array_equal(history.x[:3], small_task.x[np.array([4, 0, 7])])
-    np.testing.assert_array_equal(history.response[:3], small_task.response[np.array([4, 0, 7])])
+    response = np.asarray(small_task.response)[[4, 0, 7]]
+    np.testing.assert_allclose(history.response[:3], (response - response.min()) / np.ptp(response), rtol=1e-6)
     np.testing.assert_array_equal(history.level[:3], small_task.level[np.array([4, 0, 7])])
     assert set(np.flatnonzero(candidates.where)) == set(range(N_ROWS)) - {4, 0, 7}
