@@ -21,8 +21,9 @@ from dre_jax.data.outline import Outline
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import DataError
 from dre_jax.search.batch import run_key
-from dre_jax.search.continuous import ContinuousConfig, ContinuousSuggester
+from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.host import HostMethod
+from dre_jax.search.suggester import Suggester
 
 
 class _OwnMethods:
@@ -31,7 +32,7 @@ class _OwnMethods:
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
         self._name = plan.label
         self._fitted = Fitted(plan, spaces)
-        self._config = ContinuousConfig()
+        self._config = CandidateConfig()
         self.learns = self._fitted.learns
 
     def configuration(self, space: str) -> dict[str, Any]:
@@ -43,7 +44,7 @@ class _OwnMethods:
     def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
         method, params = self._fitted.ready(space)
         for job in jobs:
-            suggester = ContinuousSuggester(method, params, key=job.key, config=self._config)
+            suggester = Suggester(method, params, key=job.key, candidates=self._config)
             yield job.dataset, job.seed, job.play(suggester, self._name)
 
     def close(self) -> None:

@@ -228,6 +228,6 @@ def _is_new(points: Array, tried: Tried) -> Array:
     others = jnp.concatenate([tried.points, tried.avoid])
 
     def one(point: Array) -> Array:
-        return jnp.all(jnp.max(jnp.abs(point - others), axis=-1) > radius)
+        return jnp.all(jnp.max(jnp.abs(point[None] - others), axis=-1) > radius)
 
     return jax.vmap(one)(points)

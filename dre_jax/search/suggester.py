@@ -7,16 +7,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from dre_jax.errors import DataError
 from dre_jax.search.batch import bucket
-from dre_jax.search.history import Candidates, make_history
+from dre_jax.search.candidates import CandidateConfig, Tried, even_points, propose
+from dre_jax.search.history import Candidates, History, make_history
+from dre_jax.search.layout import unit_cube
 from dre_jax.search.loop import FIRST_BUCKET, begin, jitted_suggest
 from dre_jax.search.method import Method
 
 
 class Suggester:
-    """One run of a method, driven from outside: HPO-B's own handler can call it.
+    """One run of a method, driven from outside: HPO-B's own handler can call it, on a table or in [0, 1]^D.
 
     The history and the candidates are padded to sizes that rarely change, so that few calls compile.
 
@@ -26,51 +29,88 @@ class Suggester:
       >>> index = suggester.observe_and_suggest(np.zeros((2, 3)), np.array([[0.1], [0.5]]), np.ones((4, 3)))
       >>> 0 <= index < 4
       True
+      >>> suggester.observe_and_suggest(np.zeros((2, 3)), np.array([[0.1], [0.5]])).shape
+      (3,)
     """
 
-    def __init__(self, method: Method, params: Any = None, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        method: Method,
+        params: Any = None,
+        *,
+        seed: int = 0,
+        key: Array | None = None,
+        candidates: CandidateConfig | None = None,
+    ) -> None:
         """A run of its own.
 
         Args:
           method: frozen and hashable.
           params: what the method's `fit` returned.
           seed: of the run; HPO-B's seeds want different ones.
+          key: the run's PRNG key, in place of a seed.
+          candidates: which points are drawn where there is no table.
         """
         self._method = method
         self._params = params
-        self._key = jax.random.key(seed)
+        self._key = jax.random.key(seed) if key is None else key
+        self._candidates = candidates or CandidateConfig()
         self._state: Any = None
 
-    def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any) -> int:
-        """Index of the row of X_pen to evaluate next.
+    def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any = None) -> Any:
+        """What to evaluate next.
 
         Args:
           X_obs: [n, D], evaluated so far.
           y_obs: [n] or [n, 1], higher is better.
-          X_pen: [m, D], not evaluated yet.
+          X_pen: [m, D], not evaluated yet; left out where the search is continuous.
+
+        Returns:
+          The index of a row of X_pen; in continuous search the point f64[D] in [0, 1].
 
         Raises:
           DataError: for shapes that do not fit, NaN or infinity, or nothing to choose from.
         """
-        pending = np.asarray(X_pen, np.float32)
         observed = np.asarray(X_obs, np.float32)
+        if X_pen is None:
+            if observed.ndim != 2 or 0 in observed.shape:
+                raise DataError(f"X_obs must be an array (n, D) of at least one row, but got shape {observed.shape}")
+            return self._point(make_history(observed, y_obs, capacity=capacity_for(len(observed))), len(observed))
+        pending = np.asarray(X_pen, np.float32)
         if pending.ndim != 2 or len(pending) == 0:
             raise DataError(f"X_pen must be an array (m, D) of at least one row, but got shape {pending.shape}")
         if observed.ndim != 2 or observed.shape[1] != pending.shape[1]:
             raise DataError(f"X_obs and X_pen must have one column count, but got {observed.shape} and {pending.shape}")
         if not np.isfinite(pending).all():
             raise DataError("X_pen must hold finite numbers, but got NaN or infinity")
-        n, m = len(observed), len(pending)
-        history = make_history(observed, y_obs, capacity=capacity_for(n))
+        return self._row(make_history(observed, y_obs, capacity=capacity_for(len(observed))), len(observed), pending)
+
+    def _row(self, history: History, n: int, pending: np.ndarray) -> int:
+        m = len(pending)
         # The pending rows shrink as the observed ones grow: their sum stays, and so does the padded size.
         padded = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
         candidates = Candidates(jnp.asarray(padded), jnp.arange(len(padded)) < m)
-        if self._state is None:
-            self._state = begin(self._method, self._params, pending.shape[1], self._key)
+        state = self._begun(pending.shape[1])
         row, self._state = jitted_suggest(
-            self._method, self._params, self._state, history, candidates, self._key, jnp.int32(n)
+            self._method, self._params, state, history, candidates, self._key, jnp.int32(n)
         )
         return int(row)
+
+    def _point(self, history: History, n: int) -> np.ndarray:
+        layout = unit_cube(history.x.shape[1])
+        seed = int(jax.random.bits(jax.random.fold_in(self._key, n)))
+        even = jnp.asarray(even_points(self._candidates.even, layout.n_parts, seed))
+        tried = Tried(history, history.x, jnp.zeros((0, layout.n_parts)), jnp.zeros(0))
+        state, trial = self._begun(layout.n_columns), jnp.int32(n)
+        found, self._state = propose(
+            self._method, layout, self._candidates, self._params, state, tried, even, self._key, trial
+        )
+        return np.asarray(found.points[0], np.float64)
+
+    def _begun(self, n_columns: int) -> Any:
+        if self._state is None:
+            self._state = begin(self._method, self._params, n_columns, self._key)
+        return self._state
 
 
 def capacity_for(n: int) -> int:

@@ -11,8 +11,8 @@ from scipy import stats
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.model import ModelConfig
-from dre_jax.search.continuous import ContinuousConfig, ContinuousSuggester, _suggest, draw_points
-from dre_jax.search.history import make_history
+from dre_jax.search import Suggester
+from dre_jax.search.candidates import CandidateConfig, propose
 from dre_jax.training import FineTuneConfig
 
 X = np.random.default_rng(0).random((7, 3))
@@ -35,52 +35,29 @@ class Hill:
 
 def test_a_constant_acquisition_is_uniform_random_search():
     points = np.array(
-        [ContinuousSuggester(RandomSearch(), key=jax.random.key(seed)).observe_and_suggest(X, Y) for seed in range(400)]
+        [Suggester(RandomSearch(), key=jax.random.key(seed)).observe_and_suggest(X, Y) for seed in range(400)]
     )
     assert points.dtype == np.float64
     for column in points.T:
         assert stats.kstest(column, "uniform").pvalue > 1e-3
     # Drawn again at every trial of a run, and the columns do not hang together.
     assert np.abs(np.corrcoef(points.T) - np.eye(3)).max() < 0.2
-    suggester = ContinuousSuggester(RandomSearch(), key=jax.random.key(0))
+    suggester = Suggester(RandomSearch(), key=jax.random.key(0))
     assert len({tuple(suggester.observe_and_suggest(X[:n], Y[:n])) for n in range(1, 8)}) == 7
 
 
 def test_the_best_point_is_taken():
     """As by a slow search of the points that were drawn; steps from the best trials come closer than uniform draws."""
     far = {}
-    for name, config in (("both", ContinuousConfig()), ("uniform", ContinuousConfig(steps=0))):
+    for name, config in (("both", CandidateConfig()), ("uniform", CandidateConfig(steps=0))):
         x, y = X.copy(), Y.copy()
-        suggester = ContinuousSuggester(Hill(), key=jax.random.key(1), config=config)
+        suggester = Suggester(Hill(), key=jax.random.key(1), candidates=config)
         for _ in range(8):
             point = suggester.observe_and_suggest(x, y)
             assert ((point >= 0) & (point <= 1)).all()
             x, y = np.vstack([x, point]), np.append(y, -((point - [0.3, 0.7, 0.5]) ** 2).sum())
         far[name] = np.sqrt(-y.max())
     assert far["both"] < 0.01 < far["uniform"] < 0.1
-
-
-def test_what_is_drawn():
-    config = ContinuousConfig(uniform=50, steps=3000, parents=2, widths=(0.1,), changed=0.25)
-    history = make_history(X, Y, capacity=16)
-    draw = jax.jit(draw_points, static_argnums=0)
-    points = np.asarray(draw(config, history, jax.random.key(0)))
-    assert points.shape == (3050, 3)
-    assert ((points >= 0) & (points <= 1)).all()
-    best = X[np.argsort(-Y)[:2]].astype(np.float32)
-    for parent, found in ((best[0], points[50::2]), (best[1], points[51::2])):
-        step = found - parent
-        changed = step != 0
-        assert changed.any(axis=1).all()
-        # A column is the one that is always changed, or is changed by chance.
-        assert changed.mean() == pytest.approx(1 / 3 + 2 / 3 * 0.25, abs=0.03)
-        inside = (found > 0) & (found < 1) & changed
-        assert step[inside].std() == pytest.approx(0.1, rel=0.15)
-    # Fewer trials than parents, and empty slots are never stepped from.
-    one = make_history(X[:1], Y[:1], capacity=16)
-    alone = np.asarray(draw(config, one, jax.random.key(0)))[50:]
-    assert np.abs(alone - X[:1].astype(np.float32)).max() < 0.6
-    np.testing.assert_allclose(alone.mean(axis=0), X[0], atol=0.03)
 
 
 def test_values_that_are_not_numbers_are_never_taken():
@@ -90,7 +67,7 @@ def test_values_that_are_not_numbers_are_never_taken():
             return jnp.where(candidates.x[:, 0] < 0.5, jnp.nan, candidates.x[:, 1])
 
     for seed in range(5):
-        point = ContinuousSuggester(Partly(), key=jax.random.key(seed)).observe_and_suggest(X, Y)
+        point = Suggester(Partly(), key=jax.random.key(seed)).observe_and_suggest(X, Y)
         assert point[0] >= 0.5
         assert point[1] > 0.9
 
@@ -102,7 +79,7 @@ def test_dre(reuse):
     method = DRE(model=ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)), fine_tuning=tuning, transfer=False)
     runs = []
     for key in (0, 0, 1):
-        suggester, x, y = ContinuousSuggester(method, key=jax.random.key(key)), X.copy(), Y.copy()
+        suggester, x, y = Suggester(method, key=jax.random.key(key)), X.copy(), Y.copy()
         for _ in range(3):
             point = suggester.observe_and_suggest(x, y)
             x, y = np.vstack([x, point]), np.append(y, -((point - [0.3, 0.7, 0.5]) ** 2).sum())
@@ -112,12 +89,12 @@ def test_dre(reuse):
 
 
 def test_a_growing_history_compiles_once_a_bucket():
-    suggester = ContinuousSuggester(Hill(tag="counted here"), key=jax.random.key(0))
-    before = _suggest._cache_size()
+    suggester = Suggester(Hill(tag="counted here"), key=jax.random.key(0))
+    before = propose._cache_size()
     x, y = np.random.default_rng(1).random((40, 3)), np.arange(40.0)
     for n in range(1, 41):
         suggester.observe_and_suggest(x[:n], y[:n])
-    assert _suggest._cache_size() - before == 3
+    assert propose._cache_size() - before == 3
 
 
 @pytest.mark.parametrize(
@@ -131,10 +108,10 @@ def test_a_growing_history_compiles_once_a_bucket():
 )
 def test_bad_input_is_refused(x, y, message):
     with pytest.raises(DataError, match=message):
-        ContinuousSuggester(RandomSearch(), key=jax.random.key(0)).observe_and_suggest(x, y)
+        Suggester(RandomSearch(), key=jax.random.key(0)).observe_and_suggest(x, y)
 
 
-@pytest.mark.parametrize("wrong", [{"uniform": 0}, {"steps": -1}, {"parents": 0}, {"widths": ()}, {"widths": (0.0,)}])
+@pytest.mark.parametrize("wrong", [{"even": 0}, {"steps": -1}, {"parents": 0}, {"widths": ()}, {"widths": (0.0,)}])
 def test_bad_configurations_are_refused(wrong):
     with pytest.raises(ConfigError, match="positive counts and widths"):
-        ContinuousConfig(**wrong)
+        CandidateConfig(**wrong)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.search import Candidates, SearchTask, run, run_in_python
+from dre_jax.search import Candidates, run, run_in_python
 from dre_jax.search.loop import look_up, segments
 
 compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_optimum"))
