@@ -17,7 +17,7 @@ from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
 from dre_jax.devices import all_devices
 from dre_jax.errors import DataError
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
-from dre_jax.search.loop import SearchTask
+from dre_jax.search.loop import Batch, SearchTask
 from dre_jax.search.method import Method, as_widening
 
 RunTrace = tuple[str, str, np.ndarray]
@@ -42,6 +42,8 @@ class BatchConfig:
     gigabytes."""
     table_scale: bool = False
     """Show responses on the scale of their table, whose range no tuner knows, as HPO-B's handler does."""
+    at_once: Batch | None = None
+    """Trials of a run that are evaluated at once; by default one."""
 
 
 def run_id(name: str) -> int:
@@ -161,6 +163,7 @@ def run_spaces(
                 stop_at_optimum,
                 params_by_task=len(together) > 1,
                 table_scale=config.table_scale,
+                batch=config.at_once,
             )
             for start in range(0, len(group.items), size):
                 yield from _one_call(method, group, group.items[start : start + size], grid_config, size)

@@ -16,11 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import Layout
 from dre_jax.search.loop import trial_keys
 from dre_jax.search.method import Method, as_stateful
+from dre_jax.search.pending import LIES, with_pending
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,8 @@ class CandidateConfig:
     """Chance of a hyperparameter to be changed by a step; at least one is."""
     refinements: int = 1
     """Rounds of steps from the points that the method valued most; each costs as much as the first valuation."""
+    lie: str = "mean"
+    """What trials that run are taken to give; see `dre_jax.search.pending`."""
 
     def __post_init__(self) -> None:
         counts = (self.even, self.parents)
@@ -50,6 +54,8 @@ class CandidateConfig:
             raise ConfigError(f"points to draw need positive counts and widths, but got {self}")
         if self.even & (self.even - 1):
             raise ConfigError(f"the number of even points must be a power of two, but got even={self.even}")
+
+        one_of("lie", self.lie, LIES)
 
     @property
     def sources(self) -> int:
@@ -61,9 +67,11 @@ class Tried(NamedTuple):
     """What was evaluated, and what must not be proposed."""
 
     history: History
-    """The trials, C slots."""
+    """The trials that are told, C slots."""
     points: Array
-    """f32[C, P], their points."""
+    """f32[C, P], their points, and those of the trials that run."""
+    pending: Array
+    """bool[C]: slots of the trials that run, empty in the history."""
     avoid: Array
     """f32[A, P], points that are not proposed again."""
     radius: Array
@@ -169,6 +177,7 @@ def propose(
       n: K, static: how many.
     """
     method_key, choice_key = trial_keys(key, trial)
+    history = with_pending(tried.history, layout.columns(tried.points, jnp), tried.pending, config.lie)
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts))])
     is_even = jnp.arange(len(points)) < config.even
     parents, count = _best_trials(tried, config.sources), jnp.minimum(jnp.sum(tried.history.where), config.parents)
@@ -183,7 +192,7 @@ def propose(
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = settled(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _is_new(points, tried))
-        values, after = _value(method, params, state, tried.history, candidates, method_key)
+        values, after = _value(method, params, state, history, candidates, method_key)
         values = jnp.where(candidates.where & ~jnp.isnan(values), values, -jnp.inf)
         order = jnp.lexsort((jax.random.bits(coin_key, values.shape, jnp.uint32), is_even, values))[::-1]
         points = points[order]
@@ -224,7 +233,7 @@ def _best_trials(tried: Tried, n: int) -> Array:
 
 def _is_new(points: Array, tried: Tried) -> Array:
     """Which points f32[N, P] are neither evaluated nor to be avoided, bool[N]."""
-    radius = jnp.concatenate([jnp.where(tried.history.where, 1e-6, -1.0), tried.radius])
+    radius = jnp.concatenate([jnp.where(tried.history.where | tried.pending, 1e-6, -1.0), tried.radius])
     others = jnp.concatenate([tried.points, tried.avoid])
 
     def one(point: Array) -> Array:

@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from dre_jax import processes
 from dre_jax.devices import Devices, covering, make_mesh
-from dre_jax.search.loop import SearchTask, run
+from dre_jax.search.loop import Batch, SearchTask, run
 from dre_jax.search.method import Method
 
 
@@ -35,6 +35,8 @@ class GridConfig:
     """Whether every task has parameters of its own, or all share one set."""
     table_scale: bool = False
     """See `dre_jax.search.loop.look_up`."""
+    batch: Batch | None = None
+    """Trials of a run that are evaluated at once; by default one."""
 
 
 _TASKS, _DESIGNS = "tasks", "designs"
@@ -121,6 +123,7 @@ def grid(
             config.stop_at_optimum,
             config.side_by_side,
             config.table_scale,
+            config.batch,
         )
 
     own = config.params_by_task

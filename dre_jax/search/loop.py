@@ -14,6 +14,7 @@ from jax import Array, lax
 from dre_jax.search.acquisition import pick
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_stateful
+from dre_jax.search.pending import with_pending
 
 FIRST_BUCKET = 16
 _BEGIN = 2**32 - 1  # folded into a run's key in place of a trial: no trial has this number
@@ -32,6 +33,15 @@ class SearchTask(NamedTuple):
     """bool[N]: which slots hold a configuration."""
     rest: Array | None = None
     """f32[N], what float32 rounds off the response; None for nothing."""
+
+
+class Batch(NamedTuple):
+    """Trials that are evaluated at once; static."""
+
+    size: int
+    """How many; the run learns what they gave when all are done."""
+    lie: str
+    """What those of the same batch are taken to give; see `dre_jax.search.pending`."""
 
 
 def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterator[tuple[int, int]]:
@@ -128,6 +138,7 @@ def run(
     stop_at_optimum: bool = True,
     side_by_side: bool = False,
     table_scale: bool = False,
+    batch: Batch | None = None,
 ) -> Array:
     """One run.
 
@@ -142,6 +153,7 @@ def run(
       side_by_side: whether it is vmapped over runs, which wait for each other: one that is finished goes on in vain.
         A branch in its place would have vmap give every run a copy of the table.
       table_scale: show responses on the table's scale; see `look_up`.
+      batch: evaluate several at once; by default one.
 
     Returns:
       i32[T], the rows in the order of evaluation; -1 where nothing was evaluated.
@@ -154,6 +166,9 @@ def run(
     def trial(capacity: int, carry: tuple[Array, Any], t: Array) -> tuple[tuple[Array, Any], None]:
         rows, state = carry
         history, candidates = look_up(task, rows[:capacity], n_design + t, table_scale)
+        if batch is not None:
+            told, _ = look_up(task, rows[:capacity], n_design + t // batch.size * batch.size, table_scale)
+            history = with_pending(told, history.x, history.where & ~told.where, batch.lie)
 
         def evaluate(state: Any) -> tuple[Array, Any]:
             return suggest(method, params, state, history, candidates, key, t)

@@ -100,7 +100,9 @@ class Suggester:
         layout = unit_cube(history.x.shape[1])
         seed = int(jax.random.bits(jax.random.fold_in(self._key, n)))
         even = jnp.asarray(even_points(self._candidates.even, layout.n_parts, seed))
-        tried = Tried(history, history.x, jnp.zeros((0, layout.n_parts)), jnp.zeros(0))
+        tried = Tried(
+            history, history.x, jnp.zeros(history.where.shape, bool), jnp.zeros((0, layout.n_parts)), jnp.zeros(0)
+        )
         state, trial = self._begun(layout.n_columns), jnp.int32(n)
         found, self._state = propose(
             self._method, layout, self._candidates, self._params, state, tried, even, self._key, trial

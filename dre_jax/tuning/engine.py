@@ -5,7 +5,7 @@ An engine remembers nothing: the same trials, seed and number give the same sugg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,12 +14,12 @@ import numpy as np
 
 from dre_jax.checks import one_of
 from dre_jax.errors import DataError
+from dre_jax.search.pending import LIES
 from dre_jax.tuning.responses import scale_responses
 from dre_jax.tuning.space import Params, Space
 
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
-    from dre_jax.search.history import History
     from dre_jax.search.method import Method
     from dre_jax.tuning.surrogate import Surrogate
 
@@ -29,7 +29,6 @@ N_START = 4
 """Even points that are tried first where nothing is known of past tasks."""
 LONGEST = 256
 """Trials that a method is shown at most: the better half by response, and the latest."""
-_LIES: dict[str, Callable[[np.ndarray], Any]] = {"min": np.min, "mean": np.mean, "max": np.max}
 
 
 class Observation(NamedTuple):
@@ -63,7 +62,7 @@ class EngineConfig:
     """Use a surrogate that does not know some of the hyperparameters: those are drawn at random."""
 
     def __post_init__(self) -> None:
-        one_of("pending", self.pending, (*_LIES, "none"))
+        one_of("pending", self.pending, LIES)
 
 
 class Engine:
@@ -166,25 +165,31 @@ class Engine:
         import jax
         import jax.numpy as jnp
 
+        from dre_jax.data.tasks import tie_levels
         from dre_jax.search.candidates import Tried, even_points, propose
+        from dre_jax.search.history import make_history
         from dre_jax.search.loop import begin
         from dre_jax.search.suggester import capacity_for
 
-        points = np.array([self.space.point(o.params) for o in observed]).reshape(-1, len(self.space))
-        running = np.array([self.space.point(params) for params in pending]).reshape(-1, len(self.space))
-        broken = np.array([self.space.point(params) for params in failed]).reshape(-1, len(self.space))
+        points, running, broken = (
+            np.array([self.space.point(params) for params in group]).reshape(-1, len(self.space))
+            for group in ([o.params for o in observed], pending, failed)
+        )
         shown, responses = self._shown(points, np.array([o.response for o in observed], np.float64))
-        told = running if self.config.pending != "none" and len(responses) else running[:0]
-        history = self._history(np.vstack([shown, told]), responses, len(told))
+        known = np.vstack([shown, running])
+        capacity = capacity_for(len(known))
+        history = make_history(self._layout.columns(shown), scale_responses(responses), capacity)
+        levels = np.pad(tie_levels(responses), (0, capacity - len(shown)))
         hidden = points if len(points) > len(shown) else points[:0]
-        avoid = np.vstack([broken, running, hidden])
-        radius = np.repeat([self.config.failed_radius, 1e-6], [len(broken), len(running) + len(hidden)])
+        avoid = np.vstack([broken, hidden])
+        radius = np.repeat([self.config.failed_radius, 1e-6], [len(broken), len(hidden)])
         # Where all coordinates have few values, a neighbour is another configuration.
-        radius = np.where(np.isfinite(self.space.size), np.minimum(radius, 1e-6), radius)
-        capacity, slots = history.where.shape[0], capacity_for(len(avoid))
+        radius = np.minimum(radius, 1e-6) if np.isfinite(self.space.size) else radius
+        slots = capacity_for(len(avoid))
         tried = Tried(
-            history,
-            jnp.asarray(_padded(np.vstack([shown, told]), capacity), jnp.float32),
+            history._replace(level=jnp.asarray(levels)),
+            jnp.asarray(_padded(known, capacity), jnp.float32),
+            jnp.asarray((np.arange(capacity) >= len(shown)) & (np.arange(capacity) < len(known))),
             jnp.asarray(_padded(avoid, slots), jnp.float32),
             jnp.asarray(np.pad(radius, (0, slots - len(radius)), constant_values=-1.0), jnp.float32),
         )
@@ -217,24 +222,6 @@ class Engine:
         rows = np.sort(np.concatenate([best, rest]))
         return points[rows], responses[rows]
 
-    def _history(self, points: np.ndarray, responses: np.ndarray, n_pending: int) -> History:
-        import jax.numpy as jnp
-
-        from dre_jax.data.tasks import tie_levels
-        from dre_jax.search.history import make_history
-        from dre_jax.search.suggester import capacity_for
-
-        scaled = scale_responses(responses)
-        if n_pending:
-            lie = _LIES[self.config.pending](scaled)
-            scaled = np.append(scaled, np.full(n_pending, lie))
-            levels = tie_levels(scaled)
-        else:
-            levels = tie_levels(responses)
-        capacity = capacity_for(len(scaled))
-        history = make_history(self._layout.columns(points), scaled, capacity)
-        return history._replace(level=jnp.asarray(np.pad(levels, (0, capacity - len(levels)))))
-
     def _identity(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
         """Equal for equal configurations; numbers to nine digits."""
         found = self.space.check(params)
@@ -248,7 +235,7 @@ class Engine:
     def _candidates(self) -> CandidateConfig:
         from dre_jax.search.candidates import CandidateConfig
 
-        return CandidateConfig()
+        return CandidateConfig(lie=self.config.pending)
 
     @cached_property
     def _method(self) -> Method:
