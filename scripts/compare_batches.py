@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markdown_tables import table
+from markdown_tables import markdown_table
 
 AT = (8, 16, 24, 48)
 
@@ -41,7 +41,11 @@ def main() -> None:
     for folder in [bundled.path(), *given.data]:
         for space in list_spaces(folder):
             evaluate(given, folder, space, done)
-    print(table(["trials at once", "lie", *(f"regret at {t}" for t in AT if t <= given.trials)], rows(given, done)))
+    print(
+        markdown_table(
+            ["trials at once", "lie", *(f"regret at {t}" for t in AT if t <= given.trials)], rows(given, done)
+        )
+    )
 
 
 def evaluate(given: argparse.Namespace, folder: Path, name: str, done: dict[str, Any]) -> None:

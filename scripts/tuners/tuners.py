@@ -1,0 +1,73 @@
+"""Tuners by name: this library's with and without a surrogate, and Optuna's."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from dre_jax.tuning import Categorical, Float, Space, Surrogate
+from dre_jax.tuning.past import Past
+from tuners.objectives import Objective
+
+if TYPE_CHECKING:
+    import optuna
+
+WITH_SURROGATE = ("dre-surrogate",)
+TUNERS = ("dre-surrogate", "dre", "tpe", "gp-sampler", "random")
+
+
+@cache
+def surrogate(model: str, **settings: Any) -> Surrogate:
+    """The recommended method, meta-trained on the bundled training tasks of a model."""
+    from dre_jax.data import bundled
+    from dre_jax.data.columns import read_descriptor
+    from dre_jax.tuning.descriptors import from_descriptor
+
+    descriptor = read_descriptor(bundled.path(), model)
+    assert descriptor is not None
+    past = Past(from_descriptor(descriptor), dict(bundled.load(model).train))
+    return Surrogate.fit(past, **settings)
+
+
+def sampler(tuner: str, objective: Objective, seed: int) -> Any:
+    """Optuna's sampler of a tuner."""
+    import optuna
+    from dre_jax.tuning.optuna import DRESampler
+
+    if tuner.startswith("dre"):
+        known = surrogate(objective.model) if tuner in WITH_SURROGATE and objective.model else None
+        return DRESampler(known, objective.space, seed=seed)
+    return {
+        "tpe": optuna.samplers.TPESampler,
+        "gp-sampler": optuna.samplers.GPSampler,
+        "random": optuna.samplers.RandomSampler,
+    }[tuner](seed=seed)
+
+
+def run(tuner: str, objective: Objective, seed: int, trials: int) -> list[float]:
+    """The values of a study's trials, in their order."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study = optuna.create_study(direction="maximize", sampler=sampler(tuner, objective, seed))
+        study.optimize(lambda trial: objective.evaluate(suggest(trial, objective.space)), n_trials=trials)
+    return [float(trial.value) for trial in study.trials if trial.value is not None]
+
+
+def suggest(trial: optuna.Trial, space: Space) -> dict[str, Any]:
+    """A configuration as Optuna's users write it: what is inactive is not asked for."""
+    found: dict[str, Any] = {}
+    for name in space.sequence:
+        parameter = space[name]
+        if any(found.get(parent) not in values for parent, values in parameter.when):
+            continue
+        if isinstance(parameter, Categorical):
+            found[name] = trial.suggest_categorical(name, parameter.choices)
+        elif isinstance(parameter, Float):
+            found[name] = trial.suggest_float(name, parameter.low, parameter.high, log=parameter.log)
+        else:
+            found[name] = trial.suggest_int(name, parameter.low, parameter.high, log=parameter.log)
+    return found
