@@ -109,7 +109,7 @@ STUDIES: dict[str, Study] = {
             "LCB, beta 0.3": vary(BASE, acquisition={"kind": "lcb", "beta": 0.3}),
             "mean rank": vary(BASE, acquisition={"kind": "mean_rank"}),
         },
-        found="The bound with one deviation has the least regret and the best ranks at all three, within chance; "
+        found="The bound with one deviation has the least regret and the best ranks at all three, by about the spread; "
         "the other functions hardly differ. Does not agree that EI is best.",
     ),
     "fine-tuning": Study(
@@ -125,8 +125,8 @@ STUDIES: dict[str, Study] = {
             "1000 x 1e-3": _tuned(1000, 1e-3),
         },
         found="The paper's 1000 epochs at 0.001 have more regret than any other fine-tuning; 100 at 0.0003 have the "
-        "least at 5 and 25 trials, within chance. Agrees that fine-tuning helps by 25 trials, not on its "
-        "strength.",
+        "least at 5 and 25 trials, at 25 by less than the spread. Agrees that fine-tuning helps by 25 trials, "
+        "not on its strength.",
     ),
     "context": Study(
         question="A deep set for each member, one for all, or none?",
@@ -136,20 +136,20 @@ STUDIES: dict[str, Study] = {
             "shared": vary(BASE, model={"context": "shared"}),
             "none": vary(BASE, model={"context": "none"}),
         },
-        found="A deep set of one's own has the least regret at 10 trials, none at 5 and 25; all within chance. No "
+        found="A deep set of one's own has the least regret at 10 trials, none at 5 and 25, by about the spread. No "
         "preference for a shared one.",
     ),
     "initialiser": Study(
         question="Flax's random weights or PyTorch's?",
         papers="PyTorch's",
         variants={"LeCun normal": BASE, "PyTorch's uniform": vary(BASE, model={"initialiser": "torch_uniform"})},
-        found="No difference by more than chance: LeCun normal stays.",
+        found="No difference by more than the spread: LeCun normal stays.",
     ),
     "batches": Study(
         question="Does each member learn from lists of its own?",
         papers="the reference code shares one batch",
         variants={"own lists": BASE, "shared lists": vary(BASE, training={"own_lists": False})},
-        found="Shared lists have the lower mean at 10 and 25 trials (p 0.08 at 25), own lists at 5: undecided, own "
+        found="Shared lists have the lower mean at 10 and 25 trials, own lists at 5: undecided by these runs, own "
         "lists stay.",
     ),
     "losses": Study(
@@ -163,9 +163,9 @@ STUDIES: dict[str, Study] = {
             "point-wise": _loss(name="subset_regression", weights="none"),
             "regression": _loss(name="mean_squared_error", weights="none"),
         },
-        found="No loss is ahead by more than chance. Weights help the list-wise loss: agrees. ListNet and regression, "
-        "which learn the responses' values, have the worst ranks: agrees. The pair-wise loss has less regret than the "
-        "weighted list-wise one: does not agree.",
+        found="Which loss is best is undecided by these runs. Weights help the list-wise loss: agrees. ListNet and "
+        "regression, which learn the responses' values, have the worst ranks: agrees. The pair-wise loss has "
+        "less regret than the weighted list-wise one, by about the spread: does not agree.",
     ),
     "steps": Study(
         question="How many steps of meta-training?",
@@ -174,14 +174,14 @@ STUDIES: dict[str, Study] = {
             f"{n:,} steps": vary(BASE, training={"steps": n, "evaluate_every": n})
             for n in (STEPS, 1250, 2500, 10_000, 20_000)
         },
-        found="2,500 steps have the least regret at 10 and 25 trials, 20,000 the most at 25, within chance: these "
-        "sets of tasks are small.",
+        found="2,500 steps have the least regret at 10 and 25 trials, at 10 by less than the spread, 20,000 the most "
+        "at 25, by more than it: these sets of tasks are small.",
     ),
     "lists": Study(
         question="How many lists a step?",
         papers="1 in the code, 100 in the paper",
         variants={f"{n} lists" if n > 1 else "1 list": vary(BASE, training={"lists_per_step": n}) for n in (1, 4, 16)},
-        found="No difference by more than chance: one list a step is enough.",
+        found="No number is ahead at all three, and the ranks hardly differ: one list a step is enough.",
     ),
     "weights": Study(
         question="Which weights for the positions?",
@@ -192,24 +192,23 @@ STUDIES: dict[str, Study] = {
             "attention": _loss(weights="attention"),
             "none": _loss(weights="none"),
         },
-        found="The inverse of the position has the least regret at all three, no weights the most, within chance. "
-        "Agrees that weights help, not that the inverse logarithm is best.",
+        found="The inverse of the position has the least regret at all three, no weights the most, further apart than "
+        "the spread. Agrees that weights help, not that the inverse logarithm is best.",
     ),
     "list-size": Study(
         question="How long are the lists?",
         papers="100; hardly any difference from 10",
         variants={f"{n} rows": vary(BASE, training={"n_query": n, "n_support": n // 5}) for n in (100, 50, 10)},
-        found="No difference by more than chance, and hardly any but at 25 trials, where short lists have less "
-        "regret and 50 rows the best ranks at 10 and 25. Agrees.",
+        found="Hardly any difference but at 25 trials, where short lists have less regret, within the spread, and 50 "
+        "rows the best ranks at 10 and 25. Agrees.",
     ),
     "parts": Study(
         question="What do deep set, meta-training and fine-tuning each add?",
         papers="each helps, meta-training most",
         variants=_PARTS,
-        found="Meta-training adds most: every variant from random weights has more regret than every meta-trained "
-        "one at 5 and 10 trials, and all but one differ from the first row beyond chance at 10. Agrees. What "
-        "the deep set and fine-tuning add is within chance here; the least regret of all at 25 trials has the "
-        "variant with neither.",
+        found="Meta-training adds most: every variant from random weights has more regret than every meta-trained one "
+        "at 5 and 10 trials, at 10 by more than the spread. Agrees. What the deep set and fine-tuning add is "
+        "undecided by these runs; the least regret of all at 25 trials has the variant with neither.",
     ),
     "ties": Study(
         question="Do tied responses share a denominator, or are they shuffled?",
@@ -226,7 +225,8 @@ STUDIES: dict[str, Study] = {
             "restart, 100 x 1e-3": _tuned(100, 1e-3),
             "reuse, 100 x 1e-3": vary(BASE, fine_tuning={"reuse": True, "learning_rate": 1e-3}),
         },
-        found="Going on from the last trial's parameters has more regret at 10 and 25 trials, within chance. Agrees.",
+        found="Going on from the last trial's parameters has more regret at 10 and 25 trials, by more than the spread. "
+        "Agrees.",
     ),
     "schedule": Study(
         question="Constant learning rates, or a cosine to zero?",
@@ -236,13 +236,13 @@ STUDIES: dict[str, Study] = {
             "cosine in meta-training": vary(BASE, training={"schedule": "cosine"}),
             "cosine in fine-tuning": vary(BASE, fine_tuning={"schedule": "cosine"}),
         },
-        found="No difference by more than chance: constant rates stay.",
+        found="No difference by more than the spread: constant rates stay.",
     ),
     "response": Study(
         question="Does the deep set see the response scaled with the support, or with the whole table?",
         papers="the whole table, which a tuner cannot know",
         variants={"support": BASE, "table": vary(BASE, model={"response_scale": "table"})},
-        found="The range of the whole table would help at all three, within chance. It is what HPO-B's protocol "
+        found="The range of the whole table would help at all three, by about the spread. It is what HPO-B's protocol "
         "gives away, and no tuner has it: the support's range stays.",
     ),
     "scorer": Study(
@@ -255,7 +255,7 @@ STUDIES: dict[str, Study] = {
             for n in (2, 3, 4)
             if (w, n) != (32, 4)
         },
-        found="No size differs by more than chance. Agrees.",
+        found="Sizes differ by about the spread, and none is the best at all three. Agrees.",
     ),
     "test": Study(
         question="Do the defaults hold on the test tasks?",
@@ -265,8 +265,8 @@ STUDIES: dict[str, Study] = {
             "the paper's": PAPER,
             "the library's, not fine-tuned": replace(LIBRARY, fine_tuning=FineTuneConfig(epochs=0)),
         },
-        found="They do: at 5, 10 and 25 trials the library's choices have about 0.6, 0.6 and 0.4 times the regret "
-        "of the paper's (p below 0.001 over tasks). Fine-tuning pays late: p 0.5 at 10 trials, 0.007 at 25.",
+        found="They do: at 5, 10 and 25 trials the library's choices have about 0.6, 0.6 and 0.4 times the regret of "
+        "the paper's, far beyond the spread. Fine-tuning takes regret off at all three, by more than the spread.",
         split="test",
     ),
 }

@@ -96,7 +96,8 @@ def page(title: str, sections: Mapping[str, str]) -> str:
 
 What each choice is worth on tasks that nothing was trained on; made by `scripts/ablate.py`. Regret and rank are means
 over search spaces, so that none counts for more than another; ± is the standard deviation of that mean over
-meta-trainings with different seeds; rank is among the variants of one table. p is from Wilcoxon's signed-rank test over
-tasks (means over meta-trainings and designs) against the first variant, Holm-adjusted over the table's variants.
+meta-trainings with different seeds, "the spread" below; rank is among the variants of one table. p is from Wilcoxon's
+signed-rank test over tasks (means over meta-trainings and designs) against the first variant, Holm-adjusted over the
+table's variants.
 """
     return "\n\n".join([top.rstrip(), *sections.values()]) + "\n"
