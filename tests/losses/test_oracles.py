@@ -1,4 +1,7 @@
-"""Every loss against a slow loop in float64, written from the definitions: values, and gradients by differences."""
+"""Every loss against a slow loop in float64, written from the definitions: values, and gradients by differences.
+
+The loop is given the items that count, list by list: masking is dropping, in any batch, and in any order.
+"""
 
 import itertools
 import math
@@ -11,6 +14,7 @@ import pytest
 from scipy import stats
 
 from dre_jax import losses
+from dre_jax.errors import ConfigError
 
 WEIGHTS = ["none", "inverse_log", "inverse_linear", "attention"]
 
@@ -99,6 +103,9 @@ LOSSES = {
 }
 
 
+every_loss = pytest.mark.parametrize("name", LOSSES)
+
+
 @cache
 def compiled(name, weights):
     """Values of all lists, and the gradient of their sum (lists do not touch each other)."""
@@ -117,47 +124,84 @@ def slow_gradient(f, scores):
     return np.array([(f(scores + step) - f(scores - step)) / 2e-5 for step in steps])
 
 
-def check(name, weights, scores, response, where):
-    arrays = (jnp.asarray(a) for a in (scores, response, where))
-    (_, values), gradient = compiled(name, weights)(*arrays)
+def check(name, weights, scores, response, where, near=2e-5):
+    """Compares all lists; ``near`` is what a gradient may be off, as a share of the largest if that is above one."""
+    (_, values), gradient = compiled(name, weights)(*map(jnp.asarray, (scores, response, where)))
     assert values.shape == scores.shape[:-1]
     assert values.dtype == gradient.dtype == jnp.float32
     for i in np.ndindex(scores.shape[:-1]):
         items = where[i]
         s, r = scores[i][items].astype(np.float64), response[i][items].astype(np.float64)
         slow = partial(LOSSES[name][1], response=r, kind=weights) if items.any() else lambda s: 0.0
-        np.testing.assert_allclose(values[i], slow(s), rtol=2e-5, atol=1e-5)
-        expected = np.zeros(len(items))
-        expected[items] = slow_gradient(slow, s)
-        np.testing.assert_allclose(gradient[i], expected, rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(values[i], slow(s), rtol=2e-5, atol=1e-5 * items.any())
+        expected = slow_gradient(slow, s)
+        largest = max(1.0, *np.abs(expected)) if items.any() else 1.0
+        np.testing.assert_allclose(gradient[i][items], expected, rtol=2e-5, atol=near * largest)
+        np.testing.assert_array_equal(gradient[i][~items], 0.0)
+    return gradient
 
 
-def draw(rng, shape, ties):
+SHAPE = (2, 3, 6)
+
+
+def draw(seed, shape=SHAPE, ties=True):
+    """Scores, responses and a mask; the first list is full, the last empty if there are several."""
+    rng = np.random.default_rng(seed)
     response = rng.random(shape)
     response = np.round(response * 3) / 4 if ties else response
     where = rng.random(shape) < 0.8
+    where.reshape(-1, shape[-1])[-1] = False
     where.reshape(-1, shape[-1])[0] = True
     return rng.normal(0.0, 2.0, shape).astype(np.float32), response.astype(np.float32), where
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("name", LOSSES)
+@every_loss
 def test_values_and_gradients(name, weights):
-    rng = np.random.default_rng(0)
-    for ties in (False, True, True):
-        check(name, weights, *draw(rng, (2, 3, 6), ties))
+    for seed, ties in enumerate((False, True, True)):
+        scores, response, where = draw(seed, ties=ties)
+        check(name, weights, scores, response, where)
+    check(name, weights, scores, np.full_like(scores, 0.5), where)
 
 
 @pytest.mark.parametrize("shape", [(9,), (3, 1), (2, 1, 3, 2)])
-@pytest.mark.parametrize("name", LOSSES)
+@every_loss
 def test_any_shape(name, shape):
-    check(name, "inverse_log", *draw(np.random.default_rng(1), shape, True))
+    check(name, "inverse_log", *draw(1, shape))
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_all_items_tied(name):
-    scores, _, where = draw(np.random.default_rng(2), (2, 3, 6), True)
-    check(name, "attention", scores, np.full_like(scores, 0.5), where)
+@pytest.mark.parametrize("empty", [[3, 4, 5], [0, 1, 2], [0, 2, 5]], ids=["behind", "ahead", "between"])
+@every_loss
+def test_what_stands_in_empty_slots_does_not_matter(name, empty):
+    scores, response, where = draw(2)
+    where[..., empty] = False
+    for garbage in (0.5, -1e30, np.nan):
+        check(name, "inverse_log", *(np.where(where, a, np.float32(garbage)) for a in (scores, response)), where)
+
+
+@every_loss
+def test_far_scores_in_the_wrong_order_are_pulled_back(name):
+    # The tail stands far behind the leader: an epsilon beside the sums would take its gradient.
+    tail = [-90.0, 4.0, 1.0, 2.0, 3.0, 100.0]
+    lists = [np.linspace(-limit, limit, 6) for limit in (100.0, 1e3, 1e4)] + [np.repeat([-1e4, 1e4], [2, 4])]
+    scores = np.stack([*lists, tail, tail[::-1]]).astype(np.float32).reshape(SHAPE)
+    response = np.broadcast_to(np.linspace(1.0, 0.0, 6, dtype=np.float32), SHAPE)
+    # A unit in the last place of these scores is 1e-3, and gradients hold their exponentials.
+    gradient = check(name, "inverse_log", scores, response, np.ones(SHAPE, bool), near=5e-3).reshape(6, 6)
+    assert (gradient[:4, 0] < -0.04).all()
+    assert (gradient[:4, -1] > 0.04).all()
+
+
+@every_loss
+def test_compiled_vmapped_and_as_it_is_are_one(name):
+    arrays = [jnp.asarray(a) for a in draw(3)]
+    (_, expected), _ = compiled(name, "none")(*arrays)
+
+    def loss(scores, response, where):
+        return LOSSES[name][0](scores, response, where=where)
+
+    for f in (loss, jax.vmap(loss)):
+        np.testing.assert_allclose(f(*arrays), expected, rtol=2e-6)
 
 
 @pytest.mark.parametrize("name", ["listmle", "ranknet", "subset_regression"])
@@ -167,10 +211,6 @@ def test_responses_that_float32_has_merged_are_still_in_order(name):
     merged = losses.rank_sorted(jnp.array([1.0, 1.0, 0.0]), level, jnp.ones(3, bool))
     loss = losses.RANKED_LOSSES[name]
     assert float(loss(scores, apart)) == float(loss(scores, merged))
-
-
-def test_ranknet_of_tied_items_has_no_pair():
-    assert float(losses.ranknet(jnp.array([3.0, -1.0]), jnp.array([0.5, 0.5]))) == 0.0
 
 
 # Six orders of the three items tied in the middle, each with a value of its own.
@@ -210,3 +250,8 @@ def test_shuffled_ties_take_every_order_equally_often():
 def test_shuffled_ties_need_a_key():
     with pytest.raises(ValueError, match="ties='shuffle' needs a key, but got key=None"):
         losses.listmle(jnp.zeros(2), jnp.zeros(2), ties="shuffle")
+
+
+def test_an_unknown_weight():
+    with pytest.raises(ConfigError, match=r"position weights must be one of inverse_log, .*, but got 'log'"):
+        losses.position_weights("log", jnp.ones(1), jnp.array(1.0))
