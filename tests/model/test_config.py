@@ -1,26 +1,12 @@
-import dataclasses
-
 import pytest
 
 from dre_jax.errors import ConfigError
-from dre_jax.model import PAPER, ModelConfig
-
-
-def test_the_paper():
-    assert (PAPER.members, PAPER.hidden, PAPER.context) == (10, (32, 32, 32, 32), "shared")
-    assert (PAPER.phi, PAPER.rho, PAPER.initialiser) == ((32, 32, 32), (32, 32, 16), "torch_uniform")
+from dre_jax.model import ModelConfig
 
 
 @pytest.mark.parametrize(("context", "width"), [("own", 9), ("shared", 9), ("none", 6)])
 def test_the_width_of_a_scorers_input(context, width):
     assert ModelConfig(context=context, rho=(8, 3)).scorer_inputs(6) == width
-
-
-def test_equal_configurations_are_one_key_and_frozen():
-    one, other = ModelConfig(members=3), ModelConfig(members=3)
-    assert len({one, other, ModelConfig(members=4)}) == 2
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        one.members = 5
 
 
 @pytest.mark.parametrize(
