@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy
 import sklearn
 
-from .checks import summary
-from .evaluate import SEED, Sizes, shared_rows
-from .files import Results
+from .results import SEED, Result, Results, Sizes, shared_rows
 from .scoring import FOLDS
-from .spaces import Space
-from .tasks import Problem
+from .spaces import SPACES
+from .tasks import Array, Problem
+
+SPLITS = ("train", "validation", "test")
 
 INTRODUCTION = """# Where the bundled data come from
 
@@ -57,52 +58,88 @@ over the training tasks; *best shared*: the best shared configuration of each ta
 """
 
 
-def space_table(results: Results, spaces: list[Space], sizes: Sizes) -> list[str]:
-    lines = [
-        "| space | columns | tasks train / validation / test | rows | largest share of the best value"
-        " | fewest distinct values | seconds |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for space in spaces:
-        figures = summary(results[space.name], shared_rows(space, sizes))
-        counts = " / ".join(str(len(results[space.name][split])) for split in ("train", "validation", "test"))
-        lines.append(
-            f"| `{space.name}` | {len(space.columns())} | {counts} | {sizes.shared + sizes.fresh} "
-            f"| {figures['best share']:.1%} | {figures['fewest distinct']:.0f} | {figures['seconds']:.0f} |"
-        )
-    return lines
-
-
-def regret_table(results: Results, spaces: list[Space], sizes: Sizes) -> list[str]:
-    keys = ("random 5", "random 10", "random 25", "one trial", "best average", "best shared")
-    lines = ["| space | " + " | ".join(keys) + " |", "|---" * (len(keys) + 1) + "|"]
-    for space in spaces:
-        figures = summary(results[space.name], shared_rows(space, sizes))
-        lines.append(f"| `{space.name}` | " + " | ".join(f"{figures[key]:.3f}" for key in keys) + " |")
-    return lines
-
-
-def task_table(problems: dict[str, list[Problem]]) -> list[str]:
-    lines = ["| split | task | rows | features | predicts |", "|---|---|---|---|---|"]
-    for split, members in problems.items():
-        for p in members:
-            kind = f"{p.classes} classes" if p.classes else "a number"
-            lines.append(f"| {split} | `{p.name}` | {p.features.shape[0]} | {p.features.shape[1]} | {kind} |")
-    return lines
-
-
-def provenance(results: Results, spaces: list[Space], problems: dict[str, list[Problem]], sizes: Sizes) -> str:
+def provenance(results: Results, problems: dict[str, list[Problem]], sizes: Sizes) -> str:
     count = sizes.shared + sizes.fresh
     text = INTRODUCTION.format(folds=FOLDS, rows=count, shared=sizes.shared, fresh=sizes.fresh, seed=SEED)
-    seconds = sum(r.seconds for splits in results.values() for split in splits.values() for r in split.values())
+    every = {name: [r for split in splits.values() for r in split.values()] for name, splits in results.items()}
+    seconds = {name: sum(result.seconds for result in found) for name, found in every.items()}
     versions = (
         f"Made with scikit-learn {sklearn.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
-        f"Python {platform.python_version()}, in {seconds / 60:.0f} minutes of one {platform.machine()} core."
+        f"Python {platform.python_version()}, in {sum(seconds.values()) / 60:.0f} minutes of one "
+        f"{platform.machine()} core."
     )
-    parts = [
-        [text.rstrip(), "", versions],
-        ["## Spaces", "", *space_table(results, spaces, sizes)],
-        ["## How hard it is", "", MEANING.strip(), "", *regret_table(results, spaces, sizes)],
-        ["## Tasks, the same in every space", "", *task_table(problems)],
+    spaces = [
+        [
+            f"`{name}`",
+            str(len(SPACES[name].columns)),
+            " / ".join(str(len(splits[split])) for split in SPLITS),
+            str(count),
+            f"{max(result.best_share() for result in every[name]):.1%}",
+            str(min(len(set(result.responses)) for result in every[name])),
+            f"{seconds[name]:.0f}",
+        ]
+        for name, splits in results.items()
     ]
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+    counts = ("rows", "largest share of the best value", "fewest distinct values", "seconds")
+    regrets = {name: hardness(splits, shared_rows(name, sizes)) for name, splits in results.items()}
+    tasks = [
+        [split, f"`{p.name}`", *map(str, p.features.shape), f"{p.classes} classes" if p.classes else "a number"]
+        for split, members in problems.items()
+        for p in members
+    ]
+    parts = [
+        f"{text.rstrip()}\n\n{versions}",
+        "## Spaces",
+        _table(["space", "columns", f"tasks {' / '.join(SPLITS)}", *counts], spaces),
+        "## How hard it is",
+        MEANING.strip(),
+        _table(
+            ["space", *next(iter(regrets.values()))],
+            [[f"`{name}`", *(f"{value:.3f}" for value in found.values())] for name, found in regrets.items()],
+        ),
+        "## Tasks, the same in every space",
+        _table(["split", "task", "rows", "features", "predicts"], tasks),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = [heads, *rows]
+    lines = ["| " + " | ".join(row) + " |" for row in cells]
+    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
+
+
+def hardness(splits: dict[str, dict[str, Result]], shared: list[list[float]]) -> dict[str, float]:
+    """Regrets of one space over its test tasks; `shared` are the configurations that all tasks have."""
+    test, train = (_shared_regrets(splits[split], shared) for split in ("test", "train"))
+    found = splits["test"].values()
+    return {
+        **{
+            f"random {t}": float(np.mean([random_search(result.responses, t) for result in found])) for t in (5, 10, 25)
+        },
+        "one trial": float(test.mean()),
+        "best average": float(test[:, train.mean(axis=0).argmin()].mean()),
+        "best shared": float(test.min(axis=1).mean()),
+    }
+
+
+def regret(responses: list[float]) -> Array:
+    """(n,): 0 for the best row of the task, 1 for the worst."""
+    y = np.asarray(responses)
+    return np.asarray((y.max() - y) / (y.max() - y.min()))
+
+
+def random_search(responses: list[float], trials: int) -> float:
+    """Mean regret of random search without replacement, exact: the best of `trials` rows by rank."""
+    alive, expected, values = 1.0, 0.0, np.sort(regret(responses))
+    for position, value in enumerate(values):
+        # the chance that no row before this one was drawn, times that this one is
+        hit = min(1.0, trials / (len(values) - position))
+        expected += alive * hit * value
+        alive *= 1.0 - hit
+    return float(expected)
+
+
+def _shared_regrets(results: dict[str, Result], shared: list[list[float]]) -> Array:
+    """(tasks, shared): the regret of every shared configuration on every task."""
+    return np.array([regret(r.responses)[[r.rows.index(row) for row in shared]] for r in results.values()])

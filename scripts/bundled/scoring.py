@@ -9,10 +9,11 @@ rest of a task once it is normalised by its worst and best response.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -23,22 +24,21 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from .spaces import Configuration
 from .tasks import Array, Problem
 
+Configuration = Mapping[str, Any]
 FOLDS = 3
 FOLD_SEED = 0
 MODEL_SEED = 0
 FLOOR = 0.25
 SVM_ITERATIONS = 20_000
 """A cap, because libsvm does not end in useful time on a steep polynomial."""
-Fold = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
 def scaler(level: str) -> BaseEstimator:
@@ -50,7 +50,7 @@ def scaler(level: str) -> BaseEstimator:
 def svm(c: Configuration, problem: Problem) -> BaseEstimator:
     arguments = {name: c[name] for name in ("C", "kernel", "gamma", "degree", "coef0") if name in c}
     make = SVC if problem.classes else SVR
-    return make_pipeline(scaler(str(c["scaler"])), make(**arguments, max_iter=SVM_ITERATIONS))
+    return make_pipeline(scaler(c["scaler"]), make(**arguments, max_iter=SVM_ITERATIONS))
 
 
 def random_forest(c: Configuration, problem: Problem) -> BaseEstimator:
@@ -61,7 +61,7 @@ def random_forest(c: Configuration, problem: Problem) -> BaseEstimator:
         ("random", True): ExtraTreesClassifier,
         ("random", False): ExtraTreesRegressor,
     }
-    make = makers[str(c["splitter"]), problem.classes > 0]
+    make = makers[c["splitter"], problem.classes > 0]
     return make(**arguments, bootstrap=c["bootstrap"] == "true", random_state=MODEL_SEED, n_jobs=None)
 
 
@@ -74,10 +74,10 @@ def gradient_boosting(c: Configuration, problem: Problem) -> BaseEstimator:
 def nearest_neighbours(c: Configuration, problem: Problem) -> BaseEstimator:
     arguments = {name: c[name] for name in ("n_neighbors", "metric", "weights", "p") if name in c}
     make = KNeighborsClassifier if problem.classes else KNeighborsRegressor
-    steps = [scaler(str(c["scaler"]))]
+    steps = [scaler(c["scaler"])]
     if c["projection"] == "pca":
         # a share of the columns, at least one: tasks have from 2 to 32
-        count = max(1, round(float(c["n_components"]) * problem.features.shape[1]))
+        count = max(1, round(c["n_components"] * problem.features.shape[1]))
         steps.append(PCA(count, svd_solver="full"))
     return make_pipeline(*steps, make(**arguments))
 
@@ -90,53 +90,31 @@ MODELS = {
 }
 
 
-def folds(problem: Problem) -> list[Fold]:
-    make = StratifiedKFold if problem.classes else KFold
-    splitter = make(FOLDS, shuffle=True, random_state=FOLD_SEED)
-    return list(splitter.split(problem.features, problem.target[:, 0]))
-
-
-def indicator(problem: Problem) -> Array:
-    """(n, 1) numbers, or (n, classes) ones and zeros."""
-    return np.eye(problem.classes)[problem.target[:, 0].astype(int)] if problem.classes else problem.target
-
-
-def outputs(model: BaseEstimator, features: Array, problem: Problem) -> Array:
-    """(n, k): class probabilities, decision values where a model has no probabilities, or predicted numbers."""
-    if not problem.classes:
-        values = model.predict(features)
-    elif hasattr(model, "predict_proba"):
-        values = model.predict_proba(features)
-    else:
-        values = model.decision_function(features)
-    return np.asarray(values, float).reshape(len(features), -1)
-
-
-def calibrate(decisions: Array, problem: Problem, parts: list[Fold]) -> Array:
-    """Out-of-fold decision values to probabilities; each fold's logistic curve is fitted on the other folds."""
-    scaled = decisions / np.maximum(decisions.std(axis=0), 1e-12)
-    labels = problem.target[:, 0]
-    probabilities = np.empty((len(labels), problem.classes))
-    for fit, held in parts:
-        curve = LogisticRegression().fit(scaled[fit], labels[fit])
-        probabilities[held] = curve.predict_proba(scaled[held])
-    return probabilities
-
-
 def cross_validate(model: BaseEstimator, problem: Problem) -> float:
-    parts, truth = folds(problem), indicator(problem)
-    predicted: list[Array] = []
+    target = problem.target[:, 0]
+    splitter = (StratifiedKFold if problem.classes else KFold)(FOLDS, shuffle=True, random_state=FOLD_SEED)
+    parts = list(splitter.split(problem.features, target))
+    # (n, 1) numbers, or (n, classes) ones and zeros
+    truth = np.eye(problem.classes)[target.astype(int)] if problem.classes else problem.target
     baseline = np.empty_like(truth)
     for fit, held in parts:
-        fitted = clone(model).fit(problem.features[fit], problem.target[fit, 0])
-        predicted.append(outputs(fitted, problem.features[held], problem))
         baseline[held] = truth[fit].mean(axis=0)
-    pooled = np.empty((len(truth), predicted[0].shape[1]))
-    for (_, held), values in zip(parts, predicted, strict=True):
-        pooled[held] = values
-    if problem.classes and not hasattr(model, "predict_proba"):
-        pooled = calibrate(pooled, problem, parts)
-    return bend(1.0 - float(((truth - pooled) ** 2).sum() / ((truth - baseline) ** 2).sum()))
+
+    def predict(model: BaseEstimator, features: Array, method: str) -> Array:
+        """(n, k): out of fold."""
+        found = cross_val_predict(model, features, target, cv=parts, method=method)
+        return np.asarray(found, float).reshape(len(target), -1)
+
+    if not problem.classes:
+        predicted = predict(model, problem.features, "predict")
+    elif hasattr(model, "predict_proba"):
+        predicted = predict(model, problem.features, "predict_proba")
+    else:
+        # Each fold's decision values become probabilities by a logistic curve that is fitted on the other folds.
+        decisions = predict(model, problem.features, "decision_function")
+        decisions = decisions / np.maximum(decisions.std(axis=0), 1e-12)
+        predicted = predict(LogisticRegression(), decisions, "predict_proba")
+    return bend(1.0 - float(((truth - predicted) ** 2).sum() / ((truth - baseline) ** 2).sum()))
 
 
 def bend(skill: float) -> float:

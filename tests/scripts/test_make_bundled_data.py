@@ -1,0 +1,36 @@
+"""The script makes what ships: the same rows, designs and descriptors, and of some rows the same responses."""
+
+import json
+
+import pytest
+
+from dre_jax.data import bundled
+from dre_jax.data.files import read_json
+
+
+@pytest.fixture(scope="module")
+def results(part):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed; it comes with the extra `test`")
+    return part("bundled.results")
+
+
+def test_rows_designs_and_descriptors(results):
+    sizes = results.Sizes(shared=56, fresh=200)
+    tables, designs = (
+        read_json(bundled.path() / f"{name}.json.gz") for name in ("meta-test-dataset", "bo-initializations")
+    )
+    for space in bundled.spaces():
+        task, table = next(iter(tables[space].items()))
+        assert results.task_rows(space, task, sizes) == table["X"]
+        assert results._designs(space, task, len(table["X"])) == designs[space][task]
+    stored = (bundled.path() / "meta-dataset-descriptors.json").read_text()
+    assert json.dumps(results.DESCRIPTORS, indent=1) + "\n" == stored
+
+
+@pytest.mark.parametrize("space", ["svm", "random-forest", "gradient-boosting", "nearest-neighbours"])
+def test_responses(results, part, space):
+    stored = read_json(bundled.path() / "meta-test-dataset.json.gz")[space]
+    for problem in part("bundled.tasks").problems()["test"][:4]:
+        x, y = stored[problem.name].values()
+        found = results.response(space, results.decode(space, x[7]), problem)
+        assert found == pytest.approx(y[7][0], abs=1e-5)
