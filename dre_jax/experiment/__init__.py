@@ -3,9 +3,11 @@
 from dre_jax.experiment.grid import Failure, run_jobs
 from dre_jax.experiment.jobs import BUNDLED, Job, collect, cost_of, data_folder, finished_methods, make_jobs
 from dre_jax.experiment.timing import Times, times_of
+from dre_jax.experiment.variants import MISLEADING, fold, mislead, write_folds, write_misleading
 
 __all__ = [
     "BUNDLED",
+    "MISLEADING",
     "Failure",
     "Job",
     "Times",
@@ -13,7 +15,11 @@ __all__ = [
     "cost_of",
     "data_folder",
     "finished_methods",
+    "fold",
     "make_jobs",
+    "mislead",
     "run_jobs",
     "times_of",
+    "write_folds",
+    "write_misleading",
 ]

@@ -22,7 +22,18 @@ from dre_jax.search.method import Method
 from dre_jax.training import MetaTrainConfig
 from dre_jax.training.trainer import meta_train
 
-__all__ = ["BUNDLED", "Cost", "Job", "collect", "cost_of", "data_folder", "finished_methods", "make_jobs", "run_job"]
+__all__ = [
+    "BUNDLED",
+    "Cost",
+    "Job",
+    "collect",
+    "cost_of",
+    "data_folder",
+    "finished_methods",
+    "make_jobs",
+    "run_job",
+    "source_of",
+]
 
 BUNDLED = "bundled"
 """Stands for the folder of the data that ship."""
@@ -71,7 +82,7 @@ class Job:
     @property
     def label(self) -> str:
         """The search space behind the name of its data: spaces of several folders may share a name."""
-        return f"{_source(self.data)}/{self.space}"
+        return f"{source_of(self.data)}/{self.space}"
 
     @property
     def path(self) -> Path:
@@ -81,7 +92,7 @@ class Job:
 
     @property
     def _file(self) -> str:
-        return f"{_source(self.data)}-{self.space}-{self.seed}.json"
+        return f"{source_of(self.data)}-{self.space}-{self.seed}.json"
 
     def _cost_path(self) -> Path:
         return self.path.with_suffix(f".{'-'.join(self.designs)}.cost.json")
@@ -102,7 +113,9 @@ class Job:
         """Root of the checkpoints of a ranking ensemble, shared by all jobs with the same meta-training."""
         sizes = self._ensemble()
         return (
-            None if sizes is None else self.out / "checkpoints" / _digest(*sizes) / f"{_source(self.data)}-{self.seed}"
+            None
+            if sizes is None
+            else self.out / "checkpoints" / _digest(*sizes) / f"{source_of(self.data)}-{self.seed}"
         )
 
     def _ensemble(self) -> tuple[ModelConfig, MetaTrainConfig] | None:
@@ -129,7 +142,8 @@ def _digest(*facts: object) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def _source(data: str) -> str:
+def source_of(data: str) -> str:
+    """What a folder of data is called."""
     return data if data == BUNDLED else Path(data).resolve().name
 
 
@@ -164,7 +178,7 @@ def make_jobs(
     Raises:
       ConfigError: for two folders of one name, or a search space that no folder has.
     """
-    names = [_source(source) for source in data]
+    names = [source_of(source) for source in data]
     if len(set(names)) < len(names):
         raise ConfigError(f"folders of data must have different names, but got {', '.join(names)}")
     found = [(source, space) for source in data for space in list_spaces(data_folder(source))]
