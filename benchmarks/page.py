@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import machines
 from benchmarks.gpu_kernels import KERNEL_S, MEMORY_BYTES_PER_S
 from benchmarks.suite.plan import HISTORIES
 from benchmarks.suite.table import markdown, ratio, seconds, size
@@ -159,6 +160,22 @@ def described(found: Mapping[str, Any]) -> str:
     )
 
 
+_SPREAD = """\
+## On other machines
+
+Ratios are one machine's: they depend on its vector units, its caches and who else is on the host. All that were
+measured, `python -m benchmarks.page --record` adds one:
+"""
+
+
+def spread() -> str:
+    """The headline rows on all machines."""
+    known = read_json(machines.FILE)
+    return "\n\n".join(
+        [_SPREAD.rstrip(), machines.spread(known), "From the lowest to the highest:", machines.summary(known)]
+    )
+
+
 def page(files: Sequence[Mapping[str, Any]]) -> str:
     """The whole page."""
     on_gpu = any(found["environment"]["platform"] not in ("cpu", "tpu", "described") for found in files)
@@ -172,6 +189,7 @@ def page(files: Sequence[Mapping[str, Any]]) -> str:
         else section(titles.get(found["environment"]["platform"], "Measured"), found)
         for found in files
     ]
+    sections.insert(1, spread())
     return "\n".join([head, *(text + "\n" for text in sections)]).rstrip() + "\n"
 
 
@@ -179,7 +197,12 @@ def main() -> None:
     """Prints the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
     parser.add_argument("files", type=Path, nargs="+", help="what `python -m benchmarks --out` wrote, and gpu_suite")
-    sys.stdout.write(page([read_json(path) for path in parser.parse_args().files]))
+    parser.add_argument("--record", action="store_true", help="keep the first file's headline rows in machines.json")
+    given = parser.parse_args()
+    files = [read_json(path) for path in given.files]
+    if given.record:
+        machines.record(files[0])
+    sys.stdout.write(page(files))
 
 
 if __name__ == "__main__":
