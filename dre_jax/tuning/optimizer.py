@@ -43,7 +43,7 @@ class Optimizer:
       >>> optimizer = Optimizer(Space({"x": Float(-1.0, 1.0)}), direction="minimize", seed=0)
       >>> for _ in range(3):
       ...     trial = optimizer.ask()
-      ...     optimizer.tell(trial, trial.params["x"] ** 2)
+      ...     _ = optimizer.tell(trial, trial.params["x"] ** 2)
       >>> optimizer.best.value <= optimizer.trials[0].value
       True
     """

@@ -23,7 +23,7 @@ def scale_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
 
     Example:
       >>> scale_responses(np.array([1.0, 2.0, 3.0, -1e12, -np.inf])).tolist()
-      [1.0, 2.0, 3.0, -8.0, -9.1]
+      [1.0, 2.0, 3.0, -6.0, -6.9]
     """
     finite = np.isfinite(responses)
     if not finite.any():
