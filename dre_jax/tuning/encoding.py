@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dre_jax.data.columns import level_column, missing_column
+from dre_jax.errors import ConfigError
 from dre_jax.search.layout import Conditions, Level, Number, Scale
-from dre_jax.tuning.parameters import Categorical, Float, Int
+from dre_jax.tuning.parameters import Categorical, Float, Int, Parameter, is_finite
 
 INVALID = "INVALID"
 """The level of a categorical that is not set."""
@@ -37,6 +39,29 @@ class LevelCode:
 
 
 Code = NumberCode | LevelCode
+
+
+def check_code(name: str, parameter: Parameter, code: Code) -> None:
+    """Refuses a code that does not encode a hyperparameter.
+
+    Raises:
+      ConfigError: for the code of another kind, a scale that is none, a value that is not set without a flag for it, or
+        levels that are not one a choice or have no column.
+    """
+    if isinstance(parameter, Categorical) and isinstance(code, LevelCode):
+        if not len(parameter.choices) == len(code.names) == len(set(code.names) & set(code.columns)):
+            raise ConfigError(f"the code of {name!r} must have a column for every choice, but got {code!r}")
+        return
+    if isinstance(parameter, Categorical) or isinstance(code, LevelCode):
+        raise ConfigError(f"the code of {name!r} must be that of its kind, but got {code!r}")
+    scale = code.scale
+    numbers = (scale.low, scale.high, scale.offset, code.empty, 0.0 if code.unset is None else code.unset)
+    if not all(map(is_finite, numbers)) or scale.low > scale.high or not math.isfinite(scale.high - scale.low):
+        raise ConfigError(f"the code of {name!r} must have finite numbers and bounds in order, but got {code!r}")
+    if scale.log and scale.low + scale.offset <= 0:
+        raise ConfigError(f"low + offset > 0 must hold on a log scale, but the code of {name!r} is {code!r}")
+    if code.unset is not None and not code.missing:
+        raise ConfigError(f"a value that counts as not set needs a flag, but the code of {name!r} is {code!r}")
 
 
 def number_part(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from dre_jax.errors import ConfigError
 
+_MOST_STEPS = 1e9
 Choice = str | int | float | bool | None
 Conditions = tuple[tuple[str, tuple[Choice, ...]], ...]
 """Names of categorical hyperparameters, and the values of each for which another one is active."""
@@ -66,10 +68,13 @@ class Float:
 
     def __post_init__(self) -> None:
         _check_bounds(self, float)
-        if self.step is not None and not (_is_number(self.step) and 0 < self.step < math.inf):
+        if self.step is not None and not (is_finite(self.step) and self.step > 0):
             raise ConfigError(f"step must be a positive number, but got {self.step!r}")
         if self.step is not None and self.log:
             raise ConfigError("a hyperparameter has a step or a log scale, but got both")
+        if self.step is not None and not (self.high - self.low) / self.step < _MOST_STEPS:
+            given = f"low={self.low!r}, high={self.high!r}, step={self.step!r}"
+            raise ConfigError(f"a range must have fewer than {_MOST_STEPS:.0e} steps, but got {given}")
         _normalise(self, float)
 
 
@@ -104,8 +109,9 @@ class Int:
             raise ConfigError(f"the step of a whole number must be a whole number of at least 1, but got {self.step!r}")
         if self.step != 1 and self.log:
             raise ConfigError("a hyperparameter has a step or a log scale, but got both")
-        if self.high - self.low >= 2**53:
-            raise ConfigError(f"a whole number must have fewer than 2**53 values, but got {self.low} to {self.high}")
+        if self.high - self.low >= 2**53 or max(abs(self.low), abs(self.high)) > 2**53:
+            given = f"{self.low!r} to {self.high!r}"
+            raise ConfigError(f"a whole number must have fewer than 2**53 values, within 2**53 of 0, but got {given}")
         _normalise(self, int)
 
 
@@ -190,14 +196,19 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_whole(value: object) -> bool:
-    return _is_number(value) and math.isfinite(value) and value == int(value)  # type: ignore[arg-type,call-overload]
+def is_finite(value: Any) -> bool:
+    """Whether a value is a number that fits a float: Python's whole numbers may be larger."""
+    return _is_number(value) and abs(value) <= sys.float_info.max
+
+
+def _is_whole(value: Any) -> bool:
+    return is_finite(value) and value == int(value)
 
 
 def _check_bounds(parameter: Float | Int, kind: type) -> None:
     low, high = parameter.low, parameter.high
     given = f"low={low!r}, high={high!r}"
-    if not all(_is_number(bound) and abs(bound) < math.inf for bound in (low, high)):
+    if not all(map(is_finite, (low, high))):
         raise ConfigError(f"bounds must be finite numbers, but got {given}")
     if kind is int and not (_is_whole(low) and _is_whole(high)):
         raise ConfigError(f"bounds of a whole number must be whole, but got {given}")
@@ -215,7 +226,9 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
     """Bounds of the declared type; the upper one is a value that a step reaches."""
     low, high, step = parameter.low, parameter.high, parameter.step
     if step is not None:
-        high = low + int((high - low) / step * (1 + 1e-12)) * step
+        # 0.3 is three steps of 0.1 from 0, though their quotient is less than 3.
+        steps = (high - low) // step if kind is int else int((high - low) / step * (1 + 1e-12))
+        high = min(low + steps * step, high)
         object.__setattr__(parameter, "step", kind(step))
     object.__setattr__(parameter, "low", kind(low))
     object.__setattr__(parameter, "high", kind(high))

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from dre_jax.data.columns import Column, level_column, missing_column
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import Layout, Level, Number, Scale
-from dre_jax.tuning.encoding import INVALID, Code, LevelCode, NumberCode, level_part, number_part
-from dre_jax.tuning.parameters import Categorical, Choice, Float, Int, Parameter, levels_of
+from dre_jax.tuning.encoding import INVALID, Code, LevelCode, NumberCode, check_code, level_part, number_part
+from dre_jax.tuning.parameters import Categorical, Choice, Float, Int, Parameter, is_finite, levels_of
 
 Params = dict[str, Choice]
 """A configuration: values by name, of the hyperparameters that are active."""
@@ -67,6 +67,10 @@ class Space(Mapping[str, Parameter]):
                 raise ConfigError(f"a hyperparameter must be a Float, Int or Categorical, but {given}")
         self._parameters = dict(parameters)
         self._codes = dict(codes or {})
+        for name, code in self._codes.items():
+            if name not in self._parameters:
+                raise ConfigError(f"a code must be of a hyperparameter of the space, but got one of {name!r}")
+            check_code(name, self._parameters[name], code)
         self._sequence = _parents_first(self._parameters)
         columns = [column for name in self._parameters for column in self._columns_of(name)]
         self._order = tuple(column.name for column in columns) if order is None else tuple(order)
@@ -181,7 +185,10 @@ class Space(Mapping[str, Parameter]):
         Raises:
           DataError: for another number of columns, or NaN.
         """
-        values = np.asarray(row, np.float64)
+        try:
+            values = np.asarray(row, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            values = np.empty(0)
         if values.shape != (len(self.columns),) or np.isnan(values).any():
             raise DataError(f"a row must hold {len(self.columns)} numbers, but got {row!r}")
         of = dict(zip(self._order, values.tolist(), strict=True))
@@ -232,19 +239,16 @@ class Space(Mapping[str, Parameter]):
 
     def _columns_of(self, name: str) -> Iterator[Column]:
         parameter, code = self._parameters[name], self.code(name)
-        if isinstance(code, NumberCode) and not isinstance(parameter, Categorical):
-            yield Column(name, "float" if isinstance(parameter, Float) else "int", name, code.scale.log)
+        if isinstance(code, NumberCode):
+            yield Column(name, "int" if isinstance(parameter, Int) else "float", name, code.scale.log)
             if code.missing:
                 yield Column(missing_column(name), "missing", name)
-        elif isinstance(code, LevelCode) and isinstance(parameter, Categorical):
-            if parameter.ordered and name not in self._codes:
-                yield Column(name, "ordinal", name)
-                if parameter.when:
-                    yield Column(missing_column(name), "missing", name)
-            else:
-                yield from (Column(level_column(name, level), "level", name) for level in code.columns)
+        elif isinstance(parameter, Categorical) and parameter.ordered and name not in self._codes:
+            yield Column(name, "ordinal", name)
+            if parameter.when:
+                yield Column(missing_column(name), "missing", name)
         else:
-            raise ConfigError(f"the code of {name!r} must be that of its kind, but got {code!r}")
+            yield from (Column(level_column(name, level), "level", name) for level in code.columns)
 
     def _is_active(self, name: str, found: Params) -> bool:
         for parent, values in self._parameters[name].when:
@@ -315,7 +319,7 @@ def _checked(name: str, parameter: Parameter, value: Any) -> Choice:
             raise DataError(f"{name} must be one of {list(parameter.choices)!r}, but got {value!r}") from None
     rule = f"{name} must be a {'whole ' if isinstance(parameter, Int) else ''}number"
     rule = f"{rule} in [{parameter.low!r}, {parameter.high!r}]"
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not is_finite(value):
         raise DataError(f"{rule}, but got {value!r}")
     room = 1e-9 * max(abs(parameter.low), abs(parameter.high))
     if not parameter.low - room <= value <= parameter.high + room:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ def from_json(given: Any) -> Space:
         raise ConfigError(f"a space must be of format {FORMAT}, but got {_short(given['format'])}")
     unknown = set(given) - {"format", "parameters", "codes", "columns"}
     if unknown:
-        raise ConfigError(f"a space has format, parameters, codes and columns, but got {', '.join(sorted(unknown))}")
+        raise ConfigError(f"a space has format, parameters, codes and columns, but got {_names(unknown)}")
     parameters = {name: _from_parameter(name, value) for name, value in given["parameters"].items()}
     if "codes" not in given:
         return Space(parameters)
@@ -112,7 +112,7 @@ def _from_parameter(name: Any, given: Any) -> Parameter:
     unknown = set(fields) - _FIELDS[kind]
     if unknown:
         known = ", ".join(sorted(_FIELDS[kind]))
-        raise ConfigError(f"{name}: a hyperparameter of type {kind} has {known}, but got {', '.join(sorted(unknown))}")
+        raise ConfigError(f"{name}: a hyperparameter of type {kind} has {known}, but got {_names(unknown)}")
     return _made(name, {"float": Float, "int": Int, "categorical": Categorical}[kind], fields)
 
 
@@ -144,6 +144,10 @@ def _from_code(given: Mapping[str, Any]) -> Code:
         bool(given["missing"]),
         None if unset is None else float(unset),
     )
+
+
+def _names(names: Iterable[Any]) -> str:
+    return ", ".join(sorted(map(str, names)))
 
 
 def _short(value: Any) -> str:
