@@ -1,6 +1,8 @@
 """Tuning a model of one's own: search spaces, ask and tell, and surrogates that learn from past studies."""
 
+from dre_jax.tuning.configspace import from_configspace, to_configspace
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
+from dre_jax.tuning.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.tuning.optimizer import Optimizer, Trial
 from dre_jax.tuning.parameters import Bool, Categorical, Float, Int
 from dre_jax.tuning.past import Evaluated, LeftOut, Past, past_of
@@ -9,6 +11,8 @@ from dre_jax.tuning.space_json import read_space, write_space
 from dre_jax.tuning.surrogate import Surrogate
 
 __all__ = [
+    "HPOB_SPACES",
+    "R_DEFAULTS",
     "Bool",
     "Categorical",
     "Engine",
@@ -24,7 +28,10 @@ __all__ = [
     "Space",
     "Surrogate",
     "Trial",
+    "from_configspace",
+    "hpob_space",
     "past_of",
     "read_space",
+    "to_configspace",
     "write_space",
 ]

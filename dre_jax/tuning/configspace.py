@@ -1,0 +1,143 @@
+"""Search spaces from and to ConfigSpace, the format of SMAC, auto-sklearn and YAHPO Gym (extra `configspace`).
+
+Bounds, logarithms, choices, their order and the conditions of a hyperparameter carry over. What ConfigSpace has beside
+them is left out: prior distributions and weights, default values, notes. What only one of the two can say is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dre_jax.errors import ConfigError, MissingExtraError
+from dre_jax.tuning.parameters import Categorical, Choice, Float, Int, Parameter
+from dre_jax.tuning.space import Space
+
+
+def from_configspace(given: Any) -> Space:
+    """The space of a `ConfigSpace.ConfigurationSpace`; a constant becomes a categorical of one choice.
+
+    Raises:
+      ConfigError: for anything else, forbidden clauses, alternative conditions (`OrConjunction`), a condition on a
+        hyperparameter without levels, or a choice that is no text, number, truth value or None; the message names it.
+      MissingExtraError: without ConfigSpace.
+
+    Example:
+      >>> from ConfigSpace import ConfigurationSpace
+      >>> from_configspace(ConfigurationSpace({"C": (0.5, 2.0), "kernel": ["rbf", "poly"]}))
+      Space({'C': Float(low=0.5, high=2.0, log=False, step=None, when=()),
+             'kernel': Categorical(choices=('rbf', 'poly'), ordered=False, when=())})
+    """
+    library = _library()
+    if not isinstance(given, library.ConfigurationSpace):
+        raise ConfigError(f"a space must be a ConfigurationSpace, but got {given!r}")
+    if given.forbidden_clauses:
+        raise ConfigError(f"a space has no forbidden clauses, but this one has {given.forbidden_clauses[0]!r}")
+    when: dict[str, dict[str, tuple[Choice, ...]]] = {}
+    for condition in given.conditions:
+        for one in _single(condition):
+            allowed = when.setdefault(one.child.name, {})
+            levels = _allowed(one)
+            before = allowed.get(one.parent.name, levels)
+            allowed[one.parent.name] = tuple(level for level in levels if level in before)
+    return Space({name: _parameter(one, when.get(name)) for name, one in given.items()})
+
+
+def to_configspace(space: Space, *, name: str | None = None, seed: int | None = None) -> Any:
+    """A `ConfigSpace.ConfigurationSpace` of the same configurations.
+
+    Encodings of others (`Space.codes`) are left out; a hyperparameter of one value becomes a constant.
+
+    Args:
+      space: what is searched.
+      name: of the result.
+      seed: of what it draws.
+
+    Raises:
+      ConfigError: for a number with a step, or choices that ConfigSpace takes for equal (1 and True).
+      MissingExtraError: without ConfigSpace.
+
+    Example:
+      >>> to_configspace(Space({"C": Float(0.5, 2.0, log=True)}))["C"].log
+      True
+    """
+    library = _library()
+    made = library.ConfigurationSpace(name=name, seed=seed)
+    for one, parameter in space.items():
+        try:
+            made.add(_hyperparameter(library, one, parameter))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{one} must be one that ConfigSpace takes, but: {error}") from error
+    for one in space.sequence:
+        conditions = [_condition(library, made, one, *each) for each in space[one].when]
+        if conditions:
+            made.add(conditions[0] if len(conditions) == 1 else library.AndConjunction(*conditions))
+    return made
+
+
+def _library() -> Any:
+    try:
+        import ConfigSpace
+    except ImportError as error:
+        raise MissingExtraError("ConfigSpace", "configspace") from error
+    return ConfigSpace
+
+
+def _single(condition: Any) -> Iterable[Any]:
+    """The conditions that must hold together."""
+    library = _library()
+    if isinstance(condition, library.AndConjunction):
+        for part in condition.components:
+            yield from _single(part)
+    elif isinstance(condition, library.OrConjunction):
+        raise ConfigError(f"conditions must hold together, but one of these is enough: {condition!r}")
+    else:
+        yield condition
+
+
+def _allowed(condition: Any) -> tuple[Choice, ...]:
+    """The choices of the parent with which a condition holds, whatever its comparison."""
+    levels = _levels(condition.parent)
+    if levels is None:
+        raise ConfigError(f"a hyperparameter can depend on a categorical, but this does not: {condition!r}")
+    return tuple(level for level in levels if condition.satisfied_by_value({condition.parent.name: level}))
+
+
+def _levels(one: Any) -> tuple[Any, ...] | None:
+    found = getattr(one, "choices", getattr(one, "sequence", (one.value,) if hasattr(one, "value") else None))
+    # NumPy's numbers as Python's.
+    return None if found is None else tuple(x.item() if isinstance(x, np.generic) else x for x in found)
+
+
+def _parameter(one: Any, when: Mapping[str, tuple[Choice, ...]] | None) -> Parameter:
+    levels = _levels(one)
+    try:
+        if levels is not None:
+            return Categorical(levels, ordered=hasattr(one, "sequence"), when=when)
+        kind = Int if isinstance(one.lower, int) else Float
+        return kind(one.lower, one.upper, log=one.log, when=when)
+    except ConfigError as error:
+        raise ConfigError(f"{one.name}: {error}") from error
+
+
+def _hyperparameter(library: Any, name: str, parameter: Parameter) -> Any:
+    if isinstance(parameter, Categorical):
+        if parameter.ordered:
+            return library.OrdinalHyperparameter(name, parameter.choices)
+        if len(parameter.choices) == 1:
+            return library.Constant(name, parameter.choices[0])
+        return library.CategoricalHyperparameter(name, parameter.choices)
+    if parameter.low == parameter.high:
+        return library.Constant(name, parameter.low)
+    if parameter.step not in (None, 1) or (isinstance(parameter, Float) and parameter.step):
+        raise ConfigError(f"ConfigSpace has no steps, but {name} has one of {parameter.step!r}")
+    kind = library.UniformIntegerHyperparameter if isinstance(parameter, Int) else library.UniformFloatHyperparameter
+    return kind(name, parameter.low, parameter.high, log=parameter.log)
+
+
+def _condition(library: Any, made: Any, child: str, parent: str, values: tuple[Choice, ...]) -> Any:
+    if len(values) == 1:
+        return library.EqualsCondition(made[child], made[parent], values[0])
+    return library.InCondition(made[child], made[parent], list(values))
