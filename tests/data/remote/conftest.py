@@ -1,5 +1,6 @@
 """A web server on this machine that misbehaves on request."""
 
+import contextlib
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -102,3 +103,20 @@ class Heard:
 @pytest.fixture
 def heard():
     return Heard()
+
+
+@pytest.fixture
+def small_disk():
+    """A context in which no file grows beyond so many bytes, by the kernel's own refusal."""
+    resource = pytest.importorskip("resource")
+
+    @contextlib.contextmanager
+    def limited(n_bytes):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limited

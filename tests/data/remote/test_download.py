@@ -42,13 +42,11 @@ def loose(tmp_path_factory):
     return folder
 
 
-def zip_of(folder, top="hpob-data/", extra=()):
+def zip_of(folder, top="hpob-data/"):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.iterdir()):
             archive.write(path, f"{top}{path.name}")
-        for name, content in extra:
-            archive.writestr(name, content)
     return stream.getvalue()
 
 
@@ -83,16 +81,28 @@ def assert_there(tmp_path, loose, names=None):
     assert sorted(load_space(out, "svm").test) == ["e0", "e1"]
 
 
-def test_archive_by_http(get, stocked, tmp_path, loose):
-    url = stocked.url("hpob-data.zip?download=")
+@pytest.fixture(scope="module")
+def local_zip(loose, tmp_path_factory):
+    path = tmp_path_factory.mktemp("archive") / "mine.zip"
+    path.write_bytes(zip_of(loose, top=""))
+    return path
+
+
+@pytest.mark.parametrize("place", ["archive", "loose files", "local archive", "local folder", "folder on another disk"])
+def test_wherever_they_are(get, stocked, tmp_path, loose, local_zip, place, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(18, "Invalid cross-device link")
+
+    if place == "folder on another disk":
+        monkeypatch.setattr(os, "link", refuse)
+    remote = {"archive": stocked.url("hpob-data.zip?download="), "loose files": stocked.url("files/")}
+    url = remote.get(place, str(local_zip if place == "local archive" else loose))
     assert get(url) == f"{tmp_path / 'out'}: {HOLDS}, from {url}"
     assert_there(tmp_path, loose)
-
-
-def test_loose_files_by_http(get, stocked, tmp_path, loose):
-    get(stocked.url("files/"))
-    assert_there(tmp_path, loose)
-    assert [path for path, *_ in stocked.asked[:2]] == ["files/bo-initializations.json", "files/meta-test-dataset.json"]
+    assert local_zip.exists()
+    if place == "loose files":  # the small file, and the one that tells most, first
+        names = [path for path, *_ in stocked.asked]
+        assert names[:2] == ["files/bo-initializations.json", "files/meta-test-dataset.json"]
 
 
 def test_optional_files_may_be_missing(get, stocked, tmp_path, loose):
@@ -109,28 +119,6 @@ def test_required_files_may_not(get, stocked, tmp_path, name):
     with pytest.raises(Refused, match=f"{name} answered 404"):
         get(stocked.url("files"))
     assert not (tmp_path / "out").exists()
-
-
-def test_local_archive(get, tmp_path, loose, tmp_path_factory):
-    archive = tmp_path_factory.mktemp("archive") / "mine.zip"
-    archive.write_bytes(zip_of(loose, top=""))
-    get(str(archive))
-    assert_there(tmp_path, loose)
-    assert archive.exists()
-
-
-def test_local_folder(get, tmp_path, loose):
-    get(str(loose))
-    assert_there(tmp_path, loose)
-
-
-def test_local_folder_where_no_link_can_be(get, tmp_path, loose, monkeypatch):
-    def refuse(*arguments):
-        raise OSError(18, "Invalid cross-device link")
-
-    monkeypatch.setattr(os, "link", refuse)
-    get(str(loose))
-    assert_there(tmp_path, loose)
 
 
 def test_broken_off_archive_goes_on(get, stocked, tmp_path, loose):
@@ -159,38 +147,26 @@ def test_broken_off_loose_files_go_on(get, stocked, tmp_path, loose):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("change", "message"),
     [
-        (b"<!DOCTYPE html><title>Sign in</title>", "must be a zip archive, but the server sent .* '<!DOCTYPE html>"),
-        (b"PK\x03\x04" + bytes(5000), "hpob-data.zip must be a whole zip archive"),
-        (b"PK\x05\x06" + bytes(18), "must have one folder that holds bo-initializations.json"),
+        (lambda whole: b"<!DOCTYPE html><title>Sign in</title>", "must be a zip archive, but .* '<!DOCTYPE html>"),
+        (lambda whole: b"PK\x03\x04" + bytes(5000), "hpob-data.zip must be a whole zip archive"),
+        (lambda whole: b"PK\x05\x06" + bytes(18), "must have one folder that holds bo-initializations.json"),
+        (lambda whole: whole[:-100], "must be a whole zip archive"),
+        (lambda whole: whole.replace(b"hpob-data/bo-", b"hpob-data/../"), r"'hpob-data/\.\./.*' leads out of it"),
     ],
+    ids=["page", "garbage", "nothing", "cut off", "leads out"],
 )
-def test_garbage(get, stocked, tmp_path, content, message):
-    stocked.files["hpob-data.zip"] = content
+def test_no_good_archive(get, stocked, tmp_path, loose, change, message):
+    whole, url = stocked.files["hpob-data.zip"], stocked.url("hpob-data.zip")
+    stocked.files["hpob-data.zip"] = change(whole)
     with pytest.raises(DataError, match=message) as raised:
-        get(stocked.url("hpob-data.zip"))
-    assert stocked.url("hpob-data.zip") in str(raised.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_archive_that_is_cut_off_on_the_server(get, stocked, tmp_path, loose):
-    whole = stocked.files["hpob-data.zip"]
-    stocked.files["hpob-data.zip"] = whole[:-100]
-    with pytest.raises(DataError, match="must be a whole zip archive"):
-        get(stocked.url("hpob-data.zip"))
+        get(url)
+    assert url in str(raised.value)
     assert list(tmp_path.iterdir()) == []
     stocked.files["hpob-data.zip"] = whole  # the same mark, but nothing of the other is left
-    get(stocked.url("hpob-data.zip"))
+    get(url)
     assert_there(tmp_path, loose)
-
-
-def test_names_that_lead_out(get, stocked, tmp_path, loose):
-    stocked.files["hpob-data.zip"] = zip_of(loose, extra=[("hpob-data/../../../evil.txt", b"x")])
-    with pytest.raises(DataError, match=r"'hpob-data/\.\./\.\./\.\./evil\.txt' leads out of it"):
-        get(stocked.url("hpob-data.zip"))
-    assert list(tmp_path.iterdir()) == []
-    assert not list(tmp_path.parent.parent.rglob("evil.txt"))
 
 
 def test_not_what_is_expected(get, stocked, tmp_path):
@@ -218,30 +194,31 @@ def test_put_there_by_hand(get, tmp_path, loose):
     assert not (tmp_path / "out" / MARKER).exists()
 
 
-def test_no_longer_what_it_was(get, tmp_path, loose):
+def put(path, text):
+    path.unlink()
+    path.write_text(text)
+
+
+OURS_ALONE = "the folder must be new, empty, or hold hpo-b already, but"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda out: (out / "bo-initializations.json").unlink(), "is no longer the file that was downloaded"),
+        (lambda out: put(out / MARKER, ""), OURS_ALONE),
+        (lambda out: put(out / MARKER, "[]"), OURS_ALONE),
+        (lambda out: put(out / MARKER, '{"files": {}}'), OURS_ALONE),
+        (lambda out: put(out / MARKER, '{"collection": "hpo-b", "files": 3}'), OURS_ALONE),
+        (lambda out: [path.unlink() for path in out.glob("*.json")] + [(out / "thesis.tex").touch()], OURS_ALONE),
+        (lambda out: [shutil.rmtree(out), out.write_text("years of work")], OURS_ALONE),
+    ],
+    ids=["lacks a file", "empty", "list", "no collection", "no files", "another folder", "file"],
+)
+def test_something_else_is_there(get, stocked, tmp_path, loose, change, said):
     get(str(loose))
-    (tmp_path / "out" / "bo-initializations.json").unlink()
-    with pytest.raises(DataError, match=r"bo-initializations\.json is no longer the file that was downloaded"):
-        get(str(loose))
-
-
-@pytest.mark.parametrize("marker", ["", "[]", '{"files": {}}', '{"collection": "hpo-b", "files": 3}'])
-def test_spoilt_marker(get, tmp_path, loose, marker):
-    get(str(loose))
-    (tmp_path / "out" / MARKER).unlink()
-    (tmp_path / "out" / MARKER).write_text(marker)
-    with pytest.raises(DataError, match="the folder must be new, empty, or hold hpo-b already"):
-        get(str(loose))
-
-
-@pytest.mark.parametrize("kind", ["folder", "file"])
-def test_something_else_is_there(get, stocked, tmp_path, kind):
-    if kind == "folder":
-        (tmp_path / "out").mkdir()
-        (tmp_path / "out" / "thesis.tex").write_text("years of work")
-    else:
-        (tmp_path / "out").write_text("years of work")
-    with pytest.raises(DataError, match="the folder must be new, empty, or hold hpo-b already, but"):
+    change(tmp_path / "out")
+    with pytest.raises(DataError, match=said):
         get(stocked.url("hpob-data.zip"))
     assert stocked.asked == []
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
