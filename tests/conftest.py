@@ -1,5 +1,6 @@
 """Switches for every test: the CPU, no silent dtype or rank promotion, no window for figures."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
 import jax
+import numpy as np
 import pytest
 
 # A pytest plugin may have imported JAX before the environment was set.
@@ -75,3 +77,29 @@ def jobs_in_this_process(monkeypatch):
             pass
 
     monkeypatch.setattr(grid, "Pool", InThisProcess)
+
+
+@pytest.fixture
+def result_file(tmp_path):
+    """Writes a result file of made-up runs with many ties: `result_file("a", seed=1)`; its path."""
+
+    def write(name, *, seed=0, n_trials=6, spaces=("s", "t"), tasks=("x", "y", "z"), meta=None, lacks=()):
+        rng = np.random.default_rng(seed)
+        content = {} if meta is None else {"_meta": meta}
+        for run in ((space, task, design) for space in spaces for task in tasks for design in ("test0", "test1")):
+            trace = np.maximum.accumulate(rng.integers(0, 5, n_trials + 1) / 4).tolist()
+            if run not in lacks:
+                content.setdefault(run[0], {}).setdefault(run[1], {})[run[2]] = trace
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def numbers_only(monkeypatch):
+    """Leaves a report's figures and page out, which take seconds."""
+    monkeypatch.setattr("dre_jax.report.drawings.draw_all", lambda *_: {})
+    monkeypatch.setattr("dre_jax.report.page.write_page", lambda *_: None)

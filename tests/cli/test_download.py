@@ -1,7 +1,6 @@
 """`dre-jax download` on what is on this machine; the network's part is tested in tests/data."""
 
 import json
-import re
 import zipfile
 
 import numpy as np
@@ -14,16 +13,14 @@ from dre_jax.data import SearchSpace, Task, write_dataset
 def whole(tmp_path_factory):
     """A folder with as many spaces and test tasks as HPO-B has, but tiny; treat as read-only."""
     folder, rng = tmp_path_factory.mktemp("whole"), np.random.default_rng(0)
-    counts = [6] * 14 + [1, 1]  # 86 in 16
 
-    def tasks(prefix, n):
-        return {f"{prefix}{i}": Task(f"{prefix}{i}", rng.random((6, 2), np.float32), rng.random(6)) for i in range(n)}
+    def space(number, n_test):
+        names = ["t"], ["v"], [f"e{i}" for i in range(n_test)]
+        tasks = [{n: Task(n, rng.random((6, 2), np.float32), rng.random(6)) for n in each} for each in names]
+        designs = {name: {f"test{k}": rng.permutation(6)[:5] for k in range(5)} for name in names[2]}
+        return SearchSpace(f"{4000 + number}", *tasks, designs)
 
-    def space(name, n):
-        designs = {f"e{i}": {f"test{k}": rng.permutation(6)[:5] for k in range(5)} for i in range(n)}
-        return SearchSpace(name, tasks("t", 1), tasks("v", 1), tasks("e", n), designs)
-
-    write_dataset(folder, [space(str(4000 + i), n) for i, n in enumerate(counts)])
+    write_dataset(folder, [space(i, 6 if i < 14 else 1) for i in range(16)])
     return folder
 
 
@@ -33,17 +30,16 @@ def test_download(cli, whole, tmp_path, monkeypatch):
         for path in whole.iterdir():
             archive.write(path, f"hpob-data/{path.name}")
     status, out, error = cli("download", "hpo-b", "--url", "a.zip")
-    assert (status, out) == (
-        0,
+    assert status == 0
+    assert out == (
         "hpob-data: 16 search spaces, 16 / 16 / 86 tasks for training / validation / test, 708 evaluations, "
-        "5 initial designs, from a.zip\n",
+        "5 initial designs, from a.zip\n"
     )
     lines = error.splitlines()
     assert lines[0] == "unpack (MB): 1/1"
-    assert [line for line in lines if re.fullmatch(r"check meta-test-dataset\.json \(MB\): 1/1", line)]
-    assert {path.name for path in (tmp_path / "hpob-data").iterdir()} == {path.name for path in whole.iterdir()} | {
-        "dre-jax-download.json"
-    }
+    assert "check meta-test-dataset.json (MB): 1/1" in lines
+    there, wanted = ({path.name for path in folder.iterdir()} for folder in (tmp_path / "hpob-data", whole))
+    assert there == wanted | {"dre-jax-download.json"}
     note = json.loads((tmp_path / "hpob-data" / "dre-jax-download.json").read_text())
     assert (note["collection"], note["source"]) == ("hpo-b", "a.zip")
     status, out, error = cli("download", "hpo-b", "--url", "a.zip")
@@ -69,10 +65,8 @@ def test_small_data_are_refused(refused, tmp_path, data):
         ([], "Missing argument"),
         (["hpo-c"], "hpo-b, hpo-b-surrogates, but got 'hpo-c'"),
         (["hpo-b", "--url", "nowhere.zip"], "'nowhere.zip'"),
-        (["hpo-b", "--url", "ftp://example.org/a.zip"], "must be an http(s) URL"),
         (["hpo-b", "--url", ".", "--quiet"], "must hold bo-initializations.json"),
         (["hpo-b-surrogates", "--url", ".", "--quiet"], "summary-stats"),
-        (["hpo-b", "--out", "/dev/null"], "the folder must be new, empty"),
         (["hpo-b", "--out", "/dev/null/x", "--url", "."], "/dev/null"),
     ],
 )

@@ -1,7 +1,5 @@
 """Errors of the user's: one line, exit status 2, and nothing half-written."""
 
-import gzip
-import json
 import shutil
 
 import pytest
@@ -9,29 +7,22 @@ import pytest
 from dre_jax.data import bundled
 
 DATA = str(bundled.path())
-SPLITS = ("meta-train-dataset", "meta-validation-dataset", "meta-test-dataset")
 
 
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
         ({"method": "radnom"}, ["'radnom'", "did you mean random?"]),
-        ({"split": "train"}, ["the split must be test or validation", "'train'"]),
         ({"trials": 0}, ["--trials"]),
         ({"trials": "many"}, ["--trials", "integer"]),
         ({"epochs": -1}, ["--epochs"]),
-        ({"epochs": 3}, ["random takes no settings, but got 'epochs'"]),
-        ({"method": "gp", "acquisition": "ucb"}, ["acquisition must be one of ei, pi, lcb, mean_rank, but got 'ucb'"]),
         (
             {"method": "dre", "set": "acquisition.bet=2"},
             ["dre takes acquisition.kind, acquisition.beta", "'acquisition.bet'"],
         ),
         ({"method": "dre", "set": "beta"}, ["FIELD=VALUE", "'beta'"]),
-        ({"method": "rf", "set": "trees=few"}, ["rf: trees must be a whole number, but got 'few'"]),
         ({"seed": -1}, ["--seed"]),
         ({"space": "xgboost"}, ["unknown space 'xgboost'", "svm"]),
-        ({"mode": "v4"}, ["v3-train-augmented", "'v4'"]),
-        ({"seeds": "test9"}, ["test0", "test9"]),
         ({"seeds": "test0,test0"}, ["--seeds", "different"]),
         ({"data": "/nowhere/at/all"}, ["/nowhere/at/all"]),
         ({"method": "dre", "checkpoints": "/nowhere/at/all"}, ["/nowhere/at/all/svm", "must hold a checkpoint"]),
@@ -73,37 +64,20 @@ def test_other_commands_refuse(refused, monkeypatch, tmp_path, arguments, named)
     assert list(tmp_path.iterdir()) == []
 
 
-def spoil_number(content):
-    table = json.loads(content)
-    next(iter(table["s"].values()))["y"][3][0] = float("nan")
-    return json.dumps(table).encode()
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        (lambda content: b"", "empty"),
-        (lambda content: content[:-40], "ends inside"),
-        (lambda content: gzip.compress(content), "json"),
-        (spoil_number, "row 3: y must be finite"),
-    ],
-    ids=["empty", "half", "compressed", "nan"],
-)
-@pytest.mark.parametrize("split", SPLITS)
-def test_bad_data(refused, cli, tmp_path, split, change, named, evaluate, small_folder):
-    path = small_folder(split, change)
-    out = tmp_path / "out"
+@pytest.mark.parametrize("split", ["meta-train-dataset", "meta-test-dataset"])
+def test_bad_data(refused, cli, tmp_path, split, evaluate, small_folder):
+    path, out = small_folder(split, lambda content: content[:-40]), tmp_path / "out"
     for command in (
         ["meta-train", "--data", path.parent, "--out", out, "--steps", 20],
         evaluate(data=path.parent, space="s", out=out),
     ):
         # An evaluation reads the split that it evaluates and no other, so gigabytes of training data stay unread.
-        if command[0] == "evaluate" and split != "meta-test-dataset":
+        if command[0] == "evaluate" and split == "meta-train-dataset":
             assert cli(*command)[0] == 0
             continue
         line = refused(*command)
         assert str(path) in line
-        assert named in line
+        assert "ends inside" in line
         assert not out.exists()
 
 
@@ -128,21 +102,18 @@ def test_a_damaged_checkpoint(refused, trained, tmp_path, evaluate):
 def test_a_training_of_another_seed(refused, trained, tmp_path):
     root = shutil.copytree(trained, tmp_path / "root")
     command = ["meta-train", "--data", DATA, "--space", "svm", "--out", root, "--steps", 20, "--evaluate-every", 10]
-    line = refused(*command, "--seed", 1, "--quiet")
-    assert "holds another training: key" in line
+    assert "holds another training: key" in refused(*command, "--seed", 1, "--quiet")
 
 
 def test_a_file_in_place_of_the_folder(refused, tmp_path):
     occupied = tmp_path / "out"
     occupied.write_text("mine")
-    command = ["meta-train", "--data", DATA, "--space", "svm", "--out", occupied]
-    assert str(occupied) in refused(*command, "--steps", 20, "--evaluate-every", 10, "--quiet")
+    command = ["meta-train", "--data", DATA, "--space", "svm", "--out", occupied, "--steps", 20, "--quiet"]
+    assert str(occupied) in refused(*command)
     assert occupied.read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"svm": 3}', b'{"svm": {"a": {"test0": [0.5, 0.4]}}}', b"\x89"]
-)
+@pytest.mark.parametrize("content", [b"", b'{"svm": 3}', b'{"svm": {"a": {"test0": [0.5, 0.4]}}}'])
 def test_a_results_file_of_something_else(refused, tmp_path, content, evaluate):
     out = tmp_path / "a.json"
     out.write_bytes(content)

@@ -2,39 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Writes a result file of made-up runs; its path."""
-
-    def file(name, *, seed=0, n_trials=6, spaces=("s", "t"), designs=("test0", "test1")):
-        rng = np.random.default_rng(seed)
-        content = {
-            space: {
-                task: {d: np.maximum.accumulate(rng.integers(0, 5, n_trials + 1) / 4).tolist() for d in designs}
-                for task in "xyz"
-            }
-            for space in spaces
-        }
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps(content))
-        return path
-
-    return file
-
-
-@pytest.fixture
-def numbers_only(monkeypatch):
-    """Leaves out what takes seconds and is tested elsewhere."""
-    monkeypatch.setattr("dre_jax.report.drawings.draw_all", lambda *_: {})
-    monkeypatch.setattr("dre_jax.report.page.write_page", lambda *_: None)
-
-
-def test_tables(cli, write, tmp_path, numbers_only):
-    a, b, c, out = write("a", seed=1), write("b", seed=2), write("c", seed=3), tmp_path / "out"
+def test_tables(cli, result_file, tmp_path, numbers_only):
+    a, b, c, out = result_file("a", seed=1), result_file("b", seed=2), result_file("c", seed=3), tmp_path / "out"
     command = ["report", "--results", a, b, f"the third={c}", "--out", out, "--at", "2,5", "--reference", "b"]
     status, printed, error = cli(*command)
     assert status == 0
@@ -62,96 +34,64 @@ def test_tables(cli, write, tmp_path, numbers_only):
     assert cli(*again, "--reference", "b", "--quiet") == (0, printed, "")
 
 
-def test_two_methods_have_no_friedman(cli, write, tmp_path, numbers_only):
-    _, printed, _ = cli("report", write("a"), write("b", spaces=("s",), seed=1), "--out", tmp_path, "--quiet")
+def test_two_methods_have_no_friedman(cli, result_file, tmp_path, numbers_only):
+    _, printed, _ = cli(
+        "report", result_file("a"), result_file("b", spaces=("s",), seed=1), "--out", tmp_path, "--quiet"
+    )
     assert "Means over search spaces" not in printed
     (line,) = [line for line in printed.splitlines() if "tasks (3)" in line]
     assert [part.strip() for part in line.split("│")[1:-1]] == ["tasks (3)", "6", "-", "a and b"]
 
 
-def test_what_is_left_out_is_told(cli, write, tmp_path, numbers_only):
-    files = [write("a", n_trials=9), write("b", designs=("test0",))]
+def test_what_is_left_out_is_told(cli, result_file, tmp_path, numbers_only):
+    files = [result_file("a", n_trials=9), result_file("b", lacks=[("s", "x", "test0"), ("t", "y", "test1")])]
     status, _, error = cli("report", *files, "--out", tmp_path, "--quiet")
     assert status == 0
     assert error.splitlines() == [
-        "dre-jax: warning: 6 of 12 runs left out, as not every method has them: b lacks 6",
+        "dre-jax: warning: 2 of 12 runs left out, as not every method has them: b lacks 2",
         "dre-jax: warning: all runs cut to 6 trials, the shortest: a has 9",
     ]
 
 
-def test_many_pairs_are_counted(cli, write, tmp_path, numbers_only):
-    same = write("a")
+def test_many_pairs_are_counted(cli, result_file, tmp_path, numbers_only):
+    same = result_file("a")
     _, printed, _ = cli("report", *(f"m{i}={same}" for i in range(7)), "--out", tmp_path, "--quiet")
     assert "m0 and m1, m0 and m2" in printed
     assert ", and 9 more" in " ".join(printed.replace("│", " ").split())  # 21 pairs, 12 of them named
 
 
 @pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        ("", "empty"),
-        ("[]", "but got list"),
-        ("{}", "at least one run"),
-        ('{"s": [1]}', "space 's'"),
-        ('{"s": {"x": {"test0": []}}}', "seed 'test0'"),
-        ('{"s": {"x": {"test0": [0.5, NaN]}}}', "incumbents must be finite, but entry 1 is nan"),
-        ('{"s": {"x": {"test0": [0.5, 0.6, 0.4]}}}', "must not decrease"),
-        ('{"s": {"x": {"test0": [0.5, 1.6]}}}', "in [0, 1]"),
-        ('{"s": {"x": {"test0": [NaN, NaN]}}}', "at least one run"),
-        ('{"s"', "not valid JSON"),
-        ("\udc89", "not UTF-8"),
-    ],
-)
-def test_a_file_of_something_else(refused, write, tmp_path, content, named):
-    path = tmp_path / "wrong.json"
-    path.write_bytes(content.encode(errors="surrogateescape"))
-    line = refused("report", "--results", write("a"), path, "--out", tmp_path / "out", "--quiet")
-    assert str(path) in line
-    assert named in line
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--reference", "z"], "the reference must be one of a, b, but got 'z'"),
         (["--at", "7"], "between 0 and 6"),
         (["--at", "many"], "--at must be whole numbers"),
         (["--at", "-1"], "--at must be whole numbers"),
         (["--at", "2.5"], "--at must be whole numbers"),
         (["--at", ","], "--at must name"),
         (["--at", "2,2"], "--at must name different things"),
-        (["--order", "/nowhere/at/all.json"], "/nowhere/at/all.json"),
+        (["--order", "order.json"], "on the tasks of the order"),
         (["--orders", "3"], "--orders"),
-        (["c=/nowhere/at/all.json"], "/nowhere/at/all.json"),
+        (["b=nowhere.json"], "nowhere.json"),
+        (["wrong.json"], "wrong.json: space 's', dataset 'x', seed 'test0': incumbents must not decrease"),
         (["/dev"], "/dev cannot be read"),
         (["=a.json"], "NAME=FILE"),
+        (["--out", "a.json"], "a.json cannot be made a folder"),
+        (["--out", "/dev/null/x"], "/dev/null/x cannot be made a folder"),
+        (["--out", "full"], "summary.json cannot be written"),
     ],
 )
-def test_refusals(refused, write, tmp_path, arguments, named):
-    out = tmp_path / "out"
-    line = refused("report", write("a"), write("b", seed=1), "--out", out, "--quiet", *arguments)
-    assert named in line
-    assert not out.exists()
-
-
-def test_other_refusals(refused, write, tmp_path):
-    a, out = write("a"), tmp_path / "out"
-    assert "--results FILE.json" in refused("report", "--out", out)
-    assert "--out" in refused("report", a)
-    assert "different names" in refused("report", a, a, "--out", out, "--quiet")
-    assert "a, b have none" in refused("report", a, write("b", spaces=("u",)), "--out", out, "--quiet")
-    order = tmp_path / "order.json"
-    order.write_text('{"u": ["x"]}')
-    assert "on the tasks of the order" in refused("report", a, "--out", out, "--order", order, "--quiet")
-    assert not out.exists()
-
-
-def test_nowhere_to_write(refused, write, tmp_path):
-    path = write("a")
+def test_refusals(refused, result_file, tmp_path, monkeypatch, arguments, named):
+    monkeypatch.chdir(tmp_path)
+    path = result_file("a")
     before = path.read_bytes()
-    for out in (path, path / "out", "/proc/none", "/dev/null"):
-        assert f"{out} cannot be made a folder" in refused("report", path, "--out", out, "--quiet")
+    (tmp_path / "wrong.json").write_text('{"s": {"x": {"test0": [0.5, 0.6, 0.4]}}}')
+    (tmp_path / "order.json").write_text('{"u": ["x"]}')
+    (tmp_path / "full" / "summary.json").mkdir(parents=True)
+    assert named in refused("report", "a.json", "--out", "out", "--quiet", *arguments)
     assert path.read_bytes() == before
-    (tmp_path / "out" / "summary.json").mkdir(parents=True)
-    assert "summary.json cannot be written" in refused("report", path, "--out", tmp_path / "out", "--quiet")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_must_be_given(refused, result_file, tmp_path):
+    assert "--results FILE.json" in refused("report", "--out", tmp_path / "out")
+    assert "--out" in refused("report", result_file("a"))

@@ -1,6 +1,4 @@
-"""Small result files with many ties, made-up comparisons, and one whole set of drawings."""
-
-import json
+"""Made-up comparisons, and one whole set of drawings."""
 
 import numpy as np
 import pytest
@@ -8,25 +6,6 @@ import pytest
 from dre_jax.report.comparison import Comparison
 from dre_jax.report.drawings import draw_all
 from dre_jax.report.statistics import significance
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Writes a result file of made-up runs: `write("a", seed=1)`; its path."""
-
-    def file(name, *, seed=0, n_trials=6, spaces=("s", "t"), tasks=("x", "y", "z"), meta=None, lacks=()):
-        rng = np.random.default_rng(seed)
-        content = {} if meta is None else {"_meta": meta}
-        for run in ((space, task, design) for space in spaces for task in tasks for design in ("test0", "test1")):
-            trace = np.maximum.accumulate(rng.integers(0, 5, n_trials + 1) / 4).tolist()
-            if run not in lacks:
-                content.setdefault(run[0], {}).setdefault(run[1], {})[run[2]] = trace
-        path = tmp_path / f"{name}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
-        return path
-
-    return file
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,9 @@ from dre_jax.report.statistics import significance
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
 
+FLAGS = """--headless=new --disable-gpu --disable-dev-shm-usage --disable-background-networking --no-first-run
+--proxy-server=127.0.0.1:9 --enable-logging=stderr --virtual-time-budget=4000"""
+
 pytestmark = [
     pytest.mark.multiprocess,
     pytest.mark.slow,
@@ -52,22 +55,9 @@ Promise.all([...document.images].map((image) => image.decode())).finally(() => {
 
 def browse(page, profile, *options):
     """Chromium's output and log on a page."""
-    command = [
-        CHROMIUM,
-        "--headless=new",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-        "--no-first-run",
-        "--proxy-server=127.0.0.1:9",
-        "--host-resolver-rules=MAP * ~NOTFOUND",
-        "--enable-logging=stderr",
-        f"--user-data-dir={profile}",
-        "--virtual-time-budget=4000",
-        *(["--no-sandbox"] if os.geteuid() == 0 else []),
-        *options,
-        page.as_uri(),
-    ]
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    own = ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}", *root, *options, page.as_uri()]
+    command = [CHROMIUM, *FLAGS.split(), *own]
     return subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
 
 
@@ -99,10 +89,11 @@ def test_in_a_browser(report, tmp_path):
     assert seen["focused"]
     assert seen["wide"] <= 0  # tables and figures scroll by themselves, the page does not
     values = given.average_regret()[:, 20].tolist()
-    assert [float(value) for value in seen["before"][0]] == values
-    assert seen["before"][1] == ["none"] * 3
-    assert [float(value) for value in seen["up"][0]] == sorted(values)
-    assert seen["up"][1] == ["none", "ascending", "none"]
-    assert [float(value) for value in seen["down"][0]] == sorted(values, reverse=True)
-    assert seen["down"][1] == ["none", "descending", "none"]
+    for state, expected, told in (
+        ("before", values, "none"),
+        ("up", sorted(values), "ascending"),
+        ("down", sorted(values, reverse=True), "descending"),
+    ):
+        assert [float(value) for value in seen[state][0]] == expected
+        assert seen[state][1] == ["none", told, "none"]
     assert seen["byName"] == [[EVIL, "a", "b", "c"], ["ascending", "none", "none"]]

@@ -23,8 +23,8 @@ def said(files, order=None):
     return [str(warning.message) for warning in caught]
 
 
-def test_names(write, tmp_path):
-    one, two = write("one"), write("two", meta={"method": "dre"})
+def test_names(result_file, tmp_path):
+    one, two = result_file("one"), result_file("two", meta={"method": "dre"})
     packed = tmp_path / "three.json.gz"
     packed.write_bytes(gzip.compress(one.read_bytes()))
     assert list(read_files([one, two, packed])) == ["one", "dre", "three"]
@@ -33,48 +33,48 @@ def test_names(write, tmp_path):
     assert read_files({"b": one, "a": two})["a"].path == two
 
 
-def test_a_method_that_is_not_alone_is_called_after_its_file(write):
-    files = [write(name, meta={"method": "dre"}) for name in ("epochs-100", "epochs-1000")]
-    assert list(read_files([*files, write("other", meta={"method": "random"})])) == [
+def test_a_method_that_is_not_alone_is_called_after_its_file(result_file):
+    files = [result_file(name, meta={"method": "dre"}) for name in ("epochs-100", "epochs-1000")]
+    assert list(read_files([*files, result_file("other", meta={"method": "random"})])) == [
         "epochs-100",
         "epochs-1000",
         "random",
     ]
     # Also where another file has the name for its own.
-    assert list(read_files([write("dre"), files[0]]))[1] == "epochs-100"
+    assert list(read_files([result_file("dre"), files[0]]))[1] == "epochs-100"
 
 
 @pytest.mark.parametrize("method", [None, 3, "", "  "])
-def test_a_useless_name_in_the_file(write, method):
-    assert list(read_files([write("one", meta={"method": method})])) == ["one"]
+def test_a_useless_name_in_the_file(result_file, method):
+    assert list(read_files([result_file("one", meta={"method": method})])) == ["one"]
 
 
-def test_equals_sign_in_a_path(write):
-    path = write("lr=0.1/dre")
+def test_equals_sign_in_a_path(result_file):
+    path = result_file("lr=0.1/dre")
     assert list(read_files([str(path)])) == ["dre"]
     assert list(read_files([f"a={path}"])) == ["a"]
 
 
-def test_names_must_differ(write, tmp_path):
-    one = write("one")
+def test_names_must_differ(result_file, tmp_path):
+    one = result_file("one")
     (tmp_path / "b").mkdir()
     same = one.rename(tmp_path / "b" / "one.json")
-    one = write("one")
+    one = result_file("one")
     for given in ([one, one], [one, same], [f"a={one}", f"a={same}"], [f"one={same}", one]):
         with pytest.raises(ConfigError, match="different names"):
             read_files(given)
     assert list(read_files([one, f"b={same}"])) == ["one", "b"]
 
 
-def test_nothing_to_read(write, tmp_path):
+def test_nothing_to_read(result_file, tmp_path):
     with pytest.raises(ConfigError, match="at least one result file"):
         read_files([])
     with pytest.raises(ConfigError, match="NAME=FILE"):
-        read_files([f"={write('a')}"])
+        read_files([f"={result_file('a')}"])
     with pytest.raises(DataError, match=r"nowhere\.json"):
         read_files([tmp_path / "nowhere.json"])
     with pytest.raises(DataError, match=r"none\.json: results must hold at least one run"):
-        read_files([write("none", tasks=())])
+        read_files([result_file("none", tasks=())])
 
 
 V3 = {"mode": "v3", "split": "test", "trials": 6}
@@ -115,12 +115,12 @@ X0, Y1 = ("s", "x", "test0"), ("t", "y", "test1")
         ({"a": {"meta": ONE}, "b": {"meta": {"protocol": V3 | {"method": "host method"}}}}, None, []),
     ],
 )
-def test_what_is_said(write, files, order, lines):
-    assert said([write(name, **given) for name, given in files.items()], order) == lines
+def test_what_is_said(result_file, files, order, lines):
+    assert said([result_file(name, **given) for name, given in files.items()], order) == lines
 
 
-def test_runs_of_different_length_in_a_file(write):
-    path = write("a", n_trials=9)
+def test_runs_of_different_length_in_a_file(result_file):
+    path = result_file("a", n_trials=9)
     content = json.loads(path.read_text())
     content["s"]["x"]["test0"] = content["s"]["x"]["test0"][:3]
     path.write_text(json.dumps(content))

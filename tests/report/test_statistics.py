@@ -46,39 +46,11 @@ def slow_signed_rank(differences):
 
 @pytest.mark.parametrize("n", range(1, 11))
 @pytest.mark.parametrize("most", [1, 3, 10**6])
-def test_signed_rank_against_every_pattern_of_signs(n, most):
-    differences = np.random.default_rng(n).integers(-most, most + 1, n)
-    assert signed_rank(differences / 1e8, np.zeros(n)) == pytest.approx(slow_signed_rank(differences.tolist()))
-
-
-@pytest.mark.parametrize(("positive", "zeros"), [(12, 50), (11, 50), (12, 0), (3, 70)])
-def test_signed_rank_where_most_are_zero(positive, zeros):
-    """Fifteen differences, so all signs can be counted; their sizes are in order, with ties."""
-    size = np.repeat(np.arange(1, 6), 3)
-    differences = np.where(np.arange(15) < positive, size, -size)
-    rank = (stats.rankdata(np.append(size, np.zeros(zeros))))[:15]
-    sums = (np.array(list(product((-1, 1), repeat=15))) * rank).sum(axis=1)
-    expected = (abs(sums) >= abs(np.sign(differences) @ rank)).mean()
-    found = signed_rank(np.append(differences, np.zeros(zeros)) / 100, np.zeros(15 + zeros))
-    assert found == pytest.approx(expected)
-
-
-def test_signed_rank_against_sampled_signs():
-    rng = np.random.default_rng(5)
-    differences = np.append(rng.integers(-5, 8, 50), np.zeros(30))
-    sampled = stats.PermutationMethod(n_resamples=4000, rng=rng)
-    expected = stats.wilcoxon(differences, zero_method="pratt", method=sampled).pvalue
-    assert signed_rank(differences / 100, np.zeros(80)) == pytest.approx(expected, abs=0.02)
-    assert 0.01 < expected < 0.5
-
-
-@pytest.mark.parametrize("size", [[1] * 8, [0, 0, 0, 1, 1, 2, 2, 3, 4], range(1, 10), [0, 1]])
-def test_signed_rank_is_calibrated(size):
-    """Where either sign is equally likely, p <= alpha comes with probability alpha at most, and nearly alpha."""
-    patterns = np.array(list(product((-1, 1), repeat=len(size)))) * np.array(size)
-    p = np.array([signed_rank(each / 10, np.zeros(len(size))) for each in patterns])
-    for alpha in np.unique(p):
-        assert (p <= alpha).mean() == pytest.approx(alpha)
+@pytest.mark.parametrize("zeros", [0, 60])
+def test_signed_rank_against_every_pattern_of_signs(n, most, zeros):
+    differences = np.append(np.random.default_rng(n).integers(-most, most + 1, n), np.zeros(zeros, int))
+    expected = slow_signed_rank(differences.tolist())
+    assert signed_rank(differences / 1e8, np.zeros(n + zeros)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.1, 0.2])
@@ -115,20 +87,12 @@ def test_friedman_by_its_formula(decimals):
     np.testing.assert_allclose(found.average_rank, ranks.mean(axis=0))
 
 
-def test_friedman_with_most_tasks_tied():
-    """Against random orders within each task; tasks on which all are equal count for nothing."""
-    rng = np.random.default_rng(0)
-    ranks = np.round(rng.random((4, 12)) + 0.1 * np.arange(4)[:, None], 1) / 10
-    tied = np.hstack([ranks, np.full((4, 40), 0.1)])
-    found, without = (significance(comparison(regret), 0) for regret in (tied, ranks))
+def test_friedman_does_not_count_tasks_on_which_all_are_equal():
+    regret = draw(n_methods=4, n_runs=12)
+    tied = np.hstack([regret, np.full((4, 40), 0.1)])
+    found, without = (significance(comparison(each), 0) for each in (tied, regret))
     assert found.friedman_statistic == pytest.approx(without.friedman_statistic)
-
-    def spread(values):
-        return ((stats.rankdata(values, axis=0).mean(axis=1) - 2.5) ** 2).sum()
-
-    sampled = [spread(rng.permuted(ranks, axis=0)) for _ in range(2000)]
-    assert found.friedman_p == pytest.approx(np.mean(np.array(sampled) >= spread(ranks) - 1e-12), abs=0.02)
-    assert 0.03 < found.friedman_p < 0.5
+    assert found.friedman_p == pytest.approx(without.friedman_p)
 
 
 def test_tasks_are_means_over_designs():
@@ -154,23 +118,18 @@ def test_methods_that_never_differ(n_runs):
     found = significance(comparison(np.full((3, n_runs), 0.5)), 0)
     np.testing.assert_array_equal(found.wilcoxon_p, np.ones((3, 3)))
     np.testing.assert_array_equal(found.average_rank, [2, 2, 2])
-    assert found.cliques == (("a", "b", "c"),)
-    assert found.friedman_p == 1.0
+    assert (found.cliques, found.friedman_p) == ((("a", "b", "c"),), 1.0)
 
 
-def test_too_few_for_friedman():
-    for regret in (draw(n_methods=2), draw(n_runs=1), draw(n_methods=1)):
-        found = significance(comparison(regret), 0)
-        assert np.isnan([found.friedman_statistic, found.friedman_p]).all()
-        assert found.wilcoxon_p.shape == (len(regret), len(regret))
-        assert np.isfinite(found.wilcoxon_p).all()
-    assert significance(comparison(draw(n_methods=1)), 0).cliques == ()
-
-
-def test_one_task_separates_nothing():
-    found = significance(comparison(draw(n_runs=5), designs=5), 0)
-    assert found.n == 1
-    np.testing.assert_array_equal(found.wilcoxon_p, np.ones((5, 5)))
+@pytest.mark.parametrize(("n_methods", "n_runs", "designs"), [(2, 60, 1), (5, 1, 1), (1, 60, 1), (5, 5, 5)])
+def test_too_few_for_friedman(n_methods, n_runs, designs):
+    found = significance(comparison(draw(n_methods, n_runs), designs), 0)
+    assert np.isnan([found.friedman_statistic, found.friedman_p]).all()
+    assert found.wilcoxon_p.shape == (n_methods, n_methods)
+    assert np.isfinite(found.wilcoxon_p).all()
+    if found.n == 1:  # one task separates nothing
+        np.testing.assert_array_equal(found.wilcoxon_p, 1.0)
+    assert found.cliques or n_methods < 5
 
 
 def test_holm_by_hand():

@@ -15,15 +15,8 @@ META = {"method": "dre", "protocol": {"mode": "v3"}, "seed": 3, "odd": float("na
 
 
 @pytest.fixture
-def files(write):
-    return [write("a", seed=1, meta=META), write("b", seed=2), write("c", seed=3)]
-
-
-@pytest.fixture
-def numbers_only(monkeypatch):
-    """Leaves out what takes seconds and is tested elsewhere."""
-    monkeypatch.setattr("dre_jax.report.drawings.draw_all", lambda *_: {})
-    monkeypatch.setattr("dre_jax.report.page.write_page", lambda *_: None)
+def files(result_file):
+    return [result_file("a", seed=1, meta=META), result_file("b", seed=2), result_file("c", seed=3)]
 
 
 def test_numbers(files, tmp_path, numbers_only):
@@ -64,9 +57,9 @@ def test_tables(files, tmp_path, numbers_only):
             assert [float(row[column]) for row in rows[1:]] == found[key][method]
 
 
-def test_the_order_and_what_is_missing(write, tmp_path, numbers_only):
+def test_the_order_and_what_is_missing(result_file, tmp_path, numbers_only):
     lacks = [("s", "x", "test0")]
-    files = [write("a", lacks=lacks), write("b", seed=1)]
+    files = [result_file("a", lacks=lacks), result_file("b", seed=1)]
     with pytest.warns(DataWarning) as said:
         found = write_report(files, tmp_path / "out", order={"t": ["y"], "s": ["x"]})
     assert len(said) == 2
@@ -81,13 +74,13 @@ def test_the_order_and_what_is_missing(write, tmp_path, numbers_only):
 
 
 @pytest.mark.parametrize(("n_trials", "at"), [(3, [3]), (25, [25]), (60, [25, 50]), (101, [25, 50, 100])])
-def test_trials_looked_at(write, tmp_path, numbers_only, n_trials, at):
-    assert write_report([write("a", n_trials=n_trials)], tmp_path)["at"] == at
+def test_trials_looked_at(result_file, tmp_path, numbers_only, n_trials, at):
+    assert write_report([result_file("a", n_trials=n_trials)], tmp_path)["at"] == at
 
 
-def test_one_run_of_one_method(write, tmp_path):
+def test_one_run_of_one_method(result_file, tmp_path):
     """Nothing to test or to average, and still a page."""
-    path = write("a", spaces=("s",), tasks=("x",), lacks=[("s", "x", "test1")], n_trials=2)
+    path = result_file("a", spaces=("s",), tasks=("x",), lacks=[("s", "x", "test1")], n_trials=2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = write_report([path], tmp_path / "out")
@@ -107,7 +100,7 @@ def test_everything_is_written(files, tmp_path):
     assert all(name in page for name in ("dre", "b", "c"))
 
 
-def test_refusals(files, write, tmp_path):
+def test_refusals(files, result_file, tmp_path):
     out = tmp_path / "out"
     for arguments, named in (
         ({"at": [7]}, "between 0 and 6, the trials of the shortest run, but got 7"),
@@ -119,5 +112,5 @@ def test_refusals(files, write, tmp_path):
             write_report(files, out, **arguments)
         assert named in str(error.value)
     with pytest.raises(DataError, match="a, other have none"):
-        write_report([write("a"), write("other", tasks=("w",))], out)
+        write_report([result_file("a"), result_file("other", tasks=("w",))], out)
     assert not out.exists()
