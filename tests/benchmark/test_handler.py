@@ -66,17 +66,6 @@ def raw(folder, name):
     return json.loads((folder / f"{name}.json").read_text())
 
 
-def compare(handler, tables, designs, space, dataset, seeds, n_trials):
-    for name, make in METHODS.items():
-        # One object for all runs, as a peer's script may have it: also what it remembers has to agree.
-        ours, theirs = make(), make()
-        for seed in seeds:
-            expected = stated(tables, designs, theirs, space, dataset, seed, n_trials)
-            found = handler.evaluate(ours, space, dataset, seed, n_trials)
-            assert isinstance(found, list)
-            assert found == expected, (name, dataset, seed)
-
-
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     """The bundled data as plain files."""
@@ -88,21 +77,27 @@ def plain(tmp_path_factory):
     return folder
 
 
-def test_incumbents_on_the_bundled_data(plain):
-    tables, designs = raw(plain, "meta-test-dataset"), raw(plain, "bo-initializations")
-    handler = HPOBHandler(root_dir=str(plain) + "/", mode="v3")
-    for space in tables:
-        for dataset in list(tables[space])[:2]:
-            compare(handler, tables, designs, space, dataset, ("test0", "test4"), 40)
+@pytest.fixture(params=["bundled", "open-b"])
+def files(request):
+    """Folder, initial designs, and number of trials."""
+    if request.param == "bundled":
+        return request.getfixturevalue("plain"), ["test0", "test4"], 40
+    return request.getfixturevalue("shared_data") / "open-b", ["test0", "test1"], 30
 
 
-def test_incumbents_on_open_b(shared_data):
-    folder = shared_data / "open-b"
+def test_incumbents(files):
+    folder, seeds, n_trials = files
     tables, designs = raw(folder, "meta-test-dataset"), raw(folder, "bo-initializations")
-    handler = HPOBHandler(folder)
-    for space in tables:
-        for dataset in list(tables[space])[:3]:
-            compare(handler, tables, designs, space, dataset, handler.get_seeds()[:2], 30)
+    handler = HPOBHandler(root_dir=f"{folder}/", mode="v3")
+    for space, dataset in [(name, each) for name in tables for each in list(tables[name])[:2]]:
+        for name, make in METHODS.items():
+            # One object for all runs, as a peer's script may have it: also what it remembers has to agree.
+            ours, theirs = make(), make()
+            for seed in seeds:
+                expected = stated(tables, designs, theirs, space, dataset, seed, n_trials)
+                found = handler.evaluate(ours, space, dataset, seed, n_trials)
+                assert isinstance(found, list)
+                assert found == expected, (name, dataset, seed)
 
 
 def test_what_peers_read(plain):
@@ -110,6 +105,9 @@ def test_what_peers_read(plain):
     assert handler.mode == "v3"
     assert handler.get_seeds() == ["test0", "test1", "test2", "test3", "test4"]
     assert handler.get_search_spaces() == list(raw(plain, "meta-test-dataset"))
+    # A search space is read when it is touched, and kept.
+    assert handler.meta_test_data["svm"] is handler.meta_test_data["svm"]
+    assert (list(handler.meta_test_data._read), handler.meta_train_data._read) == (["svm"], {})
     for attribute, name in (
         ("meta_train_data", "meta-train-dataset"),
         ("meta_validation_data", "meta-validation-dataset"),
@@ -119,23 +117,13 @@ def test_what_peers_read(plain):
         view, expected = getattr(handler, attribute), raw(plain, name)
         assert view == expected
         assert list(view.keys()) == list(expected)
-        assert type(view["svm"]) is dict
-        assert "svm" in view
-        assert "other" not in view
+        assert ("svm" in view, "other" in view, type(view["svm"])) == (True, False, dict)
         with pytest.raises(KeyError):
             view["other"]
     assert handler.get_datasets("svm") == list(raw(plain, "meta-test-dataset")["svm"])
     assert handler.get_search_space_dim("svm") == handler.search_space_dims["svm"] == 14
     assert handler.normalize(np.array([[2.0], [4.0], [3.0]])).tolist() == [[0.0], [1.0], [0.5]]
     assert handler.normalize(np.array([3.0]), y_min=1.0, y_max=5.0).tolist() == [0.5]
-
-
-def test_a_search_space_is_read_when_it_is_touched(plain):
-    handler = HPOBHandler(root_dir=plain, mode="v3")
-    assert handler.get_datasets("svm")
-    assert list(handler.meta_test_data._read) == ["svm"]
-    assert handler.meta_train_data._read == {}
-    assert handler.meta_test_data["svm"] is handler.meta_test_data["svm"]
 
 
 def test_modes(plain):
@@ -187,13 +175,22 @@ def tiny(tmp_path):
     return write
 
 
-def test_a_constant_task(tiny):
+def test_a_constant_task_and_a_table_that_runs_out(tiny):
     assert tiny([0.7] * 6).evaluate(Random(), "s", "d", "test0", 3) == [0.5] * 4
-
-
-def test_a_table_that_runs_out(tiny):
     assert tiny([1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 9)[2:] == [1.0] * 8
     assert tiny([1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 0) == [0.25]
+
+
+def answers(answer):
+    """A method that always gives one answer."""
+
+    class Peer:
+        def observe_and_suggest(self, X_obs, y_obs, X_pen):
+            if answer is ZeroDivisionError:
+                raise answer
+            return answer
+
+    return Peer()
 
 
 @pytest.mark.parametrize(
@@ -210,14 +207,9 @@ def test_a_table_that_runs_out(tiny):
     ],
 )
 def test_answers_that_are_no_index(tiny, answer, said):
-    class Peer:
-        def observe_and_suggest(self, X_obs, y_obs, X_pen):
-            return answer
-
-    with pytest.raises(MethodError) as caught:
-        tiny([1.0, 0.0, 0.5, 2.0, 1.5, 1.2]).evaluate(Peer(), "s", "d", "test0", 3)
-    assert "method Peer: observe_and_suggest must return the index of one of the 4 rows of X_pen" in str(caught.value)
-    assert said in str(caught.value)
+    rule = "method Peer: observe_and_suggest must return the index of one of the 4 rows of X_pen"
+    with pytest.raises(MethodError, match=f"{rule}.*{said}"):
+        tiny([1.0, 0.0, 0.5, 2.0, 1.5, 1.2]).evaluate(answers(answer), "s", "d", "test0", 3)
 
 
 def test_arguments_are_named_where_they_can_be():
@@ -238,9 +230,5 @@ def test_arguments_are_named_where_they_can_be():
 
 
 def test_what_a_method_raises_is_its_own(tiny):
-    class Peer:
-        def observe_and_suggest(self, X_obs, y_obs, X_pen):
-            raise ZeroDivisionError
-
     with pytest.raises(ZeroDivisionError):
-        tiny([1.0, 0.0, 0.5]).evaluate(Peer(), "s", "d", "test0", 1)
+        tiny([1.0, 0.0, 0.5]).evaluate(answers(ZeroDivisionError), "s", "d", "test0", 1)
