@@ -92,40 +92,31 @@ class Fitted:
             raise CheckpointError(f"{message} (step {now}, was {then})")
         return method, saved.state.params if saved.best is None else saved.best
 
+    def close(self) -> None:
+        """Holds nothing."""
 
-class CompiledRunner:
+
+class CompiledRunner(Fitted):
     """The compiled loop on the tables."""
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: BatchConfig | None = None) -> None:
+        super().__init__(plan, spaces)
         self._plan = plan
         self._config = config or BatchConfig(table_scale=plan.table_scale)
-        self._fitted = Fitted(plan, spaces)
-        self.learns = self._fitted.learns
         # One that is fitted anew reads the training tables, of which one search space fits into memory.
         self.together = goes_side_by_side(self._config) and not self.learns
-
-    def configuration(self, space: str) -> dict[str, Any]:
-        """The method's fields."""
-        return self._fitted.configuration(space)
-
-    def facts(self) -> dict[str, Any]:
-        """The checkpoints."""
-        return self._fitted.facts()
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """As `run_spaces`: those that share a method at once."""
         alike: dict[Method, dict[str, SpaceRuns]] = {}
         for space, designs, key in spaces:
-            method, params = self._fitted.ready(space)
+            method, params = self.ready(space)
             tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
             # Fitted anew in every process, on devices that may round differently: all go by the first one's.
             params = processes.same(params)
             alike.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
         for method, runs in alike.items():
             yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
-
-    def close(self) -> None:
-        """Holds nothing."""
 
 
 def _metadata(folder: Path, space: Outline) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -22,53 +22,30 @@ from dre_jax.data.spaces import Designs
 from dre_jax.errors import DataError
 from dre_jax.search.batch import run_key
 from dre_jax.search.candidates import CandidateConfig
-from dre_jax.search.host import HostMethod
 from dre_jax.search.suggester import Suggester
 
 
-class _OwnMethods:
+class _OwnMethods(Fitted):
     """Methods of the one protocol."""
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
+        super().__init__(plan, spaces)
         self._name = plan.label
-        self._fitted = Fitted(plan, spaces)
         self._config = CandidateConfig()
-        self.learns = self._fitted.learns
 
     def configuration(self, space: str) -> dict[str, Any]:
-        return {**self._fitted.configuration(space), "points": vars(self._config)}
-
-    def facts(self) -> dict[str, Any]:
-        return self._fitted.facts()
+        return {**super().configuration(space), "points": vars(self._config)}
 
     def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        method, params = self._fitted.ready(space)
+        method, params = self.ready(space)
         for job in jobs:
             suggester = Suggester(method, params, key=job.key, candidates=self._config)
-            yield job.dataset, job.seed, job.play(suggester, self._name)
-
-    def close(self) -> None:
-        pass
+            yield job.dataset, job.seed, job.play(suggester, name=self._name)
 
 
 def methods_of(plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> JobMethods:
     """The plan's method for continuous search; raises as `Fitted` and `HostMethods` do."""
     return HostMethods(plan) if host else _OwnMethods(plan, spaces)
-
-
-@dataclass(frozen=True, eq=False)
-class ContinuousRun:
-    """`run_continuous` on a task's surrogate."""
-
-    surrogate: Surrogate
-    x: np.ndarray
-    y: np.ndarray
-    trials: int
-    counting: str
-
-    def __call__(self, method: HostMethod, name: str) -> np.ndarray:
-        """The incumbents, f64[T + 1]."""
-        return run_continuous(method, self.surrogate, self.x, self.y, self.trials, counting=self.counting, name=name)
 
 
 class ContinuousRunner(JobRunner):
@@ -103,8 +80,14 @@ class ContinuousRunner(JobRunner):
                 self._folder, space.name, dataset, n_columns=space.n_columns, ranges=self._ranges
             )
             for seed, rows in seeds.items():
-                x, y = task.X[rows].astype(np.float64), task.y[rows]
-                play = ContinuousRun(surrogate, x, y, self._plan.trials, str(self._plan.continuous))
+                play = partial(
+                    run_continuous,
+                    surrogate=surrogate,
+                    x=task.X[rows].astype(np.float64),
+                    y=task.y[rows],
+                    n_trials=self._plan.trials,
+                    counting=str(self._plan.continuous),
+                )
                 yield Job(dataset, seed, run_key(key, dataset, seed), play)
 
 

@@ -6,7 +6,6 @@ import pickle
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
@@ -17,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.benchmark.plan import Plan
-from dre_jax.benchmark.runner import Outcome, PendingRuns
+from dre_jax.benchmark.runner import Method, Outcome, PendingRuns
 from dre_jax.benchmark.workers import Died, Pool
 from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Designs
@@ -26,8 +25,8 @@ from dre_jax.methods.foreign import arguments_of, host_of, library_of, load_clas
 from dre_jax.search.batch import run_key
 from dre_jax.search.host import HostMethod, run_host
 
-Play = Callable[[HostMethod, str], np.ndarray]
-"""A run, of a fresh object and the method's name; must pickle."""
+Play = Callable[..., np.ndarray]
+"""A run, called with a fresh object and `name`, the method's; must pickle."""
 _Attempt = Callable[[tuple[int, Play]], np.ndarray | str]
 
 
@@ -38,20 +37,6 @@ class Job(NamedTuple):
     seed: str
     key: Array
     play: Play
-
-
-@dataclass(frozen=True, eq=False)
-class TableRun:
-    """`run_host` on a task's table."""
-
-    x: np.ndarray
-    y: np.ndarray
-    design: np.ndarray
-    trials: int
-
-    def __call__(self, method: HostMethod, name: str) -> np.ndarray:
-        """The incumbents, f64[T + 1]."""
-        return run_host(method, self.x, self.y, self.design, self.trials, name=name)
 
 
 class HostMethods:
@@ -126,25 +111,11 @@ class HostMethods:
             self._pool.close()
 
 
-class JobMethods(Protocol):
+class JobMethods(Method, Protocol):
     """A method, as one object for each run."""
-
-    learns: bool
-
-    def configuration(self, space: str) -> Any:
-        """For the result file."""
-        ...
-
-    def facts(self) -> dict[str, Any]:
-        """More for the result file."""
-        ...
 
     def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
         """The runs, each with an object of its own."""
-        ...
-
-    def close(self) -> None:
-        """Ends its processes."""
         ...
 
 
@@ -191,7 +162,7 @@ class HostRunner(JobRunner):
         for dataset, seeds in designs.items():
             task = tasks[dataset]
             for seed, rows in seeds.items():
-                play = TableRun(task.X, task.y, rows, self._plan.trials)
+                play = partial(run_host, x=task.X, y=task.y, design=rows, n_trials=self._plan.trials)
                 yield Job(dataset, seed, run_key(key, dataset, seed), play)
 
 
@@ -204,7 +175,7 @@ def _attempts(given: str | type, name: str, arguments: Mapping[str, Any]) -> _At
         bits, play = item
         try:
             _seed_generators(bits)
-            return play(found(**arguments), name)
+            return play(found(**arguments), name=name)
         except MethodError as error:
             told = str(error)
             return told if told.startswith(f"method {name}") else f"method {name}: {told}"

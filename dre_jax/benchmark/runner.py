@@ -25,26 +25,31 @@ class PendingRuns(NamedTuple):
     """PRNG key."""
 
 
-class Runner(Protocol):
-    """A plan's method, on the search spaces one after the other."""
+class Method(Protocol):
+    """A plan's method, as the result file tells of it."""
 
     learns: bool
-    """`run` needs the training split."""
-    together: bool
-    """`run` takes all search spaces at once; else one at a time."""
+    """It needs the training split."""
 
     def configuration(self, space: str) -> Any:
-        """The method's configuration, for the result file."""
+        """The method's fields, or a host method's own words."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Further facts for the result file."""
-        ...
-
-    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """The runs that are wanted, with the names of their search spaces."""
+        """Further facts: checkpoints, and versions of packages."""
         ...
 
     def close(self) -> None:
         """Ends worker processes, if it has any; it can run again afterwards."""
+        ...
+
+
+class Runner(Method, Protocol):
+    """A plan's method, on the search spaces one after the other."""
+
+    together: bool
+    """`run` takes all search spaces at once; else one at a time."""
+
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
+        """The runs that are wanted, with the names of their search spaces."""
         ...
