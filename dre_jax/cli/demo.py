@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -27,13 +26,15 @@ def demo(
     from dre_jax.cli.runtime import prepare
 
     prepare(devices)
+    from dre_jax.cli.report import print_summary
     from dre_jax.data import bundled
+    from dre_jax.report import write_report
 
     begun = time.monotonic()
     for space in bundled.spaces():
         _train(space, out, seed, quiet)
     files = {method: _evaluate(method, out, seed, quiet) for method in SETTINGS}
-    _report(files, out)
+    print_summary(write_report(files, out, at=AT))
     print(f"{time.monotonic() - begun:.0f} s in all; results, figures and report.html in {out}")
 
 
@@ -68,25 +69,3 @@ def _evaluate(method: str, out: Path, seed: int, quiet: bool) -> Path:
     )
     run_plan(plan, path, quiet=quiet)
     return path
-
-
-def _report(files: Mapping[str, Path], out: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from dre_jax.data import read_results
-    from dre_jax.report import compare, table, write_report
-
-    comparison = compare({method: read_results(path) for method, path in files.items()})
-    title = f"{len(comparison.runs)} runs: {len(set(comparison.tasks))} test tasks, 5 initial designs each"
-    shown = Table(title=f"Mean regret ± standard error over tasks, and average rank; {title}", title_justify="left")
-    shown.add_column("method")
-    for trial in AT:
-        shown.add_column(f"regret at {trial}", justify="right")
-    for trial in AT:
-        shown.add_column(f"rank at {trial}", justify="right")
-    for row in table(comparison, AT):
-        regret = [f"{value:.4f} ± {error:.4f}" for value, error in zip(row.regret, row.error, strict=True)]
-        shown.add_row(row.method, *regret, *(f"{value:.2f}" for value in row.rank))
-    Console(width=None if Console().is_terminal else 120).print(shown)
-    write_report(files, out, at=AT, title=f"The bundled data, {title}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Self
+from typing import Annotated
 
 import typer
 
@@ -36,44 +36,27 @@ def download(
     print(line)
 
 
-class Display:
+class Display(contextlib.ExitStack):
     """A `dre_jax.data.remote.fetch.Watch`: on standard error, one bar after the other in megabytes, and notes."""
 
     def __init__(self, *, quiet: bool) -> None:
+        super().__init__()
         self._quiet = quiet
         self._bar: Bar | None = None
         self._what = ""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._close(kind, error, trace)
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Opens the bar of `what` if another is shown, and moves it."""
         megabytes = -(-done // 10**6)
         if what != self._what or self._bar is None:
-            self._close()
+            self.close()
             self._what = what
-            self._bar = Bar(f"{what} (MB)", -(-total // 10**6), quiet=self._quiet, start=megabytes)
-            self._bar.__enter__()
+            self._bar = self.enter_context(Bar(f"{what} (MB)", -(-total // 10**6), quiet=self._quiet, start=megabytes))
         self._bar.advance_to(megabytes)
 
     def note(self, text: str) -> None:
         """Closes the bar, so that the line stands alone."""
-        self._close()
+        self.close()
+        self._bar = None
         if not self._quiet:
             print(f"dre-jax: {text}", file=sys.stderr, flush=True)
-
-    def _close(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
-        bar, self._bar = self._bar, None
-        if bar is not None:
-            bar.__exit__(kind, error, trace)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from dre_jax.checks import one_of
 from dre_jax.data import checks
 from dre_jax.data.columns import DESCRIPTORS, Column, columns_of, read_descriptor
-from dre_jax.data.files import atomic_writer, find_json, place
+from dre_jax.data.files import atomic_writer, find_json, make_folder, place
 from dre_jax.data.json_stream import iter_datasets
 from dre_jax.data.json_stream import list_spaces as list_spaces_of_file
 from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task, fingerprint
@@ -102,10 +102,7 @@ def write_dataset(folder: str | os.PathLike[str], spaces: Iterable[SearchSpace],
     if len({space.name for space in spaces}) < len(spaces):
         raise DataError(f"every space must have its own name, but got {_shown([space.name for space in spaces])}")
     folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"{folder} cannot be made a folder: {error.strerror}") from error
+    make_folder(folder)
     parts: dict[str, list[Mapping[str, Any]]] = {stem: [s.split(split) for s in spaces] for split, stem in _V3.items()}
     parts[DESIGNS] = [space.designs for space in spaces]
     for plain in [folder / f"{stem}.json" for stem in parts if compress]:

@@ -7,6 +7,7 @@ becomes an object, and beyond braces and strings it is not checked. Held in memo
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 from dre_jax.data.files import open_binary, parse_json, place
 from dre_jax.errors import DataError
 
-__all__ = ["iter_datasets", "iter_names", "list_spaces"]
+__all__ = ["iter_datasets", "iter_everything", "list_spaces"]
 
 CHUNK_BYTES = 1 << 20
 # Without a limit a lost closing quote would pull the rest of the file into memory.
@@ -28,32 +29,25 @@ SPACES = re.compile(rb"[ \t\r\n]*")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+class Entry(NamedTuple):
+    """One dataset of a file."""
+
+    space: str
+    dataset: str
+    value: Any
+    """Its object; None where it was skipped."""
+    end: int
+    """The text read so far, in bytes."""
+
+
 def list_spaces(path: str | os.PathLike[str]) -> list[str]:
     """The search spaces of a file, in its order. Raises `DataError` as `iter_datasets` does."""
-    path = Path(path)
-    with open_binary(path) as stream:
-        cursor = _Cursor(stream, path)
-        spaces = []
+    spaces = []
+    with _opened(path) as cursor:
         for space in cursor.document():
             spaces.append(space)
             cursor.skip_object()
     return spaces
-
-
-def iter_names(path: str | os.PathLike[str]) -> Iterator[tuple[str, str, Any]]:
-    """Every dataset as `(space, name, object)`, in the file's order; only each space's first is read, else None.
-
-    Raises `DataError` as `iter_datasets` does.
-    """
-    path = Path(path)
-    with open_binary(path) as stream:
-        cursor = _Cursor(stream, path)
-        for space in cursor.document():
-            for number, dataset in enumerate(cursor.members()):
-                first = cursor.load_object() if number == 0 else None
-                if number:
-                    cursor.skip_object()
-                yield space, dataset, first
 
 
 def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[str, Any]]:
@@ -63,9 +57,7 @@ def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[st
     file that is missing, empty, cut off, not JSON or not made of objects, and for a space or dataset that occurs twice;
     the message names the file and, where known, byte position, space and dataset.
     """
-    path = Path(path)
-    with open_binary(path) as stream:
-        cursor = _Cursor(stream, path)
+    with _opened(path) as cursor:
         for name in cursor.document():
             if name == space:
                 for dataset in cursor.members():
@@ -74,24 +66,27 @@ def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[st
                 cursor.skip_object()
 
 
-class Entry(NamedTuple):
-    """One dataset of a file."""
+def iter_everything(path: str | os.PathLike[str], *, first_only: bool = False) -> Iterator[Entry]:
+    """The datasets of all search spaces, in the file's order and in one pass; with `first_only` each space's first.
 
-    space: str
-    dataset: str
-    value: Any
-    end: int  # the text read so far, in bytes
+    Raises `DataError` as `iter_datasets` does.
+    """
+    with _opened(path) as cursor:
+        for space in cursor.document():
+            for number, dataset in enumerate(cursor.members()):
+                value = None
+                if first_only and number:
+                    cursor.skip_object()
+                else:
+                    value = cursor.load_object()
+                yield Entry(space, dataset, value, cursor.start + cursor.at)
 
 
-def iter_everything(path: str | os.PathLike[str]) -> Iterator[Entry]:
-    """The datasets of all search spaces, in the file's order and in one pass. Raises as `iter_datasets` does."""
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[_Cursor]:
     path = Path(path)
     with open_binary(path) as stream:
-        cursor = _Cursor(stream, path)
-        for space in cursor.document():
-            for dataset in cursor.members():
-                value = cursor.load_object()
-                yield Entry(space, dataset, value, cursor.start + cursor.at)
+        yield _Cursor(stream, path)
 
 
 class _Cursor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,29 +42,27 @@ class LazySpaces(Mapping[str, Datasets]):
         """
         self._paths = [Path(path) for path in paths]
         self._check = check
-        self._names: list[str] | None = None
         self._read: dict[str, Datasets] = {}
 
     def __getitem__(self, space: str) -> Datasets:
         if space not in self._read:
-            if space not in self._spaces():
+            if space not in self._names:
                 raise KeyError(space)
             self._read[space] = {name: value for path in self._paths for name, value in self._datasets(path, space)}
         return self._read[space]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._spaces())
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._spaces())
+        return len(self._names)
 
     def __contains__(self, space: object) -> bool:
-        return space in self._spaces()
+        return space in self._names
 
-    def _spaces(self) -> list[str]:
-        if self._names is None:
-            self._names = list_spaces(self._paths[0])
-        return self._names
+    @cached_property
+    def _names(self) -> list[str]:
+        return list_spaces(self._paths[0])
 
     def _datasets(self, path: Path, space: str) -> Iterator[tuple[str, Any]]:
         for name, value in iter_datasets(path, space):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dre_jax.data import checks
 from dre_jax.data.files import find_json, place, read_json
 from dre_jax.data.hpob import DESIGNS, MERGED, files_of
-from dre_jax.data.json_stream import iter_names
+from dre_jax.data.json_stream import iter_everything
 from dre_jax.errors import DataError
 
 __all__ = ["Outline", "outline"]
@@ -46,7 +46,7 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
     columns: dict[str, int] = {}
     for part in order if split == "test" or mode not in MERGED else ():
         path = find_json(folder, stems[part])
-        for space, dataset, first in iter_names(path):
+        for space, dataset, first, _ in iter_everything(path, first_only=True):
             if mode in MERGED and part != "train" and space not in datasets:
                 continue
             datasets.setdefault(space, {})[dataset] = None
