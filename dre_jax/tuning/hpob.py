@@ -107,7 +107,7 @@ _LEARNERS: dict[str, dict[str, Parameter]] = {
     },
 }
 _OWN: dict[str, dict[str, Parameter]] = {
-    # Not the bot's: rpart behind a step of preprocessing, all on logarithmic scales.
+    # Not the bot's: rpart behind a step of preprocessing. Its tables hold powers of two; numbers between them do too.
     "4796": {
         "minsplit": Int(2, 128, log=True),
         "minbucket": Int(1, 64, log=True),
@@ -132,9 +132,7 @@ def hpob_space(space: str | int, folder: str | os.PathLike[str]) -> Space:
     """
     descriptor = read_descriptor(folder, _known(space))
     if descriptor is None:
-        raise DataError(
-            f"{folder} must hold HPO-B's meta-dataset-descriptors.json, but has none of search space {space}"
-        )
+        raise DataError(f"{folder} must hold meta-dataset-descriptors.json with search space {space}, but does not")
     return from_hpob(space, descriptor)
 
 
