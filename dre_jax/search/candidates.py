@@ -158,6 +158,7 @@ def propose(
     key: Array,
     trial: Array,
     n: int = 1,
+    held: Array | None = None,
 ) -> tuple[Proposals, Any]:
     """The points that a method values most.
 
@@ -175,6 +176,7 @@ def propose(
       key: the run's PRNG key.
       trial: i32 scalar, the trial's number.
       n: K, static: how many.
+      held: f32[P], coordinates that are given; NaN where they are searched.
     """
     method_key, choice_key = trial_keys(key, trial)
     history = with_pending(tried.history, layout.columns(tried.points, jnp), tried.pending, config.lie)
@@ -189,6 +191,8 @@ def propose(
             points = jnp.concatenate([carry.points[: config.even], stepped])
         else:
             points = carry.points
+        if held is not None:
+            points = jnp.where(jnp.isnan(held)[None, :], points, held[None, :])
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = settled(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _is_new(points, tried))

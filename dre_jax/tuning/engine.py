@@ -103,6 +103,7 @@ class Engine:
         number: int,
         pending: Iterable[Mapping[str, Any]] = (),
         failed: Iterable[Mapping[str, Any]] = (),
+        held: Mapping[str, Any] | None = None,
     ) -> Params:
         """The configuration to evaluate next.
 
@@ -111,33 +112,46 @@ class Engine:
           number: the trial's, as the study counts: another number gives another suggestion.
           pending: configurations that are being evaluated.
           failed: configurations that have no value and will have none.
+          held: values of some hyperparameters that this trial has, whatever is suggested for the others.
 
         Raises:
           DataError: for configurations of another space, or NaN.
         """
         pending, failed = list(pending), list(failed)
         seen = {self._identity(params) for params in [*(o.params for o in observed), *pending, *failed]}
-        for params in self._begin(len(seen), number):
+        at = self._coordinates(held or {})
+        for params in self._begin(len(seen), number, at):
             if self._identity(params) not in seen:
                 return params
-        ranked = self._ranked(observed, pending, failed, number) if self._can_value(observed) else self._even(number)
+        valued = self._can_value(observed)
+        ranked = self._ranked(observed, pending, failed, number, at) if valued else self._even(number, at)
         fresh = (params for params in ranked if self._identity(params) not in seen)
         found = next(fresh, None)
         if found is not None:
             return found
         # All that the method valued was seen: anything else, or, once a finite space is used up, anything.
-        more = list(self._even(number))
+        more = list(self._even(number, at))
         return next((params for params in more if self._identity(params) not in seen), more[0])
 
     def _can_value(self, observed: Sequence[Observation]) -> bool:
         return bool(observed) or self.surrogate is not None
 
-    def _begin(self, n_seen: int, number: int) -> Iterable[Params]:
+    def _coordinates(self, held: Mapping[str, Any]) -> np.ndarray:
+        """Coordinates f64[P] of values that are given, NaN elsewhere."""
+        found = np.full(len(self.space), np.nan)
+        for i, name in enumerate(self.space.sequence):
+            if name in held:
+                found[i] = self.space.coordinate(name, held[name])
+        return found
+
+    def _begin(self, n_seen: int, number: int, at: np.ndarray) -> Iterable[Params]:
         """Configurations that come first, whatever the method."""
         if self.surrogate is None:
-            return self._even(number) if n_seen < N_START else ()
-        readable = (params for params in self.surrogate.start if self._takes(params))
-        return readable if n_seen < len(self.surrogate.start) else ()
+            return self._even(number, at) if n_seen < N_START else ()
+        if n_seen >= len(self.surrogate.start):
+            return ()
+        points = [self.space.point(params) for params in self.surrogate.start if self._takes(params)]
+        return (self.space.params(_given(point, at)) for point in points)
 
     def _takes(self, params: Mapping[str, Any]) -> bool:
         try:
@@ -146,13 +160,13 @@ class Engine:
             return False
         return True
 
-    def _even(self, number: int) -> Iterable[Params]:
+    def _even(self, number: int, at: np.ndarray) -> Iterable[Params]:
         """Points of a scrambled Sobol sequence; of one sequence for the trials that come first."""
         from dre_jax.search.candidates import even_points
 
         first = number < N_START
         points = even_points(256, len(self.space), _seed(self.seed, 0 if first else number))
-        return (self.space.params(point) for point in np.roll(points, -number if first else 0, axis=0))
+        return (self.space.params(_given(point, at)) for point in np.roll(points, -number if first else 0, axis=0))
 
     def _ranked(
         self,
@@ -160,6 +174,7 @@ class Engine:
         pending: Sequence[Mapping[str, Any]],
         failed: Sequence[Mapping[str, Any]],
         number: int,
+        at: np.ndarray,
     ) -> Iterable[Params]:
         """Configurations, the method's best first."""
         import jax
@@ -207,9 +222,10 @@ class Engine:
             key,
             jnp.int32(number % 2**31),
             64,
+            None if np.isnan(at).all() else jnp.asarray(at, jnp.float32),
         )
         best, values = np.asarray(found.points), np.asarray(found.values)
-        return (self.space.params(point) for point in best[values > -np.inf])
+        return (self.space.params(_given(point, at)) for point in best[values > -np.inf])
 
     def _shown(self, points: np.ndarray, responses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The trials that the method is shown: all, or the better half and the latest."""
@@ -270,6 +286,10 @@ def check_fit(space: Space, known: Space, *, ignore_extra: bool) -> None:
     if found:
         hint = "; ignore_extra=True leaves the former out" if extra and len(found) == len(extra) else ""
         raise DataError(f"the surrogate must know the space, but they differ: {', '.join(found)}{hint}")
+
+
+def _given(point: np.ndarray, at: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(at), point, at)
 
 
 def _padded(rows: np.ndarray, slots: int) -> np.ndarray:

@@ -202,12 +202,41 @@ class Space(Mapping[str, Parameter]):
         """The point f64[P] of a configuration, 0.5 where a hyperparameter is inactive; see `dre_jax.search.layout`."""
         given = self.check(params)
         found = np.full(len(self), 0.5)
-        for i, (name, part) in enumerate(zip(self._sequence, self.layout.parts, strict=True)):
+        for i, name in enumerate(self._sequence):
             if name in given:
-                parameter, value = self._parameters[name], given[name]
-                at = parameter.index(value) if isinstance(parameter, Categorical) else value
-                found[i] = min(max(float(part.coordinates(np.float64(at))), 0.0), 1.0)
+                found[i] = self._coordinate(i, given[name])
         return found
+
+    def coordinate(self, name: str, value: Any) -> float:
+        """The coordinate of a value of one hyperparameter. Raises `DataError` as `check` does."""
+        return self._coordinate(self._sequence.index(name), _checked(name, self._parameters[name], value))
+
+    def _coordinate(self, i: int, value: Choice) -> float:
+        parameter, part = self._parameters[self._sequence[i]], self.layout.parts[i]
+        at = parameter.index(value) if isinstance(parameter, Categorical) else value
+        return min(max(float(part.coordinates(np.float64(at))), 0.0), 1.0)
+
+    def active_part(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What is left of a configuration without values of hyperparameters that are inactive.
+
+        Those say nothing: a table often fills their cells, and a tuner that knows no conditions draws them.
+
+        Example:
+          >>> space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
+          >>> space.active_part({"kernel": "rbf", "degree": 3})
+          {'kernel': 'rbf'}
+        """
+        found = dict(params)
+        for name in self._sequence:
+            if name in found and not self._holds(name, found):
+                del found[name]
+        return found
+
+    def _holds(self, name: str, found: Mapping[str, Any]) -> bool:
+        try:
+            return self._is_active(name, dict(found))
+        except (TypeError, ValueError):  # a value that its parent does not take: `check` says so
+            return True
 
     def params(self, point: npt.NDArray[Any]) -> Params:
         """The configuration at a point f[P]."""

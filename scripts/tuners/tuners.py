@@ -33,6 +33,7 @@ def surrogate(model: str, **settings: Any) -> Surrogate:
 def sampler(tuner: str, objective: Objective, seed: int) -> Any:
     """Optuna's sampler of a tuner."""
     import optuna
+
     from dre_jax.tuning.optuna import DRESampler
 
     if tuner.startswith("dre"):

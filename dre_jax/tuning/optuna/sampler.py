@@ -1,0 +1,197 @@
+"""`DRESampler`: this library's suggestions in an Optuna study."""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import intersection_search_space
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning.engine import Engine, EngineConfig
+from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
+from dre_jax.tuning.optuna.trials import Reading, read, share, values_of
+from dre_jax.tuning.space import Params, Space
+
+if TYPE_CHECKING:
+    from dre_jax.tuning.surrogate import Surrogate
+
+_TRIES = 16
+"""How often a suggestion is changed because another worker has just made the same."""
+
+
+class DRESampler(BaseSampler):
+    """Suggests what to try next, in Optuna's studies of one objective.
+
+    All that it goes by is in the study: samplers in any number of threads, processes and machines, of one seed or of
+    several, give different suggestions, and one that is pickled goes on as it was. Trials that run count as running,
+    failed ones are not tried again, pruned ones and those that break constraints are taken as the worse ones; see
+    `dre_jax.tuning.optuna.trials`.
+
+    Example:
+      >>> import optuna
+      >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+      >>> study = optuna.create_study(sampler=DRESampler(seed=0))
+      >>> study.optimize(lambda trial: trial.suggest_float("x", -1.0, 1.0) ** 2, n_trials=4)
+      >>> len(study.trials)
+      4
+    """
+
+    def __init__(
+        self,
+        surrogate: Surrogate | None = None,
+        search_space: Space | Mapping[str, BaseDistribution] | None = None,
+        seed: int | None = None,
+        *,
+        config: EngineConfig | None = None,
+        independent_sampler: BaseSampler | None = None,
+    ) -> None:
+        """A sampler.
+
+        Args:
+          surrogate: what is known of past tasks; without one, the best method that needs none is used.
+          search_space: what is searched, from the first trial on. By default the surrogate's space; without one, what
+            all finished trials have in common, so that the first trials are drawn at random.
+          seed: of all suggestions; None for one by chance.
+          config: how trials that run or failed are taken.
+          independent_sampler: draws what is not in the search space; by default Optuna's `RandomSampler`, seeded by the
+            trial.
+
+        Raises:
+          ConfigError: for a seed that is no whole number in [0, 2**32), or a search space that is none.
+          DataError: for a surrogate of another space; the message names what differs.
+        """
+        whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= seed < 2**32
+        if seed is not None and not whole:
+            raise ConfigError(f"the seed must be a whole number in [0, 2**32), but got {seed!r}")
+        self._seed = secrets.randbits(32) if seed is None else int(seed)
+        self._surrogate = surrogate
+        self._config = config
+        self._independent = independent_sampler
+        space = search_space if search_space is not None else surrogate.space if surrogate is not None else None
+        self._given = None if space is None else translation_of(space)
+        self._engine: Engine | None = None
+        if self._given is not None:
+            self._engine_for(self._given.space)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """The distributions of what is searched together, those that have more than one value.
+
+        Raises:
+          ValueError: for a study of several objectives.
+        """
+        _require_one_objective(study)
+        if self._given is not None:
+            # A dictionary of its own every time: `PartialFixedSampler` deletes names from it.
+            return {name: self._given.distributions[name] for name in self._given.names()}
+        common = intersection_search_space(study.get_trials(deepcopy=False), include_pruned=True)
+        return {name: d for name, d in common.items() if not d.single() and can_hold(name, d)}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Values for a trial. Raises `ValueError` for a study of several objectives."""
+        _require_one_objective(study)
+        if not search_space:
+            return {}
+        translation = self._translation(search_space)
+        engine = self._engine_for(translation.space)
+        maximise = study.direction == StudyDirection.MAXIMIZE
+        others = _others(study, trial)
+        reading = read(others, translation, maximise=maximise)
+        held = _held(trial, others, translation, search_space)
+        for _ in range(_TRIES):
+            params = _suggest(engine, reading, trial.number, held)
+            values = translation.outward(params)
+            share(study, trial, values, translation)
+            # Who writes first and then looks is seen by all who look later: of two that suggest the same, one sees it.
+            before, reading = reading, read(_others(study, trial), translation, maximise=maximise)
+            written = translation.read(values)
+            if not reading.has(written) or before.has(written):
+                break
+        return {name: value for name, value in values.items() if name in search_space}
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A value for what is not searched together. Raises `ValueError` for a study of several objectives."""
+        _require_one_objective(study)
+        sampler = self._independent
+        if sampler is None:  # by trial and name, so that workers of one seed do not draw the same
+            entropy = [self._seed, trial.number, zlib.crc32(param_name.encode())]
+            sampler = RandomSampler(seed=int(np.random.SeedSequence(entropy).generate_state(1)[0]))
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def reseed_rng(self) -> None:
+        """Reseeds the independent sampler.
+
+        Suggestions need no new seed to differ: they are drawn by the trial's number.
+        """
+        if self._independent is not None:
+            self._independent.reseed_rng()
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Tells the independent sampler."""
+        if self._independent is not None:
+            self._independent.before_trial(study, trial)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Tells the independent sampler."""
+        if self._independent is not None:
+            self._independent.after_trial(study, trial, state, values)
+
+    def _translation(self, search_space: Mapping[str, BaseDistribution]) -> Translation:
+        """Of the whole space, of which some may be fixed by others; of what was asked for where that is another."""
+        if self._given is not None and search_space.keys() <= self._given.distributions.keys():
+            return self._given
+        return translation_of(search_space)
+
+    def _engine_for(self, space: Space) -> Engine:
+        """The engine of a space; the last one is kept, with what it has on the device."""
+        engine = self._engine
+        if engine is None or engine.space != space:
+            engine = Engine(space, self._surrogate, seed=self._seed, config=self._config)
+            self._engine = engine
+        return engine
+
+
+def _require_one_objective(study: Study) -> None:
+    if len(study.directions) > 1:
+        raise ValueError(f"DRESampler needs a study of one objective, but this one has {len(study.directions)}")
+
+
+def _others(study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
+    return [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
+
+
+def _suggest(engine: Engine, reading: Reading, number: int, held: Mapping[str, Any]) -> Params:
+    return engine.suggest(reading.observed, number=number, pending=reading.pending, failed=reading.failed, held=held)
+
+
+def _held(
+    trial: FrozenTrial, others: Sequence[FrozenTrial], translation: Translation, search_space: Mapping[str, Any]
+) -> Params:
+    """Values that the trial has whatever is suggested: enqueued ones, and those that another sampler fixes.
+
+    The latter may be told too late; they are taken to be as in the trial before.
+    """
+    given = values_of(trial, translation)
+    before = max(others, key=lambda other: other.number, default=trial).params
+    given |= {name: before[name] for name in before if name not in search_space and name not in given}
+    found: Params = {}
+    for name in translation.names():
+        if name in given:
+            try:
+                value = translation.inward(name, given[name])
+                translation.space.coordinate(name, value)
+            except DataError:  # not a value of this space: nothing can be made of it
+                continue
+            found[name] = value
+    return found

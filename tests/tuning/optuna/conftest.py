@@ -1,0 +1,33 @@
+import optuna
+import pytest
+
+from dre_jax.tuning import Engine
+
+
+@pytest.fixture
+def quiet_optuna():
+    """No line a trial."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+@pytest.fixture
+def even_points(monkeypatch, quiet_optuna):
+    """Suggestions without a method, which every new space would compile: evenly spread points."""
+    monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
+
+
+@pytest.fixture
+def asked(monkeypatch, even_points):
+    """What the engine is asked with, call by call."""
+    calls = []
+    suggest = Engine.suggest
+
+    def record(self, observed, **given):
+        calls.append({"observed": list(observed), **given})
+        return suggest(self, observed, **given)
+
+    monkeypatch.setattr(Engine, "suggest", record)
+    return calls

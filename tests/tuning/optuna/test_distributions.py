@@ -1,0 +1,100 @@
+"""Spaces as distributions, and back."""
+
+import optuna
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from dre_jax.errors import ConfigError
+from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+from dre_jax.tuning.optuna import from_optuna, to_optuna
+from dre_jax.tuning.optuna.distributions import translation_of
+
+SPACE = Space(
+    {
+        "C": Float(1e-3, 1e3, log=True),
+        "dropout": Float(0.0, 0.7, step=0.1),
+        "depth": Int(1, 9, step=2),
+        "units": Int(8, 512, log=True),
+        "kernel": Categorical(["rbf", "poly", None, 2]),
+        "shrink": Bool(),
+        "fixed": Int(3, 3),
+    }
+)
+
+
+def test_a_space_is_its_distributions():
+    assert to_optuna(SPACE) == {
+        "C": FloatDistribution(1e-3, 1e3, log=True),
+        "dropout": FloatDistribution(0.0, 0.7, step=0.1),
+        "depth": IntDistribution(1, 9, step=2),
+        "units": IntDistribution(8, 512, log=True),
+        "kernel": CategoricalDistribution(["rbf", "poly", None, 2]),
+        "shrink": CategoricalDistribution([False, True]),
+        "fixed": IntDistribution(3, 3),
+    }
+    back = from_optuna(to_optuna(SPACE))
+    assert {name: back[name] for name in back if name != "shrink"} == {n: SPACE[n] for n in SPACE if n != "shrink"}
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [CategoricalDistribution(["a", "a"]), FloatDistribution(-1e308, 1e308), IntDistribution(0, 2**60), "float"],
+)
+def test_what_a_space_cannot_hold(distribution):
+    with pytest.raises(ConfigError, match=r"^x\b"):
+        from_optuna({"x": distribution})
+
+
+def draw(distribution):
+    """Values of a distribution by Optuna's own count."""
+    if isinstance(distribution, CategoricalDistribution):
+        return st.sampled_from(distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        return st.integers(0, (distribution.high - distribution.low) // distribution.step).map(
+            lambda k: distribution.low + k * distribution.step
+        )
+    if distribution.step is not None:
+        return st.integers(0, 7).map(lambda k: distribution.low + k * distribution.step)
+    return st.floats(distribution.low, distribution.high)
+
+
+@given(st.fixed_dictionaries({name: draw(d) for name, d in to_optuna(SPACE).items()}))
+def test_values_go_in_and_out(values):
+    translation = translation_of(to_optuna(SPACE))
+    params = translation.read(values)
+    assert params is not None
+    assert translation.outward(params) == pytest.approx(values)
+    assert translation.revived(translation.plain(translation.outward(params))) == translation.outward(params)
+
+
+def test_choices_of_any_type_keep_their_identity():
+    class Kernel:
+        pass
+
+    kernels = (Kernel(), Kernel(), (3, 3), (5, 5))
+    with pytest.warns(UserWarning, match="Choices for a categorical"):
+        distribution = CategoricalDistribution(kernels)
+    translation = translation_of({"kernel": distribution})
+    for i, kernel in enumerate(kernels):
+        assert translation.read({"kernel": kernel}) == {"kernel": i}
+        assert translation.outward({"kernel": i})["kernel"] is kernel
+
+
+def test_the_last_step_stays_within_the_bounds():
+    distribution = FloatDistribution(-10.2, 10.2, step=0.1)
+    translation = translation_of({"x": distribution})
+    found = translation.outward(translation.space.params([0.9999]))["x"]
+    assert distribution.low <= found <= distribution.high
+    assert translation.read({"x": found}) == {"x": pytest.approx(10.2)}
+
+
+def test_a_configuration_that_does_not_fit_is_none():
+    space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
+    translation = translation_of(space)
+    assert translation.read({"kernel": "rbf", "degree": 3, "other": 1}) == {"kernel": "rbf"}
+    assert translation.read({"kernel": "poly"}) is None
+    assert translation.read({"kernel": "poly", "degree": 7}) is None
+    assert translation.read({"kernel": "linear", "degree": 3}) is None
+    assert optuna.trial.create_trial(value=0.0).params == {}

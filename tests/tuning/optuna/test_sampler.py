@@ -1,0 +1,283 @@
+"""`DRESampler` in studies: what it goes by, and that no two workers try the same."""
+
+import pickle
+
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import PartialFixedSampler, RandomSampler
+from optuna.trial import TrialState
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning import Categorical, Engine, Evaluated, Float, Int, Space, Surrogate, past_of
+from dre_jax.tuning.optuna import DRESampler
+
+SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
+DISTRIBUTIONS = {"x": FloatDistribution(0.0, 1.0), "kernel": CategoricalDistribution(["rbf", "poly"])}
+
+
+@pytest.fixture(scope="module")
+def surrogate():
+    """Of two tasks, with two configurations to try first."""
+    tasks = {
+        name: [Evaluated({"x": i / 9, "kernel": kernel}, -abs(i / 9 - best)) for i in range(10) for kernel in kernels]
+        for name, best, kernels in (("a", 0.0, ["rbf"]), ("b", 1.0, ["poly"]))
+    }
+    return Surrogate.fit(past_of(SPACE, tasks), SPACE, method="gcp", settings={"prior.steps": 2}, n_start=2)
+
+
+def objective(trial):
+    x = trial.suggest_float("x", 0.0, 1.0)
+    return x if trial.suggest_categorical("kernel", ["rbf", "poly"]) == "rbf" else 1.0 - x
+
+
+def study_of(sampler, **given):
+    return optuna.create_study(sampler=sampler, **given)
+
+
+def configurations(study):
+    return [tuple(sorted(trial.params.items())) for trial in study.trials]
+
+
+@pytest.mark.usefixtures("even_points")
+@pytest.mark.parametrize("space", [SPACE, DISTRIBUTIONS])
+def test_a_search_space_is_searched_from_the_first_trial_on(space):
+    sampler = DRESampler(None, space, seed=0)
+    study = study_of(sampler)
+    study.optimize(objective, n_trials=4)
+    expected = [Engine(SPACE, seed=0).suggest([], number=0)]
+    for number in range(1, 4):
+        expected.append(Engine(SPACE, seed=0).suggest([], number=number, pending=expected))
+    assert [trial.params for trial in study.trials] == expected
+
+
+@pytest.mark.usefixtures("even_points")
+def test_a_surrogate_drives_the_first_trials(surrogate):
+    study = study_of(DRESampler(surrogate, seed=0), direction="maximize")
+    study.optimize(objective, n_trials=2)
+    assert [trial.params for trial in study.trials] == list(surrogate.start)
+
+
+def test_without_a_space_it_is_what_trials_have_in_common(asked):
+    study = study_of(DRESampler(seed=0))
+    study.optimize(objective, n_trials=3)
+    assert [len(call["observed"]) for call in asked] == [1, 2]
+    assert study.sampler.infer_relative_search_space(study, study.trials[0]) == DISTRIBUTIONS
+
+
+def test_what_trials_count_as(asked):
+    study = study_of(DRESampler(None, SPACE, seed=0), direction="maximize")
+    for number, state in enumerate([TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED, None]):
+        trial = study.ask(DISTRIBUTIONS)
+        trial.report(0.5, 1)
+        if state is not None:
+            study.tell(trial, float(number) if state is TrialState.COMPLETE else None, state=state)
+    study.add_trial(optuna.create_trial(params={"x": 5.0}, distributions={"x": FloatDistribution(0, 9)}, value=99.0))
+    study.ask(DISTRIBUTIONS)
+    complete, failed, pruned, running = (trial.params for trial in study.trials[:4])
+    last = asked[-1]
+    assert [o.params for o in last["observed"]] == [complete, pruned]
+    assert last["observed"][0].response == 0.0 > last["observed"][1].response
+    assert last["pending"] == [running]
+    assert last["failed"] == [failed]
+    assert last["number"] == 5
+
+
+def test_trials_that_are_not_told_yet_count_as_running(asked):
+    """Asked together, and each suggested before the other's values are in its record."""
+    study = study_of(DRESampler(None, SPACE, seed=0))
+    trials = [study.ask() for _ in range(6)]
+    for trial in reversed(trials):
+        trial.suggest_float("x", 0.0, 1.0)  # the kernel is still to come
+    assert len(asked[-1]["pending"]) == 5
+    for trial in trials:
+        trial.suggest_categorical("kernel", ["rbf", "poly"])
+    assert len(set(configurations(study))) == 6
+
+
+def test_enqueued_trials_count_as_running(asked):
+    study = study_of(DRESampler(None, SPACE, seed=0))
+    study.enqueue_trial({"x": 0.25, "kernel": "poly"})
+    study.ask()
+    study.ask(DISTRIBUTIONS)
+    assert asked[-1]["pending"] == [{"x": 0.25, "kernel": "poly"}]
+
+
+@pytest.mark.usefixtures("even_points")
+def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(surrogate, monkeypatch):
+    """Another worker suggests between a worker's look at the study and its own suggestion."""
+    studies = [study_of(DRESampler(surrogate, seed=0), study_name="one", storage=optuna.storages.InMemoryStorage())]
+    study = studies[0]
+    others = []
+    suggest = Engine.suggest
+
+    def late(self, observed, **given):
+        if len(others) < 3:
+            others.append(study.ask())
+            others[-1].suggest_float("x", 0.0, 1.0)
+        return suggest(self, observed, **given)
+
+    monkeypatch.setattr(Engine, "suggest", late)
+    study.ask(DISTRIBUTIONS)
+    for other in others:
+        other.suggest_categorical("kernel", ["rbf", "poly"])
+    assert len(set(configurations(study))) == 4
+
+
+@pytest.mark.usefixtures("even_points")
+def test_a_space_that_is_used_up_ends_nothing():
+    study = study_of(DRESampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_categorical("k", ["a", "b"]) == "a", n_trials=6)
+    assert len(study.trials) == 6
+
+
+@pytest.mark.usefixtures("even_points")
+def test_threads_do_not_suggest_the_same(surrogate):
+    study = study_of(DRESampler(surrogate, seed=0))
+    study.optimize(objective, n_trials=12, n_jobs=2)
+    assert len(set(configurations(study))) == 12
+
+
+@pytest.mark.usefixtures("even_points")
+def test_a_pickled_sampler_goes_on(surrogate):
+    one, two = (study_of(DRESampler(surrogate, seed=3)) for _ in range(2))
+    for study in (one, two):
+        study.optimize(objective, n_trials=3)
+    two.sampler = pickle.loads(pickle.dumps(two.sampler))
+    for study in (one, two):
+        study.sampler.reseed_rng()
+        study.optimize(objective, n_trials=2)
+    assert configurations(one) == configurations(two)
+
+
+def test_what_another_sampler_fixes_is_held(asked):
+    study = study_of(DRESampler(None, SPACE, seed=0))
+    study.optimize(objective, n_trials=1)
+    with pytest.warns(optuna.exceptions.ExperimentalWarning):
+        study.sampler = PartialFixedSampler({"kernel": "poly"}, study.sampler)
+    study.optimize(objective, n_trials=4)
+    assert {trial.params["kernel"] for trial in study.trials[1:]} == {"poly"}
+    assert [call["held"] for call in asked[2:]] == [{"kernel": "poly"}] * 3
+    assert len(set(configurations(study))) == 5
+
+
+def test_what_is_enqueued_in_part_is_held(asked):
+    study = study_of(DRESampler(None, SPACE, seed=0))
+    study.enqueue_trial({"kernel": "poly"})
+    study.enqueue_trial({"kernel": "sigmoid"})
+    study.optimize(objective, n_trials=1)
+    assert asked[-1]["held"] == {"kernel": "poly"}
+    assert study.trials[0].params["kernel"] == "poly"
+    trial = study.ask()
+    trial.suggest_float("x", 0.0, 1.0)
+    assert asked[-1]["held"] == {}
+
+
+def test_hyperband_shows_trials_of_one_bracket(asked):
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+    study = study_of(DRESampler(None, SPACE, seed=0), pruner=pruner)
+
+    def stepwise(trial):
+        value = objective(trial)
+        for step in range(9):
+            trial.report(value, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return value
+
+    study.optimize(stepwise, n_trials=12)
+    states = {trial.state for trial in study.trials}
+    assert states == {TrialState.COMPLETE, TrialState.PRUNED}
+    assert max(len(call["observed"]) for call in asked) < 11
+
+
+def test_an_objective_with_conditions_that_the_space_does_not_know(asked):
+    """What is not suggested after all is as it was proposed: no trial is lost."""
+    distributions = DISTRIBUTIONS | {"degree": IntDistribution(2, 5)}
+    study = study_of(DRESampler(None, distributions, seed=0))
+
+    def conditional(trial):
+        value = objective(trial)
+        return value if trial.params["kernel"] == "rbf" else value + trial.suggest_int("degree", 2, 5)
+
+    study.optimize(conditional, n_trials=5)
+    assert any("degree" not in trial.params for trial in study.trials)
+    assert len(asked[-1]["observed"]) == 4
+
+
+def test_conditions_of_the_space_are_kept(asked):
+    space = Space(dict(SPACE) | {"degree": Int(2, 5, when={"kernel": "poly"})})
+    study = study_of(DRESampler(None, space, seed=0))
+
+    def everything(trial):
+        trial.suggest_int("degree", 2, 5)
+        return objective(trial)
+
+    study.optimize(everything, n_trials=6)
+    assert len(asked[-1]["observed"]) == 5
+    assert {("degree" in o.params) for o in asked[-1]["observed"] if o.params["kernel"] == "rbf"} == {False}
+
+
+@pytest.mark.usefixtures("even_points")
+def test_values_of_one_choice_and_of_any_type():
+    study = study_of(DRESampler(seed=0))
+
+    def many(trial):
+        shape = trial.suggest_categorical("shape", [(3, 3), (5, 5), (7, 7)])
+        huge = trial.suggest_int("huge", 0, 2**60)
+        trial.suggest_float("one", 1.0, 1.0)
+        return shape[0] + trial.suggest_float("x", 0.0, 1.0) + (huge < 0)
+
+    with pytest.warns(UserWarning, match="Choices for a categorical"):
+        study.optimize(many, n_trials=4)
+    assert set(study.sampler.infer_relative_search_space(study, study.trials[0])) == {"shape", "x"}
+    assert all(isinstance(trial.params["shape"], tuple) for trial in study.trials)
+
+
+@pytest.mark.usefixtures("even_points")
+def test_what_is_not_searched_together_is_drawn_by_the_trial():
+    one, two = (study_of(DRESampler(seed=seed)) for seed in (0, 1))
+    assert one.ask(DISTRIBUTIONS).params != one.ask(DISTRIBUTIONS).params
+    again = study_of(DRESampler(seed=0))
+    assert again.ask(DISTRIBUTIONS).params == one.trials[0].params
+    assert two.ask(DISTRIBUTIONS).params != one.trials[0].params
+    given = study_of(DRESampler(seed=0, independent_sampler=RandomSampler(seed=5)))
+    assert given.ask(DISTRIBUTIONS).params == study_of(RandomSampler(seed=5)).ask(DISTRIBUTIONS).params
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 0.5, True, "0"])
+def test_a_seed_is_a_whole_number(seed):
+    with pytest.raises(ConfigError, match="seed"):
+        DRESampler(seed=seed)
+
+
+def test_a_space_that_is_none(surrogate):
+    with pytest.raises(ConfigError, match="search space"):
+        DRESampler(None, ["x"])
+    with pytest.raises(ConfigError, match="distributions"):
+        DRESampler(None, {"x": (0.0, 1.0)})
+    with pytest.raises(DataError, match="only in the surrogate"):
+        DRESampler(surrogate, {"x": FloatDistribution(0.0, 1.0)})
+
+
+def test_no_private_import():
+    from pathlib import Path
+
+    import dre_jax.tuning.optuna as package
+
+    for path in Path(package.__file__).parent.glob("*.py"):
+        assert "optuna._" not in path.read_text()
+        assert "import _" not in path.read_text()
+
+
+@pytest.mark.slow
+def test_it_learns(quiet_optuna):
+    """Far better than chance, which is at 0.08: half the distance of the nearest of some six points."""
+
+    def cone(trial):
+        kernel = trial.suggest_categorical("kernel", ["rbf", "poly"])
+        return abs(trial.suggest_float("x", 0.0, 1.0) - 0.3) + (kernel == "poly")
+
+    study = study_of(DRESampler(None, SPACE, seed=1))
+    study.optimize(cone, n_trials=12)
+    assert study.best_value < 0.01

@@ -1,0 +1,95 @@
+"""What finished trials count as."""
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from optuna.distributions import FloatDistribution
+from optuna.trial import TrialState, create_trial
+
+from dre_jax.tuning.optuna.trials import responses
+
+
+def trial(value=None, *, reports=None, broken=None):
+    pruned = reports is not None
+    made = create_trial(
+        state=TrialState.PRUNED if pruned else TrialState.COMPLETE,
+        value=value,
+        params={"x": 0.5},
+        distributions={"x": FloatDistribution(0.0, 1.0)},
+        intermediate_values=reports or {},
+    )
+    if broken is not None:
+        made.set_constraint("c", broken)
+    return made
+
+
+def order(values):
+    """Positions, best first."""
+    return np.argsort(-np.asarray(values), kind="stable").tolist()
+
+
+def test_complete_trials_count_as_they_are():
+    trials = [trial(3.0), trial(-1.0), trial(math.inf)]
+    assert responses(trials, maximise=True) == [3.0, -1.0, math.inf]
+    assert responses(trials, maximise=False) == [-3.0, 1.0, -math.inf]
+
+
+def test_pruned_trials_lie_between_the_median_and_the_worst():
+    """By how far they came, then by what they reported there; one without reports comes last."""
+    complete = [trial(1.0), trial(2.0), trial(3.0), trial(10.0)]
+    pruned = [
+        trial(reports={1: 0.0}),
+        trial(reports={1: 0.1, 5: 9.9}),
+        trial(reports={5: 0.5}),
+        trial(reports={}),
+        trial(reports={1: math.nan}),
+    ]
+    found = responses([*complete, *pruned], maximise=False)
+    values = found[4:]
+    assert order(values) == [2, 1, 0, 4, 3]
+    np.testing.assert_allclose(max(values), -2.5)  # the median
+    np.testing.assert_allclose(min(values), -10.0)
+
+
+def test_a_pruned_trial_is_never_the_best():
+    assert responses([trial(5.0), trial(reports={1: 0.0})], maximise=False)[1] < -5.0
+    found = responses([trial(1.0), trial(5.0), trial(5.0), trial(reports={1: 9.0})], maximise=True)
+    assert 1.0 <= found[3] < 5.0
+    alone = responses([trial(reports={1: 0.0}), trial(reports={2: 0.0})], maximise=True)
+    assert alone[0] < alone[1]
+    assert np.isfinite(alone).all()
+
+
+def test_broken_constraints_rank_below_all_that_hold_them():
+    trials = [
+        trial(-100.0, broken=0.5),
+        trial(1.0),
+        trial(math.inf, broken=-1.0),  # diverged, and feasible
+        trial(-100.0, broken=2.0),
+        trial(reports={1: 3.0}, broken=0.0),
+        trial(-100.0, broken=0.5),
+    ]
+    found = responses(trials, maximise=False)
+    assert order(found) == [1, 4, 2, 0, 5, 3]
+    assert found[0] == found[5]
+    assert np.isfinite(found).all()
+    # Without any that holds them, the least broken is the best.
+    assert responses([trial(0.0, broken=3.0), trial(0.0, broken=1.0)], maximise=True) == [-3.0, -1.0]
+
+
+kinds = st.one_of(
+    st.builds(trial, st.floats(allow_nan=False), broken=st.none() | st.floats(allow_nan=False)),
+    st.builds(trial, reports=st.dictionaries(st.integers(0, 9), st.floats(), max_size=3), broken=st.none()),
+)
+
+
+@given(st.lists(kinds, max_size=8), st.booleans())
+def test_any_trials_have_responses(trials, maximise):
+    found = responses(trials, maximise=maximise)
+    assert not np.isnan(found).any()
+    feasible = [f for f, t in zip(found, trials, strict=True) if all(v <= 0 for v in t.constraints.values())]
+    broken = [f for f, t in zip(found, trials, strict=True) if any(v > 0 for v in t.constraints.values())]
+    if feasible and broken:
+        assert max(broken) < min(feasible)
