@@ -11,6 +11,8 @@ The functions take NumPy or JAX as `xp`: float64 on the host, float32 inside a c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -175,7 +177,7 @@ class Layout:
             on = xp.ones(points.shape[:-1], bool)
             for parent, allowed in part.conditions:
                 level = self.parts[parent].values(points[..., parent], xp)
-                on = on & found[parent] & (level[..., None] == xp.asarray(allowed, points.dtype)).any(axis=-1)
+                on = on & found[parent] & reduce(or_, (level == value for value in allowed))
             found.append(on)
         return found
 
