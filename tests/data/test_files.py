@@ -14,34 +14,22 @@ from dre_jax.data import files
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError, MissingExtraError
 
 
-@pytest.fixture
-def full_disk(monkeypatch):
-    def fail(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", fail)
-
-
 def test_errors_are_one_line_and_of_one_family():
     for kind in (DataError, ConfigError, CheckpointError):
         error = kind("a rule,\n  but this was given\n")
         assert isinstance(error, DreError)
         assert str(error) == "a rule, but this was given"
-
-
-def test_missing_extra_names_the_command_and_survives_pickling():
-    error = pickle.loads(pickle.dumps(MissingExtraError("torch", "baselines")))
-    assert isinstance(error, DreError)
-    assert "'torch'" in str(error)
-    assert "pip install 'dre_jax[baselines]'" in str(error)
-    assert (error.package, error.extra) == ("torch", "baselines")
+    missing = pickle.loads(pickle.dumps(MissingExtraError("torch", "baselines")))
+    assert isinstance(missing, DreError)
+    assert str(missing) == "this needs the package 'torch': pip install 'dre_jax[baselines]'"
+    assert (missing.package, missing.extra) == ("torch", "baselines")
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 def test_json_round_trip(tmp_path, name):
     value = {"numbers": [0.1, 2], "word": "é"}
-    files.write_json(tmp_path / name, value)
-    assert files.read_json(tmp_path / name) == value
+    files.write_json(tmp_path / name, value | {"array": np.arange(2), "scalar": np.float32(0.5), "whole": np.int64(3)})
+    assert files.read_json(tmp_path / name) == value | {"array": [0, 1], "scalar": 0.5, "whole": 3}
     assert os.listdir(tmp_path) == [name]
 
 
@@ -52,11 +40,6 @@ def test_gz_is_compressed_and_deterministic(tmp_path):
     assert packed == (tmp_path / "b.json.gz").read_bytes()
     assert len(packed) < 200
     assert gzip.decompress(packed) == b"text\n" * 1000
-
-
-def test_arrays_and_scalars_become_plain_json(tmp_path):
-    files.write_json(tmp_path / "a.json", {"a": np.arange(2), "b": np.float32(0.5), "c": np.int64(3)})
-    assert files.read_json(tmp_path / "a.json") == {"a": [0, 1], "b": 0.5, "c": 3}
 
 
 @pytest.mark.parametrize(
@@ -78,9 +61,14 @@ def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
-def test_full_disk(tmp_path, full_disk, name):
+@pytest.mark.parametrize(("call", "code"), [("fsync", errno.ENOSPC), ("replace", errno.EACCES)])
+def test_what_the_disk_refuses(tmp_path, monkeypatch, name, call, code):
+    def refuse(*_):  # simulated, because tests may run as root, who may write everywhere
+        raise OSError(code, os.strerror(code))
+
     (tmp_path / name).write_bytes(b"old")
-    with pytest.raises(DataError, match=f"{name} cannot be written: No space left on device"):
+    monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(DataError, match=f"{name} cannot be written: {os.strerror(code)}"):
         files.write_text(tmp_path / name, "new")
     assert (tmp_path / name).read_bytes() == b"old"
     assert os.listdir(tmp_path) == [name]
@@ -117,46 +105,31 @@ def test_a_killed_writer_leaves_the_old_file(tmp_path):
     assert len(os.listdir(tmp_path)) == 2  # nobody could remove the temporary file
 
 
-def test_missing_folder(tmp_path):
+def test_what_is_not_there_or_no_file(tmp_path):
+    (tmp_path / "a.json").mkdir()
     with pytest.raises(DataError, match=r"nowhere/a.json cannot be written: No such file or directory"):
         files.write_json(tmp_path / "nowhere" / "a.json", {})
-
-
-def test_unwritable_folder(tmp_path, monkeypatch):
-    # Simulated, because tests may run as root, who may write everywhere.
-    def refuse(*_):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(DataError, match=r"a.json cannot be written: Permission denied"):
-        files.write_json(tmp_path / "a.json", {})
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_folder_in_the_place_of_the_file(tmp_path):
-    (tmp_path / "a.json").mkdir()
     with pytest.raises(DataError, match=r"a.json cannot be written: Is a directory"):
         files.write_json(tmp_path / "a.json", {})
     with pytest.raises(DataError, match=r"a.json cannot be read: Is a directory"):
         files.read_json(tmp_path / "a.json")
+    with pytest.raises(DataError, match=r"b.json cannot be read: No such file or directory"):
+        files.read_json(tmp_path / "b.json")
     assert os.listdir(tmp_path) == ["a.json"]
 
 
-def test_find_json_prefers_plain(tmp_path):
-    files.write_json(tmp_path / "a.json.gz", {})
-    assert files.find_json(tmp_path, "a").name == "a.json.gz"
-    files.write_json(tmp_path / "a.json", {})
-    assert files.find_json(tmp_path, "a").name == "a.json"
-
-
-def test_find_json_says_what_is_missing(tmp_path):
+def test_find_json(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"must hold a.json or a.json.gz, but has neither"):
-        files.find_json(tmp_path, "a")
-    with pytest.raises(DataError, match=r"must be a folder, but .*nowhere does not exist"):
-        files.find_json(tmp_path / "nowhere", "a")
-    with pytest.raises(DataError, match=r"must be a folder, but .*file is a file"):
-        files.find_json(tmp_path / "file", "a")
+    for folder, said in (
+        (tmp_path, "must hold a.json or a.json.gz, but has neither"),
+        (tmp_path / "nowhere", "must be a folder, but .*nowhere does not exist"),
+        (tmp_path / "file", "must be a folder, but .*file is a file"),
+    ):
+        with pytest.raises(DataError, match=said):
+            files.find_json(folder, "a")
+    for name in ("a.json.gz", "a.json"):  # the plain one is preferred
+        (tmp_path / name).touch()
+        assert files.find_json(tmp_path, "a").name == name
 
 
 @pytest.mark.parametrize(
@@ -184,8 +157,3 @@ def test_broken_gzip(tmp_path, content):
     (tmp_path / "a.json.gz").write_bytes(content)
     with pytest.raises(DataError, match=r"a.json.gz: not a whole gzip file"):
         files.read_json(tmp_path / "a.json.gz")
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(DataError, match=r"a.json cannot be read: No such file or directory"):
-        files.read_json(tmp_path / "a.json")

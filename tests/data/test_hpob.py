@@ -1,4 +1,5 @@
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from dre_jax.data import SearchSpace, Task, fingerprint, list_spaces, load_space, write_dataset
 from dre_jax.errors import ConfigError, DataError, DataWarning
 
-TRAIN, VALIDATION, TEST = (f"meta-{split}-dataset" for split in ("train", "validation", "test"))
+V3 = TRAIN, VALIDATION, TEST = tuple(f"meta-{split}-dataset" for split in ("train", "validation", "test"))
 AUGMENTED, DESIGNS = f"{TRAIN}-augmented", "bo-initializations"
 
 
@@ -30,7 +31,7 @@ def content():
 def save(tmp_path):
     def save(files):
         for stem, value in files.items():
-            (tmp_path / f"{stem}.json").write_text(json.dumps(value))
+            (tmp_path / f"{stem}.json").write_text(value if isinstance(value, str) else json.dumps(value))
         return tmp_path
 
     return save
@@ -50,35 +51,23 @@ def assert_equal_spaces(one, other):
 
 
 @pytest.mark.parametrize(
-    ("mode", "train", "validation", "test"),
+    ("mode", "train", "validation", "test", "spaces"),
     [
-        ("v3", ["s1", "s2"], ["v1"], ["e1", "e2"]),
-        ("v3-train-augmented", ["s1", "s2", "s3"], ["v1"], ["e1", "e2"]),
-        ("v3-test", [], [], ["e1", "e2"]),
-        ("v2", [], [], ["e1", "e2", "s1", "s2", "v1"]),
-        ("v1", [], [], ["e1", "e2", "s1", "s2", "s3", "v1"]),
+        ("v3", ["s1", "s2"], ["v1"], ["e1", "e2"], "stu"),
+        ("v3-train-augmented", ["s1", "s2", "s3"], ["v1"], ["e1", "e2"], "stu"),
+        ("v3-test", [], [], ["e1", "e2"], "su"),
+        ("v2", [], [], ["e1", "e2", "s1", "s2", "v1"], "st"),
+        ("v1", [], [], ["e1", "e2", "s1", "s2", "s3", "v1"], "st"),
     ],
 )
-def test_modes(save, mode, train, validation, test):
-    space = load_space(save(content()), "s", mode)
+def test_modes(save, mode, train, validation, test, spaces):
+    folder = save(content())
+    space = load_space(folder, "s", mode)
     assert splits_of(space) == {"train": train, "validation": validation, "test": test}
     assert sorted(space.designs) == (["e1"] if mode == "v3-test" else ["e1", "v1"])
     np.testing.assert_array_equal(space.designs["e1"]["test1"], [1, 2])
-
-
-@pytest.mark.parametrize(
-    ("mode", "spaces"),
-    [
-        ("v3", ["s", "t", "u"]),
-        ("v3-train-augmented", ["s", "t", "u"]),
-        ("v3-test", ["s", "u"]),
-        ("v2", ["s", "t"]),
-        ("v1", ["s", "t"]),
-    ],
-)
-def test_list_spaces_is_what_can_be_loaded(save, mode, spaces):
-    folder = save(content())
-    assert list_spaces(folder, mode) == spaces
+    # What is listed is what can be loaded.
+    assert list_spaces(folder, mode) == list(spaces)
     for name in "stu":
         if name in spaces:
             assert load_space(folder, name, mode).n_columns > 0
@@ -147,105 +136,72 @@ def test_writing_refuses(save, tmp_path):
     assert list((tmp_path / "new").iterdir()) == []
 
 
-@pytest.mark.parametrize("stem", [TRAIN, VALIDATION, TEST, DESIGNS])
-def test_missing_files(save, stem):
-    folder = save(content())
-    (folder / f"{stem}.json").unlink()
-    with pytest.raises(DataError, match=rf"must hold {stem}.json or {stem}.json.gz, but has neither"):
-        load_space(folder, "s")
+WIDTH = "X must have as many columns in the whole space, 3 like dataset 's1' of the train split, but has 2"
 
 
-def test_missing_folder(tmp_path):
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *(
+            (lambda f, stem=stem: f.pop(stem), rf"must hold {stem}.json or .*, but has neither")
+            for stem in (*V3, DESIGNS)
+        ),
+        (lambda f: f[TRAIN].update(s={}) or f[VALIDATION].clear() or f[TEST].clear(), "must hold at least one task"),
+        (lambda f: f[VALIDATION]["s"]["v1"]["y"].__setitem__(3, [float("nan")]), "'v1', row 3: y must be finite"),
+        (lambda f: f[TRAIN]["s"].update(s2=table(n_columns=2)), f"{TRAIN}.json: space 's', dataset 's2': {WIDTH}"),
+        (lambda f: f[TEST]["s"].update(e2=table(n_columns=2)), f"{TEST}.json: space 's', dataset 'e2': {WIDTH}"),
+        (lambda f: f[DESIGNS]["s"]["e1"].update(test1=[0, 5]), "dataset 'e1', seed 'test1': .* but got row 5"),
+        (lambda f: f[DESIGNS]["s"].update(nowhere={"test0": [0]}), "dataset 'nowhere': .* but none has this name"),
+        (lambda f: f.update({TEST: json.dumps(f[TEST])[:-50]}), rf"{TEST}.json: .*the file ends"),
+    ],
+)
+def test_what_does_not_fit_is_named(save, change, message):
+    files = content()
+    change(files)
+    with pytest.raises(DataError, match=message):
+        load_space(save(files), "s")
+
+
+def test_unknown_words(save, tmp_path):
+    folder = save(content() | {TRAIN: {f"s{i}": {"d": table()} for i in range(30)}})
+    with pytest.raises(ConfigError, match=r"the mode must be one of v1, v2, .*, but got 'v4'"):
+        load_space(folder, "s", "v4")
+    with pytest.raises(DataError, match=r"unknown space 'x'; mode v3 knows s0, .*, s19 and 12 more$"):
+        load_space(folder, "x")
     with pytest.raises(DataError, match=r"must be a folder, but .*nowhere does not exist"):
         load_space(tmp_path / "nowhere", "s")
 
 
-def test_unknown_words(save):
-    folder = save(content())
-    with pytest.raises(ConfigError, match=r"the mode must be one of v1, v2, .*, but got 'v4'"):
-        load_space(folder, "s", "v4")
-
-
-def test_an_unknown_space_names_at_most_twenty(save):
-    files = content() | {TRAIN: {f"s{i}": {"d": table()} for i in range(30)}}
-    with pytest.raises(DataError, match=r"unknown space 'x'; mode v3 knows s0, .*, s19 and 12 more$"):
-        load_space(save(files), "x")
-
-
-def test_a_space_without_tasks(save):
-    files = content()
-    files[TRAIN]["empty"] = {}
-    with pytest.raises(DataError, match="space 'empty' must hold at least one task, but it has none"):
-        load_space(save(files), "empty")
-
-
-def test_a_table_that_cannot_be_used_is_named(save):
-    files = content()
-    files[VALIDATION]["s"]["v1"]["y"][3] = [float("nan")]
-    with pytest.raises(DataError, match=rf"{VALIDATION}.json: space 's', dataset 'v1', row 3: y must be finite"):
-        load_space(save(files), "s")
-
-
-@pytest.mark.parametrize(("stem", "dataset", "split"), [(TRAIN, "s2", "train"), (TEST, "e2", "test")])
-def test_column_counts_that_differ(save, stem, dataset, split):
-    files = content()
-    files[stem]["s"][dataset] = table(n_columns=2)
-    message = "X must have as many columns in the whole space, 3 like dataset 's1' of the train split, but has 2"
-    with pytest.raises(DataError, match=rf"{stem}.json: space 's', dataset '{dataset}': {message}"):
-        load_space(save(files), "s")
-
-
-def test_a_design_that_does_not_fit_is_named(save):
-    files = content()
-    files[DESIGNS]["s"]["e1"]["test1"] = [0, 5]
-    with pytest.raises(DataError, match=rf"{DESIGNS}.json: space 's', dataset 'e1', seed 'test1': .* but got row 5"):
-        load_space(save(files), "s")
-
-
-def test_designs_of_unknown_datasets(save):
+def test_the_test_split_alone_cannot_tell_an_unknown_dataset_from_a_validation_one(save):
     files = content()
     files[DESIGNS]["s"]["nowhere"] = {"test0": [0]}
-    folder = save(files)
-    with pytest.raises(DataError, match=rf"{DESIGNS}.json: space 's', dataset 'nowhere': .* but none has this name"):
-        load_space(folder, "s")
-    # The test split alone cannot tell an unknown dataset from a validation one.
-    assert sorted(load_space(folder, "s", "v3-test").designs) == ["e1"]
+    assert sorted(load_space(save(files), "s", "v3-test").designs) == ["e1"]
 
 
-def test_a_damaged_file_is_named(save):
-    folder = save(content())
-    path = folder / f"{TEST}.json"
-    path.write_bytes(path.read_bytes()[:-50])
-    with pytest.raises(DataError, match=rf"{TEST}.json: .*the file ends"):
-        load_space(folder, "s")
-
-
-def test_constant_responses_warn_once_and_load(save):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda s: [s[name].update(y=[[0.5]] * len(s[name]["X"])) for name in ("e1", "e2")],
+            ["space 's': the response is constant in test/e1, test/e2;"],
+        ),
+        (
+            lambda s: [s[name]["X"].__setitem__(0, [0.5, x, 0.5]) for name, x in (("e1", 1.5), ("e2", -3))],
+            ["X should lie in [0, 1], but dataset 'e1' of the test split spans"],
+        ),
+        # A rounding error is let through.
+        (lambda s: s["e1"]["X"].__setitem__(0, [1 + 1e-7, -1e-9, 1.0]), []),
+    ],
+)
+def test_what_is_warned_of_once(save, change, said):
     files = content()
-    for dataset in ("e1", "e2"):
-        files[TEST]["s"][dataset]["y"] = [[0.5]] * len(files[TEST]["s"][dataset]["X"])
-    with pytest.warns(DataWarning, match="space 's': the response is constant in test/e1, test/e2;") as caught:
-        space = load_space(save(files), "s")
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    assert space.test["e1"].n_rows == 5
-
-
-def test_inputs_outside_the_unit_cube_warn_once(save):
-    files = content()
-    files[TRAIN]["s"]["s2"]["X"][0][1] = 1.5
-    files[TEST]["s"]["e1"]["X"][0][1] = -3
-    with pytest.warns(
-        DataWarning, match=r"X should lie in \[0, 1\], but dataset 's2' of the train .*, 1.5\]"
-    ) as caught:
-        load_space(save(files), "s")
-    assert len(caught) == 1
-
-
-def test_rounding_errors_outside_the_unit_cube_are_silent(save):
-    files = content()
-    files[TRAIN]["s"]["s2"]["X"][0] = [1 + 1e-7, -1e-9, 1.0]
-    assert load_space(save(files), "s").n_columns == 3
+    change(files[TEST]["s"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert load_space(save(files), "s").n_columns == 3
+    assert [type(each.message) for each in caught] == [DataWarning] * len(said)
+    assert all(start in str(each.message) for start, each in zip(said, caught, strict=True))
+    assert all(each.filename == __file__ for each in caught)
 
 
 @pytest.mark.parametrize(

@@ -9,21 +9,18 @@ from dre_jax.data.outline import outline
 from dre_jax.errors import ConfigError, DataError
 
 
-@pytest.mark.parametrize("split", ["test", "validation"])
-def test_agrees_with_what_is_loaded(split):
-    found = outline(bundled.path(), split)
-    assert list(found) == bundled.spaces()
+@pytest.mark.parametrize(("split", "mode"), [("test", "v3"), ("validation", "v3"), ("test", "v2")])
+def test_agrees_with_what_is_loaded(split, mode):
+    found = outline(bundled.path(), split, mode)
+    assert list(found) == list_spaces(bundled.path(), mode)
     for name, space in found.items():
-        loaded = bundled.load(name)
+        loaded = load_space(bundled.path(), name, mode)
         assert (space.name, space.n_columns) == (name, loaded.n_columns)
         assert list(space.datasets) == list(loaded.split(split))
-        assert space.seeds == {dataset: tuple(loaded.designs[dataset]) for dataset in loaded.split(split)}
+        assert space.seeds == {dataset: tuple(loaded.designs.get(dataset, ())) for dataset in loaded.split(split)}
 
 
-def test_merged_modes():
-    found = outline(bundled.path(), "test", "v2")
-    for name in list_spaces(bundled.path(), "v2"):
-        assert list(found[name].datasets) == list(load_space(bundled.path(), name, "v2").test)
+def test_merged_modes_have_no_validation_split():
     assert outline(bundled.path(), "validation", "v2") == {}
 
 

@@ -87,22 +87,6 @@ def test_rows_are_equally_likely(task):
         assert chance_if_uniform(rows, range(SIZES[task])) > SURE
 
 
-def test_pairs_of_support_rows_are_equally_likely():
-    support, _ = of_task(1)
-    pairs = list(itertools.combinations(range(SIZES[1]), 2))
-    counts = [np.sum((support == pair).all(axis=1)) for pair in pairs]
-    assert sum(counts) == len(support)
-    assert stats.chisquare(counts).pvalue > SURE
-
-
-@pytest.mark.parametrize("row", [0, 13, 29])
-def test_the_query_is_uniform_over_what_the_support_leaves(row):
-    support, query = of_task(0)
-    taken = (support == row).any(axis=1)
-    assert taken.sum() > 100
-    assert chance_if_uniform(query[taken], np.setdiff1d(np.arange(SIZES[0]), [row])) > SURE
-
-
 def test_lists_of_one_call_and_of_other_keys_differ():
     # Of the large task's 30! / (4! 10! 16!) lists.
     assert len(np.unique(np.concatenate(of_task(0), axis=1), axis=0)) == np.sum(drawn()[1] == 0)

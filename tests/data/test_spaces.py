@@ -8,12 +8,9 @@ from dre_jax.data import SearchSpace, Task, fingerprint
 from dre_jax.errors import ConfigError, DataError
 
 
-def test_an_unknown_split():
+def test_what_a_space_does_not_have():
     with pytest.raises(ConfigError, match="the split must be one of train, validation, test, but got 'dev'"):
         SearchSpace("s").split("dev")
-
-
-def test_a_space_without_tasks_has_no_columns():
     with pytest.raises(DataError, match="space 's': a search space must hold at least one task, but it has none"):
         _ = SearchSpace("s").n_columns
 

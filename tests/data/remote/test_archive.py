@@ -207,14 +207,6 @@ def test_no_single_folder_with_the_key(packed, unpacked, members, found):
         unpacked(packed(*members))
 
 
-def test_too_little_room(packed, unpacked, tmp_path, monkeypatch):
-    archive, usage = packed(("key.json", bytes(1_000_000))), shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=500_000))
-    with pytest.raises(DataError, match=r"needs 1\.0 MB, but only 0\.5 MB are free"):
-        unpacked(archive)
-    assert not (tmp_path / "content").exists()
-
-
 def test_full_disk(packed, unpacked, small_disk):
     """In the middle of a file; it is no fault of the archive's."""
     archive = packed(("key.json", bytes(4_000_000)))

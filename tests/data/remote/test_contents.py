@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import SearchSpace, Task, write_dataset
-from dre_jax.data.remote.contents import HPO_B, Expected, check_surrogates, check_tables
+from dre_jax.data.remote.contents import Expected, check_surrogates, check_tables
 from dre_jax.errors import DataError, DataWarning
 
 SMALL = Expected(spaces=2, test_tasks=3)
@@ -31,13 +31,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-def change(folder, stem, edit):
-    path = folder / f"{stem}.json"
-    content = json.loads(path.read_text())
-    edit(content)
-    path.write_text(json.dumps(content))
-
-
 def test_what_must_be_there(folder, heard):
     text = check_tables(folder, SMALL, heard)
     assert text == (
@@ -53,13 +46,9 @@ def test_what_must_be_there(folder, heard):
         assert {total for _, total in done} == {size}
 
 
-def test_defaults_are_hpo_bs(folder):
-    assert (HPO_B.spaces, HPO_B.test_tasks, HPO_B.designs) == (16, 86, 5)
+def test_compressed(folder):
     with pytest.raises(DataError, match="must hold 16 search spaces and 86 test tasks, but there are 2 and 3"):
         check_tables(folder)
-
-
-def test_compressed(folder):
     for path in list(folder.iterdir()):
         (folder / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
@@ -92,7 +81,10 @@ def test_missing_file(folder, stem):
     ],
 )
 def test_wrong_content(folder, stem, edit, message):
-    change(folder, stem, edit)
+    path = folder / f"{stem}.json"
+    content = json.loads(path.read_text())
+    edit(content)
+    path.write_text(json.dumps(content))
     with pytest.raises(DataError, match=message):
         check_tables(folder, SMALL)
 

@@ -19,7 +19,7 @@ from dre_jax.data import SearchSpace, Task, list_spaces, load_space, write_datas
 from dre_jax.data.remote import download, sources
 from dre_jax.data.remote.contents import Expected
 from dre_jax.data.remote.download import MARKER
-from dre_jax.data.remote.fetch import Patience, Refused
+from dre_jax.data.remote.fetch import Patience
 from dre_jax.data.remote.sources import Source
 from dre_jax.errors import DataError
 
@@ -70,15 +70,20 @@ def get(tmp_path, heard):
     return get
 
 
-def assert_there(tmp_path, loose, names=None):
-    """The folder holds the very files, and nothing lies beside it."""
-    out = tmp_path / "out"
-    assert {path.name for path in out.iterdir()} - {MARKER} == (names or {path.name for path in loose.iterdir()})
-    for path in out.iterdir():
-        assert path.name == MARKER or path.read_bytes() == (loose / path.name).read_bytes()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert list_spaces(out) == ["svm"]
-    assert sorted(load_space(out, "svm").test) == ["e0", "e1"]
+@pytest.fixture
+def there(tmp_path, loose):
+    """Asserts that the folder holds the very files, and that nothing lies beside it."""
+
+    def check(names=None):
+        out = tmp_path / "out"
+        assert {path.name for path in out.iterdir()} - {MARKER} == (names or {path.name for path in loose.iterdir()})
+        for path in out.iterdir():
+            assert path.name == MARKER or path.read_bytes() == (loose / path.name).read_bytes()
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+        assert list_spaces(out) == ["svm"]
+        assert sorted(load_space(out, "svm").test) == ["e0", "e1"]
+
+    return check
 
 
 @pytest.fixture(scope="module")
@@ -88,110 +93,87 @@ def local_zip(loose, tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("place", ["archive", "loose files", "local archive", "local folder", "folder on another disk"])
-def test_wherever_they_are(get, stocked, tmp_path, loose, local_zip, place, monkeypatch):
+@pytest.mark.parametrize("place", ["archive", "files", "fewer files", "local archive", "folder", "folder elsewhere"])
+def test_wherever_they_are(get, there, stocked, tmp_path, loose, local_zip, place, monkeypatch):
     def refuse(*arguments):
         raise OSError(18, "Invalid cross-device link")
 
-    if place == "folder on another disk":
+    if place == "folder elsewhere":
         monkeypatch.setattr(os, "link", refuse)
-    remote = {"archive": stocked.url("hpob-data.zip?download="), "loose files": stocked.url("files/")}
-    url = remote.get(place, str(local_zip if place == "local archive" else loose))
+    if place == "fewer files":
+        stocked.files = {name: stocked.files[name] for name in stocked.files if name.removeprefix("files/") in REQUIRED}
+    remote = {"archive": "hpob-data.zip?download=", "files": "files/", "fewer files": "files"}
+    local = local_zip if place == "local archive" else loose
+    url = stocked.url(remote[place]) if place in remote else str(local)
     assert get(url) == f"{tmp_path / 'out'}: {HOLDS}, from {url}"
-    assert_there(tmp_path, loose)
-    assert local_zip.exists()
-    if place == "loose files":  # the small file, and the one that tells most, first
+    there(REQUIRED if place == "fewer files" else None)
+    assert local.exists()
+    if "files" in place:  # the small file, and the one that tells most, come first
         names = [path for path, *_ in stocked.asked]
         assert names[:2] == ["files/bo-initializations.json", "files/meta-test-dataset.json"]
 
 
-def test_optional_files_may_be_missing(get, stocked, tmp_path, loose):
-    stocked.files = {
-        path: content for path, content in stocked.files.items() if path.removeprefix("files/") in REQUIRED
-    }
-    get(stocked.url("files"))
-    assert_there(tmp_path, loose, REQUIRED)
-
-
-@pytest.mark.parametrize("name", sorted(REQUIRED))
-def test_required_files_may_not(get, stocked, tmp_path, name):
-    del stocked.files[f"files/{name}"]
-    with pytest.raises(Refused, match=f"{name} answered 404"):
-        get(stocked.url("files"))
-    assert not (tmp_path / "out").exists()
-
-
-def test_broken_off_archive_goes_on(get, stocked, tmp_path, loose):
-    whole = len(stocked.files["hpob-data.zip"])
-    stocked.stops = [1500, *[0] * 9]
-    with pytest.raises(DataError, match="the same command goes on from there"):
-        get(stocked.url("hpob-data.zip"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.part"]
-    stocked.stops, stocked.asked = [], []
-    get(stocked.url("hpob-data.zip"))
-    assert stocked.asked == [("hpob-data.zip", "bytes=1500-", '"one"', 206, whole - 1500)]
-    assert_there(tmp_path, loose)
-
-
-def test_broken_off_loose_files_go_on(get, stocked, tmp_path, loose):
-    stocked.stops = [10**9, 10**9, 600, *[0] * 9]
-    with pytest.raises(DataError, match="the same command goes on from there"):
-        get(stocked.url("files"))
-    stocked.stops, stocked.asked = [0] * 9, []
-    with pytest.raises(DataError, match="the same command goes on from there"):
-        get(stocked.url("files"))
-    stocked.stops, stocked.asked = [], []
-    get(stocked.url("files"))
-    assert stocked.asked[0][:2] == ("files/meta-validation-dataset.json", "bytes=600-")
-    assert_there(tmp_path, loose)
+NOT_WHOLE = "must be a whole zip archive"
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "change", "message"),
     [
-        (lambda whole: b"<!DOCTYPE html><title>Sign in</title>", "must be a zip archive, but .* '<!DOCTYPE html>"),
-        (lambda whole: b"PK\x03\x04" + bytes(5000), "hpob-data.zip must be a whole zip archive"),
-        (lambda whole: b"PK\x05\x06" + bytes(18), "must have one folder that holds bo-initializations.json"),
-        (lambda whole: whole[:-100], "must be a whole zip archive"),
-        (lambda whole: whole.replace(b"hpob-data/bo-", b"hpob-data/../"), r"'hpob-data/\.\./.*' leads out of it"),
+        *((f"files/{name}", lambda whole: None, f"{name} answered 404") for name in sorted(REQUIRED)),
+        ("hpob-data.zip", lambda whole: b"<!DOCTYPE html><p>", "must be a zip archive, but .* '<!DOCTYPE html>"),
+        ("hpob-data.zip", lambda whole: b"PK\x03\x04" + bytes(5000), NOT_WHOLE),
+        ("hpob-data.zip", lambda whole: b"PK\x05\x06" + bytes(18), "must have one folder that holds bo-init"),
+        ("hpob-data.zip", lambda whole: whole[:-100], NOT_WHOLE),
+        (
+            "hpob-data.zip",
+            lambda whole: whole.replace(b"hpob-data/bo-", b"hpob-data/../"),
+            r"/\.\./.*' leads out of it",
+        ),
     ],
-    ids=["page", "garbage", "nothing", "cut off", "leads out"],
 )
-def test_no_good_archive(get, stocked, tmp_path, loose, change, message):
-    whole, url = stocked.files["hpob-data.zip"], stocked.url("hpob-data.zip")
-    stocked.files["hpob-data.zip"] = change(whole)
+def test_what_cannot_be_had_as_it_must_be(get, there, stocked, tmp_path, name, change, message):
+    whole, url = stocked.files[name], stocked.url(name if name == "hpob-data.zip" else "files")
+    stocked.files[name] = change(whole)
     with pytest.raises(DataError, match=message) as raised:
         get(url)
     assert url in str(raised.value)
-    assert list(tmp_path.iterdir()) == []
-    stocked.files["hpob-data.zip"] = whole  # the same mark, but nothing of the other is left
+    assert not (tmp_path / "out").exists()
+    stocked.files[name] = whole  # the same mark, but nothing of the other is left
     get(url)
-    assert_there(tmp_path, loose)
+    there()
 
 
-def test_not_what_is_expected(get, stocked, tmp_path):
-    url = stocked.url("hpob-data.zip")
-    with pytest.raises(DataError) as raised:
-        get(url, expected=Expected())
-    assert str(raised.value) == f"{url}: HPO-B must hold 16 search spaces and 86 test tasks, but there are 1 and 2"
-    assert list(tmp_path.iterdir()) == []
+@pytest.mark.parametrize(
+    ("place", "stops", "asked"),
+    [
+        ("hpob-data.zip", [1500], ("hpob-data.zip", "bytes=1500-")),
+        ("files", [10**9, 10**9, 600], ("files/meta-validation-dataset.json", "bytes=600-")),
+    ],
+)
+def test_broken_off_and_gone_on_with(get, there, stocked, tmp_path, place, stops, asked):
+    for sent in (stops, []):
+        stocked.stops = [*sent, *[0] * 9]
+        with pytest.raises(DataError, match="the same command goes on from there"):
+            get(stocked.url(place))
+        assert [path.name for path in tmp_path.iterdir()] == ["out.part"]
+    stocked.stops, stocked.asked = [], []
+    get(stocked.url(place))
+    assert stocked.asked[0][:2] == asked
+    there()
 
 
 def test_there_already(get, stocked, tmp_path, loose):
-    get(stocked.url("hpob-data.zip"))
+    url, out = stocked.url("hpob-data.zip"), tmp_path / "out"
+    get(url)
     stocked.asked.clear()
-    before = {path: path.stat() for path in (tmp_path / "out").iterdir()}
-    assert get(stocked.url("hpob-data.zip")) == f"{tmp_path / 'out'} is there already: {HOLDS}"
+    before = {path: path.stat().st_mtime_ns for path in out.iterdir()}
+    assert get(url) == f"{out} is there already: {HOLDS}"
     assert stocked.asked == []
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == {
-        path: stat.st_mtime_ns for path, stat in before.items()
-    }
-
-
-def test_put_there_by_hand(get, tmp_path, loose):
-    shutil.copytree(loose, tmp_path / "out")
-    assert "is there already" in get("http://127.0.0.1:9/a.zip")
-    assert not (tmp_path / "out" / MARKER).exists()
+    assert {path: path.stat().st_mtime_ns for path in out.iterdir()} == before
+    # Also where somebody has put it there by hand.
+    shutil.copytree(loose, tmp_path / "copy")
+    assert "is there already" in get("http://127.0.0.1:9/a.zip", out="copy")
+    assert not (tmp_path / "copy" / MARKER).exists()
 
 
 def put(path, text):
@@ -224,16 +206,16 @@ def test_something_else_is_there(get, stocked, tmp_path, loose, change, said):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_empty_folder_and_link(get, stocked, tmp_path, loose):
+def test_empty_folder_and_link(get, there, stocked, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "by-link").symlink_to(tmp_path / "out")
     get(stocked.url("hpob-data.zip"), out="by-link")
     assert (tmp_path / "by-link").is_symlink()
     (tmp_path / "by-link").unlink()
-    assert_there(tmp_path, loose)
+    there()
 
 
-def test_too_full_to_unpack(get, stocked, tmp_path, loose, monkeypatch):
+def test_too_full_to_unpack(get, there, stocked, tmp_path, monkeypatch):
     """What was fetched stays, so that nothing is fetched twice once there is room."""
     usage, checks = shutil.disk_usage(tmp_path), []
 
@@ -249,7 +231,7 @@ def test_too_full_to_unpack(get, stocked, tmp_path, loose, monkeypatch):
     stocked.asked.clear()
     get(stocked.url("hpob-data.zip"))
     assert stocked.asked == []
-    assert_there(tmp_path, loose)
+    there()
 
 
 def test_one_at_a_time(get, stocked, tmp_path):
@@ -283,7 +265,7 @@ download.download("hpo-b", sys.argv[2], url=sys.argv[1], expected=Expected(space
 
 @pytest.mark.multiprocess
 @pytest.mark.parametrize("stage", ["hpob-data.zip", "unpack", "check"])
-def test_killed(get, stocked, tmp_path, loose, stage):
+def test_killed(get, there, stocked, tmp_path, stage):
     command = [sys.executable, "-c", KILLED, stocked.url("hpob-data.zip"), str(tmp_path / "out"), stage]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"now\n"
@@ -291,7 +273,7 @@ def test_killed(get, stocked, tmp_path, loose, stage):
         process.wait(60)
     assert [path.name for path in tmp_path.iterdir()] == ["out.part"]
     get(stocked.url("hpob-data.zip"))
-    assert_there(tmp_path, loose)
+    there()
 
 
 @pytest.fixture
@@ -305,11 +287,11 @@ def offered(monkeypatch):
     return offer
 
 
-def test_falls_back_to_loose_files(get, stocked, tmp_path, loose, offered, heard):
+def test_falls_back_to_loose_files(get, there, stocked, offered, heard):
     del stocked.files["hpob-data.zip"]
     offered(Source(stocked.url("hpob-data.zip"), True), Source(stocked.url("files"), False))
     assert get(None).endswith(stocked.url("files"))
-    assert_there(tmp_path, loose)
+    there()
     assert heard.notes[0] == f"{stocked.url('hpob-data.zip')} answered 404 Not Found; trying {stocked.url('files')}"
 
 
@@ -328,7 +310,7 @@ def test_nothing_anywhere(get, stocked, tmp_path, offered):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_hash(get, stocked, tmp_path, loose, offered, heard):
+def test_hash(get, there, stocked, tmp_path, offered, heard):
     right = hashlib.sha256(stocked.files["hpob-data.zip"]).hexdigest()
     offered(Source(stocked.url("hpob-data.zip"), True, sha256="0" * 64), Source(stocked.url("files"), False))
     get(None)
@@ -336,25 +318,20 @@ def test_hash(get, stocked, tmp_path, loose, offered, heard):
     shutil.rmtree(tmp_path / "out")
     offered(Source(stocked.url("hpob-data.zip"), True, sha256=right))
     assert get(None).endswith("hpob-data.zip")
-    assert_there(tmp_path, loose)
+    there()
 
 
-def surrogates_in(shop, names=("surrogate-1-2", "surrogate-1-3")):
-    statistics = {name: {"y_min": 0.0, "y_max": 1.0} for name in names}
-    files = {"summary-stats": statistics} | {name: {"learner": {}} for name in names}
-    shop.files = {f"s/{name}.json": json.dumps(content).encode() for name, content in files.items()}
-
-
-def test_surrogates_as_loose_files(shop, tmp_path):
-    surrogates_in(shop)
+@pytest.mark.parametrize(("name", "refused"), [("surrogate-1-3", False), ("surrogate-1-/../../evil", True)])
+def test_surrogates_as_loose_files(shop, tmp_path, name, refused):
+    names = ["surrogate-1-2", name]
+    files = {"summary-stats": {stem: {"y_min": 0.0, "y_max": 1.0} for stem in names}}
+    files |= {stem: {"learner": {}} for stem in names}
+    shop.files = {f"s/{stem}.json": json.dumps(content).encode() for stem, content in files.items()}
+    if refused:
+        with pytest.raises(DataError, match="a name must be surrogate-<space>-<dataset>"):
+            download.download("hpo-b-surrogates", tmp_path / "out", url=shop.url("s"), expected=SMALL)
+        assert [path for path, *_ in shop.asked] == ["s/summary-stats.json"]
+        return
     line = download.download("hpo-b-surrogates", tmp_path / "out", url=shop.url("s"), expected=SMALL)
     assert line == f"{tmp_path / 'out'}: surrogates of 2 tasks in 1 search spaces, from {shop.url('s')}"
-    there = {path.name for path in (tmp_path / "out").iterdir()}
-    assert there == {MARKER, "summary-stats.json", "surrogate-1-2.json", "surrogate-1-3.json"}
-
-
-def test_surrogates_with_a_name_that_leads_out(shop, tmp_path):
-    surrogates_in(shop, ["surrogate-1-/../../evil"])
-    with pytest.raises(DataError, match="a name must be surrogate-<space>-<dataset>"):
-        download.download("hpo-b-surrogates", tmp_path / "out", url=shop.url("s"), expected=SMALL)
-    assert [path for path, *_ in shop.asked] == ["s/summary-stats.json"]
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {MARKER, *(f"{stem}.json" for stem in files)}
