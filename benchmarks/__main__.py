@@ -15,11 +15,9 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The options."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -33,7 +31,6 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measures, prints, writes."""
     arguments = sys.argv[1:] if arguments is None else arguments
     given = parse(arguments)
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compile time is measured
@@ -46,28 +43,20 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(plan.catalogue()))
         return 0
     try:
-        rows = list(plan.chosen(given.quick, given.only))
+        rows = plan.chosen(given.quick, given.only)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    begun = time.perf_counter()
     about, measured = environment.begin("benchmarks", arguments)
     repeats = given.repeats or (3 if given.quick else 5)
     bench = plan.Bench(cores=about["cores"], rates=measured, quick=given.quick, epochs=given.epochs, repeats=repeats)
-    begun, done = time.perf_counter(), list[dict[str, Any]]()
-    for name, measure in rows:
-        print(f"{time.perf_counter() - begun:5.0f} s  {name}", file=sys.stderr)
-        done.append(plan.record(name, measure, bench))
-        if given.out:  # what is done is kept if the next row takes too long
-            environment.write(given.out, about, done)
+    done = plan.measure_all(rows.items(), bench, given.out, about)
     if bench.known and not given.quick:
         about["linearity"] = plan.linearity(bench)
-    about = environment.finish(about)
     about["took_s"] = round(time.perf_counter() - begun)
-    if given.out:
-        environment.write(given.out, about, done)
-    print(", ".join(f"{k} {about[k]}" for k in ("device", "cores", "load_before", "load_after", "took_s")))
-    print(f"matrix product {measured.flops / 1e9:.0f} GFLOP/s, copy {measured.bytes / 1e9:.1f} GB/s")
-    print(table.plain(done))
+    environment.write(given.out, about, done)
+    print(table.page(about, done))
     return 1 if any("error" in row for row in done) else 0
 
 

@@ -51,12 +51,10 @@ device_description_str: "NVIDIA H200"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Compiles, prints, writes."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu_kernels",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python -m benchmarks.gpu_kernels", description=__doc__, formatter_class=style
     )
     parser.add_argument("--out", type=Path, help="JSON file")
     parser.add_argument("--runs", type=int, nargs="*", default=[1, 64, 430], help="fine-tuned side by side")
@@ -73,28 +71,20 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         mesh = described_mesh()
     except RuntimeError as error:
-        print(
-            f"the CUDA plugin of JAX is needed, without a GPU (see --help): {str(error).splitlines()[0]}",
-            file=sys.stderr,
-        )
+        reason = str(error).splitlines()[0]
+        print(f"the CUDA plugin of JAX is needed, without a GPU (see --help): {reason}", file=sys.stderr)
         return 2
     about = environment.describe("benchmarks.gpu_kernels", arguments)
     found = loops(ours.default_model(), given.runs, given.lists, given.history, NamedSharding(mesh, PartitionSpec()))
     for loop in found:
         loop["least_s"] = least_seconds(loop)
         print(", ".join(f"{key} {value}" for key, value in loop.items()))
-    if given.out:
-        target = {"platform": "described", "device": "NVIDIA H200"}
-        environment.write(given.out, environment.finish({**about, **target}), [], profile=found)
+    environment.write(given.out, {**about, "platform": "described", "device": "NVIDIA H200"}, [], profile=found)
     return 0
 
 
 def described_mesh() -> Any:
-    """A mesh of the one device that is described.
-
-    Raises:
-      RuntimeError: without the plugin.
-    """
+    """A mesh of the one device that is described. Raises `RuntimeError` without the plugin."""
     from jax.experimental import topologies
     from jax.sharding import Mesh
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 STEPS = 500_000
+PARTS = ("profile", "hpob", "meta-train", "rows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,42 +28,44 @@ class Size:
     epochs: int = 1000
     trials: int = 100
     repeats: int = 5
-    largest_table: int | None = None
+    largest_table: int = 10**9
     spaces: int = 16
     at_once: int = 64
     """Runs side by side in the rows of a trial."""
     members: int = 10
+    portions: int = 50
+    """Of 200 steps, of meta-training."""
     rows: tuple[str, ...] = (
-        "trial-105",
-        "trial-30",
-        "trial-10",
-        "trial-105-candidates-3000",
-        "trial-105-candidates-30000",
-        "meta-train-step-1",
-        "meta-train-step-16",
-        "meta-train-step-100",
-        "trial-105-published",
-        "trial-30-published",
-        "trial-10-published",
+        *(f"trial-{n}" for n in (105, 30, 10)),
+        *(f"trial-105-candidates-{n}" for n in (3000, 30000)),
+        *(f"meta-train-step-{n}" for n in (1, 16, 100)),
+        *(f"trial-{n}-published" for n in (105, 30, 10)),
         "meta-train-step-published",
         "suggest",
     )
 
 
 SMALL = Size(
-    epochs=4, trials=2, repeats=1, largest_table=64, spaces=1, at_once=2, members=2, rows=("meta-train-step-1",)
+    epochs=4,
+    trials=2,
+    repeats=1,
+    largest_table=64,
+    spaces=1,
+    at_once=2,
+    members=2,
+    portions=1,
+    rows=("meta-train-step-1",),
 )
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The options."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu_suite", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, help="JSON file")
     parser.add_argument("--full", action="store_true", help="do all meta-training steps, not a part of them")
     parser.add_argument("--small", action="store_true", help="in miniature, to see that it works")
-    parser.add_argument("--only", nargs="+", choices=("profile", "hpob", "meta-train", "rows"), help="these parts")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="these parts")
     parser.add_argument("--no-peers", action="store_true", help="ours only")
     return parser.parse_args(arguments)
 
@@ -82,7 +85,6 @@ class CompileClock:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measures, prints, writes."""
     arguments = sys.argv[1:] if arguments is None else arguments
     given = parse(arguments)
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compile time is measured
@@ -91,130 +93,104 @@ def main(arguments: list[str] | None = None) -> int:
     from dre_jax.cli.runtime import prepare
 
     prepare()
-    from benchmarks.suite import environment, plan, table
+    from benchmarks.suite import environment, ours, plan, table
+    from benchmarks.suite.loops import loops
 
     size = SMALL if given.small else Size()
+    if given.full:
+        size = replace(size, portions=STEPS // 200)
     about, measured = environment.begin("benchmarks.gpu_suite", arguments)
-    about |= {"peer_device": _peer_device(about["platform"], given)}
-    found: list[dict[str, Any]] = []
-    loops: list[dict[str, Any]] = []
-    parts: dict[str, Callable[[], None]] = {
-        "profile": lambda: loops.extend(profile(size)),
-        "hpob": lambda: found.append(hpob_row(size, measured)),
-        "meta-train": lambda: found.append(meta_row(size, measured, full=given.full)),
-        "rows": lambda: found.extend(
-            plan.record(name, one, bench) for name, one, bench in peer_rows(size, measured, about, given)
-        ),
-    }
-    for name, part in parts.items():
-        if given.only and name not in given.only:
-            continue
-        print(f"{name} ...", file=sys.stderr)
-        part()
-        if given.out:
-            environment.write(given.out, about, found, profile=loops)
-    if given.out:
-        environment.write(given.out, environment.finish(about), found, profile=loops)
-    print(f"{about['device']}: product {measured.flops / 1e9:.0f} GFLOP/s, copy {measured.bytes / 1e9:.0f} GB/s")
-    for loop in loops:
+    about["peer_device"] = _peer_device(about["platform"], given)
+    profile = []
+    if "profile" in given.only:
+        model = replace(ours.default_model(), members=size.members)
+        profile = loops(model, (1, size.at_once), (1,))
+    rows: list[tuple[str, plan.Measure]] = []
+    if "hpob" in given.only:
+        rows.append(("hpob-430-runs", partial(hpob_row, size=size)))
+    if "meta-train" in given.only:
+        rows.append((f"meta-train-{STEPS}", partial(steps_row, size=size)))
+    if "rows" in given.only:
+        rows += plan.chosen(False, list(size.rows)).items()
+    bench = plan.Bench(
+        cores=about["cores"],
+        rates=measured,
+        quick=given.small,
+        device=about["peer_device"],
+        epochs=size.epochs,
+        repeats=size.repeats,
+        side_by_side=size.at_once,
+        eager_epochs=min(10, size.epochs),
+    )
+    done = plan.measure_all(rows, bench, given.out, about, profile=profile)
+    environment.write(given.out, about, done, profile=profile)
+    for loop in profile:
         print(", ".join(f"{key} {value}" for key, value in loop.items()))
-    print(table.plain(found))
-    return 1 if any("error" in row for row in found) else 0
+    print(table.page(about, done))
+    return 1 if any("error" in row for row in done) else 0
 
 
 def _peer_device(platform: str, given: argparse.Namespace) -> str | None:
     """Where the peers run: on the GPU that PyTorch sees; in miniature on the CPU; otherwise nowhere."""
-    if given.no_peers:
-        return None
     try:
         import torch
     except ImportError:
+        return None
+    if given.no_peers:
         return None
     if platform not in ("cpu", "tpu") and torch.cuda.is_available():
         return "cuda"
     return "cpu" if given.small else None
 
 
-def profile(size: Size) -> list[dict[str, Any]]:
-    """Kernels, fusions and bytes of an epoch of fine-tuning and of a step of meta-training."""
-    from benchmarks.suite import ours
-    from benchmarks.suite.loops import loops
-
-    return loops(replace(ours.default_model(), members=size.members), (1, size.at_once), (1,))
-
-
-def hpob_row(size: Size, rates: Any) -> dict[str, Any]:
+def hpob_row(bench: Any, name: str, *, size: Size) -> Any:
     """All runs of HPO-B's test split, as `dre-jax evaluate` does them: on an accelerator, search spaces together."""
     from benchmarks.suite import floors, ours
-    from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES, n_runs
+    from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES
     from benchmarks.suite.rows import Row, Timing
 
-    model = replace(ours.default_model(), members=size.members)
-    spaces = SPACES[: size.spaces]
-    rows = {one.name: min(one.rows_per_task, size.largest_table or one.rows_per_task) for one in spaces}
-    clock = CompileClock()
+    model, spaces = replace(ours.default_model(), members=size.members), SPACES[: size.spaces]
+    rows = {one.name: min(one.rows_per_task, size.largest_table) for one in spaces}
+    tasks = {one.name: ours.random_tasks(one.test_tasks, rows[one.name], one.columns) for one in spaces}
+    n_runs, clock = DESIGNS * sum(map(len, tasks.values())), CompileClock()
     seconds = ours.runs_of_spaces(
-        model,
-        {one.name: ours.random_tasks(one.test_tasks, rows[one.name], one.columns) for one in spaces},
-        design=DESIGN_ROWS,
-        designs=DESIGNS,
-        trials=size.trials,
-        epochs=size.epochs,
+        model, tasks, design=DESIGN_ROWS, designs=DESIGNS, trials=size.trials, epochs=size.epochs
     )
     floor = 0.0
     for one in spaces:
         work = floors.run(model, one.columns, DESIGN_ROWS, size.trials, rows[one.name], size.epochs)
-        floor += one.test_tasks * DESIGNS * work.seconds(*rates)
+        floor += one.test_tasks * DESIGNS * work.seconds(*bench.rates)
     total = seconds - clock.seconds
     return Row(
-        name="hpob-430-runs",
-        unit=f"all {n_runs(spaces)} runs of {size.trials} trials, {size.epochs} epochs each",
+        name=name,
+        unit=f"all {n_runs} runs of {size.trials} trials, {size.epochs} epochs each",
         ours=Timing(median=total, low=total, high=total, compile_s=clock.seconds),
         floor_s=floor,
         notes=("once; synthetic tables of HPO-B's shapes; no peer, as theirs take hours",),
-        extra={"rows_per_task": rows, "runs": n_runs(spaces)},
-    ).as_json()
+        extra={"rows_per_task": rows, "runs": n_runs},
+    )
 
 
-def meta_row(size: Size, rates: Any, *, full: bool) -> dict[str, Any]:
+def steps_row(bench: Any, name: str, *, size: Size) -> Any:
     """Half a million steps of one list on the largest search space."""
     from benchmarks.suite import floors, ours
     from benchmarks.suite.hpob_shapes import SPACES
-    from benchmarks.suite.rows import Row, Timing
+    from benchmarks.suite.rows import Row
 
     model = replace(ours.default_model(), members=size.members)
     space = max(SPACES, key=lambda one: one.columns)
-    rows = min(space.train_rows // space.train_tasks, 2 * (size.largest_table or 10**9))
-    portions = STEPS // 200 if full else size.repeats * (1 if size.largest_table else 10)
-    one = ours.meta_step(model, lists=1, columns=space.columns, repeats=portions, tasks=space.train_tasks, rows=rows)
-    seconds = [value * STEPS for value in (one.median, one.low, one.high)]
-    floor = floors.step(model, space.columns, 20, 100).seconds(*rates)
-    return Row(
-        name="meta-train-500000",
-        unit=f"{STEPS:,} steps of one list",
-        ours=Timing(median=seconds[0], low=seconds[1], high=seconds[2], compile_s=one.compile_s),
-        floor_s=floor * STEPS,
-        notes=(f"{portions} portions of 200 steps timed, so many steps by the median",),
-        extra={"space": space.name, "step_s": one.median},
-    ).as_json()
-
-
-def peer_rows(size: Size, rates: Any, about: dict[str, Any], given: argparse.Namespace) -> list[tuple[Any, ...]]:
-    """The rows beside the peers, on this device."""
-    from benchmarks.suite import plan
-
-    device = about["peer_device"]
-    bench = plan.Bench(
-        cores=about["cores"],
-        rates=rates,
-        quick=given.small,
-        device=device,
-        epochs=size.epochs,
-        repeats=size.repeats,
-        side_by_side=size.at_once,
-        eager_epochs=min(10, size.epochs),
+    rows = min(space.train_rows // space.train_tasks, 2 * size.largest_table)
+    one = ours.meta_step(
+        model, lists=1, columns=space.columns, repeats=size.portions, tasks=space.train_tasks, rows=rows
     )
-    return [(name, one, bench) for name, one in plan.chosen(False, list(size.rows))]
+    return Row(
+        name=name,
+        unit=f"{STEPS:,} steps of one list",
+        ours=replace(one, median=STEPS * one.median, low=STEPS * one.low, high=STEPS * one.high),
+        floor_s=STEPS * floors.step(model, space.columns, 20, 100).seconds(*bench.rates),
+        notes=(f"{size.portions} portions of 200 steps timed, so many steps by the median",),
+        extra={"space": space.name, "step_s": one.median},
+    )
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.suite.table import ratio, seconds
+from benchmarks.suite.table import markdown, ratio, seconds
 from dre_jax.data.files import read_json, write_json
 
 FILE = Path(__file__).with_name("machines.json")
@@ -35,18 +35,18 @@ def spread(machines: Sequence[Mapping[str, Any]]) -> str:
       >>> row = {"ours_s": 0.1, "ratio_eager": 50.0, "ratio_best": None, "fraction": 0.5}
       >>> print(spread([{"machine": "one", "gflops": 230, "rows": {"trial-105": row}}]))
       | row | machine | matrix product | ours | x eager | x best | reached |
-      |---|---|---:|---:|---:|---:|---:|
+      | --- | ---: | ---: | ---: | ---: | ---: | ---: |
       | trial-105 | one | 230 GFLOP/s | 100 ms | 50.0 | - | 50% |
     """
-    lines = ["| row | machine | matrix product | ours | x eager | x best | reached |", f"|---|---|{'---:|' * 5}"]
+    lines = [["row", "machine", "matrix product", "ours", "x eager", "x best", "reached"]]
     for name in ROWS:
         for one in machines:
             if (row := one["rows"].get(name)) is not None:
                 cells = [name, one["machine"], "-" if one["gflops"] is None else f"{one['gflops']} GFLOP/s"]
                 cells += [seconds(row["ours_s"]), ratio(row["ratio_eager"]), ratio(row["ratio_best"])]
                 cells += ["-" if row["fraction"] is None else f"{row['fraction']:.0%}"]
-                lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+                lines.append(cells)
+    return markdown(lines)
 
 
 def summary(machines: Sequence[Mapping[str, Any]]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import machines
 from benchmarks.gpu_kernels import KERNEL_S, MEMORY_BYTES_PER_S
 from benchmarks.suite.plan import HISTORIES
-from benchmarks.suite.table import markdown, ratio, seconds, size
+from benchmarks.suite.table import HEAD, cells, markdown, ratio, seconds, size
 from dre_jax.data.files import read_json
 
 _HEAD = """\
@@ -48,88 +48,79 @@ On a CPU with a C++ compiler the training steps are `dre_jax.native`'s, as they 
 def machine(environment: Mapping[str, Any]) -> str:
     """Where it ran."""
     versions = ", ".join(f"{name} {number}" for name, number in environment["versions"].items())
+    loops = ", training steps in C++" if environment.get("compiled_loops") else ""
     lines = [
         f"Measured on {environment['device']} ({environment['processor']}, {environment['cores']} cores, "
-        f"{environment['devices']} JAX devices{_loops(environment)}) with {versions}.",
+        f"{environment['devices']} JAX devices{loops}) with {versions}.",
         f"Large matrix product: {environment['matrix_flops_per_s'] / 1e9:,.0f} GFLOP/s in float32; large copy: "
         f"{environment['copy_bytes_per_s'] / 1e9:,.1f} GB/s, read and written. "
         f"Load before and after: {environment['load_before']} and {environment.get('load_after', '-')}.",
     ]
-    for peer, found in environment.get("linearity", {}).items():
-        lines.append(
-            f"Three times the epochs took {peer} {3 * found:.2f} times as long (where a straight line over epochs is "
-            f"used, that is what it rests on)."
-        )
+    lines += [
+        f"Three times the epochs took {peer} {3 * found:.2f} times as long (where a straight line over epochs is "
+        "used, that is what it rests on)."
+        for peer, found in environment.get("linearity", {}).items()
+    ]
     return "\n".join(lines)
 
 
-def _loops(environment: Mapping[str, Any]) -> str:
-    return ", training steps in C++" if environment.get("compiled_loops") else ""
+_PUBLISHED = {
+    **{f"trial-{n}-published": f"As published, a trial of 1000 epochs at a history of {n}" for n in HISTORIES},
+    "meta-train-step-published": "As published, a meta-training step of one list",
+}
+_OWN = {
+    "trial-105": "With a deep set for each member, the trial at a history of 105",
+    "meta-train-step-1": "With lists of their own, a meta-training step of one list for each member",
+}
 
 
 def headline(rows: Sequence[Mapping[str, Any]]) -> str:
     """The figures that people ask for first, as far as they were measured."""
-    by_name = {row["name"]: row for row in rows if row["ours_s"] is not None or "ours_bytes" in row}
-    said = [
-        f"- {what} takes {seconds(row['ours_s'])}: {ratio(row['ratio_eager'])} times as fast as the published "
-        f"algorithm in eager PyTorch, {ratio(row['ratio_best'])} times as fast as the best PyTorch for it. "
-        f"With the library's own structure it takes {seconds(row['default_s'])}."
-        for name, what in (
-            *((f"trial-{n}-published", f"As published, a trial of 1000 epochs at a history of {n}") for n in HISTORIES),
-            ("meta-train-step-published", "As published, a meta-training step of one list"),
-        )
-        if (row := by_name.get(name))
-    ]
-    said += [
-        f"- {what} takes {seconds(row['ours_s'])}: {ratio(row['ratio_eager'])} times as fast as eager PyTorch of the "
-        f"same structure, {ratio(row['ratio_best'])} times as fast as the best."
-        for name, what in (
-            ("trial-105", "With a deep set for each member, the trial at a history of 105"),
-            ("meta-train-step-1", "With lists of their own, a meta-training step of one list for each member"),
-        )
-        if (row := by_name.get(name))
-    ]
-    if (one := by_name.get("runs-1")) and (fifty := by_name.get("runs-50")):
+    known = {row["name"]: row for row in rows if row["ours_s"] is not None or "ours_bytes" in row}
+    said = []
+    for name, what in (_PUBLISHED | _OWN).items():
+        if row := known.get(name):
+            takes, eager, best = seconds(row["ours_s"]), ratio(row["ratio_eager"]), ratio(row["ratio_best"])
+            if name in _OWN:
+                than = "eager PyTorch of the same structure", "the best."
+            else:
+                own = f"With the library's own structure it takes {seconds(row['default_s'])}."
+                than = "the published algorithm in eager PyTorch", f"the best PyTorch for it. {own}"
+            said.append(f"{what} takes {takes}: {eager} times as fast as {than[0]}, {best} times as fast as {than[1]}")
+    if (one := known.get("runs-1")) and (fifty := known.get("runs-50")):
         said.append(
-            f"- A run of 100 trials takes {seconds(one['ours_s'])} alone, and {seconds(fifty['ours_s'])} as one of "
+            f"A run of 100 trials takes {seconds(one['ours_s'])} alone, and {seconds(fifty['ours_s'])} as one of "
             f"fifty: {one['ours_s'] / fifty['ours_s']:.1f} times better in batch."
         )
-    if call := by_name.get("suggest"):
+    if call := known.get("suggest"):
         said.append(
-            f"- `observe_and_suggest` at a history of 30 takes {seconds(call['ours_s'])} once it is warm, and "
+            f"`observe_and_suggest` at a history of 30 takes {seconds(call['ours_s'])} once it is warm, and "
             f"{seconds(call.get('first_s'))} the first time."
         )
-    if memory := by_name.get("memory-meta-train"):
+    if memory := known.get("memory-meta-train"):
         said.append(
-            f"- Meta-training on three million rows takes {size(memory.get('over_table_bytes'))} over the table's own "
+            f"Meta-training on three million rows takes {size(memory.get('over_table_bytes'))} over the table's own "
             f"{size(memory['table_bytes'])}."
         )
-    return "\n".join(said)
+    return "\n".join(f"- {line}" for line in said)
 
 
-def remarks(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The notes of all rows, alike ones together."""
+def grouped(rows: Sequence[Mapping[str, Any]], *keys: str) -> dict[str, str]:
+    """What rows say under some keys, and the names of those that say so."""
     found: dict[str, list[str]] = {}
     for row in rows:
-        for words in (row.get("error"), row.get("note")):
-            if words:
-                found.setdefault(words, []).append(f"`{row['name']}`")
-    return "\n".join(f"- {', '.join(names)}: {words}." for words, names in found.items())
-
-
-def units(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What the seconds of each row are of."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        found.setdefault(row["unit"], []).append(f"`{row['name']}`")
-    return "\n".join(f"- {unit}: {', '.join(names)}" for unit, names in found.items())
+        for words in filter(None, map(row.get, keys)):
+            found.setdefault(words, []).append(f"`{row['name']}`")
+    return {words: ", ".join(names) for words, names in found.items()}
 
 
 def section(title: str, found: Mapping[str, Any]) -> str:
     """Machine, headline, table and notes of one file."""
     rows, environment = found["rows"], found["environment"]
-    parts = [f"## {title}", machine(environment), headline(rows), markdown(rows)]
-    parts += ["What the seconds are of:", units(rows), "How it was measured:", remarks(rows)]
+    units = [f"- {unit}: {names}" for unit, names in grouped(rows, "unit").items()]
+    remarks = [f"- {names}: {words}." for words, names in grouped(rows, "error", "note").items()]
+    parts = [f"## {title}", machine(environment), headline(rows), markdown([HEAD, *map(cells, rows)])]
+    parts += ["What the seconds are of:", "\n".join(units), "How it was measured:", "\n".join(remarks)]
     if found.get("profile"):
         parts += ["What the compiled program consists of:", profile(found["profile"])]
     return "\n\n".join(part for part in parts if part)
@@ -138,12 +129,13 @@ def section(title: str, found: Mapping[str, Any]) -> str:
 def profile(loops: Sequence[Mapping[str, Any]]) -> str:
     """Kernels and bytes of a turn of each loop, and the least time that they come to where it was worked out."""
     timed = all("least_s" in loop for loop in loops)
-    names = ["loop", "kernels a turn", "of which fusions", "products", "loops inside", "bytes"]
-    lines = [names + ["least time"] * timed, ["---"] + ["---:"] * (len(names) - 1 + timed)]
+    lines = [
+        ["loop", "kernels a turn", "of which fusions", "products", "loops inside", "bytes"] + ["least time"] * timed
+    ]
     for loop in loops:
         counts = [str(loop[name]) for name in ("name", "kernels", "fusions", "products", "loops")]
         lines.append([*counts, size(loop["bytes"]), *([seconds(loop["least_s"])] if timed else [])])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(lines)
 
 
 def described(found: Mapping[str, Any]) -> str:
@@ -155,46 +147,38 @@ def described(found: Mapping[str, Any]) -> str:
         f"{1e6 * KERNEL_S:.0f} us a\nkernel, as kernels this small wait for each other, or its bytes over "
         f"{MEMORY_BYTES_PER_S / 1e12} TB/s, whichever is longer."
     )
-    return "\n\n".join(
-        [f"## Compiled for an {about['device'].split()[-1]}, without one", words, profile(found["profile"])]
-    )
+    heading = f"## Compiled for an {about['device'].split()[-1]}, without one"
+    return "\n\n".join([heading, words, profile(found["profile"])])
 
+
+_TITLES = {"cpu": "On a CPU", "gpu": "On a GPU", "cuda": "On a GPU", "tpu": "On a TPU"}
 
 _SPREAD = """\
 ## On other machines
 
 Ratios are one machine's: they depend on its vector units, its caches and who else is on the host. All that were
-measured, `python -m benchmarks.page --record` adds one:
-"""
+measured, `python -m benchmarks.page --record` adds one:"""
 
 
 def spread() -> str:
     """The headline rows on all machines."""
     known = read_json(machines.FILE)
-    return "\n\n".join(
-        [_SPREAD.rstrip(), machines.spread(known), "From the lowest to the highest:", machines.summary(known)]
-    )
+    summary = machines.summary(known)
+    return "\n\n".join([_SPREAD, machines.spread(known), "From the lowest to the highest:", summary])
 
 
 def page(files: Sequence[Mapping[str, Any]]) -> str:
     """The whole page."""
-    on_gpu = any(found["environment"]["platform"] not in ("cpu", "tpu", "described") for found in files)
-    head = _HEAD.format(
-        command=files[0]["environment"]["command"], graph=", recorded as a CUDA graph on a GPU" if on_gpu else ""
-    )
-    titles = {"cpu": "On a CPU", "gpu": "On a GPU", "cuda": "On a GPU", "tpu": "On a TPU"}
-    sections = [
-        described(found)
-        if found["environment"]["platform"] == "described"
-        else section(titles.get(found["environment"]["platform"], "Measured"), found)
-        for found in files
-    ]
-    sections.insert(1, spread())
-    return "\n".join([head, *(text + "\n" for text in sections)]).rstrip() + "\n"
+    platforms = [found["environment"]["platform"] for found in files]
+    graph = ", recorded as a CUDA graph on a GPU" if set(platforms) - {"cpu", "tpu", "described"} else ""
+    parts = [_HEAD.format(command=files[0]["environment"]["command"], graph=graph).rstrip()]
+    for platform, found in zip(platforms, files, strict=True):
+        parts.append(described(found) if platform == "described" else section(_TITLES.get(platform, "Measured"), found))
+    parts.insert(2, spread())
+    return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
-    """Prints the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
     parser.add_argument("files", type=Path, nargs="+", help="what `python -m benchmarks --out` wrote, and gpu_suite")
     parser.add_argument("--record", action="store_true", help="keep the first file's headline rows in machines.json")

@@ -53,7 +53,7 @@ def suggest(
     everyone = torch.cat([candidates, incumbent[None]])
     with torch.no_grad():
         scores = ensemble([Batch(history.x[None], history.y[None], everyone[None], torch.zeros(1, 0))])
-    values = expected_improvement(rank(torch.cat(scores).numpy()), decisions.logarithm)
+    values = expected_improvement(rank(torch.cat(scores).cpu().numpy()), decisions.logarithm)
     best = np.flatnonzero(values == values.max())
     return int(best[0 if decisions.equal_values == "first" else int(torch.randint(len(best), (), generator=generator))])
 

@@ -17,9 +17,9 @@ def peak_bytes() -> int:
     status = Path("/proc/self/status")
     if status.exists():
         # Not `getrusage`: on Linux that begins with what the parent had when it started this process.
-        for line in status.read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return 1024 * int(line.split()[1])
+        peaks = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        if peaks:
+            return 1024 * int(peaks[0])
     from dre_jax.benchmark.evaluation import peak_memory
 
     return peak_memory()
@@ -31,13 +31,18 @@ def side_by_side(work: Callable[..., Any], given: list[dict[str, Any]]) -> list[
         return [one.result() for one in [pool.submit(work, **arguments) for arguments in given]]
 
 
-def peak_of(what: str, **given: Any) -> tuple[int, int]:
+def peak_of(what: str, **given: Any) -> dict[str, int]:
     """Bytes at the most of a process that makes a `trial` or a `meta_step`, and those before any work."""
+    return side_by_side(_peak_here, [{"what": what, **given}])[0]
+
+
+def _peak_here(what: str, **given: Any) -> dict[str, int]:
     from benchmarks.suite import ours
 
-    before = _ready()
+    _get_ready()
+    before = peak_bytes()
     getattr(ours, what)(ours.default_model(), repeats=1, **given)
-    return peak_bytes(), before
+    return {"ours_bytes": peak_bytes(), "idle_bytes": before}
 
 
 def steps_on(*, core: list[int], columns: int, repeats: int) -> Timing:
@@ -46,28 +51,24 @@ def steps_on(*, core: list[int], columns: int, repeats: int) -> Timing:
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, core)
-    _ready()
+    _get_ready()
     return ours.meta_step(ours.default_model(), lists=1, columns=columns, repeats=repeats)
 
 
-def _ready() -> int:
-    """Devices as the commands have them; memory before any work."""
+def _get_ready() -> None:
+    """Makes devices as the commands have them."""
     import jax
 
     from dre_jax.cli.runtime import prepare
 
     prepare()
     jax.numpy.zeros(1).block_until_ready()
-    return peak_bytes()
 
 
-def shares(count: int, cores: int) -> list[list[int]]:
-    """The cores of each of so many processes.
+def shares(count: int) -> list[list[int]]:
+    """The cores of each of so many processes."""
+    from dre_jax.devices import cores
 
-    Example:
-      >>> [len(share) for share in shares(2, 2)]
-      [1, 1]
-    """
-    share = max(1, cores // count)
-    available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(cores))
+    available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(cores()))
+    share = max(1, len(available) // count)
     return [[available[(i * share + j) % len(available)] for j in range(share)] for i in range(count)]

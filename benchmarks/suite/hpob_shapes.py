@@ -50,13 +50,3 @@ SPACES = (
     SpaceShape("7609", 9, 7, 9_689, 59, 41_631),
 )
 """All sixteen."""
-
-
-def n_runs(spaces: tuple[SpaceShape, ...] = SPACES) -> int:
-    """Runs of the test split.
-
-    Example:
-      >>> n_runs()
-      430
-    """
-    return DESIGNS * sum(space.test_tasks for space in spaces)

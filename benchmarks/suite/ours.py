@@ -12,7 +12,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Sharding
 
 from benchmarks.suite.rows import Timing, at_epochs, timing
 from dre_jax import DRE, MetaTrainConfig, ModelConfig, SearchSpace, Suggester, Task, meta_train
@@ -25,16 +24,13 @@ from dre_jax.training.fine_tune import fine_tune
 from dre_jax.training.steps import portion, start, train
 
 DESIGN = 5
+Program = tuple[Any, tuple[Any, ...]]
+"""A compiled function, and inputs for it."""
 
 
-def repeated(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
-    """Seconds of the first call, and of each of the later ones."""
-    seconds = []
-    for _ in range(repeats + 1):
-        begun = time.perf_counter()
-        jax.block_until_ready(work())
-        seconds.append(time.perf_counter() - begun)
-    return seconds[0], seconds[1:]
+def default_model(members: int = 10) -> ModelConfig:
+    """The library's default, with so many members."""
+    return replace(preset("default"), members=members)
 
 
 @lru_cache(maxsize=4)
@@ -49,16 +45,28 @@ def random_tasks(n_tasks: int, n_rows: int, n_columns: int) -> dict[str, Task]:
 
 def method(model: ModelConfig, epochs: int) -> DRE:
     """The paper's fine-tuning and acquisition, which the peers have too."""
-    return DRE(
-        model=model,
-        fine_tuning=replace(PAPER_FINE_TUNING, epochs=epochs),
-        acquisition=AcquisitionConfig(kind="ei"),
-    )
+    fine_tuning = replace(PAPER_FINE_TUNING, epochs=epochs)
+    return DRE(model=model, fine_tuning=fine_tuning, acquisition=AcquisitionConfig(kind="ei"))
 
 
 def parameters(model: ModelConfig, columns: int) -> EnsembleParams:
     """Random ones."""
     return init(model, columns, jax.random.key(0))
+
+
+def repeated(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
+    """Seconds of the first call, and of each of the later ones."""
+    seconds = []
+    for _ in range(repeats + 1):
+        begun = time.perf_counter()
+        jax.block_until_ready(work())
+        seconds.append(time.perf_counter() - begun)
+    return seconds[0], seconds[1:]
+
+
+def meta_config(lists: int, own_lists: bool = True) -> MetaTrainConfig:
+    """What `meta_step` trains with."""
+    return replace(PAPER_META_TRAINING, own_lists=own_lists, lists_per_step=lists)
 
 
 def meta_step(
@@ -77,13 +85,11 @@ def meta_step(
     config = replace(config, steps=steps, evaluate_every=steps, evaluation_lists=1)
     space = SearchSpace("random", train=random_tasks(tasks, rows, columns))
     reports = [(0, time.perf_counter())]
-    meta_train(
-        space,
-        model,
-        config,
-        key=jax.random.key(0),
-        report=lambda at: reports.append((at.step, time.perf_counter())),
-    )
+
+    def report(at: Any) -> None:
+        reports.append((at.step, time.perf_counter()))
+
+    meta_train(space, model, config, key=jax.random.key(0), report=report)
     each = [(end - begun) / (last - step) for (step, begun), (last, end) in pairwise(reports)]
     # The first portion stands behind the sorting of the table, a loss, and the compiling of both.
     return timing(each[1:], 1, each[0] * reports[1][0])
@@ -94,33 +100,19 @@ def trial(
 ) -> Timing:
     """A trial of one run among several at once: runs that begin with so large a design, and end after one trial."""
     tasks = random_tasks(runs, history + candidates, columns)
-    seconds = whole_runs(model, tasks, design=history, trials=1, epochs=epochs, repeats=repeats)
-    return timing(seconds[1], runs, seconds[0], f"{runs} runs at once")
+    first, later = whole_runs(model, tasks, design=history, trials=1, epochs=epochs, repeats=repeats)
+    return timing(later, runs, first, f"{runs} runs at once")
 
 
 def whole_runs(
     model: ModelConfig, tasks: dict[str, Task], *, design: int, trials: int, epochs: int, repeats: int
 ) -> tuple[float, list[float]]:
     """Seconds of all runs of `run_tasks`: of the first call, and of each of the later ones."""
-    seeds = {"test0": np.arange(design)}
-    params = parameters(model, next(iter(tasks.values())).n_columns)
-    ask = method(model, epochs)
-
-    def work() -> Any:
-        # Every trial is made, as no run stops at its optimum.
-        return list(
-            run_tasks(
-                ask,
-                params,
-                tasks,
-                dict.fromkeys(tasks, seeds),
-                n_trials=trials,
-                key=jax.random.key(1),
-                stop_at_optimum=False,
-            )
-        )
-
-    return repeated(work, repeats)
+    params, ask = parameters(model, next(iter(tasks.values())).n_columns), method(model, epochs)
+    designs = {name: {"test0": np.arange(design)} for name in tasks}
+    # Every trial is made, as no run stops at its optimum.
+    given: dict[str, Any] = {"n_trials": trials, "key": jax.random.key(1), "stop_at_optimum": False}
+    return repeated(lambda: list(run_tasks(ask, params, tasks, designs, **given)), repeats)
 
 
 def runs_of_spaces(
@@ -129,15 +121,10 @@ def runs_of_spaces(
     """Seconds of all runs of several search spaces by `run_spaces`, with compiling."""
     begun = time.perf_counter()
     seeds = {f"test{i}": np.arange(design) + i for i in range(designs)}
-    work = {
-        name: SpaceRuns(
-            parameters(model, next(iter(tasks.values())).n_columns),
-            tasks,
-            dict.fromkeys(tasks, seeds),
-            jax.random.key(1),
-        )
-        for name, tasks in spaces.items()
-    }
+    work = {}
+    for name, tasks in spaces.items():
+        params = parameters(model, next(iter(tasks.values())).n_columns)
+        work[name] = SpaceRuns(params, tasks, dict.fromkeys(tasks, seeds), jax.random.key(1))
     for _ in run_spaces(method(model, epochs), work, n_trials=trials, stop_at_optimum=False):
         pass
     return time.perf_counter() - begun
@@ -151,72 +138,42 @@ def runs(
     What would take longer than ``patience`` seconds is told from fewer epochs, on a straight line.
     """
     tasks = random_tasks(count, candidates + DESIGN, columns)
-    few = [max(1, epochs // 50), max(2, epochs // 25)]
-    timed = [whole_runs(model, tasks, design=DESIGN, trials=trials, epochs=e, repeats=1) for e in few]
-    none = timing(timed[0][1], count)
-    some = timing(timed[1][1], count, timed[1][0])
-    slope = (some.median - none.median) / (few[1] - few[0])
-    base = timing([max(0.0, none.median - slope * few[0])])
-    estimate = at_epochs(base, some, few[1], epochs)
+
+    def at(n: int) -> Timing:
+        first, later = whole_runs(model, tasks, design=DESIGN, trials=trials, epochs=n, repeats=1)
+        return timing(later, count, first)
+
+    few, more = max(1, epochs // 50), max(2, epochs // 25)
+    less, some = at(few), at(more)
+    none = timing([max(0.0, less.median - (some.median - less.median) / (more - few) * few)])
+    estimate = at_epochs(none, some, more, epochs)
     if estimate.median * count * 2 > patience:
-        note = f"{few[0]} and {few[1]} epochs timed, {epochs} by a straight line"
+        note = f"{few} and {more} epochs timed, {epochs} by a straight line"
         return replace(estimate, low=estimate.median, high=estimate.median, note=note)
-    first, later = whole_runs(model, tasks, design=DESIGN, trials=trials, epochs=epochs, repeats=1)
-    return timing(later, count, first)
+    return at(epochs)
 
 
 def suggestion(model: ModelConfig, *, history: int, candidates: int, columns: int, epochs: int, repeats: int) -> Timing:
     """One call of `Suggester.observe_and_suggest`; what the first one takes longer is the time of compiling."""
-    task = next(iter(random_tasks(1, history + candidates, columns).values()))
+    (task,) = random_tasks(1, history + candidates, columns).values()
     suggester = Suggester(method(model, epochs), parameters(model, columns), seed=0)
-    observed, pending = task.X[:history], task.X[history:]
-
-    def work() -> int:
-        return suggester.observe_and_suggest(observed, task.y[:history], pending)
-
-    first, later = repeated(work, repeats)
+    given = task.X[:history], task.y[:history], task.X[history:]
+    first, later = repeated(lambda: suggester.observe_and_suggest(*given), repeats)
     return timing(later, 1, first)
 
 
-def default_model(members: int = 10) -> ModelConfig:
-    """The library's default, with so many members."""
-    return replace(preset("default"), members=members)
-
-
-def meta_config(lists: int, own_lists: bool = True) -> MetaTrainConfig:
-    """What `meta_step` trains with."""
-    return replace(PAPER_META_TRAINING, own_lists=own_lists, lists_per_step=lists)
-
-
-def fine_tuning_program(
-    model: ModelConfig, runs: int, history: int, columns: int, epochs: int
-) -> tuple[Any, tuple[Any, ...]]:
-    """What fine-tunes several runs side by side, and inputs for it."""
+def fine_tuning_program(model: ModelConfig, runs: int, history: int, columns: int, epochs: int) -> Program:
+    """What fine-tunes several runs side by side."""
     config = replace(PAPER_FINE_TUNING, epochs=epochs)
     x, y = jnp.ones((runs, history, columns)), jnp.broadcast_to(jnp.linspace(1.0, 0.0, history), (runs, history))
     level = jnp.broadcast_to(jnp.arange(history, dtype=jnp.int32), (runs, history))
     keys = jax.random.split(jax.random.key(0), runs)
     each = jax.vmap(partial(fine_tune, model, config), in_axes=(None, 0, 0, 0, 0, 0))
-    inputs = parameters(model, columns), x, y, level, jnp.ones((runs, history), bool), keys
-    return jax.jit(each), inputs
+    return jax.jit(each), (parameters(model, columns), x, y, level, jnp.ones((runs, history), bool), keys)
 
 
-def text_of(jitted: Any, *inputs: Any, on: Sharding | None = None) -> str:
-    """The text of a compiled program, for these inputs, or for such inputs on devices that need not be there."""
-    if on is not None:
-        inputs = tuple(_described(one, on) for one in inputs)
-    return str(jitted.lower(*inputs).compile().as_text())
-
-
-def _described(tree: Any, on: Sharding) -> Any:
-    """Shapes in place of arrays; what is no array stays."""
-    if not jax.tree.leaves(tree) or not all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(tree)):
-        return tree
-    return jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=on), tree)
-
-
-def meta_training_program(model: ModelConfig, lists: int, columns: int, steps: int) -> tuple[Any, tuple[Any, ...]]:
-    """What meta-trains on one device, and inputs for it."""
+def meta_training_program(model: ModelConfig, lists: int, columns: int, steps: int) -> Program:
+    """What meta-trains on one device."""
     config, table = meta_config(lists), build_table(random_tasks(5, 200, columns))
     state = start(model, config, columns, jax.random.key(0))
     return train, (model, config, table, state, jax.random.key(0), steps)

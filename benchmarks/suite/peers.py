@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal
 
 from benchmarks.suite.rows import Timing, at_epochs, timing
 
@@ -67,108 +67,65 @@ class Way:
         return f"{how}{each} {self.threads} threads{runs}"
 
 
-class Said(NamedTuple):
-    """What a process tells: when it is warm, and after every amount of work."""
-
-    seconds: float
-    peak: int = 0
-    """Bytes of memory at the most."""
-    note: str = ""
-    error: str = ""
+def _begin(threads: int) -> None:
+    """What a process does first: PyTorch reads the number of threads when it is imported."""
+    os.environ |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "JAX_PLATFORMS": "cpu"}
 
 
-def serve(connection: Connection, work: Work) -> None:
-    """What a process does: makes the work ready, then does as much of it as it is told."""
-    os.environ |= {"OMP_NUM_THREADS": str(work.threads), "MKL_NUM_THREADS": str(work.threads), "JAX_PLATFORMS": "cpu"}
-    from benchmarks.suite.peer_worker import answers  # PyTorch reads the number of threads when it is imported
+def _in_worker(name: str, given: Any) -> Any:
+    from benchmarks.suite import peer_worker
 
-    with contextlib.suppress(EOFError, BrokenPipeError):  # nobody asks any more
-        try:
-            for said in answers(work, iter(connection.recv, None)):
-                connection.send(said)
-        except (RuntimeError, TypeError, ValueError, MemoryError) as error:
-            connection.send(Said(0.0, error=f"{type(error).__name__}: {error}"))
+    return getattr(peer_worker, name)(given)
 
 
-class Team:
-    """Processes that do the same work at the same time."""
+Ask = Callable[[str, Any], list[Any]]
+"""Has all processes call a function of `benchmarks.suite.peer_worker` at the same time."""
 
-    def __init__(self, work: Work, processes: int) -> None:
-        context = get_context("spawn")
-        self._ends: list[Connection] = []
-        self._processes = []
-        for _ in range(processes):
-            mine, theirs = context.Pipe()
-            process = context.Process(target=serve, args=(theirs, work))
-            process.start()
-            theirs.close()
-            self._ends.append(mine)
-            self._processes.append(process)
-        self.first_s, self.note, self.peak = 0.0, "", 0
 
-    def __enter__(self) -> Self:
-        try:
-            ready = self._hear()  # which each says when it is warm
-        except PeerError:
-            self.close()
-            raise
-        self.first_s = max(said.seconds for said in ready)
-        self.note = next((said.note for said in ready if said.note), "")
-        return self
+@contextmanager
+def team(work: Work, processes: int) -> Iterator[Ask]:
+    """Processes that do the same work, each a ``ready`` before a ``go``. Where one fails `PeerError` is raised."""
+    with ExitStack() as stack:
+        pools = [
+            stack.enter_context(ProcessPoolExecutor(1, get_context("spawn"), _begin, (work.threads,)))
+            for _ in range(processes)
+        ]
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        def ask(name: str, given: Any) -> list[Any]:
+            asked = [pool.submit(_in_worker, name, given) for pool in pools]
+            try:
+                return [one.result() for one in asked]
+            except Exception as error:
+                given = f"it failed: {type(error).__name__}: {error}"
+                raise PeerError(f"a peer's process must answer, but {given}") from error
 
-    def go(self, amount: int) -> float:
-        """Seconds until the last is through with so many epochs or steps."""
-        for end in self._ends:
-            end.send(amount)
-        said = self._hear()
-        self.peak = max(self.peak, *(one.peak for one in said))
-        return max(one.seconds for one in said)
-
-    def _hear(self) -> list[Said]:
-        try:
-            found: list[Said] = [end.recv() for end in self._ends]
-        except EOFError as error:
-            raise PeerError("a peer's process must answer, but it ended") from error
-        failed = [said.error for said in found if said.error]
-        if failed:
-            raise PeerError(f"a peer's process must answer, but it failed: {failed[0]}")
-        return found
-
-    def close(self) -> None:
-        """Ends the processes."""
-        for end in self._ends:
-            end.close()
-        for process in self._processes:
-            process.terminate()
-            process.join()
+        yield ask
 
 
 def measure(work: Work, way: Way, *, part: int, whole: int, repeats: int) -> tuple[Timing, int]:
     """A trial of ``whole`` epochs, or one step of meta-training; and the most memory of a process.
 
-    Args:
-      work: what is done.
-      way: how the cores are used.
-      part: epochs or steps that are timed.
-      whole: epochs of a trial.
-      repeats: how often.
-
-    Raises:
-      PeerError: where a process dies.
+    ``part`` epochs or steps are timed, ``repeats`` times.
     """
-    mine, units = way.work(work), way.units(work)
-    with Team(mine, way.processes) as started:
-        told = "; ".join(words for words in (way.told(work), started.note) if words)
-        compile_s = started.first_s if work.peer == "best" else None
+    units = way.units(work)
+    with team(way.work(work), way.processes) as ask:
+        first_s, note = max(ask("ready", way.work(work)))
+        peak = 0
+
+        def go(amount: int) -> list[float]:
+            """Seconds until the last process is through."""
+            nonlocal peak
+            told = [ask("go", amount) for _ in range(repeats)]
+            peak = max(bytes_ for one in told for _, bytes_ in one)
+            return [max(seconds for seconds, _ in one) for one in told]
+
+        note = "; ".join(words for words in (way.told(work), note) if words)
+        compile_s = first_s if work.peer == "best" else None
         if work.kind == "meta-train":
-            found = timing([started.go(part) for _ in range(repeats)], part * units, note=told)
-            return replace(found, compile_s=compile_s), started.peak
-        base = timing([started.go(0) for _ in range(repeats)], units)
-        found = timing([started.go(part) for _ in range(repeats)], units, note=told)
-        return at_epochs(base, replace(found, compile_s=compile_s), part, whole), started.peak
+            return replace(timing(go(part), part * units, note=note), compile_s=compile_s), peak
+        base = timing(go(0), units)
+        found = replace(timing(go(part), units, note=note), compile_s=compile_s)
+        return at_epochs(base, found, part, whole), peak
 
 
 def fastest(work: Work, ways: Sequence[Way], *, part: int, whole: int, repeats: int) -> tuple[Timing, Way]:

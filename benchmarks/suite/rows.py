@@ -22,19 +22,10 @@ class Timing:
 
 
 def timing(seconds: Sequence[float], units: float = 1, first: float | None = None, note: str = "") -> Timing:
-    """Of repeats that do so many units each.
-
-    Args:
-      seconds: of each repeat.
-      units: that a repeat does.
-      first: seconds of the call before them, which compiled.
-      note: see `Timing`.
-    """
-    median = statistics.median(seconds)
+    """Of repeats that do so many units each; ``first`` is the call before them, which compiled."""
+    median, low, high = (of(seconds) for of in (statistics.median, min, max))
     compiled = None if first is None else max(0.0, first - median)
-    return Timing(
-        median=median / units, low=min(seconds) / units, high=max(seconds) / units, compile_s=compiled, note=note
-    )
+    return Timing(median=median / units, low=low / units, high=high / units, compile_s=compiled, note=note)
 
 
 def at_epochs(base: Timing, part: Timing, done: int, wanted: int) -> Timing:
@@ -71,32 +62,26 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """The row in the file; null where a peer does not apply."""
+        timings = {"ours": self.ours, "eager": self.eager, "best": self.best}
+        median = {name: found.median if found else None for name, found in timings.items()}
+        spread = {name: [found.low, found.high] if found else None for name, found in timings.items()}
 
-        def median(found: Timing | None) -> float | None:
-            return None if found is None else found.median
+        def times_ours(seconds: float | None) -> float | None:
+            return seconds / median["ours"] if median["ours"] and seconds else None
 
-        ours, eager, best = median(self.ours), median(self.eager), median(self.best)
-        notes = [*self.notes]
-        notes += [f"{name}: {t.note}" for name, t in self._timings() if t.note]
         return {
             "name": self.name,
             "unit": self.unit,
-            "ours_s": ours,
-            "eager_s": eager,
-            "best_s": best,
-            "ratio_eager": eager / ours if ours and eager else None,
-            "ratio_best": best / ours if ours and best else None,
-            "compile_s": self.ours.compile_s if self.ours else None,
-            "best_compile_s": self.best.compile_s if self.best else None,
+            **{f"{name}_s": seconds for name, seconds in median.items()},
+            "ratio_eager": times_ours(median["eager"]),
+            "ratio_best": times_ours(median["best"]),
+            "compile_s": self.ours and self.ours.compile_s,
+            "best_compile_s": self.best and self.best.compile_s,
             "floor_s": self.floor_s,
-            "fraction": self.floor_s / ours if self.floor_s and ours else None,
-            "spread": [self.ours.low, self.ours.high] if self.ours else None,
-            "spread_eager": [self.eager.low, self.eager.high] if self.eager else None,
-            "spread_best": [self.best.low, self.best.high] if self.best else None,
-            "note": "; ".join(notes),
+            "fraction": times_ours(self.floor_s),
+            "spread": spread["ours"],
+            "spread_eager": spread["eager"],
+            "spread_best": spread["best"],
+            "note": "; ".join([*self.notes, *(f"{name}: {t.note}" for name, t in timings.items() if t and t.note)]),
             **self.extra,
         }
-
-    def _timings(self) -> list[tuple[str, Timing]]:
-        named = (("ours", self.ours), ("eager", self.eager), ("best", self.best))
-        return [(name, found) for name, found in named if found is not None]

@@ -17,12 +17,9 @@ def seconds(value: float | None) -> str:
     """
     if value is None:
         return "-"
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if value >= scale or unit == "us":
-            shown = value / scale
-            digits = 0 if shown >= 100 else 1 if shown >= 10 else 2
-            return f"{shown:.{digits}f} {unit}"
-    raise AssertionError
+    unit, scale = ("s", 1.0) if value >= 1.0 else ("ms", 1e-3) if value >= 1e-3 else ("us", 1e-6)
+    shown = value / scale
+    return f"{shown:.{0 if shown >= 100 else 1 if shown >= 10 else 2}f} {unit}"
 
 
 def size(value: float | None) -> str:
@@ -47,32 +44,32 @@ def cells(row: Mapping[str, Any]) -> list[str]:
     if row["ours_s"] is None:
         sizes = [size(row.get(f"{name}_bytes")) for name in ("ours", "eager", "best")]
         return [row["name"], sizes[0], "-", *sizes[1:], *["-"] * 5]
-    fraction = row["fraction"]
-    return [
-        row["name"],
-        seconds(row["ours_s"]),
-        " to ".join(seconds(value) for value in row["spread"]),
-        seconds(row["eager_s"]),
-        seconds(row["best_s"]),
-        ratio(row["ratio_eager"]),
-        ratio(row["ratio_best"]),
-        seconds(row["floor_s"]),
-        "-" if fraction is None else f"{fraction:.0%}",
-        seconds(row["compile_s"]),
-    ]
+    spread = " to ".join(seconds(value) for value in row["spread"])
+    ratios = [ratio(row[f"ratio_{peer}"]) for peer in ("eager", "best")]
+    ours, eager, best, floor, compiled = (
+        seconds(row[key]) for key in ("ours_s", "eager_s", "best_s", "floor_s", "compile_s")
+    )
+    reached = "-" if row["fraction"] is None else f"{row['fraction']:.0%}"
+    return [row["name"], ours, spread, eager, best, *ratios, floor, reached, compiled]
 
 
 def plain(rows: Sequence[Mapping[str, Any]]) -> str:
     """In columns, for a terminal."""
     lines = [list(HEAD), *(cells(row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
-        "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(pairs)).rstrip()
-        for pairs in (list(zip(line, widths, strict=True)) for line in lines)
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in lines
     )
 
 
-def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
-    """As a table of a page."""
-    lines = ["| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
-    return "\n".join(lines + ["| " + " | ".join(cells(row)) + " |" for row in rows])
+def page(about: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """What a command prints: the machine, then the rows."""
+    facts = ", ".join(f"{key} {about[key]}" for key in ("device", "cores", "load_before", "took_s") if key in about)
+    rates = about["matrix_flops_per_s"] / 1e9, about["copy_bytes_per_s"] / 1e9
+    return "\n".join([facts, "matrix product {:.0f} GFLOP/s, copy {:.1f} GB/s".format(*rates), plain(rows)])
+
+
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """A table of a page, its heads first; all columns but the first are numbers."""
+    rule = ["---", *["---:"] * (len(lines[0]) - 1)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:]))

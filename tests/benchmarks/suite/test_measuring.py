@@ -1,7 +1,5 @@
 """The benchmark measures: small work of ours, of a peer in its process, and the accelerator's suite in miniature."""
 
-import json
-
 import jax
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from benchmarks.suite.children import peak_bytes, side_by_side
 from benchmarks.suite.peers import Way, Work
 from benchmarks.suite.rates import Rates
 from dre_jax import native
+from dre_jax.data.files import read_json
 from dre_jax.model import ModelConfig
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
@@ -92,7 +91,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(plan, "catalogue", lambda: {"one": row, "two": row})
     out = tmp_path / "found.json"
     assert command.main(["--only", "two", "--out", str(out)]) == 0
-    found = json.loads(out.read_text())
+    found = read_json(out)
     assert [line["name"] for line in found["rows"]] == ["two"]
     assert found["environment"]["command"] == "python -m benchmarks --only two --out found.json"
     assert found["environment"]["versions"]["jax"] == jax.__version__
@@ -110,7 +109,7 @@ def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
     monkeypatch.setattr(native, "available", lambda: False)  # the command's switch comes too late for this process
     out = tmp_path / "found.json"
     assert gpu_suite.main(["--small", "--no-peers", "--out", str(out)]) == 0
-    found = json.loads(out.read_text())
+    found = read_json(out)
     names = [row["name"] for row in found["rows"]]
     assert names == ["hpob-430-runs", "meta-train-500000", "trial-10"]
     assert found["rows"][0]["runs"] == 20
