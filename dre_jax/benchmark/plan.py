@@ -13,6 +13,7 @@ from dre_jax.benchmark.continuous import COUNTINGS
 from dre_jax.checks import one_of
 from dre_jax.data.outline import Outline, outline
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.methods.registry import real_name
 from dre_jax.methods.settings import Settings
 from dre_jax.search.method import Method
 
@@ -27,8 +28,8 @@ class Plan:
     data: Path
     """Folder in HPO-B's layout."""
     method: str | Method | type[HostMethod]
-    """A name of `dre_jax.methods.METHODS`, "package.module:Class" or "path/to/file.py:Class" of a host method; or a
-    method, or a host method's class, itself."""
+    """A name that `dre_jax.methods.find` knows, "package.module:Class" or "path/to/file.py:Class" of a host method; or
+    a method, or a host method's class, itself."""
     spaces: tuple[str, ...] | None = None
     """Search spaces; None for all that have tasks in the split."""
     mode: str = "v3"
@@ -65,7 +66,7 @@ class Plan:
         if isinstance(self.method, str):
             # The same file is the same method, wherever it is called from.
             file, colon, name = self.method.rpartition(":")
-            return f"{Path(file).name}:{name}" if colon and file.endswith(".py") else self.method
+            return f"{Path(file).name}:{name}" if colon and file.endswith(".py") else real_name(self.method)
         if isinstance(self.method, type):
             return f"{self.method.__module__}:{self.method.__qualname__}"
         return type(self.method).__name__

@@ -59,8 +59,9 @@ def compare(
 
     prepare()
     from dre_jax.experiment import make_jobs
+    from dre_jax.methods.registry import real_name
 
-    names = list(dict.fromkeys([*(methods or []), *(more or [])]))
+    names = list(dict.fromkeys(map(real_name, [*(methods or []), *(more or [])])))
     if not names:
         raise ConfigError("a comparison needs --methods NAME ..., but got none")
     if split not in ("test", "validation"):

@@ -17,15 +17,18 @@ def methods(
 ) -> None:
     """List the methods by name, or the settings of one with their values."""
     from dre_jax.methods import METHODS, find
+    from dre_jax.methods.registry import ALIASES
 
     if name is not None:
         _print_settings(find(name))
         return
     rows = [("name", "transfer", "runs on", "needs", "what it is", "paper")]
+    aliases = {method: f" ({alias})" for alias, method in ALIASES.items()}
     for entry in METHODS.values():
         needs = "core" if entry.extra is None else f"dre_jax[{entry.extra}]"
         transfer = "yes" if entry.transfer else "no"
-        rows.append((entry.name, transfer, entry.library, needs, entry.summary, entry.paper))
+        name = entry.name + aliases.get(entry.name, "")
+        rows.append((name, transfer, entry.library, needs, entry.summary, entry.paper))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip())

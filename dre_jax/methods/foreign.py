@@ -59,9 +59,9 @@ def library_of(method: object) -> str | None:
 
 
 def _entry(name: str) -> Entry | None:
-    from dre_jax.methods.registry import METHODS
+    from dre_jax.methods.registry import METHODS, real_name
 
-    return METHODS.get(name)
+    return METHODS.get(real_name(name))
 
 
 def load_class(name: str | type) -> type[HostMethod]:

@@ -9,7 +9,7 @@ from importlib import import_module
 from dre_jax.errors import ConfigError
 from dre_jax.methods.entry import Entry
 
-__all__ = ["METHODS", "Entry", "find"]
+__all__ = ["ALIASES", "METHODS", "Entry", "find", "real_name"]
 
 _MODULES = (
     "ensembles",
@@ -44,9 +44,22 @@ def entries_of(modules: Iterable[str]) -> dict[str, Entry]:
 METHODS = entries_of(_MODULES)
 """All methods, by name."""
 
+ALIASES = {"recommended": "committee"}
+"""Further names of methods: the method that the library recommends where there are past tasks (docs/methods.md)."""
+
+
+def real_name(name: str) -> str:
+    """The method's own name where an alias is given; any other name as it is.
+
+    Example:
+      >>> real_name("recommended"), real_name("dre"), real_name("their.py:Method")
+      ('committee', 'dre', 'their.py:Method')
+    """
+    return ALIASES.get(name, name)
+
 
 def find(name: str) -> Entry:
-    """The method of a name.
+    """The method of a name, or of an alias.
 
     Raises:
       ConfigError: for an unknown name; the message lists those that there are.
@@ -55,8 +68,9 @@ def find(name: str) -> Entry:
       >>> find("random").transfer
       False
     """
-    if name in METHODS:
-        return METHODS[name]
-    near = difflib.get_close_matches(name, METHODS, n=1)
+    if real_name(name) in METHODS:
+        return METHODS[real_name(name)]
+    known = (*METHODS, *ALIASES)
+    near = difflib.get_close_matches(name, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    raise ConfigError(f"the method must be one of {', '.join(METHODS)}, but got {name!r}{hint}")
+    raise ConfigError(f"the method must be one of {', '.join(known)}, but got {name!r}{hint}")

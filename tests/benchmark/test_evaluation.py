@@ -19,6 +19,7 @@ from dre_jax import native
 from dre_jax.benchmark import Evaluation, Plan, evaluation
 from dre_jax.data import load_space, read_results
 from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.methods import registry
 
 
 @pytest.fixture
@@ -55,6 +56,15 @@ def test_what_is_written(plan, tmp_path, spaces):
     peak = float(summary.rsplit("peak memory ", 1)[1].removesuffix(" MB").replace(",", ""))
     unit = 1e6 if sys.platform == "darwin" else 1e3
     assert peak == pytest.approx(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, rel=0.2)
+
+
+def test_the_file_names_the_method_that_an_alias_stands_for(plan, tmp_path, monkeypatch):
+    monkeypatch.setitem(registry.ALIASES, "recommended", "random")
+    found = Evaluation(dataclasses.replace(plan, method="recommended", trials=0), tmp_path / "a.json")
+    list(found)
+    assert read_results(tmp_path / "a.json").meta["method"] == "random"
+    assert found.summary().startswith("random: 18 runs")
+    list(Evaluation(dataclasses.replace(plan, trials=0), tmp_path / "a.json"))  # the same evaluation
 
 
 @pytest.mark.parametrize("after", [1, 11])

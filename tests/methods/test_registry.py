@@ -6,6 +6,7 @@ import pytest
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import METHODS, find
+from dre_jax.methods.registry import ALIASES, real_name
 from dre_jax.model import ModelConfig, preset
 from dre_jax.training.config import META_TRAINING_PRESETS
 
@@ -35,13 +36,22 @@ def test_entries(name):
     assert entry.library != "JAX"
 
 
+def test_the_recommended_method_is_one_of_them():
+    assert find("recommended") is METHODS["committee"]
+    assert not set(ALIASES) & set(METHODS)
+    assert all(METHODS[real_name(alias)].transfer for alias in ALIASES)
+
+
 @pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.transfer])
 def test_who_learns_from_past_tasks_says_that_there_are_none(name):
     with pytest.raises(DataError, match="meta-training needs training tasks, but search space 'none' has none"):
         METHODS[name].make().fit(SearchSpace("none"), jax.random.key(0))
 
 
-@pytest.mark.parametrize(("given", "suggested"), [("dree", "dre"), ("radnom", "random"), ("Dre-RI", None), ("", None)])
+@pytest.mark.parametrize(
+    ("given", "suggested"),
+    [("dree", "dre"), ("radnom", "random"), ("recomended", "recommended"), ("Dre-RI", None), ("", None)],
+)
 def test_an_unknown_name(given, suggested):
     with pytest.raises(ConfigError) as caught:
         find(given)
