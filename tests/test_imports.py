@@ -82,7 +82,7 @@ def test_public_names_exist():
     assert set(dre_jax.__all__) <= set(namespace)
 
 
-@pytest.mark.parametrize(("library", "home"), [("flax", "model/networks.py"), ("orbax", "training/checkpoint.py")])
+@pytest.mark.parametrize(("library", "home"), [("flax", "model/networks.py"), ("orbax", "training/storage.py")])
 def test_one_home_for(library, home):
     users = {
         path.relative_to(PACKAGE).as_posix()
