@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,6 +17,7 @@ from jax import Array
 
 from dre_jax import native
 from dre_jax.data import SearchSpace, fingerprint
+from dre_jax.data.columns import Column, differing_columns
 from dre_jax.data.files import make_folder
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.errors import CheckpointError, DataError, DataWarning
@@ -88,6 +89,7 @@ def meta_train(
     key: Array,
     folder: str | Path | None = None,
     report: Callable[[Progress], None] | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> MetaTrained:
     """Meta-trains an ensemble on the training tasks of a search space (the paper, Algorithm 1).
 
@@ -101,6 +103,7 @@ def meta_train(
       key: PRNG key.
       folder: where checkpoints go; none are written without.
       report: called after every portion of steps.
+      facts: JSON that checkpoints keep beside their own description.
 
     Raises:
       DataError: without training tasks.
@@ -109,7 +112,7 @@ def meta_train(
     table = build_table(space.require_train_tasks())
     if config.patience is not None and not space.validation:
         raise DataError(f"patience needs validation tasks, but search space {space.name!r} has none")
-    keeper = None if folder is None else _Keeper(space, model, config, key, folder)
+    keeper = None if folder is None else _Keeper(space, model, config, key, folder, facts or {})
     validation = build_table(space.validation) if space.validation else None
     run = keeper.resume() if keeper else None
     run = run or _Run(start(model, config, space.n_columns, key))
@@ -179,7 +182,13 @@ class _Keeper:
     """Saves a run, and finds it again."""
 
     def __init__(
-        self, space: SearchSpace, model: ModelConfig, config: MetaTrainConfig, key: Array, folder: str | Path
+        self,
+        space: SearchSpace,
+        model: ModelConfig,
+        config: MetaTrainConfig,
+        key: Array,
+        folder: str | Path,
+        facts: Mapping[str, Any],
     ) -> None:
         # Orbax takes a second to import: only those who save pay for it.
         from dre_jax.training.checkpoint import Checkpoint, describe
@@ -187,6 +196,8 @@ class _Keeper:
         make_folder(folder)
         self.checkpoint = Checkpoint(folder)
         self.config = config
+        self.columns = space.columns
+        self.facts = {"schema": None if space.columns is None else [list(c) for c in space.columns], **facts}
         self.backends = native.with_backend([])
         self.description = describe(
             space=space.name,
@@ -204,7 +215,7 @@ class _Keeper:
             "versions": versions(),
             "backends": self.backends,
         }
-        self.checkpoint.save(run.state, run.best, {**self.description, **facts})
+        self.checkpoint.save(run.state, run.best, {**self.description, **self.facts, **facts})
 
     def resume(self) -> _Run | None:
         """The run as it was last saved; None if nothing was."""
@@ -220,6 +231,8 @@ class _Keeper:
             ours["training"] = {**ours["training"], "steps": theirs.steps}
         # A checkpoint of an older version lacks the options that came since: it was trained with their defaults.
         found = differences(ours, {**metadata, "training": asdict(theirs)})
+        if self.columns and metadata.get("schema"):
+            found += differing_columns(self.columns, [Column(*column) for column in metadata["schema"]])
         if found:
             raise CheckpointError(
                 f"{self.checkpoint.folder} holds another training: {'; '.join(found)}; give another folder or remove it"

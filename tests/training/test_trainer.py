@@ -12,6 +12,7 @@ import pytest
 
 from dre_jax import native
 from dre_jax.data import SearchSpace, Task, build_table, fingerprint
+from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, DataError, DataWarning
 from dre_jax.model import ModelConfig
 from dre_jax.training import MetaTrainConfig, meta_train, trainer
@@ -32,10 +33,13 @@ def make_space(name="s", n_columns=2, seed=0, validation=True):
         return {n: Task(n, rng.random((12, n_columns), dtype=np.float32), rng.random(12)) for n in names}
 
     # As many validation as training tasks: their tables are of one shape, and the loss is compiled once.
-    return SearchSpace(name, train=tasks("abc"), validation=tasks("uvw") if validation else {}, test=tasks("x"))
+    columns = tuple(Column(f"c{i}", "float", f"c{i}") for i in range(n_columns))
+    splits = {"train": tasks("abc"), "validation": tasks("uvw") if validation else {}, "test": tasks("x")}
+    return SearchSpace(name, **splits, columns=columns)
 
 
 SPACE = make_space()
+LOG = (SPACE.columns[0], Column("c1", "float", "c1", log=True))
 go = functools.partial(meta_train, SPACE, MODEL, CONFIG)
 
 
@@ -166,6 +170,7 @@ def test_a_finished_training_is_not_repeated(saved, uninterrupted):
 def test_what_the_folder_holds(saved, uninterrupted):
     metadata = Checkpoint(saved).metadata()
     assert (metadata["space"], metadata["columns"], metadata["step"]) == ("s", 2, 10)
+    assert metadata["schema"] == [["c0", "float", "c0", False], ["c1", "float", "c1", False]]
     assert metadata["fingerprint"] == fingerprint(SPACE)
     assert metadata["key"] == np.asarray(jax.random.key_data(jax.random.key(0))).tolist()
     assert metadata["model"]["hidden"] == [4]
@@ -254,6 +259,7 @@ def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
     [
         ({"space": make_space("other")}, ["space (other here, s in the checkpoint)"]),
         ({"space": make_space(n_columns=3)}, ["columns (3 here, 2 in the checkpoint)", "fingerprint"]),
+        ({"space": dataclasses.replace(SPACE, columns=LOG)}, ["c1 (log float here, float in the checkpoint)"]),
         ({"space": make_space(seed=1)}, ["fingerprint"]),
         ({"model": dataclasses.replace(MODEL, members=3)}, ["model.members (3 here, 2 in the checkpoint)"]),
         ({"model": dataclasses.replace(MODEL, hidden=(4, 4))}, ["model.hidden ([4, 4] here, [4] in the checkpoint)"]),
@@ -265,7 +271,7 @@ def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
         ({"config": dataclasses.replace(CONFIG, steps=6)}, ["training.steps (6 here, 10 in the checkpoint)"]),
         ({"seed": 1}, ["key"]),
     ],
-    ids=["space", "columns", "data", "members", "sizes", "rate", "loss", "fewer-steps", "seed"],
+    ids=["space", "columns", "data", "kind", "members", "sizes", "rate", "loss", "fewer-steps", "seed"],
 )
 def test_another_training_is_refused_with_what_differs(saved, changed, named):
     message = refused(**changed, folder=saved)
@@ -274,6 +280,12 @@ def test_another_training_is_refused_with_what_differs(saved, changed, named):
         assert name in message
     # What is the same is not named.
     assert message.count(" here, ") == len(named)
+
+
+def test_columns_that_are_not_known_are_no_difference(saved, tmp_path):
+    folder = shutil.copytree(saved, tmp_path / "s")
+    space = dataclasses.replace(SPACE, columns=None)
+    assert meta_train(space, MODEL, CONFIG, key=jax.random.key(0), folder=folder).resumed_from == 10
 
 
 def test_more_steps_of_a_cosine_are_refused(tmp_path):
