@@ -1,5 +1,7 @@
 """Histories, past tasks and toy objectives for methods."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,6 +34,34 @@ def quick():
         return METHODS[name].make({path: LITTLE[end] for path, end in ends.items() if end in LITTLE})
 
     return make
+
+
+@pytest.fixture(scope="session")
+def past():
+    """Training tasks of 5 to 30 rows: a usual one, one with equal responses, one of equal rows."""
+
+    def make(columns):
+        rng = np.random.default_rng(1)
+        sizes = {"usual": 30, "flat": 9, "copies": 5}
+        x = {name: rng.uniform(size=(n, columns)).astype(np.float32) for name, n in sizes.items()}
+        x["copies"][:] = x["copies"][0]
+        y = {name: rng.normal(size=n) for name, n in sizes.items()}
+        y["flat"][:] = 3.0
+        return SearchSpace("hard", train={name: Task(name, x[name], y[name]) for name in sizes})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def fitted(quick, past):
+    """A method by name and what it learned, from tables of so many columns."""
+
+    @cache
+    def fit(name, columns=2):
+        method = quick(name)
+        return method, method.fit(past(columns), jax.random.key(1))
+
+    return fit
 
 
 def history_of(x, y, capacity=None):

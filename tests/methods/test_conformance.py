@@ -1,13 +1,13 @@
 """What every registered method promises, in one tiny shape: a new one is tested by being registered."""
 
-from functools import lru_cache, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task
+from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task, tie_levels, unit_scale
 from dre_jax.methods import METHODS
 from dre_jax.methods.foreign import host_of, load_class
@@ -22,29 +22,6 @@ HOST = [name for name, entry in METHODS.items() if entry.host is not None]
 ROWS, COLUMNS, TRIALS = 16, 2, 3
 DESIGN = np.array([13, 4, 9], np.int32)
 CAPACITY = len(DESIGN) + TRIALS - 1
-
-
-def past(columns):
-    """Training tasks of 5 to 30 rows: a usual one, one with equal responses, one of equal rows."""
-    rng = np.random.default_rng(1)
-    sizes = {"usual": 30, "flat": 9, "copies": 5}
-    x = {name: rng.uniform(size=(n, columns)).astype(np.float32) for name, n in sizes.items()}
-    x["copies"][:] = x["copies"][0]
-    y = {name: rng.normal(size=n) for name, n in sizes.items()}
-    y["flat"][:] = 3.0
-    return SearchSpace("hard", train={name: Task(name, x[name], y[name]) for name in sizes})
-
-
-@pytest.fixture(scope="module")
-def fitted(quick):
-    """A method by name and what it learned, from tables of so many columns; cases of a method follow each other."""
-
-    @lru_cache(maxsize=2)
-    def fit(name, columns=COLUMNS):
-        method = quick(name)
-        return method, method.fit(past(columns), jax.random.key(1))
-
-    return fit
 
 
 @partial(jax.jit, static_argnames="method")
