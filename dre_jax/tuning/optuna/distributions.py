@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, cast
 
@@ -57,6 +58,20 @@ class Translation:
     def names(self) -> list[str]:
         """The hyperparameters that have more than one value."""
         return [name for name in self.distributions if name not in self._fixed]
+
+    def adapted(self, distributions: Mapping[str, BaseDistribution]) -> Translation:
+        """The same space, searched within other distributions: of those, that lie inside of it."""
+        parameters, found = dict(self.space), dict(self.distributions)
+        for name, distribution in distributions.items():
+            if name in found and distribution != found[name] and can_hold(name, distribution):
+                narrower = {**parameters, name: replace(_held(name, distribution), when=parameters[name].when)}
+                try:
+                    inside = not self.space.reads(Space(narrower))
+                except ConfigError:  # a choice is gone that others depend on
+                    inside = False
+                if inside:
+                    parameters, found = narrower, {**found, name: distribution}
+        return self if found == self.distributions else Translation(Space(parameters), found)
 
     def inward(self, name: str, value: Any) -> Any:
         """A value of Optuna's as one of the space. Raises `DataError` for one that it does not have."""

@@ -57,8 +57,9 @@ class DRESampler(BaseSampler):
 
         Args:
           surrogate: what is known of past tasks; without one, the best method that needs none is used.
-          search_space: what is searched, from the first trial on. By default the surrogate's space; without one, what
-            all finished trials have in common, so that the first trials are drawn at random.
+          search_space: what is searched, from the first trial on. By default the surrogate's space, within the bounds
+            that finished trials have in common; without a surrogate, what they have in common, so that the first trials
+            are drawn at random.
           seed: of all suggestions; None for one by chance.
           config: how trials that run or failed are taken.
           independent_sampler: draws what is not in the search space; by default Optuna's `RandomSampler`, seeded by the
@@ -75,6 +76,7 @@ class DRESampler(BaseSampler):
         self._surrogate = surrogate
         self._config = config
         self._independent = independent_sampler
+        self._follows = search_space is None
         space = search_space if search_space is not None else surrogate.space if surrogate is not None else None
         self._given = None if space is None else translation_of(space)
         self._engine: Engine | None = None
@@ -88,11 +90,14 @@ class DRESampler(BaseSampler):
           ValueError: for a study of several objectives.
         """
         _require_one_objective(study)
-        if self._given is not None:
-            # A dictionary of its own every time: `PartialFixedSampler` deletes names from it.
-            return {name: self._given.distributions[name] for name in self._given.names()}
-        common = intersection_search_space(study.get_trials(deepcopy=False), include_pruned=True)
-        return {name: d for name, d in common.items() if not d.single() and can_hold(name, d)}
+        common: dict[str, BaseDistribution] = {}
+        if self._follows:
+            common = intersection_search_space(study.get_trials(deepcopy=False), include_pruned=True)
+        if self._given is None:
+            return {name: d for name, d in common.items() if not d.single() and can_hold(name, d)}
+        # A dictionary of its own every time: `PartialFixedSampler` deletes names from it.
+        given = self._given.adapted(common)
+        return {name: given.distributions[name] for name in given.names()}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -150,7 +155,7 @@ class DRESampler(BaseSampler):
     def _translation(self, search_space: Mapping[str, BaseDistribution]) -> Translation:
         """Of the whole space, of which some may be fixed by others; of what was asked for where that is another."""
         if self._given is not None and search_space.keys() <= self._given.distributions.keys():
-            return self._given
+            return self._given.adapted(search_space)
         return translation_of(search_space)
 
     def _engine_for(self, space: Space) -> Engine:

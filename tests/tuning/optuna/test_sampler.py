@@ -58,6 +58,21 @@ def test_a_surrogate_drives_the_first_trials(surrogate):
     assert [trial.params for trial in study.trials] == list(surrogate.start)
 
 
+def test_a_surrogate_follows_the_bounds_of_the_objective(asked, surrogate):
+    """Those of the first trial on: choices in another order, fewer numbers."""
+    study = study_of(DRESampler(surrogate, seed=0))
+    study.enqueue_trial({"x": 0.375, "kernel": "poly"})
+
+    def narrow(trial):
+        x = trial.suggest_float("x", 0.25, 0.5, step=0.125)
+        return x if trial.suggest_categorical("kernel", ["poly", "rbf"]) == "rbf" else 1.0 - x
+
+    study.optimize(narrow, n_trials=5)
+    assert len(set(configurations(study))) == 5
+    assert {trial.params["x"] for trial in study.trials} <= {0.25, 0.375, 0.5}
+    assert len(asked[-1]["observed"]) == 4
+
+
 def test_without_a_space_it_is_what_trials_have_in_common(asked):
     study = study_of(DRESampler(seed=0))
     study.optimize(objective, n_trials=3)
