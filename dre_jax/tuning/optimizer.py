@@ -36,7 +36,8 @@ class Trial(NamedTuple):
 class Optimizer:
     """Suggests configurations, and learns from what they give.
 
-    Several threads may ask and tell. The same seed and the same answers give the same suggestions.
+    Several threads may ask and tell: they ask one after the other, and tell at any time. The same seed and the same
+    answers give the same suggestions.
 
     Example:
       >>> from dre_jax.tuning import Float
@@ -78,7 +79,8 @@ class Optimizer:
         self.seed = int(seed)
         self._engine = Engine(self.space, surrogate, seed=self.seed, config=config)
         self._trials: list[Trial] = []
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # of the trials
+        self._turn = threading.RLock()  # to ask, which takes its time: others may tell meanwhile
 
     @property
     def surrogate(self) -> Surrogate | None:
@@ -113,7 +115,7 @@ class Optimizer:
             return self._ask()
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
-        with self._lock:
+        with self._turn:
             return [self._ask() for _ in range(n)]
 
     def tell(self, trial: Trial | int, value: float) -> Trial:
@@ -169,6 +171,16 @@ class Optimizer:
                 self._trials.pop()
                 raise
 
+    def add_running(self, params: Mapping[str, Any]) -> Trial:
+        """Adds an evaluation that is being made elsewhere, to be told later.
+
+        Raises:
+          DataError: for a configuration of another space.
+        """
+        with self._lock:
+            self._trials.append(Trial(len(self._trials), self.space.check(params)))
+            return self._trials[-1]
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the study, all of it or nothing. Raises `DataError` where it cannot be written."""
         from dre_jax.tuning.study_file import write_study
@@ -206,16 +218,15 @@ class Optimizer:
         return made
 
     def _ask(self) -> Trial:
-        with self._lock:
-            number = len(self._trials)
+        with self._turn:
+            trials = self.trials
             params = self._engine.suggest(
-                [Observation(t.params, self._response(t)) for t in self._trials if t.state == "complete"],
-                number=number,
-                pending=[t.params for t in self._trials if t.state == "running"],
-                failed=[t.params for t in self._trials if t.state == "failed"],
+                [Observation(t.params, self._response(t)) for t in trials if t.state == "complete"],
+                number=len(trials),
+                pending=[t.params for t in trials if t.state == "running"],
+                failed=[t.params for t in trials if t.state == "failed"],
             )
-            self._trials.append(Trial(number, params))
-            return self._trials[-1]
+            return self.add_running(params)
 
     def _response(self, trial: Trial) -> float:
         assert trial.value is not None
