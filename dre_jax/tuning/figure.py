@@ -1,0 +1,101 @@
+"""A study as a picture: what its trials gave, and the best so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dre_jax.tuning.optimizer import Trial
+from dre_jax.tuning.responses import scale_responses
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = npt.NDArray[np.float64]
+_GREY = "#8C8C8C"
+
+
+class Course(NamedTuple):
+    """What is drawn, by the trials' numbers."""
+
+    direction: str
+    numbers: npt.NDArray[np.int64]
+    """i64[n], trials that have a value."""
+    values: Floats
+    """f64[n], as drawn: finite, those far worse than the rest brought nearer."""
+    moved: npt.NDArray[np.bool_]
+    """bool[n], which of them were."""
+    best: Floats
+    """f64[n], the best so far, as drawn."""
+    failed: npt.NDArray[np.int64]
+    """i64[m], trials that failed."""
+
+
+def course_of(trials: Sequence[Trial], direction: str) -> Course:
+    """What is drawn of a study.
+
+    Example:
+      >>> trials = [Trial(0, {}, "complete", 2.0), Trial(1, {}, "failed"), Trial(2, {}, "complete", 3.0)]
+      >>> course_of(trials, "minimize").best.tolist()
+      [2.0, 2.0]
+    """
+    complete = [trial for trial in trials if trial.state == "complete"]
+    sign = 1.0 if direction == "maximize" else -1.0
+    raw = np.array([trial.value for trial in complete], np.float64)
+    shown = sign * scale_responses(sign * raw) if len(raw) else raw
+    return Course(
+        direction,
+        np.array([trial.number for trial in complete], np.int64),
+        shown,
+        shown != raw,
+        sign * np.maximum.accumulate(sign * shown),
+        np.array([trial.number for trial in trials if trial.state == "failed"], np.int64),
+    )
+
+
+def draw_course(course: Course, *paths: Path) -> None:
+    """Draws it, PNG or SVG by each path's ending. Raises `DataError` where a file cannot be written."""
+    from matplotlib.ticker import MaxNLocator
+
+    from dre_jax.report.style import COLOURS, save
+
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        exact, moved = ~course.moved, course.moved
+        axes.step(course.numbers, course.best, where="post", color=COLOURS[0], linewidth=1.8, label="best so far")
+        axes.scatter(course.numbers[exact], course.values[exact], s=16, color=_GREY, label="trial", zorder=3)
+        if moved.any():
+            marker = "^" if course.direction == "minimize" else "v"
+            axes.scatter(
+                course.numbers[moved],
+                course.values[moved],
+                s=24,
+                color=_GREY,
+                marker=marker,
+                label="trial, farther off",
+            )
+        if len(course.failed):
+            feet = axes.get_xaxis_transform()
+            axes.scatter(
+                course.failed,
+                np.full(len(course.failed), 0.015),
+                s=24,
+                color=COLOURS[1],
+                marker="x",
+                label="failed",
+                transform=feet,
+                clip_on=False,
+            )
+        axes.set_xlabel("Trial")
+        axes.set_ylabel(f"Value ({'lower' if course.direction == 'minimize' else 'higher'} is better)")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(True, color="#E5E5E5", linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False)
+
+    save((6.4, 3.6), paint, *paths)
