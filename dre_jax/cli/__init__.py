@@ -18,6 +18,8 @@ from dre_jax.cli.info import info
 from dre_jax.cli.meta_train import meta_train
 from dre_jax.cli.methods import methods
 from dre_jax.cli.report import report
+from dre_jax.cli.suggest import suggest
+from dre_jax.cli.tune import tune
 from dre_jax.errors import DataWarning, DreError
 
 app = typer.Typer(
@@ -33,6 +35,8 @@ app.command("meta-train")(meta_train)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(report)
+app.command()(suggest)
+app.command()(tune)
 app.command()(methods)
 app.command()(info)
 

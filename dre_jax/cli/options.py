@@ -10,6 +10,10 @@ import typer
 Data = Annotated[Path, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.", show_default=False)]
 Spaces = Annotated[list[str] | None, typer.Option("--space", help="Search space; may be given again. All by default.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same results.", min=0, max=2**32 - 1)]
+SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="Search space, JSON.", show_default=False)]
+Surrogate = Annotated[
+    Path | None, typer.Option("--checkpoint", metavar="DIR", help="What `meta-train` wrote; none by default.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress; results and errors only.")]
 Devices = Annotated[
     int | None, typer.Option(min=1, help="Devices that a process uses; all by default, on a CPU one a core.")

@@ -1,0 +1,41 @@
+"""``dre-jax suggest``: what to try next, for people with a queue and no Python loop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dre_jax.cli import options
+
+
+def suggest(
+    space: options.SpaceFile,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Trials so far: a column a hyperparameter, `value`, perhaps `state` (running, failed).",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint: options.Surrogate = None,
+    n: Annotated[int, typer.Option("-n", "--number", help="Configurations.", min=1)] = 1,
+    direction: Annotated[str, typer.Option(help="minimize or maximize.")] = "minimize",
+    seed: options.Seed = 0,
+) -> None:
+    """Print the configurations to try next, a JSON object a line.
+
+    The same history, seed and number give the same lines. Add them to the history as running before you ask again.
+    """
+    from dre_jax.tuning import Optimizer, Surrogate, read_space
+    from dre_jax.tuning.history_csv import add_history
+
+    surrogate = None if checkpoint is None else Surrogate.load(checkpoint)
+    optimizer = Optimizer(read_space(space), surrogate, direction=direction, seed=seed)
+    if history is not None:
+        add_history(optimizer, history)
+    for trial in optimizer.ask(n):
+        print(json.dumps(trial.params))

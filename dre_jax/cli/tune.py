@@ -1,0 +1,68 @@
+"""``dre-jax tune``: a command a trial."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dre_jax.cli import options
+
+
+def tune(
+    command: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="COMMAND",
+            help="Behind `--`: {lr} is a hyperparameter, {trial} the number, {params} all as JSON, {{ a brace.",
+            show_default=False,
+        ),
+    ],
+    space: options.SpaceFile,
+    trials: Annotated[int, typer.Option(help="Trials of the study, earlier ones included.", min=1)] = 30,
+    workers: Annotated[int, typer.Option(help="Commands side by side.", min=1)] = 1,
+    timeout: Annotated[float | None, typer.Option(help="Seconds until a command is ended; the trial failed.")] = None,
+    checkpoint: options.Surrogate = None,
+    study: Annotated[Path, typer.Option(help="Kept up to date, and resumed.")] = Path("study.json"),
+    direction: Annotated[
+        str | None, typer.Option(help="minimize or maximize; a new study minimizes.", show_default=False)
+    ] = None,
+    metric: Annotated[str, typer.Option(help="The value's key, where the command prints a JSON object.")] = "value",
+    seed: Annotated[
+        int | None, typer.Option(help="Of a new study, 0 by default.", min=0, max=2**32 - 1, show_default=False)
+    ] = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Tune a command: run it with the configurations that are suggested, and read what it prints.
+
+    The value is the number at the end of a line, or in a JSON object, that the command printed last. A command that
+    ends with another status than 0, prints no value or takes too long has failed. What is inactive is left out with
+    its flag. The same command line resumes an interrupted study.
+    """
+    from dre_jax.cli.trials import Trials, ended_by_signals
+    from dre_jax.errors import ConfigError
+    from dre_jax.tuning import Surrogate, read_space
+    from dre_jax.tuning.figure import course_of, draw_course
+    from dre_jax.tuning.running import StudyFile, run_trials
+    from dre_jax.tuning.templates import parse
+
+    if study.suffix == ".png":
+        raise ConfigError(f"--study must not end in .png, the picture's name beside it, but got {study}")
+    searched = read_space(space)
+    template = parse(command, searched)
+    surrogate = None if checkpoint is None else Surrogate.load(checkpoint)
+    file = StudyFile(study)
+    optimizer = file.open(searched, surrogate, direction=direction, seed=seed)
+    progress = run_trials(optimizer, template, file, trials=trials, workers=workers, timeout=timeout, metric=metric)
+    with ended_by_signals(), Trials(optimizer, trials, quiet=quiet) as shown, contextlib.closing(progress):
+        for state in progress:
+            shown.show(state)
+    best = shown.best
+    picture = study.with_suffix(".png")
+    draw_course(course_of(optimizer.trials, optimizer.direction), picture)
+    print(f"best of {len(optimizer.trials)} trials: {best.value} (trial {best.number})")
+    print(json.dumps(best.params))
+    print(f"tune: saved in {study}, picture {picture}")

@@ -1,0 +1,140 @@
+"""A study's history as CSV: a row a trial, a column a hyperparameter, `value`, and `state` where there is one."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dre_jax.data.files import open_binary
+from dre_jax.errors import DataError
+from dre_jax.tuning.optimizer import Optimizer
+from dre_jax.tuning.parameters import Categorical, Choice, Int, Parameter, levels_of
+from dre_jax.tuning.space import Params, Space
+
+VALUE, STATE = "value", "state"
+_STATES = ("", "complete", "running", "failed")
+
+
+class Row(NamedTuple):
+    """A trial."""
+
+    params: Params
+    value: float | None = None
+    """What it gave; None where it runs or failed."""
+    failed: bool = False
+
+
+def read_history(path: str | os.PathLike[str], space: Space) -> list[Row]:
+    """The trials in a CSV file, UTF-8, plain or gzip.
+
+    Its first line names the columns: hyperparameters in any order, `value`, and `state` if wanted. An empty cell is a
+    hyperparameter that is inactive. A trial whose `state` is `failed` or whose value is NaN has failed; one without a
+    value runs. Choices that are no text are written as in JSON: true, null.
+
+    Args:
+      path: the file.
+      space: what the configurations are of.
+
+    Raises:
+      DataError: for a file that cannot be read, or a row that is no trial of the space; the message names the line.
+    """
+    path = Path(path)
+    with open_binary(path) as stream:
+        content = stream.read()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text at byte {error.start}") from error
+    rows = _rows(path, text)
+    _, header = next(rows, (0, []))
+    _check_header(path, header, space)
+    found = []
+    for line, cells in rows:
+        try:
+            found.append(_trial(dict(zip(header, cells, strict=True)), space))
+        except DataError as error:
+            raise DataError(f"{path}, line {line}: {error}") from error
+        except ValueError:  # zip's
+            raise DataError(f"{path}, line {line}: a row must have {len(header)} cells, but has {len(cells)}") from None
+    return found
+
+
+def add_history(optimizer: Optimizer, path: str | os.PathLike[str]) -> None:
+    """Adds the trials in a CSV file to a study; see `read_history`. Raises `DataError`, then none is added."""
+    for row in read_history(path, optimizer.space):
+        if row.value is None and not row.failed:
+            optimizer.add_running(row.params)
+        else:
+            optimizer.add(row.params, row.value)
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines that are not empty, with their numbers."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, [cell.strip() for cell in cells]
+    except csv.Error as error:
+        raise DataError(f"{path}, line {reader.line_num}: not readable as CSV: {error}") from error
+
+
+def _check_header(path: Path, header: Sequence[str], space: Space) -> None:
+    taken = [name for name in (VALUE, STATE) if name in space]
+    if taken:
+        raise DataError(f"{path}: a hyperparameter of a history in CSV must not be called {taken[0]!r}, but one is")
+    unknown = [name for name in header if name not in (*space, VALUE, STATE)]
+    if unknown or VALUE not in header:
+        wrong = f"got {unknown[0]!r}" if unknown else f"{VALUE!r} is missing"
+        raise DataError(f"{path}: columns must be {', '.join(space)}, {VALUE} and perhaps {STATE}, but {wrong}")
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise DataError(f"{path}: a column must occur once, but {twice!r} occurs {header.count(twice)} times")
+
+
+def _trial(cells: dict[str, str], space: Space) -> Row:
+    state, text = cells.pop(STATE, ""), cells.pop(VALUE)
+    if state not in _STATES:
+        raise DataError(f"{STATE} must be running, failed, complete or empty, but got {state!r}")
+    params = space.check({name: _value(name, space[name], cell) for name, cell in cells.items() if cell})
+    value = _number(VALUE, text) if text else None
+    if value is not None and math.isnan(value):
+        state, value = state or "failed", None
+    has_value = {"complete": True, "running": False, "failed": False}.get(state, value is not None)
+    if has_value != (value is not None):
+        raise DataError(f"a trial has a {VALUE} if it is complete, but got {VALUE}={text!r} and {STATE}={state!r}")
+    return Row(params, value, state == "failed")
+
+
+def _value(name: str, parameter: Parameter, cell: str) -> Choice:
+    if isinstance(parameter, Categorical):
+        return _choice(name, parameter, cell)
+    if isinstance(parameter, Int):
+        with contextlib.suppress(ValueError):
+            return int(cell)  # exact, where a float is not
+    return _number(name, cell)
+
+
+def _choice(name: str, parameter: Categorical, cell: str) -> Choice:
+    """The choice that is written so; else the one that is the same in JSON, so that 1.0 and "a" are found too."""
+    names = levels_of(parameter.choices)
+    if cell in names:
+        return parameter.choices[names.index(cell)]
+    try:
+        return parameter.choices[parameter.index(json.loads(cell))]
+    except (ValueError, RecursionError):
+        raise DataError(f"{name} must be one of {', '.join(names)}, but got {cell!r}") from None
+
+
+def _number(name: str, cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise DataError(f"{name} must be a number, but got {cell!r}") from None

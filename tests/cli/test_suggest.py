@@ -1,0 +1,69 @@
+"""``dre-jax suggest``."""
+
+import json
+
+import pytest
+
+from dre_jax.tuning import Categorical, Float, Int, Optimizer, Space, write_space
+
+SPACE = Space(
+    {"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})}
+)
+
+
+@pytest.fixture
+def space(tmp_path):
+    path = tmp_path / "space.json"
+    write_space(path, SPACE)
+    return path
+
+
+@pytest.fixture
+def history(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text("x,kernel,degree,value,state\n0.5,rbf,,2.0,\n0.25,poly,3,,running\n0.75,rbf,,,failed\n")
+    return path
+
+
+def lines(out):
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_lines_are_what_ask_and_tell_would_give(cli, space, history):
+    status, out, error = cli("suggest", "--space", space, "--history", history, "-n", 5, "--seed", 3)
+    assert (status, error) == (0, "")
+    optimizer = Optimizer(SPACE, seed=3)
+    optimizer.add({"x": 0.5, "kernel": "rbf"}, 2.0)
+    optimizer.add_running({"x": 0.25, "kernel": "poly", "degree": 3})
+    optimizer.add({"x": 0.75, "kernel": "rbf"}, None)
+    assert lines(out) == [trial.params for trial in optimizer.ask(5)]
+    assert cli("suggest", "--space", space, "--history", history, "-n", 5, "--seed", 3)[1] == out
+
+
+def test_the_direction_decides(cli, space, tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_text("x,kernel,value\n" + "".join(f"{i / 10},rbf,{i}\n" for i in range(11)))
+    by = {
+        direction: lines(cli("suggest", "--space", space, "--history", path, "--direction", direction)[1])
+        for direction in ("minimize", "maximize")
+    }
+    assert by["minimize"] != by["maximize"]
+
+
+def test_nothing_is_known(cli, space):
+    (first,) = lines(cli("suggest", "--space", space)[1])
+    assert SPACE.check(first) == first
+
+
+def test_refused(refused, space, history, tmp_path):
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"x": {"type": "float", "low": 1, "high": 0}}')
+    assert refused("suggest", "--space", broken).endswith("x: low <= high must hold, but got low=1, high=0")
+    assert "cannot be read" in refused("suggest", "--space", tmp_path / "none.json")
+    assert "direction must be one of" in refused("suggest", "--space", space, "--direction", "up")
+    history.write_text("x,kernel,value\n2,rbf,1\n")
+    assert "history.csv, line 2: x must be a number in [0.0, 1.0]" in refused(
+        "suggest", "--space", space, "--history", history
+    )
+    assert "greater than or equal to 1" in refused("suggest", "--space", space, "-n", 0)
+    assert "none" in refused("suggest", "--space", space, "--checkpoint", tmp_path / "none")

@@ -1,0 +1,155 @@
+"""``dre-jax tune``."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dre_jax.tuning import Float, Optimizer, Space, write_space
+
+SPACE = Space({"x": Float(-1.0, 1.0)})
+WAIT = 120  # a hard limit on a busy machine, not a measurement
+
+
+@pytest.fixture
+def space(tmp_path):
+    path = tmp_path / "space.json"
+    write_space(path, SPACE)
+    return path
+
+
+@pytest.fixture
+def tune(tmp_path, space):
+    """Arguments of the command, its files beside the space; an option that is True has no value."""
+
+    def arguments(*command, **options):
+        more = [[f"--{name}"] if value is True else [f"--{name}", value] for name, value in options.items()]
+        return [
+            "tune",
+            "--space",
+            space,
+            "--study",
+            tmp_path / "study.json",
+            *(text for pair in more for text in pair),
+            "--",
+            *command,
+        ]
+
+    return arguments
+
+
+@pytest.fixture
+def study(tmp_path):
+    return tmp_path / "study.json"
+
+
+def test_a_study_and_more_of_it(cli, tune, study, tmp_path):
+    status, out, error = cli(*tune("echo", "{x}", trials=3, workers=2))
+    assert status == 0
+    found = Optimizer.load(study)
+    values = [trial.params["x"] for trial in found.trials]
+    assert [trial.value for trial in found.trials] == values
+    best = min(range(3), key=values.__getitem__)
+    head, params, saved = out.splitlines()
+    assert head == f"best of 3 trials: {values[best]} (trial {best})"
+    assert json.loads(params) == found.trials[best].params
+    assert saved == f"tune: saved in {study}, picture {tmp_path / 'study.png'}"
+    assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
+    told = error.splitlines()
+    assert told[0] == "tune: 0/3 trials"
+    assert sorted(line.split(":")[0] for line in told[1:]) == ["trial 0", "trial 1", "trial 2"]
+    assert cli(*tune("echo", "{x}", trials=3))[1] == out  # nothing is left to do
+    status, out, error = cli(*tune("echo", "{x}", trials=4, quiet=True))
+    assert (status, error) == (0, "")
+    assert out.startswith("best of 4 trials")
+    assert Optimizer.load(study).trials[:3] == found.trials
+
+
+def test_the_largest_of_a_metric(cli, tune, study):
+    status, out, _ = cli(*tune("echo", '{{"f1": {x}, "epoch": 3}}', trials=3, direction="maximize", metric="f1"))
+    values = [trial.params["x"] for trial in Optimizer.load(study).trials]
+    assert status == 0
+    assert out.startswith(f"best of 3 trials: {max(values)} ")
+
+
+def test_failures_are_told_of(cli, tune):
+    script = "case {trial} in 1) echo out of memory >&2; exit 1;; *) echo {x};; esac"
+    status, _, error = cli(*tune("sh", "-c", script, trials=3))
+    assert status == 0
+    assert "trial 1: failed, exit status 1: out of memory, " in error
+
+
+def test_without_any_value(cli, tune, study):
+    status, out, error = cli(*tune("sh", "-c", "echo no data {x} >&2; exit 1", trials=2, quiet=True))
+    assert (status, out) == (2, "")
+    assert error.startswith(
+        "dre-jax: a study needs a trial that gives a value, but none of 2 does; exit status 1: no data"
+    )
+    assert len(error.splitlines()) == 1
+    assert [trial.state for trial in Optimizer.load(study).trials] == ["failed", "failed"]
+
+
+def test_refused(refused, tune, study, tmp_path, space):
+    assert "{x} is missing" in refused(*tune("echo"))
+    assert "Missing argument" in refused("tune", "--space", space)
+    assert "must be positive" in refused(*tune("echo", "{x}", timeout=0))
+    assert "must not end in .png" in refused(*tune("echo", "{x}", study=tmp_path / "a.png"))
+    assert "cannot be read" in refused(*tune("echo", "{x}", space=tmp_path / "none.json"))
+    assert not study.exists()
+    assert "'no-such-program': No such file" in refused(*tune("no-such-program", "{x}", quiet=True))
+    for content, rule in [
+        ("", "the file is empty"),
+        ("{", "not valid JSON"),
+        ("[]", "must hold a study"),
+        ('{"dre_jax_study": 2}', "of format 1, but is of 2"),
+    ]:
+        study.write_text(content)
+        assert rule in refused(*tune("echo", "{x}"))
+        assert study.read_text() == content
+
+
+def group(leader):
+    """The processes of a group that do not only wait to be collected."""
+    stats = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            stats.append(path.read_text().rpartition(")")[2].split())
+    return [stat for stat in stats if stat[0] != "Z" and int(stat[2]) == leader]
+
+
+def wait_until(ready):
+    until = time.monotonic() + WAIT
+    while not ready():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.multiprocess
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupted_and_resumed(cli, tune, study, tmp_path, number):
+    """The second trial's command hangs; the interruption ends it, except where it cannot."""
+    pids = tmp_path / "pids"
+    script = f"echo $$ >> {pids}; [ {{trial}} = 0 ] || sleep 100; echo {{x}}"
+    command = [sys.executable, "-m", "dre_jax", *map(str, tune("sh", "-c", script, trials=2))]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: pids.exists() and pids.read_text().count("\n") == 2)
+    process.send_signal(number)
+    _, error = process.communicate(timeout=WAIT)
+    second = int(pids.read_text().split()[1])
+    if number == signal.SIGKILL:
+        os.killpg(second, signal.SIGKILL)
+    else:
+        assert process.returncode == 130
+        assert error.splitlines()[-1] == "dre-jax: interrupted; the same command goes on from what was saved"
+        wait_until(lambda: not group(second))
+    before = Optimizer.load(study).trials
+    assert [trial.state for trial in before] == ["complete", "running"]
+    assert cli(*tune("echo", "{x}", trials=2))[0] == 0
+    after = Optimizer.load(study).trials
+    assert after == (before[0], before[1]._replace(state="complete", value=before[1].params["x"]))
