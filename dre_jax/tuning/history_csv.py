@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from dre_jax.data.files import open_binary
 from dre_jax.errors import DataError
 from dre_jax.tuning.optimizer import Optimizer
-from dre_jax.tuning.parameters import Categorical, Choice, Int, Parameter, levels_of
+from dre_jax.tuning.parameters import Categorical, Choice, levels_of
 from dre_jax.tuning.space import Params, Space
 
 VALUE, STATE = "value", "state"
@@ -103,7 +102,12 @@ def _trial(cells: dict[str, str], space: Space) -> Row:
     state, text = cells.pop(STATE, ""), cells.pop(VALUE)
     if state not in _STATES:
         raise DataError(f"{STATE} must be running, failed, complete or empty, but got {state!r}")
-    params = space.check({name: _value(name, space[name], cell) for name, cell in cells.items() if cell})
+    given: dict[str, Choice] = {}
+    for name, cell in cells.items():
+        parameter = space[name]
+        if cell:
+            given[name] = _choice(name, parameter, cell) if isinstance(parameter, Categorical) else _number(name, cell)
+    params = space.check(given)
     value = _number(VALUE, text) if text else None
     if value is not None and math.isnan(value):
         state, value = state or "failed", None
@@ -111,15 +115,6 @@ def _trial(cells: dict[str, str], space: Space) -> Row:
     if has_value != (value is not None):
         raise DataError(f"a trial has a {VALUE} if it is complete, but got {VALUE}={text!r} and {STATE}={state!r}")
     return Row(params, value, state == "failed")
-
-
-def _value(name: str, parameter: Parameter, cell: str) -> Choice:
-    if isinstance(parameter, Categorical):
-        return _choice(name, parameter, cell)
-    if isinstance(parameter, Int):
-        with contextlib.suppress(ValueError):
-            return int(cell)  # exact, where a float is not
-    return _number(name, cell)
 
 
 def _choice(name: str, parameter: Categorical, cell: str) -> Choice:

@@ -73,8 +73,10 @@ class TestRows:
             assert row.params["c"] == choice, text
 
     def test_large_whole_numbers_are_exact(self, read):
-        space = Space({"n": Int(10**18, 10**18 + 9)})
-        assert read("n,value\n1000000000000000003,1\n", space)[0].params == {"n": 10**18 + 3}
+        space = Space({"n": Int(2**53 - 9, 2**53)})
+        (row,) = read(f"n,value\n{2**53 - 3},1\n", space)
+        assert row.params == {"n": 2**53 - 3}
+        assert type(row.params["n"]) is int
 
 
 @pytest.mark.parametrize(
