@@ -144,6 +144,8 @@ class Categorical:
         for choice in self.choices:
             if not is_choice(choice):
                 raise ConfigError(f"a choice must be text, a number, true, false or None, but got {choice!r}")
+        if not isinstance(self.ordered, bool):
+            raise ConfigError(f"ordered must be true or false, but got {self.ordered!r}")
         object.__setattr__(self, "choices", tuple(self.choices))
         if len(set(levels_of(self.choices))) < len(self.choices):
             raise ConfigError(f"choices must differ, but got {list(self.choices)!r}")

@@ -51,15 +51,15 @@ def from_json(given: Any) -> Space:
     """
     if not isinstance(given, Mapping):
         raise ConfigError(f"a space must be a JSON object, but got {_short(given)}")
-    whole = isinstance(given.get("parameters"), Mapping) and "type" not in given["parameters"]
-    if not whole:
+    found = given.get("parameters")
+    if not isinstance(found, Mapping) or isinstance(found.get("type"), str):  # or a hyperparameter of that name
         return Space({name: _from_parameter(name, value) for name, value in given.items()})
     if given.get("format", FORMAT) != FORMAT:
         raise ConfigError(f"a space must be of format {FORMAT}, but got {_short(given['format'])}")
     unknown = set(given) - {"format", "parameters", "codes", "columns"}
     if unknown:
         raise ConfigError(f"a space has format, parameters, codes and columns, but got {_names(unknown)}")
-    parameters = {name: _from_parameter(name, value) for name, value in given["parameters"].items()}
+    parameters = {name: _from_parameter(name, value) for name, value in found.items()}
     if "codes" not in given:
         return Space(parameters)
     try:
