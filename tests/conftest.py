@@ -79,6 +79,61 @@ def jobs_in_this_process(monkeypatch):
     monkeypatch.setattr(grid, "Pool", InThisProcess)
 
 
+@pytest.fixture(scope="session")
+def make_space():
+    """Makes a search space of random tables and designs: `make_space("s", test="xyz")`."""
+    from dre_jax.data import SearchSpace, Task
+
+    def make(name, n_columns=2, n_rows=30, *, train="ab", validation="v", test="xyz", designs=(3, 3), seed=0):
+        rng = np.random.default_rng(seed)
+
+        def tasks(names):
+            x = {n: rng.random((n_rows, n_columns), dtype=np.float32) for n in names}
+            return {n: Task(n, x[n], 7 * rng.random(n_rows) - 3) for n in names}
+
+        splits, (n_designs, rows) = [tasks(names) for names in (train, validation, test)], designs
+        seeds = [f"test{i}" for i in range(n_designs)]
+        chosen = {n: {s: rng.permutation(n_rows)[:rows] for s in seeds} for n in (*validation, *test)}
+        return SearchSpace(name, *splits, chosen)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def save_checkpoint():
+    """Writes a checkpoint of random weights for a search space."""
+    from dre_jax.data import fingerprint
+    from dre_jax.model import ModelConfig
+    from dre_jax.training import MetaTrainConfig
+    from dre_jax.training.checkpoint import Checkpoint, describe
+    from dre_jax.training.steps import start
+
+    def save(folder, space, *, step=0):
+        model, config = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)), MetaTrainConfig()
+        key, columns = jax.random.key(0), space.n_columns
+        given = {"space": space.name, "n_columns": columns, "model": model, "config": config, "key": key}
+        facts = describe(**given, fingerprint=fingerprint(space))
+        state = start(model, config, columns, key)._replace(step=jax.numpy.int32(step))
+        Checkpoint(folder).save(state, None, {**facts, "history": [], "best_step": None, "versions": {}})
+
+    return save
+
+
+@pytest.fixture
+def cli(capsys):
+    """Runs a command: (exit status, standard output, standard error)."""
+    from dre_jax.cli import main
+
+    def run(*arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return ended.value.code, printed.out, printed.err
+
+    return run
+
+
 @pytest.fixture
 def result_file(tmp_path):
     """Writes a result file of made-up runs with many ties: `result_file("a", seed=1)`; its path."""

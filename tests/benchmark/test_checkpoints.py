@@ -30,7 +30,7 @@ def test_what_the_file_says(plan, tmp_path, spaces, save_checkpoint, content):
     assert (facts["step"], facts["fingerprint"]) == (0, fingerprint(spaces["s"]))
     # The same file and a checkpoint that was trained further are not the same evaluation.
     for name in ("s", "t"):
-        save_checkpoint(tmp_path / "further" / name, name, step=7)
+        save_checkpoint(tmp_path / "further" / name, spaces[name], step=7)
     with pytest.raises(DataError, match="checkpoints"):
         Evaluation(dataclasses.replace(plan, checkpoints=tmp_path / "further"), out)
 
@@ -103,12 +103,12 @@ def test_spaces_are_added_to_a_file_with_their_checkpoints(plan, tmp_path, conte
     assert content(out) == content(both)
 
 
-def test_a_checkpoint_that_changes_under_way(plan, tmp_path, save_checkpoint):
+def test_a_checkpoint_that_changes_under_way(plan, tmp_path, spaces, save_checkpoint):
     for name in ("s", "t"):
-        save_checkpoint(tmp_path / "moving" / name, name)
+        save_checkpoint(tmp_path / "moving" / name, spaces[name])
     runs = iter(Evaluation(dataclasses.replace(plan, checkpoints=tmp_path / "moving"), tmp_path / "a.json"))
     next(runs)
-    save_checkpoint(tmp_path / "moving" / "t", "t", step=5)
+    save_checkpoint(tmp_path / "moving" / "t", spaces["t"], step=5)
     with pytest.raises(CheckpointError, match=r"t has changed \(step 5, was 0\)"):
         list(runs)
     assert set(read_results(tmp_path / "a.json").traces) == {"s"}

@@ -11,7 +11,6 @@ import pytest
 
 from dre_jax.benchmark import Evaluation, HPOBHandler, Plan
 from dre_jax.benchmark.continuous import Surrogate, run_continuous
-from dre_jax.cli import main
 from dre_jax.data import bundled, read_results
 from dre_jax.errors import ConfigError, DataError, MethodError
 
@@ -205,7 +204,7 @@ def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, c
 @pytest.fixture(scope="module")
 def tiny_checkpoint(tmp_path_factory, save_checkpoint):
     root = tmp_path_factory.mktemp("checkpoints")
-    save_checkpoint(root / "svm", "svm", n_columns=14)
+    save_checkpoint(root / "svm", bundled.load("svm"))
     return root
 
 
@@ -220,18 +219,13 @@ class Peer:
 """
 
 
-def test_a_peer_on_the_command_line(plan, tmp_path, capsys, monkeypatch):
+def test_a_peer_on_the_command_line(plan, tmp_path, cli):
     (tmp_path / "peer.py").write_text(PEER)
     out = tmp_path / "out.json"
     command = ["evaluate", "--data", plan.data, "--space", "svm", "--method", f"{tmp_path}/peer.py:Peer", "--out", out]
     options = ["--trials", 3, "--continuous", "hpob", "--surrogates", plan.surrogates, "--quiet"]
 
-    def run(*arguments):
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        return ended.value.code, capsys.readouterr().err
-
-    status, said = run(*command, *options)
+    status, _, said = cli(*command, *options)
     assert status == 2
     assert "ValueError: enough" in said
     failed = len(said.splitlines()) - 1
@@ -246,6 +240,6 @@ def test_a_peer_on_the_command_line(plan, tmp_path, capsys, monkeypatch):
         (["--surrogates", plan.surrogates], "continuous and surrogates go together"),
         (["--continuous", "hpob", "--surrogates", "/nowhere"], "/nowhere"),
     ):
-        status, said = run(*command, *wrong)
+        status, _, said = cli(*command, *wrong)
         assert status == 2
         assert named in said

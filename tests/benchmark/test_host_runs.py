@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from dre_jax.benchmark import Evaluation, Plan, run_hpob
-from dre_jax.cli import main
 from dre_jax.data import bundled, read_results
 from dre_jax.errors import ConfigError, MethodError, MissingExtraError
 from dre_jax.search.host import run_host
@@ -179,19 +178,17 @@ def command(plan, out, name):
     return ["evaluate", "--data", str(given.data), "--method", given.method, "--out", str(out), *options]
 
 
-def test_on_the_command_line(plan, tmp_path, capsys, monkeypatch):
+def test_on_the_command_line(plan, tmp_path, cli, monkeypatch):
     monkeypatch.setenv("PEER_FAILS", "0.5")
     for name, status in (("Drawn", 0), ("Faulty", 2), ("Needy", 2)):
-        with pytest.raises(SystemExit) as ended:
-            main(command(plan, tmp_path / f"{name}.json", name))
-        printed = capsys.readouterr()
-        assert ended.value.code == status, printed.err
-        *told, last = printed.err.splitlines() or [""]
+        found, printed, error = cli(*command(plan, tmp_path / f"{name}.json", name))
+        assert found == status, error
+        *told, last = error.splitlines() or [""]
         if name == "Needy":
             assert "Needy: the class must have a method observe_and_suggest, but has none" in last
             assert told == []
             continue
-        assert printed.out.startswith(f"peer.py:{name}: {10 - len(told)} runs, mean regret ")
+        assert printed.startswith(f"peer.py:{name}: {10 - len(told)} runs, mean regret ")
         assert all(line.startswith("dre-jax: failed: space 'svm', dataset ") for line in told)
         assert last == "" or f"dre-jax: {len(told)} of 10 runs failed" in last
 

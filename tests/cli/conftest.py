@@ -1,30 +1,15 @@
 """What the tests of the command line share: running it in this process, and what they run it on."""
 
-import numpy as np
 import pytest
 
 from dre_jax.cli import main
-from dre_jax.data import SearchSpace, Task, bundled, write_dataset
+from dre_jax.data import bundled, write_dataset
 
 
 @pytest.fixture(scope="session")
 def data():
     """The folder of the bundled data."""
     return bundled.path()
-
-
-@pytest.fixture
-def cli(capsys):
-    """Runs a command: (exit status, standard output, standard error)."""
-
-    def run(*arguments):
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return ended.value.code, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture
@@ -66,14 +51,12 @@ def evaluate(data):
 
 
 @pytest.fixture
-def small_folder(tmp_path):
+def small_folder(tmp_path, make_space):
     """Writes a folder of one small space, with one file changed as text; that file."""
 
     def write(split="meta-test-dataset", change=lambda content: content):
-        rng = np.random.default_rng(0)
-        tasks = [{n: Task(n, rng.random((8, 2), dtype=np.float32), rng.random(8))} for n in "abc"]
-        designs = {n: {"test0": np.array([1, 2])} for n in "bc"}
-        write_dataset(tmp_path / "data", [SearchSpace("s", *tasks, designs)])
+        space = make_space("s", n_rows=8, train="a", validation="b", test="c", designs=(1, 2))
+        write_dataset(tmp_path / "data", [space])
         path = tmp_path / "data" / f"{split}.json"
         path.write_bytes(change(path.read_bytes()))
         return path

@@ -3,24 +3,17 @@
 import json
 import zipfile
 
-import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task, write_dataset
+from dre_jax.data import write_dataset
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(tmp_path_factory, make_space):
     """A folder with as many spaces and test tasks as HPO-B has, but tiny; treat as read-only."""
-    folder, rng = tmp_path_factory.mktemp("whole"), np.random.default_rng(0)
-
-    def space(number, n_test):
-        names = ["t"], ["v"], [f"e{i}" for i in range(n_test)]
-        tasks = [{n: Task(n, rng.random((6, 2), np.float32), rng.random(6)) for n in each} for each in names]
-        designs = {name: {f"test{k}": rng.permutation(6)[:5] for k in range(5)} for name in names[2]}
-        return SearchSpace(f"{4000 + number}", *tasks, designs)
-
-    write_dataset(folder, [space(i, 6 if i < 14 else 1) for i in range(16)])
+    folder, tests = tmp_path_factory.mktemp("whole"), ["abcdef"] * 14 + ["a"] * 2
+    small = {"n_rows": 6, "train": "t", "designs": (5, 5)}
+    write_dataset(folder, [make_space(f"{4000 + i}", test=test, **small) for i, test in enumerate(tests)])
     return folder
 
 

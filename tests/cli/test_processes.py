@@ -10,11 +10,8 @@ import jax
 import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task, fingerprint, read_results, write_dataset
-from dre_jax.model import ModelConfig
-from dre_jax.training import MetaTrainConfig
-from dre_jax.training.checkpoint import Checkpoint, describe, load_params
-from dre_jax.training.steps import start
+from dre_jax.data import read_results, write_dataset
+from dre_jax.training.checkpoint import load_params
 from dre_jax.training.trainer import last_step
 
 pytestmark = pytest.mark.multiprocess
@@ -72,27 +69,11 @@ def wait_until(ready, processes):
         time.sleep(0.02)
 
 
-def make_space(name, n_columns):
-    rng = np.random.default_rng(n_columns)
-    tasks = [{n: Task(n, rng.random((30, n_columns), dtype=np.float32), rng.random(30))} for n in "tuv"]
-    return SearchSpace(name, *tasks, {"v": {f"test{seed}": rng.permutation(30)[:3] for seed in range(5)}})
-
-
-def save_random(folder, space):
-    """A checkpoint of random weights."""
-    model, config, key = ModelConfig(members=2, hidden=(8,), phi=(8,), rho=(8,)), MetaTrainConfig(), jax.random.key(0)
-    facts = describe(
-        space=space.name, n_columns=space.n_columns, model=model, config=config, key=key, fingerprint=fingerprint(space)
-    )
-    facts = {**facts, "history": [], "best_step": None, "versions": {}}
-    Checkpoint(folder).save(start(model, config, space.n_columns, key), None, facts)
-
-
 @pytest.mark.thorough
-def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch):
+def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # quick to compile: there is little to run
     data, out, alone = tmp_path / "data", tmp_path / "out", tmp_path / "alone"
-    write_dataset(data, [make_space("a", 2), make_space("b", 2)])
+    write_dataset(data, [make_space("a"), make_space("b", seed=1)])
     command = ["meta-train", "--data", data, "--evaluate-every", 2, "--lists-per-step", 2]
     processes = two(*command, "--out", out, "--steps", 100_000)
     # Each process saves its own search space, and does not wait for the other.
@@ -123,14 +104,14 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch):
         assert np.mean(np.concatenate([a.ravel() for a in apart]) > 1e-3) < 0.005
 
 
-def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch):
+def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_space, save_checkpoint):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
     monkeypatch.setenv("DRE_JAX_NATIVE", "0")  # nothing is fine-tuned, so there is nothing to build
     # Of two widths, so that the second still has to be compiled when the first has ended.
-    spaces = [make_space("a", 2), make_space("b", 3)]
+    spaces = [make_space("a", test="v", designs=(5, 3)), make_space("b", 3, test="v", designs=(5, 3))]
     write_dataset(tmp_path / "data", spaces)
     for space in spaces:
-        save_random(tmp_path / "checkpoints" / space.name, space)
+        save_checkpoint(tmp_path / "checkpoints" / space.name, space)
 
     def command(name):
         places = {"data": tmp_path / "data", "checkpoints": tmp_path / "checkpoints", "out": tmp_path / name}

@@ -3,31 +3,21 @@
 import gzip
 import json
 
-import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task, write_dataset
+from dre_jax.data import write_dataset
 from dre_jax.data.remote.contents import Expected, check_surrogates, check_tables
 from dre_jax.errors import DataError, DataWarning
 
 SMALL = Expected(spaces=2, test_tasks=3)
 
 
-def space(name, n_test, columns):
-    rng = np.random.default_rng(len(name))
-
-    def tasks(prefix, n):
-        ids = [f"{prefix}{i}" for i in range(n)]
-        return {task: Task(task, rng.random((8, columns), dtype=np.float32), rng.random(8)) for task in ids}
-
-    test = tasks("e", n_test)
-    designs = {task: {f"test{i}": rng.permutation(8)[:5] for i in range(5)} for task in test}
-    return SearchSpace(name, tasks("t", 2), tasks("v", 1), test, designs)
-
-
 @pytest.fixture
-def folder(tmp_path):
-    write_dataset(tmp_path, [space("one", 1, 3), space("two", 2, 2)])
+def folder(tmp_path, make_space):
+    small = {"n_rows": 8, "train": ("t0", "t1"), "validation": ("v0",), "designs": (5, 5)}
+    write_dataset(
+        tmp_path, [make_space("one", 3, test=("e0",), **small), make_space("two", test=("e0", "e1"), **small)]
+    )
     return tmp_path
 
 

@@ -12,10 +12,9 @@ import subprocess
 import sys
 import zipfile
 
-import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task, list_spaces, load_space, write_dataset
+from dre_jax.data import list_spaces, load_space, write_dataset
 from dre_jax.data.remote import download, sources
 from dre_jax.data.remote.contents import Expected
 from dre_jax.data.remote.download import MARKER
@@ -31,12 +30,11 @@ HOLDS = "1 search spaces, 2 / 2 / 2 tasks for training / validation / test, 48 e
 
 
 @pytest.fixture(scope="module")
-def loose(tmp_path_factory):
+def loose(tmp_path_factory, make_space):
     """A folder of loose files, two of the optional ones among them; treat as read-only."""
-    folder, rng = tmp_path_factory.mktemp("loose"), np.random.default_rng(0)
-    tasks = [{f"{s}{i}": Task(f"{s}{i}", rng.random((8, 2), np.float32), rng.random(8)) for i in "01"} for s in "tve"]
-    designs = {f"e{i}": {f"test{k}": rng.permutation(8)[:5] for k in range(5)} for i in "01"}
-    write_dataset(folder, [SearchSpace("svm", *tasks, designs)])
+    folder, names = tmp_path_factory.mktemp("loose"), [(f"{split}0", f"{split}1") for split in "tve"]
+    splits = dict(zip(("train", "validation", "test"), names, strict=True))
+    write_dataset(folder, [make_space("svm", n_rows=8, designs=(5, 5), **splits)])
     shutil.copy(folder / "meta-train-dataset.json", folder / "meta-train-dataset-augmented.json")
     (folder / "meta-dataset-descriptors.json").write_text("{}")
     return folder
