@@ -66,27 +66,16 @@ def test_ranks_round_to_eight_decimals(gap, tied):
     assert found.average_regret()[0, 1] > found.average_regret()[1, 1]  # the regret itself is not rounded
 
 
-def test_only_common_runs_count():
-    one, two = draw(0), draw(1)
-    alone = ("t", "only here", "test0")
+def test_only_common_runs_count_as_far_as_the_shortest():
+    one, two, alone = draw(0, n_trials=9), draw(1, n_trials=4), ("t", "only here", "test0")
     missing = sorted(two)[:3]
-    found = compare(
-        {"one": results(one | {alone: [0.0] * 7}), "two": results({k: v for k, v in two.items() if k not in missing})}
-    )
-    assert found.dropped == 4
-    assert found.missing == {"one": 0, "two": 4}
     kept = sorted(set(one) - set(missing))
-    assert found.regret.shape == (2, len(kept), 7)
+    found = compare({"one": results(one | {alone: [0.0] * 7}), "two": results({key: two[key] for key in kept})})
+    assert (found.dropped, found.missing) == (4, {"one": 0, "two": 4})
+    assert (found.n_trials, found.trials) == (4, {"one": 9, "two": 4})
     assert found.tasks == tuple(key[:2] for key in kept)
-    np.testing.assert_array_equal(found.regret[1], 1.0 - np.array([two[key] for key in kept]))
-
-
-def test_cut_to_the_shortest():
-    long, short = draw(0, n_trials=9), draw(1, n_trials=4)
-    found = compare({"long": results(long), "short": results(short)})
-    assert found.n_trials == 4
-    assert found.trials == {"long": 9, "short": 4}
-    np.testing.assert_array_equal(found.regret[0], 1.0 - np.array([long[key][:5] for key in sorted(long)]))
+    for regret, traces in zip(found.regret, (one, two), strict=True):
+        np.testing.assert_array_equal(regret, [1.0 - traces[key][:5] for key in kept])
 
 
 def test_an_order_of_tasks():
@@ -105,13 +94,8 @@ def test_an_order_of_tasks():
 def uneven():
     """Four methods on two spaces of one and three tasks, with one and two designs."""
     keys = [("s", "a", "0"), *(("t", task, seed) for task in "abc" for seed in "01")]
-    rng = np.random.default_rng(3)
-    return compare(
-        {
-            name: results(dict(zip(keys, np.maximum.accumulate(rng.integers(0, 4, (7, 5)) / 3, axis=1), strict=True)))
-            for name in "abcd"
-        }
-    )
+    values = np.maximum.accumulate(np.random.default_rng(3).integers(0, 4, (4, 7, 5)) / 3, axis=2)
+    return compare({name: results(dict(zip(keys, v, strict=True))) for name, v in zip("abcd", values, strict=True)})
 
 
 def test_means_over_search_spaces_and_designs(uneven):
@@ -156,16 +140,13 @@ def test_errors_against_the_bootstrap(large, over, quantity):
     np.testing.assert_allclose(found[:, 0], np.std(means, axis=0), rtol=0.1)
 
 
-def test_one_task_has_no_error(uneven):
-    assert np.isnan(uneven.standard_error("spaces")).all()  # one of the search spaces has a single task
-    assert np.isnan([uneven.of_space("s").rank_error(), uneven.of_space("s").standard_error()]).all()
-    assert np.isfinite(uneven.standard_error()).all()
-
-
 def test_one_search_space(uneven):
-    found = uneven.of_space("t")
+    found, one_task = uneven.of_space("t"), uneven.of_space("s")
     assert (found.spaces, len(found.runs)) == (("t",), 6)
     np.testing.assert_array_equal(found.regret, uneven.regret[:, 1:])
+    assert np.isfinite(uneven.standard_error()).all()
+    for error in (one_task.rank_error(), one_task.standard_error(), uneven.standard_error("spaces")):
+        assert np.isnan(error).all()
     with pytest.raises(ConfigError, match="one of s, t, but got 'u'"):
         uneven.of_space("u")
 

@@ -36,12 +36,10 @@ def test_bars_share_a_row_only_where_they_do_not_touch():
 
 
 @pytest.mark.parametrize("ranks", [[1.0], [1.5, 1.5], [2.0, 2.0, 2.0]])
-def test_equal_ranks(ranks, painted):
+def test_equal_ranks(ranks):
     data = diagram_data(made_up(ranks, friedman_p=math.nan), "abc"[: len(ranks)], "Title")
     assert data.low <= ranks[0] <= data.high
     assert data.high - data.low >= 1
-    draw_diagram(data)
-    assert len(painted) == 1
 
 
 @pytest.mark.parametrize(
@@ -71,10 +69,8 @@ def test_nothing_overlaps_or_leaves_the_figure(painted, n_methods, names):
     boxes = [text.get_window_extent() for text in figure.axes[0].texts]
     assert len(boxes) >= n_methods + 4  # two ticks, two remarks, title, note
     for box in boxes:
-        assert box.x0 >= 0
-        assert box.y0 >= 0
-        assert box.x1 <= figure.bbox.x1
-        assert box.y1 <= figure.bbox.y1
+        assert 0 <= box.x0 <= box.x1 <= figure.bbox.x1
+        assert 0 <= box.y0 <= box.y1 <= figure.bbox.y1
     for one, other in itertools.combinations(boxes, 2):
         assert not one.overlaps(other)
 
