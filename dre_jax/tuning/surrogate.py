@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dre_jax.errors import CheckpointError, ConfigError, DataError
+from dre_jax.data.columns import DESCRIPTORS, differing_columns
+from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
 from dre_jax.search.method import Method
+from dre_jax.tuning.descriptors import from_descriptor
+from dre_jax.tuning.engine import check_fit
+from dre_jax.tuning.hpob import HPOB_SPACES, from_hpob
 from dre_jax.tuning.past import Past
 from dre_jax.tuning.space import Params, Space
+from dre_jax.tuning.space_json import from_json, to_json
+
+if TYPE_CHECKING:
+    from dre_jax.methods.fitted import Fitted
 
 N_START = 4
 """Configurations that are tried first."""
-_BEST_ROWS = 10
+SPACE_NAME = "past"
+"""Of the search space in the checkpoint of a surrogate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +81,8 @@ class Surrogate:
         """
         import jax
 
-        from dre_jax.data import fingerprint
         from dre_jax.methods import find
+        from dre_jax.methods.fitted import facts_of
 
         if space is not None and space != past.space:
             raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
@@ -82,39 +93,111 @@ class Surrogate:
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         made = entry.make(settings)
-        meta = past.search_space()
-        params = made.fit(meta, jax.random.key(seed))
+        meta, key = past.search_space(), jax.random.key(seed)
+        params = made.fit(meta, key)
         start = start_design(past, n_start, seed)
-        facts = {"fingerprint": fingerprint(meta), "tasks": list(past.tasks), "seed": seed}
+        facts = {**facts_of(meta, key), "seed": seed}
         return cls(past.space, entry.name, made, jax.tree.map(np.asarray, params), start, facts)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes it as a checkpoint. Raises `CheckpointError` where it cannot be written."""
-        raise CheckpointError(f"cannot write {folder}")
+        """Writes it as a checkpoint; one that is there is replaced at once.
+
+        Raises:
+          CheckpointError: where it cannot be written.
+        """
+        from dre_jax.methods.fitted import Fitted, save_fitted
+
+        save_fitted(
+            Path(folder),
+            Fitted(
+                name=self.name,
+                method=self.method,
+                params=self.params,
+                space=SPACE_NAME,
+                n_columns=len(self.space.columns),
+                columns=self.space.columns,
+                facts=self.facts,
+                extra={"tuning": {"space": to_json(self.space), "start": list(self.start)}},
+            ),
+        )
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Surrogate:
-        """Reads what `save`, or `dre-jax meta-train`, wrote. Raises `CheckpointError` for anything else."""
-        raise CheckpointError(f"cannot read {folder}")
+    def load(cls, folder: str | os.PathLike[str], *, space: Space | None = None) -> Surrogate:
+        """Reads what `save`, or `dre-jax meta-train`, wrote.
+
+        Args:
+          folder: the checkpoint's; of `meta-train`, a search space's.
+          space: the search space that is to be tuned. A surrogate that was saved knows its own, and so does what
+            `meta-train` wrote where the data have descriptors with ranges; that must know the space given. Elsewhere
+            it is needed, encoded as the tables are.
+
+        Raises:
+          CheckpointError: where there is no checkpoint, it is damaged, or its columns are not the space's.
+          DataError: where its own space does not know the one given; the message names the hyperparameters.
+        """
+        import jax
+
+        from dre_jax.methods.fitted import load_fitted
+
+        fitted = load_fitted(Path(folder))
+        known, start = _own(folder, fitted) if "tuning" in fitted.extra else _described(folder, fitted, space)
+        if space is not None:
+            check_fit(space, known, ignore_extra=False)
+        return cls(known, fitted.name, fitted.method, jax.tree.map(np.asarray, fitted.params), start, fitted.facts)
+
+
+_Path = str | os.PathLike[str]
+
+
+def _own(folder: _Path, fitted: Fitted) -> tuple[Space, tuple[Params, ...]]:
+    """The space and the start design that `Surrogate.save` kept."""
+    try:
+        kept = fitted.extra["tuning"]
+        space = from_json(kept["space"])
+        return space, tuple(space.check(params) for params in kept["start"])
+    except (KeyError, TypeError, ConfigError, DataError) as error:
+        why = error if isinstance(error, DreError) else repr(error)
+        raise CheckpointError(f"the space of the surrogate in {folder} is not this version's: {why}") from error
+
+
+def _described(folder: _Path, fitted: Fitted, space: Space | None) -> tuple[Space, tuple[Params, ...]]:
+    """The space whose columns `dre-jax meta-train` found, as its data describe it or as it is given."""
+    if fitted.columns is None:
+        rule = f"data that a surrogate learned from must come with a {DESCRIPTORS}.json"
+        raise CheckpointError(f"{rule}, but those of the checkpoint in {folder} did not: its columns have no names")
+    descriptor = fitted.extra.get("descriptor")
+    try:
+        known = space if descriptor is None else of_descriptor(fitted.space, descriptor)
+    except DataError:  # columns alone
+        known = space
+    if known is None:
+        names = ", ".join(dict.fromkeys(column.parent for column in fitted.columns))
+        raise CheckpointError(f"the checkpoint in {folder} has no ranges of its hyperparameters, {names}: give space=")
+    found = differing_columns(known.columns, fitted.columns)
+    if found:
+        raise CheckpointError(f"the checkpoint in {folder} is of another space: {'; '.join(found)}")
+    return known, tuple(known.decode(row) for row in fitted.extra.get("start_rows", ()))
+
+
+def of_descriptor(name: str, descriptor: Mapping[str, Any]) -> Space:
+    """The space that the descriptor of a folder's search space describes; of HPO-B's by their names.
+
+    Raises:
+      DataError: where it says too little.
+    """
+    return from_hpob(name, descriptor) if name in HPOB_SPACES else from_descriptor(descriptor)
 
 
 def start_design(past: Past, n: int, seed: int) -> tuple[Params, ...]:
-    """Configurations to try first: the set, of those that were best on some task, that leaves the least regret on all.
-
-    A set is as good as its best member is on every task (Wistuba and Grabocka 2021, equation 12); the set grows by the
-    configuration that lowers the mean most.
+    """Configurations to try first, see `dre_jax.surrogates.warm_start.start_rows`.
 
     Args:
       past: tasks.
       n: how many, at most.
       seed: equally good ones fall by chance.
     """
-    from dre_jax.surrogates.warm_start import greedy, regrets
+    from dre_jax.surrogates.warm_start import start_rows
 
     if n < 1:
         return ()
-    best = [task.X[np.argsort(-task.y, kind="stable")[:_BEST_ROWS]] for task in past.tasks.values()]
-    rows = np.unique(np.concatenate(best), axis=0)
-    rows = rows[np.random.default_rng(seed).permutation(len(rows))]
-    chosen = greedy(regrets(past.tasks, rows), min(n, len(rows)))
-    return tuple(past.space.decode(rows[i]) for i in chosen)
+    return tuple(past.space.decode(row) for row in start_rows(past.tasks, n, seed))

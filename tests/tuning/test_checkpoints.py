@@ -1,0 +1,191 @@
+"""Surrogates on the disk: what was saved suggests as before, and what is of another space is refused."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from dre_jax.data import SearchSpace, Task
+from dre_jax.data.columns import columns_of
+from dre_jax.errors import CheckpointError, DataError
+from dre_jax.methods import find
+from dre_jax.methods.fitted import Fitted, facts_of, load_fitted, save_fitted
+from dre_jax.tuning import Bool, Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning.hpob import from_hpob
+
+SPACE = Space(
+    {
+        "C": Float(1e-3, 1e3, log=True),
+        "kernel": Categorical(["rbf", "poly", None]),
+        "degree": Int(2, 5, when={"kernel": ["poly"]}),
+        "shrink": Bool(),
+    }
+)
+QUICK = {"prior.steps": 20, "fitting.steps": 2}
+
+
+def of(value):
+    return {"C": 10.0 ** (3 * value), "kernel": "poly", "degree": 3, "shrink": value > 0.5}
+
+
+@pytest.fixture(scope="module")
+def surrogate():
+    rng = np.random.default_rng(0)
+    tasks = {str(t): [Evaluated(of(x), -abs(x - t / 3)) for x in rng.random(12)] for t in range(3)}
+    return Surrogate.fit(past_of(SPACE, tasks), SPACE, method="gcp", settings=QUICK, seed=1)
+
+
+@pytest.fixture(scope="module")
+def saved(surrogate, tmp_path_factory):
+    """Treat as read-only."""
+    folder = tmp_path_factory.mktemp("surrogate")
+    surrogate.save(folder)
+    return folder
+
+
+def suggestions(surrogate, space=SPACE):
+    """Eight in a row: the start design, and beyond it what the method says."""
+    optimizer = Optimizer(space, surrogate, seed=3)
+    found = []
+    for value in range(8):
+        trial = optimizer.ask()
+        optimizer.tell(trial, (value - 5) ** 2)
+        found.append(trial.params)
+    return found
+
+
+def test_a_saved_surrogate_suggests_as_before(surrogate, saved):
+    found = Surrogate.load(saved)
+    for field in ("space", "name", "method", "start", "facts"):
+        assert getattr(found, field) == getattr(surrogate, field), field
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b, strict=True), found.params, surrogate.params)
+    assert {type(leaf) for leaf in jax.tree.leaves(found.params)} == {np.ndarray}  # samplers are pickled
+    assert suggestions(found) == suggestions(surrogate)
+    assert len(found.start) == 4
+    assert found.facts["seed"] == 1
+
+
+def test_a_narrower_space_is_known(saved):
+    narrow = Space({**SPACE, "C": Float(0.1, 1.0, log=True), "kernel": Categorical(["rbf", "poly"])})
+    assert Surrogate.load(saved, space=narrow).space == SPACE
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"gamma": Float(0.0, 1.0)}, ["gamma (only here)"]),
+        ({"C": Float(1e-3, 1e4, log=True)}, ["C ([0.001, 10000.0] here, [0.001, 1000.0] in the surrogate)"]),
+        ({"shrink": Int(0, 1)}, ["shrink (a whole number here, a categorical in the surrogate)"]),
+    ],
+)
+def test_a_surrogate_of_another_space(saved, changed, named):
+    with pytest.raises(DataError) as caught:
+        Surrogate.load(saved, space=Space({**SPACE, **changed}))
+    for name in named:
+        assert name in str(caught.value)
+
+
+def test_saved_over_another(surrogate, tmp_path):
+    other = Space({"x": Float(0.0, 1.0)})
+    tasks = {"a": [Evaluated({"x": x / 9}, x) for x in range(10)]}
+    Surrogate.fit(past_of(other, tasks), method="gcp-ts", settings={"prior.steps": 20}).save(tmp_path)
+    surrogate.save(tmp_path)
+    assert Surrogate.load(tmp_path).space == SPACE
+
+
+def test_what_is_no_surrogate(tmp_path, saved):
+    with pytest.raises(CheckpointError, match="must hold a checkpoint, but holds none"):
+        Surrogate.load(tmp_path)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(CheckpointError):
+        Surrogate.load(tmp_path / "file")
+    whole = load_fitted(saved)
+    unit = {"C": {"type": "float", "low": 0, "high": 1}}
+    for space, start in (({"C": {"type": "complex"}}, []), (None, []), (unit, [3]), (unit, [{"C": 2}])):
+        extra = {"tuning": {"space": space, "start": start}}
+        save_fitted(tmp_path, dataclasses.replace(whole, extra=extra))
+        with pytest.raises(CheckpointError, match="the space of the surrogate in"):
+            Surrogate.load(tmp_path)
+
+
+# What `dre-jax meta-train` writes: columns with their names, and what the data say of the ranges.
+
+DESCRIPTOR = {
+    "variables": {
+        "C": {"kind": "float", "min_before_tf": 1e-3, "max_before_tf": 1e3},
+        "depth": {"kind": "integer", "min_before_tf": 1, "max_before_tf": 9},
+    },
+    "variables_order": ["C", "depth"],
+    "variables_to_apply_log": ["C"],
+}
+PLAIN = {"variables": {}, "variables_order": ["alpha", "lambda"], "variables_to_apply_log": []}
+GLMNET = {
+    **PLAIN,
+    "variables": {
+        "alpha": {"min_before_tf": 0.0, "max_before_tf": 1.0},
+        "lambda": {"min_before_tf": 0.001, "max_before_tf": 1000.0},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def learned():
+    rng = np.random.default_rng(0)
+    tasks = {n: Task(n, rng.random((12, 2), np.float32), rng.random(12)) for n in "ab"}
+    meta, key = SearchSpace("s", train=tasks), jax.random.key(0)
+    method = find("gcp").make(QUICK)
+    return method, method.fit(meta, key), facts_of(meta, key)
+
+
+@pytest.fixture
+def meta_trained(learned, tmp_path):
+    def save(name, columns, **extra):
+        method, params, facts = learned
+        made = Fitted(
+            name="gcp", method=method, params=params, space=name, n_columns=2, columns=columns, facts=facts, extra=extra
+        )
+        save_fitted(tmp_path, made)
+        return tmp_path
+
+    return save
+
+
+def test_meta_trained_where_the_data_say_all(meta_trained):
+    rows = [[0.5, 0.25], [1.0, 1.0]]
+    folder = meta_trained("s", columns_of(DESCRIPTOR), descriptor=DESCRIPTOR, start_rows=rows)
+    found = Surrogate.load(folder)
+    assert found.space["depth"] == Int(1, 9)
+    low, one, high = np.log(np.array([1e-3, 1.0, 1e3]) + 1e-4)
+    np.testing.assert_allclose(
+        found.space.encode({"C": 1.0, "depth": 3}), [(one - low) / (high - low), 0.25], rtol=1e-6
+    )
+    assert [params["depth"] for params in found.start] == [3, 9]
+    assert suggestions(found, found.space)[0]["C"] == pytest.approx(found.start[0]["C"])
+    with pytest.raises(DataError, match=r"depth \(only in the surrogate\)"):
+        Surrogate.load(folder, space=Space({"C": Float(1e-3, 1e3, log=True)}))
+
+
+def test_meta_trained_on_hpob(meta_trained):
+    found = Surrogate.load(meta_trained("5860", columns_of(GLMNET), descriptor=GLMNET))
+    assert found.space == from_hpob("5860", GLMNET)
+    assert found.start == ()
+    assert set(suggestions(found, found.space)[0]) == {"alpha", "lambda"}
+
+
+def test_meta_trained_where_the_data_name_columns_alone(meta_trained):
+    folder = meta_trained("s", columns_of(PLAIN), descriptor=PLAIN)
+    with pytest.raises(CheckpointError, match=r"no ranges of its hyperparameters, alpha, lambda: give space="):
+        Surrogate.load(folder)
+    space = Space({"alpha": Float(0.0, 1.0), "lambda": Float(0.0, 9.0)})
+    assert Surrogate.load(folder, space=space).space is space
+    other = Space({"alpha": Float(0.0, 1.0), "lambda": Float(0.1, 9.0, log=True), "s": Int(0, 3)})
+    with pytest.raises(CheckpointError) as caught:
+        Surrogate.load(folder, space=other)
+    assert "lambda (log float here, float in the checkpoint); s (only here)" in str(caught.value)
+
+
+def test_meta_trained_where_the_data_say_nothing(meta_trained):
+    folder = meta_trained("s", None)
+    with pytest.raises(CheckpointError, match=r"meta-dataset-descriptors\.json, but those of .* did not"):
+        Surrogate.load(folder, space=Space({"alpha": Float(0.0, 1.0), "lambda": Float(0.0, 9.0)}))
