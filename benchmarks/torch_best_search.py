@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.torch_best import BLOCK, Layout, Lists, Trainer, forward, step_sizes
+from benchmarks.torch_reference import scale_response
 
 _SMALLEST_DEVIATION = 1e-9
 
@@ -30,13 +31,6 @@ def sort_histories(histories: Histories) -> Histories:
     level, order = histories.level.sort(dim=-1, stable=True)
     columns = order[..., None].expand(histories.x.shape)
     return Histories(histories.x.gather(1, columns), histories.response.gather(1, order), level)
-
-
-def scale(y: Tensor) -> Tensor:
-    """Min-max over the last axis, 0.5 where all are equal."""
-    low, high = y.amin(dim=-1, keepdim=True), y.amax(dim=-1, keepdim=True)
-    spread = high - low
-    return torch.where(spread > 0, (y - low) / torch.where(spread > 0, spread, 1.0), 0.5)
 
 
 def weigh(level: Tensor, tied: bool, dtype: torch.dtype) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -60,7 +54,7 @@ def draw(count: int, n: int, k: int, generator: torch.Generator) -> tuple[Tensor
 def read_epochs(histories: Histories, layout: Layout, support: Tensor, query: Tensor, *, tied: bool) -> Lists:
     """Epochs of row numbers i64[E, R, k] and i64[E, R, n - k] as lists, runs and members side by side."""
     run = torch.arange(len(histories.x), device=histories.x.device)[None, :, None]
-    y = scale(histories.response[run, support])
+    y = scale_response(histories.response[run, support])
     weight, first, last = weigh(histories.level[run, query], tied, histories.x.dtype)
     one = Lists(
         torch.cat([histories.x[run, support], y[..., None]], dim=-1), histories.x[run, query], weight, first, last
@@ -118,7 +112,7 @@ def acquire(trainer: Trainer, histories: Histories, candidates: Tensor) -> Tenso
     """Log expected improvement f64[R, N] of candidates f[R, N, D]; histories are sorted, so the first is the best."""
     layout, runs = trainer.layout, len(candidates)
     everyone = torch.cat([candidates, histories.x[:, :1]], dim=1)
-    support = torch.cat([histories.x, scale(histories.response)[..., None]], dim=-1)
+    support = torch.cat([histories.x, scale_response(histories.response)[..., None]], dim=-1)
     everyone = _for_members(everyone[None], layout.model.members)[0]
     support = _for_members(support[None], layout.sets // runs)[0]
     found = forward(layout, layout.views(trainer.state.flat), support, everyone).scores
@@ -168,7 +162,7 @@ def draw_lists(
 def read_lists(tables: Histories, task: Tensor, support: Tensor, query: Tensor, *, tied: bool) -> Lists:
     """Drawn rows of sorted tasks as lists [steps, members, lists, ...]."""
     task = task[..., None]
-    y = scale(tables.response[task, support])
+    y = scale_response(tables.response[task, support])
     weight, first, last = weigh(tables.level[task, query], tied, tables.x.dtype)
     return Lists(torch.cat([tables.x[task, support], y[..., None]], dim=-1), tables.x[task, query], weight, first, last)
 

@@ -9,7 +9,7 @@ the library, so that weights can be carried over (`benchmarks.torch_weights`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -103,8 +103,7 @@ class DeepSet(nn.Module):
         h = self.phi(torch.cat([x, y[..., None]], dim=-1))
         if where is None:
             return self.rho(h.mean(dim=-2))
-        share = where.to(h.dtype) / where.sum(dim=-1, keepdim=True).clamp(min=1).to(h.dtype)
-        return self.rho((share[..., None] * h).sum(dim=-2))
+        return self.rho((where[..., None] * h).sum(dim=-2) / where.sum(dim=-1, keepdim=True).clamp(min=1))
 
 
 class Ensemble(nn.Module):
@@ -140,14 +139,12 @@ class Ensemble(nn.Module):
         return [scorer(inputs[m % parts]).squeeze(-1) for m, scorer in zip(range(count), self.scorers, strict=True)]
 
 
-def scale_response(y: Tensor, where: Tensor | None) -> Tensor:
+def scale_response(y: Tensor, where: Tensor | None = None) -> Tensor:
     """Min-max over the last axis, 0.5 where all are equal."""
-    low_of = y if where is None else y.masked_fill(~where, torch.inf)
-    high_of = y if where is None else y.masked_fill(~where, -torch.inf)
-    low, high = low_of.amin(dim=-1, keepdim=True), high_of.amax(dim=-1, keepdim=True)
+    low, high = (y if where is None else y.masked_fill(~where, empty) for empty in (torch.inf, -torch.inf))
+    low, high = low.amin(dim=-1, keepdim=True), high.amax(dim=-1, keepdim=True)
     spread = high - low
-    scaled = torch.where(spread > 0, (y - low) / torch.where(spread > 0, spread, torch.ones_like(spread)), 0.5)
-    return scaled if where is None else torch.where(where, scaled, 0.5)
+    return torch.where(spread > 0, (y - low) / torch.where(spread > 0, spread, 1.0), 0.5)
 
 
 class Order(NamedTuple):
@@ -209,11 +206,10 @@ def total_loss(
         orders = [sort_batch(batches[m % len(batches)], decisions, generator) for m in range(len(ensemble.scorers))]
     else:
         orders = [sort_batch(batch, decisions) for batch in batches]
-    losses = [
-        listmle(scores, orders[m % len(orders)], decisions.epsilon).mean() for m, scores in enumerate(ensemble(batches))
-    ]
-    together = torch.stack(losses)
-    return together.sum() if decisions.aggregate == "sum" else together.mean()
+    losses = torch.stack(
+        [listmle(one, orders[m % len(orders)], decisions.epsilon).mean() for m, one in enumerate(ensemble(batches))]
+    )
+    return losses.sum() if decisions.aggregate == "sum" else losses.mean()
 
 
 def adam(ensemble: Ensemble, learning_rate: float, *, fused: bool = False) -> torch.optim.Adam:
@@ -282,7 +278,6 @@ def meta_train(
     learning_rate: float = 1e-3,
     lists_per_step: int = 1,
     fused: bool = False,
-    report: Callable[[int, float], None] | None = None,
 ) -> Ensemble:
     """Meta-trains from PyTorch's initialisation (the paper, Algorithm 1); seeds PyTorch's own generator."""
     torch.manual_seed(seed)
@@ -290,11 +285,9 @@ def meta_train(
     ensemble = Ensemble(model, tables[0].x.shape[-1], decisions.response_scale)
     optimiser = adam(ensemble, learning_rate, fused=fused)
     draws = model.members if decisions.lists == "own" else 1
-    for step in range(steps):
+    for _ in range(steps):
         batches = [draw_lists(tables, lists_per_step, generator) for _ in range(draws)]
-        loss = train_step(ensemble, optimiser, batches, decisions, generator)
-        if report and (step + 1) % 500 == 0:
-            report(step + 1, float(loss))
+        train_step(ensemble, optimiser, batches, decisions, generator)
     return ensemble
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-
 import jax.numpy as jnp
 import numpy as np
 import torch
@@ -13,38 +11,15 @@ from benchmarks.torch_reference import Ensemble
 from dre_jax.model import EnsembleParams, ModelConfig
 
 
-def _linears(part: nn.Sequential, names: Sequence[str]) -> Iterator[tuple[str, nn.Linear]]:
-    """The linear layers of a part, with the library's names for them."""
-    return zip(names, (layer for layer in part if isinstance(layer, nn.Linear)), strict=True)
+def _parts(model: ModelConfig, ensemble: Ensemble) -> tuple[list[dict[str, nn.Linear]], list[dict[str, nn.Linear]]]:
+    """The layers of each scorer and of each deep set, with the library's names for them."""
 
+    def linears(part: nn.Module, *names: str) -> dict[str, nn.Linear]:
+        return dict(zip(names, (layer for layer in part if isinstance(layer, nn.Linear)), strict=True))
 
-def _scorer(model: ModelConfig, module: nn.Module) -> dict[str, nn.Linear]:
-    return dict(_linears(module, [*(f"hidden_{i}" for i in range(len(model.hidden))), "out"]))
-
-
-def _deep_set(model: ModelConfig, module: nn.Module) -> dict[str, nn.Linear]:
-    phi = _linears(module.phi, [f"phi_{i}" for i in range(len(model.phi))])
-    return {**dict(phi), **dict(_linears(module.rho, [f"rho_{i}" for i in range(len(model.rho))]))}
-
-
-def _fill(layers: Mapping[str, nn.Linear], tree: Mapping[str, np.ndarray], member: int | None) -> None:
-    """Writes a tree's leaves into layers; kernels are [inputs, outputs] there and the transpose here."""
-    with torch.no_grad():
-        for name, layer in layers.items():
-            kernel, bias = (np.asarray(tree[f"{name}_{kind}"]) for kind in ("kernel", "bias"))
-            if member is not None:
-                kernel, bias = kernel[member], bias[member]
-            layer.weight.copy_(torch.tensor(kernel.T.copy()))
-            layer.bias.copy_(torch.tensor(bias))
-
-
-def _read(layers: Mapping[str, nn.Linear], gradient: bool) -> dict[str, np.ndarray]:
-    def values(parameter: Tensor) -> np.ndarray:
-        found = parameter.grad if gradient else parameter
-        return np.zeros(parameter.shape) if found is None else found.detach().numpy().copy()
-
-    kernels = {f"{name}_kernel": values(layer.weight).T for name, layer in layers.items()}
-    return kernels | {f"{name}_bias": values(layer.bias) for name, layer in layers.items()}
+    hidden, phi, rho = ([f"{name}_{i}" for i in range(len(getattr(model, name)))] for name in ("hidden", "phi", "rho"))
+    deep_sets = [linears(module.phi, *phi) | linears(module.rho, *rho) for module in ensemble.deep_sets]
+    return [linears(module, *hidden, "out") for module in ensemble.scorers], deep_sets
 
 
 def to_torch(
@@ -54,16 +29,21 @@ def to_torch(
     inputs = params.scorers["hidden_0_kernel"].shape[-2]
     n_columns = inputs - (model.scorer_inputs(0) if model.context != "none" else 0)
     ensemble = Ensemble(model, n_columns, response_scale).to(dtype)
-    for m, module in enumerate(ensemble.scorers):
-        _fill(_scorer(model, module), params.scorers, m)
-    for m, module in enumerate(ensemble.deep_sets):
-        _fill(_deep_set(model, module), params.deep_set, m if model.context == "own" else None)
+    for modules, tree in zip(_parts(model, ensemble), params, strict=True):
+        for m, layers in enumerate(modules):
+            for name, layer in layers.items():
+                kernel, bias = (np.asarray(tree[f"{name}_{kind}"]) for kind in ("kernel", "bias"))
+                if bias.ndim == 2:  # one for each member
+                    kernel, bias = kernel[m], bias[m]
+                with torch.no_grad():
+                    layer.weight.copy_(torch.tensor(kernel.T.copy()))  # [inputs, outputs] there, the transpose here
+                    layer.bias.copy_(torch.tensor(bias))
     return ensemble
 
 
-def from_torch(model: ModelConfig, ensemble: Ensemble, *, gradient: bool = False) -> EnsembleParams:
+def from_torch(model: ModelConfig, ensemble: Ensemble) -> EnsembleParams:
     """The library's tree, f32 on the device, of an ensemble's parameters."""
-    tree = host_tree(model, ensemble, gradient=gradient)
+    tree = host_tree(model, ensemble)
     parts = ({k: jnp.asarray(v, jnp.float32) for k, v in part.items()} if part else None for part in tree)
     return EnsembleParams(*parts)
 
@@ -71,11 +51,19 @@ def from_torch(model: ModelConfig, ensemble: Ensemble, *, gradient: bool = False
 def host_tree(model: ModelConfig, ensemble: Ensemble, *, gradient: bool = False) -> EnsembleParams:
     """Like `from_torch`, of NumPy arrays in the ensemble's own dtype; or of its gradients."""
 
-    def stack(trees: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        return {name: np.stack([tree[name] for tree in trees]) for name in trees[0]}
+    def values(parameter: Tensor) -> np.ndarray:
+        found = parameter.grad if gradient else parameter
+        return np.zeros(parameter.shape) if found is None else found.detach().numpy().copy()
 
-    scorers = stack([_read(_scorer(model, module), gradient) for module in ensemble.scorers])
-    deep_sets = [_read(_deep_set(model, module), gradient) for module in ensemble.deep_sets]
-    if model.context == "none":
-        return EnsembleParams(scorers, None)
-    return EnsembleParams(scorers, stack(deep_sets) if model.context == "own" else deep_sets[0])
+    def stack(modules: list[dict[str, nn.Linear]]) -> dict[str, np.ndarray]:
+        kernels = {f"{name}_kernel": [values(of[name].weight).T for of in modules] for name in modules[0]}
+        biases = {f"{name}_bias": [values(of[name].bias) for of in modules] for name in modules[0]}
+        return {name: np.stack(leaves) for name, leaves in (kernels | biases).items()}
+
+    scorers, deep_sets = _parts(model, ensemble)
+    if not deep_sets:
+        return EnsembleParams(stack(scorers), None)
+    shared = stack(deep_sets)
+    if model.context == "shared":
+        shared = {name: leaf[0] for name, leaf in shared.items()}
+    return EnsembleParams(stack(scorers), shared)

@@ -149,7 +149,6 @@ def test_scores_too_far_apart_for_one_shift_are_done_again():
 def test_values_of_candidates(model):
     (ensembles, layout, flat), one = plain(model, runs=2), histories(2, 9)
     candidates = torch.rand(2, 40, COLUMNS, dtype=torch.float64)
-    candidates[:, 1] = candidates[:, 0]  # a tie
     trainer = Trainer(layout, flat, compiled=False)
     values = search.acquire(trainer, one, candidates)
     for run, ensemble in enumerate(ensembles):
@@ -158,6 +157,8 @@ def test_values_of_candidates(model):
             scores = ensemble([Batch(one.x[run][None], one.response[run][None], everyone, torch.zeros(1, 0))])
         expected = expected_improvement(rank(torch.cat(scores).numpy()), logarithm=True)
         np.testing.assert_allclose(values[run], expected, rtol=1e-9, atol=1e-9)
+    tied = np.random.default_rng(0).integers(5, size=(2, 3, 12)).astype(float)
+    np.testing.assert_array_equal(search.mean_ranks(torch.tensor(tied)), rank(tied))
 
 
 def test_a_trial_learns_nothing_lasting():
