@@ -6,9 +6,12 @@ from dre_jax.tuning.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.tuning.optimizer import Optimizer, Trial
 from dre_jax.tuning.parameters import Bool, Categorical, Float, Int
 from dre_jax.tuning.past import Evaluated, LeftOut, Past, past_of
+from dre_jax.tuning.past_studies import from_studies
+from dre_jax.tuning.past_tables import from_csv, from_frame
 from dre_jax.tuning.space import Params, Space
 from dre_jax.tuning.space_json import read_space, write_space
 from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.syne_tune import from_syne_tune
 
 __all__ = [
     "HPOB_SPACES",
@@ -29,6 +32,10 @@ __all__ = [
     "Surrogate",
     "Trial",
     "from_configspace",
+    "from_csv",
+    "from_frame",
+    "from_studies",
+    "from_syne_tune",
     "hpob_space",
     "past_of",
     "read_space",

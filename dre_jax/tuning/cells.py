@@ -1,0 +1,102 @@
+"""Cells of tables as values of hyperparameters."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dre_jax.tuning.parameters import Categorical, Float, Int, Parameter, levels_of
+from dre_jax.tuning.space import Space
+
+_NEAR = 1e-6
+"""Numbers of single precision are as near to what they stand for."""
+_PYTHON = {"True": True, "False": False, "None": None}
+"""What JSON writes otherwise."""
+
+
+def is_empty(cell: Any) -> bool:
+    """Whether a cell says nothing: no text, None, NaN, or what pandas has for them."""
+    cell = cell.item() if isinstance(cell, np.generic) else cell
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return not cell.strip() if isinstance(cell, str) else isinstance(cell, float) and math.isnan(cell)
+
+
+def read_cells(space: Space, row: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration in a row, for `Space.check` to look at.
+
+    A cell that says nothing is a hyperparameter that is inactive, or the choice None where that is one.
+    """
+    found = {}
+    for name, parameter in space.items():
+        if not is_empty(row[name]):
+            found[name] = read_cell(parameter, row[name])
+        elif isinstance(parameter, Categorical) and None in parameter.choices:
+            found[name] = None
+    return space.active_part(found)
+
+
+def read_cell(parameter: Parameter, cell: Any) -> Any:
+    """The value that a cell stands for, or the cell itself, for `Space.check` to refuse.
+
+    Args:
+      parameter: the hyperparameter.
+      cell: its text, or its value, of single precision perhaps. Choices that are no text are written as in JSON
+        or in Python.
+
+    Example:
+      >>> read_cell(Categorical([True, "a", 2]), "true"), read_cell(Int(1, 9), "3"), read_cell(Float(0.0, 1.0), "x")
+      (True, 3, 'x')
+    """
+    cell = cell.item() if isinstance(cell, np.generic) else cell
+    if isinstance(parameter, Categorical):
+        return _choice(parameter, cell.strip() if isinstance(cell, str) else cell)
+    if isinstance(cell, str):
+        cell = _number(cell, parameter)
+    if isinstance(parameter, Float) and isinstance(cell, float):
+        bound = min(max(cell, parameter.low), parameter.high)
+        return bound if math.isclose(cell, bound, rel_tol=_NEAR, abs_tol=0.0) else cell
+    return cell
+
+
+def _choice(parameter: Categorical, cell: Any) -> Any:
+    names = levels_of(parameter.choices)
+    if isinstance(cell, str) and cell in names:
+        return parameter.choices[names.index(cell)]
+    try:
+        value = (
+            _PYTHON[cell]
+            if isinstance(cell, str) and cell in _PYTHON
+            else json.loads(cell)
+            if isinstance(cell, str)
+            else cell
+        )
+    except (ValueError, RecursionError):
+        return cell
+    for choice in parameter.choices:
+        same_kind = isinstance(choice, bool) == isinstance(value, bool)
+        if same_kind and (choice == value or _is_near(choice, value)):
+            return choice
+    return cell
+
+
+def _is_near(one: Any, other: Any) -> bool:
+    if not isinstance(one, (int, float)) or not isinstance(other, (int, float)):
+        return False
+    try:
+        return math.isclose(one, other, rel_tol=_NEAR)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+def _number(text: str, parameter: Float | Int) -> Any:
+    for kind in (int, float) if isinstance(parameter, Int) else (float,):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,148 @@
+"""Past Optuna studies as tasks."""
+
+import math
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+
+from dre_jax.errors import DataError
+from dre_jax.tuning import Categorical, Float, Int, Space, Surrogate, from_studies
+
+SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
+DISTRIBUTIONS = {"x": FloatDistribution(0.0, 1.0), "kernel": CategoricalDistribution(["rbf", "poly"])}
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def add(study, x, value, *, kernel="rbf", state=TrialState.COMPLETE, broken=None, **others):
+    constraints = None if broken is None else {"c": broken}
+    study.add_trial(
+        optuna.create_trial(
+            state=state,
+            value=value,
+            params={"x": x, "kernel": kernel} | others,
+            distributions=DISTRIBUTIONS | {name: FloatDistribution(-100.0, 100.0) for name in others},
+            constraints=constraints,
+        )
+    )
+
+
+def filled(name, values=(1.0, 4.0, 2.0), **given):
+    study = optuna.create_study(study_name=name, **given)
+    for i, value in enumerate(values):
+        add(study, i / 4, value)
+    return study
+
+
+def test_each_study_is_turned_by_its_own_direction():
+    losses, scores = filled("losses"), filled("scores", direction="maximize")
+    past = from_studies([losses, scores], SPACE)
+    np.testing.assert_allclose(past.tasks["losses"].y, [-1.0, -4.0, -2.0])
+    np.testing.assert_allclose(past.tasks["scores"].y, [1.0, 4.0, 2.0])
+    np.testing.assert_allclose(past.tasks["losses"].X, [[0.0, 1.0, 0.0], [0.25, 1.0, 0.0], [0.5, 1.0, 0.0]])
+    assert past.left_out == ()
+
+
+def test_only_complete_trials_are_numbers():
+    study = filled("one")
+    add(study, 0.9, None, state=TrialState.FAIL)
+    add(study, 0.9, -9.0, state=TrialState.PRUNED)
+    add(study, 0.9, None, state=TrialState.RUNNING)
+    add(study, 1.0, math.inf)
+    task = from_studies(study, SPACE).tasks["one"]
+    assert task.X[:, 0].tolist() == [0.0, 0.25, 0.5, 1.0]
+    assert np.argmin(task.y) == 3
+
+
+def test_trials_that_break_constraints_are_the_worst():
+    study = filled("one")
+    add(study, 0.75, -9.0, broken=1.0)
+    add(study, 1.0, -9.0, broken=2.0)
+    assert np.argsort(-from_studies(study, SPACE).tasks["one"].y).tolist() == [0, 2, 1, 3, 4]
+
+
+def test_what_does_not_fit_is_listed():
+    several = optuna.create_study(study_name="several", directions=["minimize", "maximize"])
+    wide, other, short, flat = filled("wide"), optuna.create_study(study_name="other"), filled("short", [1.0]), None
+    flat = filled("flat", [1.0, 1.0, 1.0])
+    add(other, 0.5, 1.0, momentum=0.5)
+    wide.add_trial(optuna.create_trial(params={"x": 3.0}, distributions={"x": FloatDistribution(0, 9)}, value=1.0))
+    past = from_studies([several, wide, other, short, flat], SPACE)
+    assert list(past.tasks) == ["wide"]
+    assert len(past.tasks["wide"].y) == 3
+    said = [str(one) for one in past.left_out]
+    assert [line.partition(":")[0] for line in said] == ["several", "wide", "other", "other", "short", "flat"]
+    for line, phrase in zip(
+        said,
+        ["one objective, but has 2", "x must be a number in [0.0, 1.0]", "momentum", "has 0", "has 1", "all are equal"],
+        strict=True,
+    ):
+        assert phrase in line
+
+
+def test_inactive_values_are_dropped():
+    space = Space(dict(SPACE) | {"degree": Int(2, 5, when={"kernel": "poly"})})
+    study = optuna.create_study(study_name="one")
+    for i in range(4):
+        add(study, i / 4, float(i), kernel="poly" if i % 2 else "rbf", degree=3.0)
+    past = from_studies([study], space)
+    assert past.left_out == ()
+    np.testing.assert_allclose(past.tasks["one"].X[:, 4], [1, 0, 1, 0])  # degree.na
+
+
+def test_studies_of_one_name_are_kept_apart():
+    past = from_studies([filled("one"), filled("one", [3.0, 2.0, 1.0])], SPACE)
+    assert list(past.tasks) == ["one", "one (2)"]
+
+
+@pytest.mark.parametrize("kind", ["journal", "sqlite", "url", "object"])
+def test_all_studies_of_a_storage(kind, tmp_path):
+    path = tmp_path / "studies"
+    storage = JournalStorage(JournalFileBackend(str(path))) if kind == "journal" else f"sqlite:///{path}"
+    if kind == "object":
+        storage = optuna.storages.InMemoryStorage()
+    for name in ("a", "b"):
+        filled(name, storage=storage)
+    given = {"journal": path, "sqlite": str(path), "url": storage, "object": storage}[kind]
+    assert list(from_studies(given, SPACE).tasks) == ["a", "b"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no journal\n{}\n", b"\x00\xff\n\n", b'{"op_code": 99}\n'])
+@pytest.mark.parametrize("scheme", ["", "sqlite:///"])
+def test_a_storage_that_is_none(content, scheme, tmp_path):
+    path = tmp_path / "studies.log"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError, match=r"studies\.log") as error:
+        from_studies(f"{scheme}{path}", SPACE)
+    assert "\n" not in str(error.value)
+    assert (path.read_bytes() if path.exists() else None) == content
+
+
+def test_no_password_in_a_message():
+    with pytest.raises(DataError, match=r"postgresql://nowhere/db") as error:
+        from_studies("postgresql://me:secret@nowhere/db", SPACE)
+    assert "secret" not in str(error.value)
+
+
+def test_something_that_is_no_study():
+    for given in (3, [3], ["one"]):
+        with pytest.raises(DataError, match="Optuna"):
+            from_studies(given, SPACE)
+
+
+def test_a_surrogate_learns_from_them():
+    past = from_studies([filled(str(i), [abs(x - i) for x in range(5)]) for i in range(3)], SPACE)
+    surrogate = Surrogate.fit(past, SPACE, method="gcp", settings={"prior.steps": 2})
+    assert all(SPACE.check(params) == params for params in surrogate.start)
