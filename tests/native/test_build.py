@@ -26,14 +26,8 @@ print(native.available(), bool(jnp.isfinite(tuned.scorers["out_kernel"]).all()))
 
 
 def run(**variables):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    command, environment = [sys.executable, "-c", PROGRAM], os.environ | variables
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split(), done.stderr
 

@@ -49,10 +49,7 @@ def history(n, d, capacity, seed=0):
 
 def table(d=4, seed=0):
     rng = np.random.default_rng(seed)
-    tasks = {
-        f"t{i}": Task(f"t{i}", rng.random((n, d), np.float32), rng.integers(0, n, n) / n)
-        for i, n in enumerate((6, 30, 200))
-    }
+    tasks = {f"{n}": Task(f"{n}", rng.random((n, d), np.float32), rng.integers(0, n, n) / n) for n in (6, 30, 200)}
     return build_table(tasks)
 
 
@@ -87,11 +84,8 @@ def assert_same_ensemble(model, found, expected, x, before):
     ],
 )
 def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
-    model, config = (
-        MODELS[name],
-        MetaTrainConfig(lists_per_step=lists, own_lists=own, n_support=5, n_query=20, loss=loss),
-    )
-    data, steps = table(d), 6
+    config = MetaTrainConfig(lists_per_step=lists, own_lists=own, n_support=5, n_query=20, loss=loss)
+    model, data, steps = MODELS[name], table(d), 6
     params = init(model, d, KEY)
 
     @jax.jit
@@ -112,13 +106,11 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
     assert max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(expected.first)) > 1e-2
 
     moving = step_sizes(config.learning_rates(), jnp.arange(steps))
-    ((found, moments), some_losses), ((expected, others), expected_losses) = (
-        way(data, begin, drawn, moving) for way in ways
-    )
+    (end, some_losses), (expected_end, expected_losses) = (way(data, begin, drawn, moving) for way in ways)
     np.testing.assert_allclose(some_losses, expected_losses, rtol=2e-4)
-    assert_same_ensemble(model, found, expected, data.x[:20], params)
+    assert_same_ensemble(model, end[0], expected_end[0], data.x[:20], params)
     # The first moment is the gradient's running mean: of the last layer, no ensemble hides it.
-    kernel = [m.first.scorers["out_kernel"] for m in (moments, others)]
+    kernel = [moments.first.scorers["out_kernel"] for _, moments in (end, expected_end)]
     np.testing.assert_allclose(*kernel, atol=1e-2 * np.abs(kernel[1]).max())
 
 
@@ -195,21 +187,17 @@ def test_a_loss_that_it_does_not_know_is_the_scans(monkeypatch):
 def test_capacity_changes_nothing(name):
     model, tune = MODELS[name], jax.jit(fine_tune, static_argnums=(0, 1))
     config, params = FineTuneConfig(epochs=30), init(model, 5, KEY)
-    results = [tune(model, config, params, *history(11, 5, capacity), KEY) for capacity in (11, 16, 40)]
-    for padded in results[1:]:
-        jax.tree.map(np.testing.assert_array_equal, results[0], padded)
+    expected, *padded = (tune(model, config, params, *history(11, 5, capacity), KEY) for capacity in (11, 16, 40))
+    for found in padded:
+        jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
 @pytest.mark.parametrize("name", ["small", "one deep set"])
 def test_runs_side_by_side_are_the_runs_alone(name):
-    model = MODELS[name]
-    config, params = FineTuneConfig(epochs=10), init(model, 5, KEY)
-    past, keys = history(11, 5, 16), jax.random.split(KEY, 3)
-    tune = partial(fine_tune, model, config, params, *past)
-    together = jax.jit(jax.vmap(tune))(keys)
-    for i in range(3):
-        alone = jax.jit(tune)(keys[i])
-        jax.tree.map(lambda a, b, i=i: np.testing.assert_array_equal(a[i], b), together, alone)
+    model, keys = MODELS[name], jax.random.split(KEY, 3)
+    tune = partial(fine_tune, model, FineTuneConfig(epochs=10), init(model, 5, KEY), *history(11, 5, 16))
+    alone = jax.tree.map(lambda *runs: np.stack(runs), *map(jax.jit(tune), keys))
+    jax.tree.map(np.testing.assert_array_equal, jax.jit(jax.vmap(tune))(keys), alone)
 
 
 def test_the_number_of_threads_does_not_matter(monkeypatch):
