@@ -54,19 +54,12 @@ def test_evaluate_from_a_checkpoint(cli, trained, tmp_path, evaluate):
     told = f"dre: {2 * n_tasks} runs, mean regret {mean:.4f} at 2 trials, saved in {out}, peak memory "
     assert printed.startswith(told)
     assert printed.endswith(" MB\n")
-    # Once more: all is there.
+    # Once more: all is there. And quiet, only results are printed.
     before = out.read_bytes()
-    status, printed, _ = cli(*command)
-    assert status == 0
+    status, printed, error = cli(*command, "--quiet")
+    assert (status, error, printed.count("\n")) == (0, "", 1)
     assert printed.startswith(told)
     assert out.read_bytes() == before
-
-
-def test_quiet_prints_results_only(cli, tmp_path, evaluate):
-    status, out, error = cli(*evaluate(seeds="test0", out=tmp_path / "a.json"), "--quiet")
-    assert (status, error) == (0, "")
-    assert out.count("\n") == 1
-    assert out.startswith("random: ")
 
 
 def test_methods(cli):
@@ -115,21 +108,14 @@ def test_interrupted_by_the_user(cli, monkeypatch, tmp_path, data):
     assert cli(*command) == (130, "", "dre-jax: interrupted; the same command goes on from what was saved\n")
 
 
-def own_process(*arguments):
-    command = [sys.executable, "-m", "dre_jax", *map(str, arguments)]
-    environment = {name: value for name, value in os.environ.items() if name != "JAX_NUM_CPU_DEVICES"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-
-
 @pytest.mark.multiprocess
 def test_as_a_module(tmp_path, evaluate, small_folder):
     # Here the command line sets up the devices itself.
-    data, out = small_folder().parent, tmp_path / "a.json"
-    done = own_process(*evaluate(data=data, space="s", out=out))
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_NUM_CPU_DEVICES"}
+    out = tmp_path / "a.json"
+    command = [sys.executable, "-m", "dre_jax", *evaluate(data=small_folder().parent, space="s", out=out)]
+    done = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("random: 1 runs, mean regret ")
     assert done.stderr.splitlines()[0] == "evaluate random: 0/1 runs"
     assert [len(trace) for *_, trace in read_results(out).runs()] == [3]
-    failed = own_process("info", tmp_path)
-    assert (failed.returncode, failed.stdout) == (2, "")
-    assert failed.stderr == f"dre-jax: {tmp_path} must hold a checkpoint, but holds none\n"

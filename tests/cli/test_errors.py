@@ -105,23 +105,13 @@ def test_a_training_of_another_seed(refused, trained, tmp_path):
     assert "holds another training: key" in refused(*command, "--seed", 1, "--quiet")
 
 
-def test_a_file_in_place_of_the_folder(refused, tmp_path):
-    occupied = tmp_path / "out"
-    occupied.write_text("mine")
-    command = ["meta-train", "--data", DATA, "--space", "svm", "--out", occupied, "--steps", 20, "--quiet"]
-    assert str(occupied) in refused(*command)
-    assert occupied.read_text() == "mine"
-
-
 @pytest.mark.parametrize("content", [b"", b'{"svm": 3}', b'{"svm": {"a": {"test0": [0.5, 0.4]}}}'])
-def test_a_results_file_of_something_else(refused, tmp_path, content, evaluate):
+def test_a_file_of_something_else(refused, tmp_path, content, evaluate):
     out = tmp_path / "a.json"
     out.write_bytes(content)
-    assert str(out) in refused(*evaluate(seeds="test0", out=out), "--quiet")
-    assert out.read_bytes() == content
-    assert list(tmp_path.iterdir()) == [out]
-
-
-def test_a_folder_in_place_of_the_results_file(refused, tmp_path, evaluate):
+    meta_train = ["meta-train", "--data", DATA, "--space", "svm", "--out", out, "--steps", 20]
+    for command in (evaluate(seeds="test0", out=out), meta_train):
+        assert str(out) in refused(*command, "--quiet")
+        assert out.read_bytes() == content
     assert str(tmp_path) in refused(*evaluate(seeds="test0", out=tmp_path), "--quiet")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [out]
