@@ -16,11 +16,11 @@ from pathlib import Path
 
 import jax
 from one_line import errors_in_one_line
-from papers.inside import look_inside, walk
-from papers.sinusoid import N_INITIAL, initial_rows, make_space, make_task
+from papers.inside import walk
+from papers.sinusoid import initial_rows, make_space, make_task
 from papers.sinusoid_figures import draw_outputs, draw_steps, draw_transfer
 from papers.sinusoid_report import as_json, output_table, step_table, transfer_table
-from papers.transfer import Sizes, compare, meta_trained, train, untrained
+from papers.transfer import META, Sizes, compare, train, untrained
 
 from dre_jax import FineTuneConfig, MetaTrainConfig
 from dre_jax.cli.runtime import prepare
@@ -62,8 +62,7 @@ def main() -> None:
     space = make_space(sizes.seeds)
     traces = compare(space, sizes, report)
     dataset, shown = next(iter(space.test.items()))
-    params = train(space, sizes, 0)
-    first = look_inside(meta_trained(fine_tuned=False), params, shown, space.designs[dataset]["0"], N_INITIAL, key)
+    (first,) = walk(META, train(space, sizes, 0), shown, space.designs[dataset]["0"], 1, key)
     draw_transfer(shown, first, traces, given.out, "transfer")
 
     text = "\n\n".join(

@@ -26,21 +26,21 @@ CAPACITY = 16  # slots of the history: the library's first size
 class Inside(NamedTuple):
     """One trial; N rows of the task, M members."""
 
-    rows: np.ndarray
+    rows: Any
     """i64[n]: evaluated so far, in the order of evaluation."""
-    ranked: np.ndarray
+    ranked: Any
     """bool[N]: the candidates and the incumbent, which are ranked together."""
-    scores: np.ndarray
+    scores: Any
     """f32[M, N]"""
-    ranks: np.ndarray
-    """f32[M, N], 1 is the best; NaN where a row is not ranked."""
-    mean: np.ndarray
-    """f32[N]: mean rank; NaN likewise."""
-    deviation: np.ndarray
-    """f32[N]: standard deviation over members; NaN likewise."""
-    log_ei: np.ndarray
+    ranks: Any
+    """f32[M, N], 1 is the best; NaN where a row is not ranked, as below."""
+    mean: Any
+    """f32[N]: mean rank."""
+    deviation: Any
+    """f32[N]: standard deviation of the ranks over members."""
+    log_ei: Any
     """f32[N]: logarithm of the expected improvement; NaN where a row is no candidate."""
-    chosen: int
+    chosen: Any
     """Row to evaluate next."""
 
 
@@ -55,7 +55,7 @@ def search_task(task: Task) -> SearchTask:
 
 
 @partial(jax.jit, static_argnames="method")
-def _look(method: DRE, params: Any, task: SearchTask, rows: Array, n_filled: Array, key: Array, trial: Array) -> Any:
+def _look(method: DRE, params: Any, task: SearchTask, rows: Array, n_filled: Array, key: Array, trial: Array) -> Inside:
     history, candidates = look_up(task, rows, n_filled)
     method_key, choice_key = trial_keys(key, trial)
     tune_key, start_key = jax.random.split(method_key)
@@ -69,41 +69,29 @@ def _look(method: DRE, params: Any, task: SearchTask, rows: Array, n_filled: Arr
     ranks = mean_tie_ranks(values, jnp.broadcast_to(ranked, values.shape))
     mean, deviation = mean_and_deviation(ranks)
     log_ei = log_expected_improvement(mean, deviation, mean[incumbent])
-    return ranked, values, ranks, mean, deviation, log_ei, candidates.where, pick(log_ei, candidates.where, choice_key)
+    chosen = pick(log_ei, candidates.where, choice_key)
+    ranks = jnp.where(ranked[None, :], ranks, jnp.nan)
+    mean, deviation = (jnp.where(ranked, a, jnp.nan) for a in (mean, deviation))
+    return Inside(rows, ranked, values, ranks, mean, deviation, jnp.where(candidates.where, log_ei, jnp.nan), chosen)
 
 
-def look_inside(method: DRE, params: Any, task: Task, rows: np.ndarray, n_initial: int, key: Array) -> Inside:
-    """The trial after some evaluations.
+def walk(method: DRE, params: Any, task: Task, design: np.ndarray, n_trials: int, key: Array) -> list[Inside]:
+    """Trial after trial from a design on, until the task's best response is found.
 
     Args:
       method: with expected improvement.
       params: meta-trained, or None for random weights.
       task: what is optimised.
-      rows: i64[n], evaluated so far; the first ``n_initial`` are the design. At most 16.
-      n_initial: rows of the design.
+      design: i64[n], its first rows.
+      n_trials: at most, 16 with the design.
       key: the run's PRNG key.
     """
-    slots = np.pad(rows, (0, CAPACITY - len(rows))).astype(np.int32)
-    trial = jnp.int32(len(rows) - n_initial)
-    found = _look(method, params, search_task(task), jnp.asarray(slots), jnp.int32(len(rows)), key, trial)
-    ranked, values, ranks, mean, deviation, log_ei, is_candidate, chosen = (np.asarray(a) for a in found)
-    return Inside(
-        rows=np.asarray(rows),
-        ranked=ranked,
-        scores=values,
-        ranks=np.where(ranked, ranks, np.nan),
-        mean=np.where(ranked, mean, np.nan),
-        deviation=np.where(ranked, deviation, np.nan),
-        log_ei=np.where(is_candidate, log_ei, np.nan),
-        chosen=int(chosen),
-    )
-
-
-def walk(method: DRE, params: Any, task: Task, design: np.ndarray, n_trials: int, key: Array) -> list[Inside]:
-    """Trial after trial from a design on, until the task's best response is found."""
     rows = np.asarray(design)
     steps: list[Inside] = []
     while len(steps) < n_trials and not (task.y[rows] == task.y.max()).any():
-        steps.append(look_inside(method, params, task, rows, len(design), key))
-        rows = np.append(rows, steps[-1].chosen)
+        slots = jnp.asarray(np.pad(rows, (0, CAPACITY - len(rows))), jnp.int32)
+        found = _look(method, params, search_task(task), slots, jnp.int32(len(rows)), key, jnp.int32(len(steps)))
+        step = jax.tree.map(np.asarray, found)._replace(rows=rows, chosen=int(found.chosen))
+        steps.append(step)
+        rows = np.append(rows, step.chosen)
     return steps

@@ -1,15 +1,12 @@
-"""Shared by these reports: tables, one look, and both formats of every figure."""
+"""One look, and both formats of every figure of these reports."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dre_jax.report import style
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LOOK: dict[Any, Any] = {
     "axes.grid": True,
@@ -22,15 +19,10 @@ LOOK: dict[Any, Any] = {
 }
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows))
-
-
-def save(size: tuple[float, float], paint: Callable[[Figure], None], folder: Path, name: str) -> None:
+def save(size: tuple[float, float], paint: Callable[[Any], None], folder: Path, name: str) -> None:
     """Paints a figure of `size` inches into NAME.png and NAME.svg."""
 
-    def with_look(figure: Figure) -> None:
+    def with_look(figure: Any) -> None:
         import matplotlib
 
         with matplotlib.rc_context(LOOK):

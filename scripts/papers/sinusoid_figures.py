@@ -37,9 +37,8 @@ def _improvement(axes: Any, step: Inside) -> None:
 
 def draw_steps(task: Task, steps: list[Inside], folder: Path, name: str) -> None:
     """A run, step by step: observations, mean rank with its deviation, expected improvement and choice."""
-    shown = list(enumerate(steps, start=1))
-    if len(shown) > MOST_STEPS:
-        shown = [*shown[: MOST_STEPS - 1], shown[-1]]
+    numbered = list(enumerate(steps, start=1))
+    shown = [*numbered[: MOST_STEPS - 1], *numbered[MOST_STEPS - 1 :][-1:]]
 
     def paint(figure: Any) -> None:
         grid = figure.subplots(3, len(shown), sharex=True, sharey="row", height_ratios=(3, 3, 2), squeeze=False)
@@ -74,11 +73,7 @@ def draw_outputs(task: Task, step: Inside, folder: Path, name: str) -> None:
     best = step.rows[np.argmax(task.y[step.rows])]
     near = np.minimum(abs(X - X[best]), abs(X - X[step.chosen])) < 2.0
     uncertain = np.nanargmax(np.where(near, np.nan, step.deviation))
-    places = {
-        "best observed": float(X[best]),
-        "next": float(X[step.chosen]),
-        "least certain": float(X[uncertain]),
-    }
+    places = {"best observed": X[best], "next": X[step.chosen], "least certain": X[uncertain]}
     titles = ("outputs over x", "each member's distribution over x", "distribution over members at three x")
 
     def paint(figure: Any) -> None:
@@ -137,9 +132,8 @@ def draw_transfer(task: Task, step: Inside, traces: Traces, folder: Path, name: 
         grid = figure.subplots(2, 2)
         (tasks, first), reached = grid
         for i, shift in enumerate(TRAIN_SHIFTS):
-            tasks.plot(
-                X, sinusoid(shift), color=style(i + 1).colour, ls=style(i + 1).dash, lw=1.1, label=f"β = {shift:g}"
-            )
+            look = style(i + 1)
+            tasks.plot(X, sinusoid(shift), color=look.colour, ls=look.dash, lw=1.1, label=f"β = {shift:g}")
         tasks.plot(X, task.y, color=BEST, lw=2.4, label="test: β = 8")
         tasks.set(title="five training tasks and the test task", xlabel="x", ylabel="y (maximised)", ylim=(-1.05, 1.75))
         tasks.legend(ncols=3, loc="upper center")
@@ -162,10 +156,8 @@ def draw_transfer(task: Task, step: Inside, traces: Traces, folder: Path, name: 
 def _reached(axes: Any, methods: dict[str, np.ndarray]) -> None:
     """Share of runs at the optimum against trials."""
     for i, (name, incumbents) in enumerate(methods.items()):
-        found = trials_to_reach(incumbents)
         trials = np.arange(incumbents.shape[1])
-        share = [np.mean(found <= t) for t in trials]
+        share = (trials_to_reach(incumbents)[:, None] <= trials[None, :]).mean(axis=0)
         axes.step(trials, share, where="post", color=style(i).colour, ls=style(i).dash, lw=1.8, label=name)
-    axes.set(
-        xlabel="trials after three initial observations", ylabel="share of runs", ylim=(-0.02, 1.03), xlim=(0, None)
-    )
+    axes.set(xlabel="trials after three initial observations", ylabel="share of runs")
+    axes.set(ylim=(-0.02, 1.03), xlim=(0, None))

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from markdown_tables import markdown_table
 
 from dre_jax import Task
 from papers.inside import Inside
-from papers.plots import markdown_table
 from papers.sinusoid import N_INITIAL, X, is_reached
 from papers.transfer import Traces, trials_to_reach
 
 
-class Outputs(NamedTuple):
-    """Agreement of the members' outputs in scale, over the rows that are ranked."""
-
-    ranges: np.ndarray
-    """f64[M]: largest less smallest output of each member."""
-    spread_of_ranges: float
-    """Largest range over smallest: 1 where all members are on one scale."""
-    between: float
-    """Share of the variance of all outputs that is between the members' means: 0 where all are on one level."""
-
-
-def outputs(values: np.ndarray) -> Outputs:
-    """Scores or ranks f32[M, rows] in numbers."""
+def share_between(values: np.ndarray) -> float:
+    """Share of the variance of all outputs that is between the members' means; f32[M, rows], 0 on one level."""
     values = np.asarray(values, np.float64)
-    ranges = np.ptp(values, axis=1)
-    return Outputs(ranges, float(ranges.max() / ranges.min()), float(values.mean(axis=1).var() / values.var()))
+    return float(values.mean(axis=1).var() / values.var())
 
 
 def expected_by_chance(task: Task) -> float:
@@ -39,16 +27,13 @@ def expected_by_chance(task: Task) -> float:
 def step_table(task: Task, steps: list[Inside]) -> str:
     """One row per step of a run."""
     rows = []
-    for i, step in enumerate(steps):
-        best = step.rows[np.argmax(task.y[step.rows])]
-        c = step.chosen
-        numbers = [f"{X[best]:.1f}", f"{task.y[best]:.3f}", f"{X[c]:.1f}", f"{task.y[c]:.3f}"]
-        rank = [
-            f"{step.mean[c]:.1f} ± {step.deviation[c]:.1f}",
-            f"{step.mean[best]:.1f}",
-            f"{np.exp(step.log_ei[c]):.2f}",
-        ]
-        rows.append([str(i + 1), str(len(step.rows)), *numbers, *rank])
+    for i, step in enumerate(steps, start=1):
+        best, c = step.rows[np.argmax(task.y[step.rows])], step.chosen
+        points = [f"{X[best]:.1f}", f"{task.y[best]:.3f}", f"{X[c]:.1f}", f"{task.y[c]:.3f}"]
+        rank = f"{step.mean[c]:.1f} ± {step.deviation[c]:.1f}"
+        rows.append(
+            [str(i), str(len(step.rows)), *points, rank, f"{step.mean[best]:.1f}", f"{np.exp(step.log_ei[c]):.2f}"]
+        )
     head = ["step", "observed", "best x", "best y", "next x", "next y", "rank of next", "rank of best", "EI of next"]
     return markdown_table(head, rows)
 
@@ -57,9 +42,10 @@ def output_table(step: Inside) -> str:
     """Scores and ranks of one step on their scales."""
     rows = []
     for name, values in (("scores", step.scores), ("ranks", step.ranks)):
-        found = outputs(values[:, step.ranked])
-        low, high = found.ranges.min(), found.ranges.max()
-        rows.append([name, f"{low:.3g}", f"{high:.3g}", f"{found.spread_of_ranges:.3g}", f"{found.between:.1%}"])
+        ranges = np.ptp(values[:, step.ranked], axis=1)
+        low, high = ranges.min(), ranges.max()
+        between = share_between(values[:, step.ranked])
+        rows.append([name, f"{low:.3g}", f"{high:.3g}", f"{high / low:.3g}", f"{between:.1%}"])
     return markdown_table(
         ["output", "smallest range", "largest range", "ratio", "variance between members' means"], rows
     )
@@ -71,12 +57,11 @@ def transfer_table(traces: Traces, tasks: dict[str, Task]) -> str:
     for dataset, methods in traces.items():
         for name, incumbents in methods.items():
             found = trials_to_reach(incumbents)
-            budget = incumbents.shape[1] - 1
-            counted = np.where(np.isnan(found), budget, found)
-            missing = int(np.isnan(found).sum())
-            spread = f"{counted.mean():.1f} ± {counted.std(ddof=1):.1f}" if len(counted) > 1 else f"{counted[0]:.1f}"
+            counted = np.where(np.isnan(found), incumbents.shape[1] - 1, found)
+            spread = f" ± {counted.std(ddof=1):.1f}" if len(counted) > 1 else ""
             shares = [f"{np.mean(found <= t):.0%}" for t in (1, 5, 10)]
-            rows.append([dataset, name, spread, f"{np.median(counted):g}", *shares, f"{missing} of {len(found)}"])
+            never = f"{np.isnan(found).sum()} of {len(found)}"
+            rows.append([dataset, name, f"{counted.mean():.1f}{spread}", f"{np.median(counted):g}", *shares, never])
         rows.append([dataset, "random search, expected", f"{expected_by_chance(tasks[dataset]):.1f}", *["–"] * 5])
     head = ["task", "method", "trials, mean ± sd", "median", "within 1", "within 5", "within 10", "never"]
     return markdown_table(head, rows)
@@ -85,6 +70,6 @@ def transfer_table(traces: Traces, tasks: dict[str, Task]) -> str:
 def as_json(steps: list[Inside], traces: Traces) -> dict[str, Any]:
     """The runs in full."""
     return {
-        "steps": [{"observed": X[step.rows].tolist(), "next": float(X[step.chosen])} for step in steps],
-        "incumbents": {task: {name: v.tolist() for name, v in methods.items()} for task, methods in traces.items()},
+        "steps": [{"observed": X[step.rows], "next": X[step.chosen]} for step in steps],
+        "incumbents": traces,
     }

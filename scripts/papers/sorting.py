@@ -28,10 +28,12 @@ RANGES = {"in range": (1.0, 100.0), "out of range": (-100.0, -1.0), "hybrid": (-
 TRAINED_ON = RANGES["in range"]
 LIMIT = 2.0
 
+N_PAIRS = 20_000
 State = tuple[EnsembleParams, Moments]
+Shares = dict[str, np.ndarray]
+"""Range -> f64[seeds]."""
 
 fold_in = jax.vmap(jax.random.fold_in, in_axes=(0, None))
-N_PAIRS = 20_000
 
 
 class Arm(NamedTuple):
@@ -81,12 +83,12 @@ class Measured(NamedTuple):
     arm: str
     list_size: int
     epochs: int
-    accuracy: dict[str, np.ndarray]
-    """Range -> f64[seeds]: share of test lists that the scores put in order, the whole list."""
-    pairs: dict[str, np.ndarray]
-    """Range -> f64[seeds]: share of pairs of numbers in order, whatever the list size."""
-    tied: dict[str, np.ndarray]
-    """Range -> f64[seeds]: share of pairs of different numbers that score the same."""
+    accuracy: Shares
+    """Of test lists that the scores put in order, the whole list."""
+    pairs: Shares
+    """Of pairs of numbers in order, whatever the list size."""
+    tied: Shares
+    """Of pairs of different numbers that score the same."""
 
 
 def draw_numbers(key: Array, bounds: tuple[float, float], shape: tuple[int, ...]) -> Array:
@@ -113,15 +115,7 @@ def score(model: ModelConfig, params: EnsembleParams, numbers: Array) -> Array:
 
 
 def is_in_order(numbers: Array, values: Array) -> Array:
-    """Returns whether the scores fall strictly over ascending numbers; equal numbers may score alike.
-
-    Args:
-      numbers: f32[..., n], ascending.
-      values: f32[..., n].
-
-    Returns:
-      bool[...].
-    """
+    """Returns whether scores fall strictly over ascending numbers, equal ones aside; f32[..., n] twice -> bool[...]."""
     falls = values[..., 1:] < values[..., :-1]
     return jnp.all(falls | (numbers[..., 1:] == numbers[..., :-1]), axis=-1)
 
@@ -158,28 +152,19 @@ def _train(arm: Arm, sizes: Sizes, n: int, states: State, keys: Array, done: Arr
 
 
 @partial(jax.jit, static_argnames=("model", "shape"))
-def _measure(
-    model: ModelConfig, shape: tuple[int, ...], bounds: tuple[float, float], params: EnsembleParams, keys: Array
-) -> Array:
-    """Share of lists in order and share with a tie, f32[2, seeds]; every seed has test lists of its own."""
+def _measure(model: ModelConfig, shape: tuple[int, ...], params: EnsembleParams, keys: Array) -> dict[str, Array]:
+    """By range the shares of lists in order and of lists with a tie, f32[2, seeds]; every seed has its own lists."""
 
-    def one(params: EnsembleParams, key: Array) -> Array:
+    def one(params: EnsembleParams, key: Array, bounds: tuple[float, float]) -> Array:
         numbers = draw_numbers(key, bounds, shape)
         values = score(model, params, numbers)
         found = jnp.stack([is_in_order(numbers, values), has_tie(numbers, values)])
         return jnp.mean(found, axis=1, dtype=jnp.float32)
 
-    return jax.vmap(one, out_axes=1)(params, keys)
-
-
-def _measure_everywhere(
-    model: ModelConfig, shape: tuple[int, ...], params: EnsembleParams, keys: Array
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """`_measure` in every range."""
-    order, ties = {}, {}
-    for i, (name, bounds) in enumerate(RANGES.items()):
-        order[name], ties[name] = np.asarray(_measure(model, shape, bounds, params, fold_in(keys, i)), np.float64)
-    return order, ties
+    return {
+        name: jax.vmap(partial(one, bounds=bounds), out_axes=1)(params, fold_in(keys, i))
+        for i, (name, bounds) in enumerate(RANGES.items())
+    }
 
 
 def run(name: str, n: int, sizes: Sizes) -> Iterator[Measured]:
@@ -193,6 +178,10 @@ def run(name: str, n: int, sizes: Sizes) -> Iterator[Measured]:
     for done in range(sizes.portion(), max(sizes.epochs) + 1, sizes.portion()):
         states = _train(arm, sizes, n, states, list_keys, jnp.int32(done - sizes.portion()))
         if done in sizes.epochs:
-            accuracy, _ = _measure_everywhere(model, (sizes.test_lists, n), states[0], test_keys)
-            pairs, tied = _measure_everywhere(model, (N_PAIRS, 2), states[0], pair_keys)
-            yield Measured(name, n, done, accuracy, pairs, tied)
+            lists = _measure(model, (sizes.test_lists, n), states[0], test_keys)
+            pairs = _measure(model, (N_PAIRS, 2), states[0], pair_keys)
+            yield Measured(name, n, done, *(_shares(*one) for one in ((lists, 0), (pairs, 0), (pairs, 1))))
+
+
+def _shares(found: dict[str, Array], row: int) -> Shares:
+    return {name: np.asarray(shares[row], np.float64) for name, shares in found.items()}

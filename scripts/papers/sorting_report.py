@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markdown_tables import markdown_table
 
 from dre_jax.report.style import style
-from papers.plots import markdown_table, save
+from papers.plots import save
 from papers.sorting import RANGES, Measured
 
 # Epochs, list size -> accuracy in the order of RANGES: the thesis' table, means of five runs.
@@ -88,12 +89,7 @@ def _verdict(before: list[float], after: list[float]) -> str:
 
 def as_json(measured: list[Measured]) -> list[dict[str, Any]]:
     """Every seed's numbers."""
-    shares = ("accuracy", "pairs", "tied")
-    return [
-        {"loss": m.arm, "list_size": m.list_size, "epochs": m.epochs}
-        | {share: {name: v.tolist() for name, v in getattr(m, share).items()} for share in shares}
-        for m in measured
-    ]
+    return [{"loss": m.arm, **{key: value for key, value in m._asdict().items() if key != "arm"}} for m in measured]
 
 
 def draw(measured: list[Measured], folder: Path, name: str) -> None:

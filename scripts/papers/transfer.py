@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -27,8 +27,11 @@ TRAINING = MetaTrainConfig(
 FROM_RANDOM = FineTuneConfig(epochs=500, learning_rate=0.02, loss=PAPER_LOSS)
 GENTLE = FineTuneConfig(epochs=100, learning_rate=1e-4, loss=PAPER_LOSS)
 EI = AcquisitionConfig(kind="ei")
+META = DRE(model=MODEL, fine_tuning=FineTuneConfig(epochs=0), acquisition=EI)
+"""From meta-trained weights, as in the paper's example."""
 
-META, TUNED, UNTRAINED, RANDOM = "meta-trained", "meta-trained, fine-tuned", "untrained", "random search"
+Traces = dict[str, dict[str, np.ndarray]]
+"""Task -> method -> f64[seeds, T + 1] incumbents on the task's [0, 1] scale."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,22 +40,13 @@ class Sizes:
 
     seeds: int = 20
     trials: int = 60
-    training: MetaTrainConfig = field(default_factory=lambda: TRAINING)
-    from_random: FineTuneConfig = field(default_factory=lambda: FROM_RANDOM)
-
-
-Traces = dict[str, dict[str, np.ndarray]]
-"""Task -> method -> f64[seeds, T + 1] incumbents on the task's [0, 1] scale."""
+    training: MetaTrainConfig = TRAINING
+    from_random: FineTuneConfig = FROM_RANDOM
 
 
 def untrained(sizes: Sizes) -> DRE:
     """DRE from random weights at every trial."""
-    return DRE(model=MODEL, fine_tuning=sizes.from_random, acquisition=EI, transfer=False)
-
-
-def meta_trained(*, fine_tuned: bool) -> DRE:
-    """DRE from meta-trained weights: as in the paper's example, or gently fine-tuned."""
-    return DRE(model=MODEL, fine_tuning=GENTLE if fine_tuned else FineTuneConfig(epochs=0), acquisition=EI)
+    return replace(META, fine_tuning=sizes.from_random, transfer=False)
 
 
 def train(space: SearchSpace, sizes: Sizes, seed: int) -> Any:
@@ -64,35 +58,29 @@ def compare(space: SearchSpace, sizes: Sizes, report: Callable[[str], None]) -> 
     """Every method from every seed's design; a seed has its own meta-training too."""
     traces: Traces = {name: {} for name in space.test}
     everyone = [str(seed) for seed in range(sizes.seeds)]
-    for name, method in ((UNTRAINED, untrained(sizes)), (RANDOM, RandomSearch())):
-        _optimise(traces, name, method, None, space, everyone, sizes)
+
+    def optimise(name: str, method: Any, params: Any, seeds: list[str]) -> None:
+        designs = {dataset: {seed: rows[seed] for seed in seeds} for dataset, rows in space.designs.items()}
+        key = jax.random.key(0)  # a run folds its seed's name in
+        for dataset, seed, trace in run_tasks(method, params, space.test, designs, n_trials=sizes.trials, key=key):
+            table = traces[dataset].setdefault(name, np.full((sizes.seeds, sizes.trials + 1), np.nan))
+            table[int(seed)] = trace
+
+    for name, method in (("untrained", untrained(sizes)), ("random search", RandomSearch())):
+        optimise(name, method, None, everyone)
         report(f"{name}: {sizes.seeds} seeds done")
     for seed in everyone:
         params = train(space, sizes, int(seed))
-        for name, fine_tuned in ((META, False), (TUNED, True)):
-            _optimise(traces, name, meta_trained(fine_tuned=fine_tuned), params, space, [seed], sizes)
-        report(f"{META}: seed {seed} done")
+        optimise("meta-trained", META, params, [seed])
+        optimise("meta-trained, fine-tuned", replace(META, fine_tuning=GENTLE), params, [seed])
+        report(f"meta-trained: seed {seed} done")
     return traces
 
 
-def _optimise(
-    traces: Traces, name: str, method: Any, params: Any, space: SearchSpace, seeds: list[str], sizes: Sizes
-) -> None:
-    designs = {dataset: {seed: rows[seed] for seed in seeds} for dataset, rows in space.designs.items()}
-    key = jax.random.key(0)  # a run folds its seed's name in
-    for dataset, seed, trace in run_tasks(method, params, space.test, designs, n_trials=sizes.trials, key=key):
-        table = traces[dataset].setdefault(name, np.full((sizes.seeds, sizes.trials + 1), np.nan))
-        table[int(seed)] = trace
-
-
 def trials_to_reach(incumbents: np.ndarray) -> np.ndarray:
-    """Trials after the design until the optimum is within 1 % of the range; NaN where that never happened.
+    """Trials after the design until the optimum is within 1 % of the range; f64[seeds, T + 1] -> f64[seeds].
 
-    Args:
-      incumbents: f64[seeds, T + 1].
-
-    Returns:
-      f64[seeds]; 0 where the design itself was that good.
+    0 where the design itself was that good, NaN where it never happened.
     """
     there = incumbents >= REACHED
     return np.where(there.any(axis=1), there.argmax(axis=1), np.nan)
