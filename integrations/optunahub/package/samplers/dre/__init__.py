@@ -1,0 +1,3 @@
+from dre_jax.tuning.optuna import DRESampler
+
+__all__ = ["DRESampler"]

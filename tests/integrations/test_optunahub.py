@@ -1,0 +1,71 @@
+"""OptunaHub's rules for a package, and its example."""
+
+import importlib.util
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import optuna
+import pytest
+import yaml
+
+PACKAGE = Path(__file__).resolve().parents[2] / "integrations" / "optunahub" / "package" / "samplers" / "dre"
+
+
+@pytest.fixture
+def module():
+    spec = importlib.util.spec_from_file_location("optunahub_samplers_dre", PACKAGE / "__init__.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_front_matter_is_whole():
+    _, front, body = (PACKAGE / "README.md").read_text().split("---\n", 2)
+    given = yaml.safe_load(front)
+    assert set(given) == {"author", "title", "description", "tags", "optuna_versions", "license"}
+    assert "sampler" in given["tags"]
+    assert optuna.__version__ in given["optuna_versions"]
+    assert given["license"] == "MIT License"
+    assert (PACKAGE / "LICENSE").read_text().startswith("MIT License\n\nCopyright (c) 2026 The dre_jax authors\n")
+    assert [line for line in body.splitlines() if line.startswith("## ")] == [
+        "## Abstract",
+        "## APIs",
+        "## Installation",
+        "## Example",
+        "## Others",
+    ]
+    assert "<" not in body  # HTML is not allowed
+
+
+def test_the_package_is_text(module):
+    assert module.__all__ == ["DRESampler"]
+    names = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
+    assert names == {
+        "LICENSE",
+        "README.md",
+        "__init__.py",
+        "example.py",
+        "requirements.txt",
+        "tests",
+        "tests/test_sampler.py",
+    }
+
+
+@pytest.mark.slow
+def test_the_example_runs(module, monkeypatch, capsys):
+    asked = []
+
+    def load_module(package):
+        asked.append(package)
+        return module
+
+    monkeypatch.setitem(sys.modules, "optunahub", SimpleNamespace(load_module=load_module))
+    before = optuna.logging.get_verbosity()
+    try:
+        runpy.run_path(str(PACKAGE / "example.py"), run_name="__main__")
+    finally:
+        optuna.logging.set_verbosity(before)
+    assert asked == ["samplers/dre"]
+    assert float(capsys.readouterr().out.split()[-1]) < 0.6
