@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dre_jax.report import Comparison
 from dre_jax.report.statistics import Significance, Significances
 
 TOLERANCE = 1e-4
-
-
-class Verdict(NamedTuple):
-    """The outcome of a check."""
-
-    agrees: bool
-    found: str
+Verdict = tuple[bool, str]
+"""Whether the traces agree, and what they show."""
+Check = Callable[[Comparison, Significances], Verdict]
 
 
 class Claim(NamedTuple):
@@ -27,23 +22,22 @@ class Claim(NamedTuple):
 
     text: str
     methods: tuple[str, ...]
-    check: Callable[[Comparison, Significances], Verdict]
+    check: Check
+    trials: int = 0
+    """That it takes."""
+    is_number: bool = False
 
 
-class Number(NamedTuple):
-    """An average, pooled over runs, that the traces must give to four decimals."""
+def number(quantity: str, method: str, trial: int, value: float, everyone: Sequence[str]) -> Claim:
+    """An average over the runs of everyone, pooled, that the traces must give to four decimals."""
 
-    quantity: str
-    method: str
-    trial: int
-    value: float
+    def check(comparison: Comparison, tests: Significances) -> Verdict:
+        averages = comparison.average_rank() if quantity == "rank" else comparison.average_regret()
+        found = float(averages[comparison.methods.index(method), trial])
+        return abs(found - value) <= TOLERANCE, f"{found:.4f}"
 
-    def found(self, comparison: Comparison) -> float:
-        averages = comparison.average_rank() if self.quantity == "rank" else comparison.average_regret()
-        return float(averages[comparison.methods.index(self.method), self.trial])
-
-    def agrees(self, comparison: Comparison) -> bool:
-        return abs(self.found(comparison) - self.value) <= TOLERANCE
+    text = f"Average {quantity} of {method} after {trial} trials: {value:.4f}"
+    return Claim(text, tuple(everyone), check, trial, is_number=True)
 
 
 def leads(text: str, method: str, until: int | None = None) -> Claim:
@@ -51,22 +45,15 @@ def leads(text: str, method: str, until: int | None = None) -> Claim:
 
     def check(comparison: Comparison, tests: Significances) -> Verdict:
         rank = comparison.average_rank()[:, 1 : None if until is None else until + 1]
-        own = comparison.methods.index(method)
+        own, mean = comparison.methods.index(method), rank.mean(axis=1)
         ahead = rank[own] <= rank.min(axis=0)
-        behind = 1 + np.flatnonzero(~ahead)
         found = f"best after {ahead.sum()} of {ahead.size} trials"
-        if behind.size:
-            found += f", not after {_few(behind)}"
-        return Verdict(
-            int(rank.mean(axis=1).argmin()) == own, f"{found}; best mean over them: {_best(comparison, rank)}"
-        )
+        if not ahead.all():
+            found += f", not after {_few(1 + np.flatnonzero(~ahead))}"
+        best = comparison.methods[int(mean.argmin())]
+        return best == method, f"{found}; best mean over them: {best}, {mean.min():.3f}"
 
     return Claim(text, (method,), check)
-
-
-def _best(comparison: Comparison, rank: npt.NDArray[np.float64]) -> str:
-    mean = rank.mean(axis=1)
-    return f"{comparison.methods[int(mean.argmin())]}, {mean.min():.3f}"
 
 
 def better(text: str, method: str, other: str) -> Claim:
@@ -75,7 +62,7 @@ def better(text: str, method: str, other: str) -> Claim:
     def check(comparison: Comparison, tests: Significances) -> Verdict:
         mean = dict(zip(comparison.methods, comparison.average_rank()[:, 1:].mean(axis=1), strict=True))
         found = f"mean rank over all trials {mean[method]:.3f} against {mean[other]:.3f}"
-        return Verdict(bool(mean[method] < mean[other]), found)
+        return bool(mean[method] < mean[other]), found
 
     return Claim(text, (method, other), check)
 
@@ -84,10 +71,9 @@ def none_differ(text: str, methods: tuple[str, ...]) -> Claim:
     """No two methods differ significantly over tasks."""
 
     def check(comparison: Comparison, tests: Significances) -> Verdict:
-        found = [
-            f"{a} and {b} after {trial}" for trial, test in sorted(tests["tasks"].items()) for a, b in _differing(test)
-        ]
-        return Verdict(not found, "; ".join(found) + " differ" if found else "no pair does")
+        pairs = [(*pair, trial) for trial, test in sorted(tests["tasks"].items()) for pair in _differing(test)]
+        found = "; ".join(f"{a} and {b} after {trial}" for a, b, trial in pairs)
+        return not pairs, f"{found} differ" if pairs else "no pair does"
 
     return Claim(text, methods, check)
 
@@ -95,22 +81,24 @@ def none_differ(text: str, methods: tuple[str, ...]) -> Claim:
 def differs(text: str, method: str, others: tuple[str, ...]) -> Claim:
     """A method differs significantly from others, over tasks and at every trial that is tested."""
 
+    def alike(test: Significance) -> list[str]:
+        apart = {frozenset(pair) for pair in _differing(test)}
+        return [other for other in others if frozenset((method, other)) not in apart]
+
     def check(comparison: Comparison, tests: Significances) -> Verdict:
-        missed = {unit: _alike(method, others, by_trial) for unit, by_trial in tests.items()}
+        missed = {
+            unit: [
+                f"not from {' and '.join(alike(test))} after {trial}"
+                for trial, test in sorted(by_trial.items())
+                if alike(test)
+            ]
+            for unit, by_trial in tests.items()
+        }
         always = "it does at every trial tested"
-        found = "; ".join(f"over {unit}: {', '.join(alike) or always}" for unit, alike in missed.items())
-        return Verdict(not missed["tasks"], found)
+        found = "; ".join(f"over {unit}: {', '.join(names) or always}" for unit, names in missed.items())
+        return not missed["tasks"], found
 
     return Claim(text, (method, *others), check)
-
-
-def _alike(method: str, others: tuple[str, ...], by_trial: Mapping[int, Significance]) -> list[str]:
-    missed = []
-    for trial, test in sorted(by_trial.items()):
-        pairs = {frozenset(pair) for pair in _differing(test)}
-        alike = [other for other in others if frozenset((method, other)) not in pairs]
-        missed += [f"not from {' and '.join(alike)} after {trial}"] if alike else []
-    return missed
 
 
 def _differing(test: Significance) -> list[tuple[str, str]]:
@@ -118,7 +106,7 @@ def _differing(test: Significance) -> list[tuple[str, str]]:
     return [(test.methods[i], test.methods[j]) for i, j in pairs if test.wilcoxon_p[i, j] <= test.alpha]
 
 
-def _few(trials: npt.NDArray[np.int64]) -> str:
+def _few(trials: np.ndarray) -> str:
     if trials.size > 1 and (np.diff(trials) == 1).all():
         return f"{trials[0]} to {trials[-1]}"
     shown = ", ".join(map(str, trials[:6]))

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from dre_jax.report import Comparison, compare
-from dre_jax.report.curves import Quantity
 from dre_jax.report.drawings import draw_all
 from dre_jax.report.page import Section
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.result_files import read_files
 from dre_jax.report.statistics import Significances, Unit, significance
 from dre_jax.report.summary import summarise
-from published.claims import TOLERANCE
+from published.claims import TOLERANCE, Claim
 from published.experiments import Experiment
 
 AT = (25, 50, 100)
@@ -45,55 +44,38 @@ def reproduce(experiment: Experiment, traces: Path, out: Path) -> Outcome:
     by_unit: Significances = {unit: {t: significance(comparison, t, unit=unit) for t in at} for unit in get_args(Unit)}
     summary = summarise(comparison, files, by_unit, at=at, reference=comparison.methods[0], title=experiment.title)
     lacking = (f"Missing in the folder, and so not drawn: {', '.join(missing)}.",) if missing else ()
-    said = _claims(experiment, comparison, by_unit)
-    numbers, wrong = _numbers(experiment, comparison)
+    said, numbers = (
+        tuple(_row(claim, comparison, by_unit) for claim in experiment.claims if claim.is_number == kind)
+        for kind in (False, True)
+    )
+    note = "Ranks are pooled over runs; significance is over tasks."
+    tables = [_table("What the paper says", ("In our words", "On these traces", "Borne out"), said, note)]
+    if numbers:
+        note = f"Pooled over runs; equal to within {TOLERANCE:g}."
+        tables.append(_table("Reference values", ("Value", "On these traces", "Equal"), numbers, note))
     title = experiment.title.split(": ", 1)[-1].capitalize()
-    grids: tuple[Quantity, ...] = ("rank",) if experiment.grid else ()
     section = Section(
         title=experiment.title,
         comparison=comparison,
         significances=by_unit,
-        figures=draw_all(comparison, by_unit["tasks"], out / experiment.name, title, grids),
+        figures=draw_all(
+            comparison, by_unit["tasks"], out / experiment.name, title, ("rank",) if experiment.grid else ()
+        ),
         summary=summary,
         text=(*experiment.notes, *lacking),
-        tables=_tables(said, numbers),
+        tables=tuple(tables),
     )
-    return Outcome(section, (*said, *numbers), missing, wrong)
+    return Outcome(section, (*said, *numbers), missing, sum(agrees == "no" for *_, agrees in numbers))
 
 
-def _claims(experiment: Experiment, comparison: Comparison, tests: Significances) -> tuple[Row, ...]:
-    rows = []
-    for claim in experiment.claims:
-        absent = [method for method in claim.methods if method not in comparison.methods]
-        if absent:
-            rows.append((claim.text, f"{', '.join(absent)} missing", "cannot be told"))
-        else:
-            verdict = claim.check(comparison, tests)
-            rows.append((claim.text, verdict.found, "yes" if verdict.agrees else "no"))
-    return tuple(rows)
-
-
-def _numbers(experiment: Experiment, comparison: Comparison) -> tuple[tuple[Row, ...], int]:
-    whole = set(comparison.methods) == set(experiment.files)
-    rows, wrong = [], 0
-    for number in experiment.numbers:
-        what = f"Average {number.quantity} of {number.method} after {number.trial} trials: {number.value:.4f}"
-        if not whole or number.trial > comparison.n_trials:
-            rows.append((what, "traces missing or too short", "cannot be told"))
-            continue
-        agrees = number.agrees(comparison)
-        wrong += not agrees
-        rows.append((what, f"{number.found(comparison):.4f}", "yes" if agrees else "no"))
-    return tuple(rows), wrong
-
-
-def _tables(said: tuple[Row, ...], numbers: tuple[Row, ...]) -> tuple[Table, ...]:
-    note = "Ranks are pooled over runs; significance is over tasks."
-    claims = _table("What the paper says", ("In our words", "On these traces", "Borne out"), said, note)
-    if not numbers:
-        return (claims,)
-    note = f"Pooled over runs; equal to within {TOLERANCE:g}."
-    return claims, _table("Reference values", ("Value", "On these traces", "Equal"), numbers, note)
+def _row(claim: Claim, comparison: Comparison, tests: Significances) -> Row:
+    absent = [method for method in claim.methods if method not in comparison.methods]
+    if claim.trials > comparison.n_trials or (absent and claim.is_number):
+        return claim.text, "traces missing or too short", "cannot be told"
+    if absent:
+        return claim.text, f"{', '.join(absent)} missing", "cannot be told"
+    agrees, found = claim.check(comparison, tests)
+    return claim.text, found, "yes" if agrees else "no"
 
 
 def _table(caption: str, columns: Row, rows: tuple[Row, ...], note: str) -> Table:
