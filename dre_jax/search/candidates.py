@@ -20,8 +20,8 @@ from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import Layout
-from dre_jax.search.loop import trial_keys
-from dre_jax.search.method import Method, as_stateful
+from dre_jax.search.loop import trial_keys, value
+from dre_jax.search.method import Method
 from dre_jax.search.pending import LIES, with_pending
 
 
@@ -196,7 +196,7 @@ def propose(
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = settled(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _is_new(points, tried))
-        values, after = _value(method, params, state, history, candidates, method_key)
+        values, after = value(method, params, state, history, candidates, method_key)
         values = jnp.where(candidates.where & ~jnp.isnan(values), values, -jnp.inf)
         order = jnp.lexsort((jax.random.bits(coin_key, values.shape, jnp.uint32), is_even, values))[::-1]
         points = points[order]
@@ -217,15 +217,6 @@ class _Round(NamedTuple):
     parents: Array
     n_parents: Array
     state: Any
-
-
-def _value(
-    method: Method, params: Any, state: Any, history: History, candidates: Candidates, key: Array
-) -> tuple[Array, Any]:
-    stateful = as_stateful(method)
-    if stateful is None:
-        return method.acquire(params, history, candidates, key), state
-    return stateful.advance(state, history, candidates, key)
 
 
 def _best_trials(tried: Tried, n: int) -> Array:

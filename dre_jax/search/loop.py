@@ -115,16 +115,22 @@ def begin(method: Method, params: Any, n_columns: int, key: Array) -> Any:
     return None if stateful is None else stateful.begin(params, n_columns, jax.random.fold_in(key, _BEGIN))
 
 
+def value(
+    method: Method, params: Any, state: Any, history: History, candidates: Candidates, key: Array
+) -> tuple[Array, Any]:
+    """Values f32[N] of the candidates, and the state after that."""
+    stateful = as_stateful(method)
+    if stateful is None:
+        return method.acquire(params, history, candidates, key), state
+    return stateful.advance(state, history, candidates, key)
+
+
 def suggest(
     method: Method, params: Any, state: Any, history: History, candidates: Candidates, key: Array, trial: Array
 ) -> tuple[Array, Any]:
     """The candidate that a method evaluates next, -1 if none is left; and the state after that."""
     method_key, choice_key = trial_keys(key, trial)
-    stateful = as_stateful(method)
-    if stateful is None:
-        values = method.acquire(params, history, candidates, method_key)
-    else:
-        values, state = stateful.advance(state, history, candidates, method_key)
+    values, state = value(method, params, state, history, candidates, method_key)
     return pick(values, candidates.where, choice_key), state
 
 
@@ -194,6 +200,9 @@ def run(
 
 jitted_suggest = jax.jit(suggest, static_argnames="method")
 """`suggest`, compiled."""
+jitted_value = jax.jit(value, static_argnames="method")
+"""`value`, compiled."""
+_jitted_pick = jax.jit(pick)
 _jitted_look_up = jax.jit(look_up, static_argnames="table_scale")
 
 
@@ -217,8 +226,8 @@ def run_in_python(
             history, candidates = _jitted_look_up(task, slots, jnp.int32(len(rows)), table_scale)
             if not candidates.where.any() or (stop_at_optimum and (level[rows] == 0).any()):
                 break
-            trial = jnp.int32(len(rows) - len(design))
-            row, state = jitted_suggest(method, params, state, history, candidates, key, trial)
-            rows.append(int(row))
+            method_key, choice_key = trial_keys(key, jnp.int32(len(rows) - len(design)))
+            values, state = jitted_value(method, params, state, history, candidates, method_key)
+            rows.append(int(_jitted_pick(values, candidates.where, choice_key)))
     picked = rows[len(design) :]
     return np.array(picked + [-1] * (n_trials - len(picked)), np.int32)
