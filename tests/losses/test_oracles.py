@@ -14,7 +14,6 @@ import pytest
 from scipy import stats
 
 from dre_jax import losses
-from dre_jax.errors import ConfigError
 
 WEIGHTS = ["none", "inverse_log", "inverse_linear", "attention"]
 
@@ -250,8 +249,3 @@ def test_shuffled_ties_take_every_order_equally_often():
 def test_shuffled_ties_need_a_key():
     with pytest.raises(ValueError, match="ties='shuffle' needs a key, but got key=None"):
         losses.listmle(jnp.zeros(2), jnp.zeros(2), ties="shuffle")
-
-
-def test_an_unknown_weight():
-    with pytest.raises(ConfigError, match=r"position weights must be one of inverse_log, .*, but got 'log'"):
-        losses.position_weights("log", jnp.ones(1), jnp.array(1.0))

@@ -1,4 +1,4 @@
-"""Histories, past tasks and toy objectives for methods."""
+"""Past tasks, candidates and little configurations for methods."""
 
 from functools import cache
 
@@ -8,30 +8,29 @@ import numpy as np
 import pytest
 
 from dre_jax.data import SearchSpace, Task
-from dre_jax.data.tasks import tie_levels
 from dre_jax.methods import METHODS
 from dre_jax.methods.settings import leaves
-from dre_jax.search import SearchTask, run_in_python
-from dre_jax.search.history import Candidates, History
+from dre_jax.search import Candidates
 
 # Endings of the fields that decide how long a method takes, and little ones; what is off or empty stays so.
 LITTLE = {
     "model.members": 2, "model.hidden": (4,), "model.phi": (4,), "model.rho": (4,), "model.layers": (4,),
     "training.steps": 4, "training.evaluate_every": 4, "training.n_support": 2, "training.n_query": 4,
     "training.evaluation_lists": 2, "meta_training.steps": 4, "meta_training.batch": 8, "prior.steps": 30,
-    "fine_tuning.epochs": 2, "fitting.steps": 2, "tuning.steps": 2, "chain.burn_in": 2, "chain.samples": 2,
-    "chain.keep_every": 1,
+    "chain.samples": 2, "chain.keep_every": 1,
 }  # fmt: skip
+STEPS = {"fine_tuning.epochs", "fitting.steps", "tuning.steps", "chain.burn_in"}  # before every trial: two
 
 
 @pytest.fixture(scope="session")
 def quick():
-    """A method by name, as it is but for little to compute."""
+    """A method by name, as it is but for little to compute; so many times as many steps before every trial."""
 
-    def make(name):
+    def make(name, times=1):
         fields = dict(leaves(METHODS[name].default))
         ends = {path: ".".join(path.split(".")[-2:]) for path, value in fields.items() if value}
-        return METHODS[name].make({path: LITTLE[end] for path, end in ends.items() if end in LITTLE})
+        little = LITTLE | dict.fromkeys(STEPS, 2 * times)
+        return METHODS[name].make({path: little[end] for path, end in ends.items() if end in little})
 
     return make
 
@@ -57,24 +56,11 @@ def fitted(quick, past):
     """A method by name and what it learned, from tables of so many columns."""
 
     @cache
-    def fit(name, columns=2):
-        method = quick(name)
+    def fit(name, columns=2, times=1):
+        method = quick(name, times)
         return method, method.fit(past(columns), jax.random.key(1))
 
     return fit
-
-
-def history_of(x, y, capacity=None):
-    """A history of plain arrays, its empty slots filled with the first row, as the loop fills them."""
-    n = len(y)
-    slots = np.concatenate([np.arange(n), np.zeros((capacity or n) - n, int)])
-    where = np.arange(len(slots)) < n
-    return History(
-        jnp.asarray(x[slots], jnp.float32),
-        jnp.asarray(y[slots], jnp.float32),
-        jnp.asarray(tie_levels(y)[slots]),
-        jnp.asarray(where),
-    )
 
 
 def hill(shift, n, seed):
@@ -84,38 +70,11 @@ def hill(shift, n, seed):
 
 
 @pytest.fixture(scope="session")
-def make_history():
-    return history_of
-
-
-@pytest.fixture(scope="session")
 def hills():
     """Past tasks with the same peak but two, and a test task of 80 rows."""
     shifts = (0.0, 0.02, -0.02, 0.4, -0.4)
     train = {f"task {i}": hill(shift, 30 + i, i) for i, shift in enumerate(shifts)}
     return SearchSpace("hills", train=train, test={"new": hill(0.01, 80, 99)})
-
-
-@pytest.fixture(scope="session")
-def regrets(hills):
-    """Mean regret of a method after some trials on the test task, over designs."""
-
-    def measure(method, params, n_trials, n_designs=6):
-        task = hills.test["new"]
-        order = np.argsort(-task.y)
-        x, y = task.X[order], task.y[order]
-        scaled = (y - y.min()) / (y.max() - y.min())
-        table = SearchTask(
-            jnp.asarray(x), jnp.asarray(scaled, jnp.float32), jnp.asarray(tie_levels(y)), jnp.ones(len(y), bool)
-        )
-        found = []
-        for seed in range(n_designs):
-            design = np.random.default_rng(seed).choice(np.arange(30, 80), 3, replace=False).astype(np.int32)
-            picks = run_in_python(method, params, table, design, jax.random.key(seed), n_trials)
-            found.append(1.0 - scaled[picks[picks >= 0]].max())
-        return float(np.mean(found))
-
-    return measure
 
 
 @pytest.fixture(scope="session")

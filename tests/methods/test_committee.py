@@ -1,4 +1,4 @@
-"""A committee: the vote against SciPy's ranks, and what it refuses."""
+"""A committee: the vote against SciPy's ranks."""
 
 import dataclasses
 from functools import partial
@@ -6,12 +6,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy.stats import norm, rankdata
 
-from dre_jax.errors import ConfigError
 from dre_jax.methods.committee import Committee
-from dre_jax.methods.fsbo import FewShotBO
 from dre_jax.search.history import Candidates
 
 
@@ -56,10 +53,3 @@ def test_only_the_order_of_a_members_values_matters():
     np.testing.assert_array_equal(
         votes((Column(0), Column(1)), x, everyone), votes((Column(0, power=5.0), Column(1)), x, everyone)
     )
-
-
-def test_what_cannot_vote_is_refused():
-    with pytest.raises(ConfigError, match="must have members"):
-        Committee(members=())
-    with pytest.raises(ConfigError, match="FewShotBO does"):
-        Committee(members=(FewShotBO(reuse=True),))

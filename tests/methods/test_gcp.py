@@ -8,9 +8,8 @@ from scipy import stats
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import tie_levels
-from dre_jax.errors import ConfigError
 from dre_jax.methods.gcp import CopulaThompsonSampling, GaussianCopulaProcess
-from dre_jax.methods.random_search import RandomSearch
+from dre_jax.search import make_history
 from dre_jax.surrogates import GPConfig, fit_gp, posterior
 from dre_jax.surrogates.copula import copula_scale
 from dre_jax.surrogates.quantile_net import QuantileConfig, moments, past_rows, train_quantile_net
@@ -44,7 +43,7 @@ def test_the_copula_is_scipys(seed):
     np.testing.assert_allclose(past_rows(space).z, scipys(y), atol=1e-6)
 
 
-def test_a_far_outlier_does_not_merge_the_others(network, hills, make_history, make_candidates):
+def test_a_far_outlier_does_not_merge_the_others(network, hills, make_candidates):
     task = hills.test["new"]
     candidates = make_candidates(task.X[9:30], 3)
     worst = np.argmin(task.y[:9])
@@ -78,7 +77,7 @@ def test_the_network_finds_mean_and_deviation():
         assert float(found) == pytest.approx(float(rows.z[near].mean()), abs=0.25)
 
 
-def test_prior_and_residuals_together(network, hills, make_history, make_candidates):
+def test_prior_and_residuals_together(network, hills, make_candidates):
     task = hills.test["new"]
     history, candidates = make_history(task.X[:9], task.y[:9], 12), make_candidates(task.X[9:30], 3)
     z = np.concatenate([scipys(np.asarray(history.response, np.float64)[:9]), np.zeros(3)])
@@ -94,7 +93,7 @@ def test_prior_and_residuals_together(network, hills, make_history, make_candida
     np.testing.assert_allclose(np.exp(found), expected, rtol=5e-3, atol=1e-6)
 
 
-def test_a_monotone_change_of_the_responses_changes_nothing(network, hills, make_history, make_candidates):
+def test_a_monotone_change_of_the_responses_changes_nothing(network, hills, make_candidates):
     task = hills.test["new"]
     candidates = make_candidates(task.X[9:30], 3)
     values = [
@@ -104,7 +103,7 @@ def test_a_monotone_change_of_the_responses_changes_nothing(network, hills, make
     np.testing.assert_array_equal(*values)
 
 
-def test_draws_are_of_the_prior(network, hills, make_history, make_candidates):
+def test_draws_are_of_the_prior(network, hills, make_candidates):
     task = hills.test["new"]
     history, candidates = make_history(task.X[:4], task.y[:4]), make_candidates(task.X[4:12])
     method = CopulaThompsonSampling(prior=PRIOR)
@@ -114,14 +113,3 @@ def test_draws_are_of_the_prior(network, hills, make_history, make_candidates):
     mean, variance = moments_of(PRIOR, network, candidates.x)
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.06)
     np.testing.assert_allclose(draws.std(axis=0), jnp.sqrt(variance), rtol=0.05)
-
-
-@pytest.mark.thorough
-def test_better_than_random(network, regrets):
-    chance = regrets(RandomSearch(), None, 3)
-    assert regrets(METHOD, network, 3) < 0.5 * chance
-
-
-def test_what_is_refused():
-    with pytest.raises(ConfigError, match="dropout < 1"):
-        QuantileConfig(dropout=1.0)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.errors import ConfigError
 from dre_jax.methods.gp import GaussianProcess
 from dre_jax.methods.metis import Metis, good_over_bad
-from dre_jax.methods.random_search import RandomSearch
+from dre_jax.search import make_history
 from dre_jax.surrogates import GPConfig, fit_gp, posterior, standardise
 from dre_jax.surrogates.parzen import log_parzen
 
@@ -20,7 +19,7 @@ acquire = jax.jit(lambda method, *given: method.acquire(None, *given, jax.random
 
 
 @pytest.fixture(scope="module")
-def seen(hills, make_history, make_candidates):
+def seen(hills, make_candidates):
     task = hills.test["new"]
     return make_history(task.X[10:20], task.y[10:20], capacity=14), make_candidates(task.X[20:60], empty=3)
 
@@ -41,13 +40,6 @@ def test_expected_improvement_of_the_gaussian_process(seen):
     np.testing.assert_allclose(np.exp(found), expected, rtol=2e-3, atol=1e-6)
 
 
-@pytest.mark.thorough
-def test_both_are_better_than_random(regrets):
-    chance = regrets(RandomSearch(), None, 8, n_designs=30)
-    assert regrets(GaussianProcess(fitting=GPConfig(steps=25)), None, 8, n_designs=30) < 0.6 * chance
-    assert regrets(METIS, None, 8, n_designs=30) < chance
-
-
 def test_metis_takes_the_proposal_of_the_largest_gain(seen):
     history, candidates = seen
     values = np.asarray(acquire(METIS, history, candidates))
@@ -62,7 +54,7 @@ def test_metis_takes_the_proposal_of_the_largest_gain(seen):
     assert gain[picked] > 0
 
 
-def test_metis_looks_around_an_outlier(make_history, make_candidates):
+def test_metis_looks_around_an_outlier(make_candidates):
     # The trials but one lie on a plane; a candidate stands beside that one.
     x = np.random.default_rng(0).uniform(size=(14, 2)).astype(np.float32)
     y = x[:, 0].astype(np.float64)
@@ -72,7 +64,7 @@ def test_metis_looks_around_an_outlier(make_history, make_candidates):
     assert np.flatnonzero(acquire(METIS, make_history(x, y), candidates)).tolist() == [0]
 
 
-def test_metis_without_a_gain_is_random(make_history, make_candidates):
+def test_metis_without_a_gain_is_random(make_candidates):
     # Candidates that were all tried before, far below the best: nothing to gain.
     x = np.linspace([0, 0.5], [1, 0.5], 12, dtype=np.float32)
     history = make_history(x, x[:, 0].astype(np.float64), capacity=14)
@@ -89,8 +81,3 @@ def test_good_and_bad_trials(seen):
         history.x, jnp.asarray(bad), candidates.x
     )
     np.testing.assert_allclose(good_over_bad(0.25, history, candidates.x), expected, atol=1e-6)
-
-
-def test_what_metis_refuses():
-    with pytest.raises(ConfigError, match="0 < better < 1"):
-        Metis(better=1.0)

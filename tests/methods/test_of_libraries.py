@@ -50,11 +50,16 @@ def test_odd_tables(make, design):
         assert trace[-1] == 1.0 or len(x) > 15 or what == "constant response", what
 
 
-def test_the_seed_decides(make):
+def test_the_seed_decides_whatever_the_scale(make):
     rng = np.random.default_rng(3)
     x, y, design = rng.random((60, 3)), rng.random(60), np.arange(5)
     first, second = (run_host(make(8), x, y, design, 12) for _ in range(2))
     np.testing.assert_array_equal(first, second)
+    for tried in (x[:1], x[:6], np.repeat(x[:1], 6, axis=0)):
+        response = y[: len(tried), None]
+        # A quarter of the table's scale is exact in floating point.
+        picks = {make(8).observe_and_suggest(tried, scale * response, x[6:]) for scale in (1.0, 0.25)}
+        assert len(picks) == 1
 
 
 def test_better_than_chance(make):

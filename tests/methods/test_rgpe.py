@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dre_jax.data import SearchSpace, Task
-from dre_jax.methods.random_search import RandomSearch
 from dre_jax.methods.rgpe import RGPE, ranking_weights
+from dre_jax.search import make_history
 from dre_jax.surrogates import GPConfig, fit_gp, standardise
 from dre_jax.surrogates.gp import GPParams
 from dre_jax.surrogates.sources import joint_posterior, predict_means, predict_sources
@@ -52,7 +52,7 @@ def test_the_guard_leaves_out_who_is_worse_than_the_task_at_hand():
     assert ranking_weights(jnp.stack([poor, own]), 0.95).tolist() == [0.0, 1.0]
 
 
-def test_alike_tasks_get_the_weight(sources, hills, make_history):
+def test_alike_tasks_get_the_weight(sources, hills):
     task = hills.test["new"]
     rows = np.random.default_rng(0).choice(80, 12, replace=False)
     history = make_history(task.X[rows], task.y[rows], capacity=16)
@@ -64,20 +64,7 @@ def test_alike_tasks_get_the_weight(sources, hills, make_history):
     assert losses[:3].mean() < losses[3:5].mean() - 0.2
 
 
-def test_padding_changes_no_value(sources, hills, make_history, make_candidates):
-    task = hills.test["new"]
-    acquire = jax.jit(METHOD.acquire)
-    values = [
-        acquire(
-            sources, make_history(task.X[:9], task.y[:9], n), make_candidates(task.X[9:40], empty), jax.random.key(3)
-        )
-        for n, empty in ((9, 0), (16, 4))
-    ]
-    np.testing.assert_allclose(values[0], values[1][:31], rtol=1e-3, atol=2e-3)
-    assert np.isfinite(values[1]).all()
-
-
-def test_smooth_tasks_are_not_mistaken_for_perfect_ones(make_history):
+def test_smooth_tasks_are_not_mistaken_for_perfect_ones():
     # Of a Gaussian process that is sure of everything, rounding alone is left of the covariance.
     rng = np.random.default_rng(1)
     x = rng.uniform(size=(100, 1)).astype(np.float32)
@@ -101,8 +88,3 @@ def test_moments_of_the_sources(sources, hills):
     joint_mean, joint = jax.jit(joint_posterior)(jax.tree.map(lambda a: a[2], sources), x)
     np.testing.assert_allclose(joint_mean, mean[2], atol=1e-5)
     np.testing.assert_allclose(jnp.diagonal(joint), variance[2], atol=1e-4)
-
-
-@pytest.mark.thorough
-def test_better_than_random(sources, regrets):
-    assert regrets(METHOD, sources, 3) < 0.5 * regrets(RandomSearch(), None, 3)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.methods.random_search import RandomSearch
 from dre_jax.methods.taf import TAF, predicted_improvements
 from dre_jax.methods.tst import TST, source_weights
+from dre_jax.search import make_history
 from dre_jax.surrogates import GPConfig, fit_gp, posterior, standardise
 from dre_jax.surrogates.sources import predict_means
 
@@ -23,7 +23,7 @@ def sources(hills):
 
 
 @pytest.fixture(scope="module")
-def history(hills, make_history):
+def history(hills):
     task = hills.test["new"]
     return make_history(task.X[10:18], task.y[10:18], capacity=11)
 
@@ -84,9 +84,3 @@ def test_both_acquisitions(sources, history, candidates):
     expected = (weights[:-1] @ gains + weights[-1] * improvement(mean)) / weights.sum()
     values = acquire(METHODS["taf"], sources, history, candidates)[:20]
     np.testing.assert_allclose(np.exp(values), expected, rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", METHODS)
-def test_better_than_random(name, sources, regrets):
-    assert regrets(METHODS[name], sources, 3) < 0.5 * regrets(RandomSearch(), None, 3)

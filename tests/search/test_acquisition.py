@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from dre_jax.errors import ConfigError
 from dre_jax.search.acquisition import (
     AcquisitionConfig,
     acquire_by_rank,
@@ -140,11 +139,6 @@ def test_scores_of_any_scale_and_shift_value_the_same():
         for a, b in ((np.ones((4, 1)), np.zeros((4, 1))), (scale, shift))
     ]
     np.testing.assert_array_equal(*values)
-
-
-def test_an_unknown_kind():
-    with pytest.raises(ConfigError, match="acquisition must be one of ei, pi, lcb, mean_rank, but got 'ucb'"):
-        AcquisitionConfig(kind="ucb")
 
 
 many_picks = jax.jit(jax.vmap(pick, in_axes=(None, None, 0)))

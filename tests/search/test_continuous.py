@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import DataError
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.model import ModelConfig
 from dre_jax.search import Suggester
@@ -109,9 +109,3 @@ def test_a_growing_history_compiles_once_a_bucket():
 def test_bad_input_is_refused(x, y, message):
     with pytest.raises(DataError, match=message):
         Suggester(RandomSearch(), key=jax.random.key(0)).observe_and_suggest(x, y)
-
-
-@pytest.mark.parametrize("wrong", [{"even": 0}, {"steps": -1}, {"parents": 0}, {"widths": ()}, {"widths": (0.0,)}])
-def test_bad_configurations_are_refused(wrong):
-    with pytest.raises(ConfigError, match="positive counts and widths"):
-        CandidateConfig(**wrong)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dre_jax.errors import ConfigError
 from dre_jax.surrogates.bayesian_network import PriorConfig, n_coordinates, network_at, potential, predictions
 from dre_jax.surrogates.mixture import mixture_moments
 from dre_jax.surrogates.mlp import MLPConfig
@@ -87,9 +86,3 @@ def test_the_chain_has_the_moments_of_the_posterior(z):
     found = mixture_moments(*predictions(SMALL, PRIOR, samples, jnp.asarray(NEW, jnp.float32)))
     np.testing.assert_allclose(found[0], mean, atol=0.06)
     np.testing.assert_allclose(np.sqrt(found[1]), np.sqrt(variance), rtol=0.08)
-
-
-@pytest.mark.parametrize("field", ["weight_deviation", "noise", "noise_deviation"])
-def test_what_is_out_of_range(field):
-    with pytest.raises(ConfigError, match=f"{field}=0"):
-        PriorConfig(**{field: 0.0})

@@ -9,11 +9,9 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from dre_jax.errors import ConfigError
 from dre_jax.model import Support
 from dre_jax.surrogates.deep_kernel import (
     DeepKernelConfig,
-    TuningConfig,
     features,
     init,
     log_likelihood,
@@ -137,18 +135,3 @@ def test_bounds():
     held = within_bounds(wild)
     assert float(jnp.exp(held.log_noise)) == pytest.approx(1e-4)
     assert np.isfinite([float(jnp.exp(v)) for v in (held.log_length, held.log_scale)]).all()
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: DeepKernelConfig(layers=()),
-        lambda: DeepKernelConfig(rho=(3, 0)),
-        lambda: DeepKernelConfig(kernel="linear"),
-        lambda: TuningConfig(steps=-1, learning_rate=1.0),
-        lambda: TuningConfig(steps=1, learning_rate=0.0),
-    ],
-)
-def test_what_cannot_be(make):
-    with pytest.raises(ConfigError, match=r"must .*but got"):
-        make()

@@ -7,7 +7,6 @@ import pytest
 
 from dre_jax.data import Task
 from dre_jax.data.tasks import build_table
-from dre_jax.errors import ConfigError
 from dre_jax.surrogates.deep_kernel import DeepKernelConfig, init
 from dre_jax.surrogates.meta_kernel import KernelTraining, batch_loss, draw_batches, meta_train, random_scale
 
@@ -107,9 +106,3 @@ def test_losses_fall_on_tasks_not_seen_and_are_numbers_on_awkward_ones(rho):
     assert loss(params) < loss(start) - 0.5
     found = meta_train(config, training, awkward(), jax.random.key(0))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
-
-
-@pytest.mark.parametrize("name", ["steps", "batch", "learning_rate", "support"])
-def test_what_cannot_be(name):
-    with pytest.raises(ConfigError, match=f"{name} > 0 must hold"):
-        KernelTraining(**{name: 0})

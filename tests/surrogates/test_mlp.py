@@ -5,8 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.errors import ConfigError
-from dre_jax.surrogates.full_batch import FullBatchConfig
 from dre_jax.surrogates.mixture import mixture_moments
 from dre_jax.surrogates.mlp import MLPConfig, apply, features, init, shapes, standard_columns
 
@@ -51,20 +49,3 @@ def test_a_mixture_has_the_moments_of_its_draws():
     np.testing.assert_allclose(variance, draws.reshape(-1, 3).var(axis=0), rtol=0.02)
     shared = mixture_moments(jnp.asarray(means, jnp.float32), jnp.full((4, 1), 0.25))[1]
     np.testing.assert_allclose(shared, means.var(axis=0) + 0.25, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: MLPConfig(hidden=(3, 0)), r"hidden=\(3, 0\)"),
-        (lambda: MLPConfig(hidden=(3,), outputs=0), "outputs=0"),
-        (lambda: MLPConfig(hidden=(3,), activation="sine"), "'sine'"),
-        (lambda: MLPConfig(hidden=(3,), initialiser="zeros"), "'zeros'"),
-        (lambda: FullBatchConfig(steps=-1, learning_rate=1.0), "steps=-1"),
-        (lambda: FullBatchConfig(steps=1, learning_rate=0.0), "learning_rate=0.0"),
-        (lambda: FullBatchConfig(steps=1, learning_rate=1.0, schedule="step"), "'step'"),
-    ],
-)
-def test_what_is_out_of_range(make, message):
-    with pytest.raises(ConfigError, match=message):
-        make()

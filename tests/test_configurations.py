@@ -1,0 +1,72 @@
+"""What configurations refuse, in one line that names the field and the value."""
+
+from dataclasses import replace
+
+import jax.numpy as jnp
+import pytest
+
+from dre_jax.errors import ConfigError
+from dre_jax.losses import position_weights
+from dre_jax.methods.committee import Committee
+from dre_jax.methods.deep_ensemble import DeepEnsemble
+from dre_jax.methods.fsbo import FewShotBO
+from dre_jax.methods.metis import Metis
+from dre_jax.model import ModelConfig
+from dre_jax.search import AcquisitionConfig
+from dre_jax.search.candidates import CandidateConfig
+from dre_jax.surrogates import GPConfig
+from dre_jax.surrogates.bayesian_network import PriorConfig
+from dre_jax.surrogates.deep_kernel import DeepKernelConfig, TuningConfig
+from dre_jax.surrogates.full_batch import FullBatchConfig
+from dre_jax.surrogates.meta_kernel import KernelTraining
+from dre_jax.surrogates.mlp import MLPConfig
+from dre_jax.surrogates.quantile_net import QuantileConfig
+from dre_jax.surrogates.sghmc import SGHMCConfig
+from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig
+
+COUNTS = dict.fromkeys(("n_support", "n_query", "evaluate_every", "evaluation_lists", "lists_per_step"), 0)
+REFUSED = [
+    (ModelConfig(), {"members": 0, "hidden": (), "phi": (8, 0), "rho": (-1,), "context": "each", "range_limit": 0.0}),
+    (ModelConfig(), {"response_scale": "task", "initialiser": "zeros"}),
+    (LossConfig(), {"name": "hinge", "weights": "log", "ties": "random"}),
+    (MetaTrainConfig(), COUNTS | {"steps": 0, "learning_rate": float("nan"), "patience": 0, "schedule": "step"}),
+    (FineTuneConfig(), {"epochs": -1, "learning_rate": 0.0, "schedule": "step"}),
+    (AcquisitionConfig(), {"kind": "ucb"}),
+    (CandidateConfig(), {"even": 0, "steps": -1, "parents": 0, "refinements": -1, "widths": (), "lie": "truth"}),
+    (CandidateConfig(), {"even": 3, "widths": (0.0,)}),
+    (GPConfig(), {"steps": -1, "learning_rate": 0.0, "kernel": "linear", "first_lengths": (0.1, 0.0)}),
+    (MLPConfig(hidden=(3,)), {"hidden": (3, 0), "outputs": 0, "activation": "sine", "initialiser": "zeros"}),
+    (FullBatchConfig(steps=1, learning_rate=1.0), {"steps": -1, "learning_rate": 0.0, "schedule": "step"}),
+    (TuningConfig(steps=1, learning_rate=1.0), {"steps": -1, "learning_rate": 0.0}),
+    (DeepKernelConfig(), {"layers": (), "rho": (3, 0), "kernel": "linear"}),
+    (KernelTraining(), {"steps": 0, "batch": 0, "learning_rate": 0, "support": 0}),
+    (QuantileConfig(), {"dropout": 1.0, "steps": 0, "batch": 0, "learning_rate": 0.0}),
+    (PriorConfig(), {"weight_deviation": 0.0, "noise": 0.0, "noise_deviation": 0.0}),
+    (SGHMCConfig(burn_in=1, samples=1, keep_every=1), {"burn_in": -1, "samples": 0, "keep_every": 0, "step_size": 0.0}),
+    (SGHMCConfig(burn_in=1, samples=1, keep_every=1), {"friction": 1.5}),
+    (DeepEnsemble(), {"members": 0, "least_variance": 0.0}),
+    (Metis(), {"better": 1.0}),
+]
+CASES = [(config, field, value) for config, wrong in REFUSED for field, value in wrong.items()]
+
+
+@pytest.mark.parametrize(("config", "field", "value"), CASES)
+def test_a_value_out_of_range(config, field, value):
+    with pytest.raises(ConfigError, match=r"^.* but got .*$") as caught:
+        replace(config, **{field: value})
+    assert {"name": "loss", "kind": "acquisition"}.get(field, field) in str(caught.value)
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: position_weights("log", jnp.ones(1), jnp.ones(1)), "must be one of inverse_log, .*, but got 'log'"),
+        (lambda: DeepEnsemble(network=MLPConfig(hidden=(6,))), "the network must have 2 outputs, but got outputs=1"),
+        (lambda: Committee(members=()), "must have members"),
+        (lambda: Committee(members=(FewShotBO(reuse=True),)), "FewShotBO does"),
+    ],
+)
+def test_what_does_not_go_together(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
