@@ -18,23 +18,17 @@ NAN, INF = float("nan"), float("inf")
         ({"X": [[0.5, 0.5], [0.5]]}, ", row 1: every row of X must have 2 columns like row 0, but it has 1"),
         ({"X": [[], []]}, ", row 0: a row of X must have at least one column, but it is empty"),
         ({"X": [0.5, 0.5]}, ", row 0: a row of X must be a list of numbers, but got 0.5"),
-        ({"X": [[0.5], 0.5]}, ", row 1: a row of X must be a list of numbers, but got 0.5"),
         ({"X": [[0.5, 0.5], [0.5, "0.5"]]}, ", row 1: X must hold numbers, but column 1 is '0.5'"),
         ({"X": [[0.5, 0.5], [0.5, "x" * 99]]}, r", row 1: X must hold numbers, but column 1 is 'x{56}\.\.\.$"),
-        ({"X": [[0.5, None], [0.5, 0.5]]}, ", row 0: X must hold numbers, but column 1 is None"),
         ({"X": [[True], [False]]}, ", row 0: X must hold numbers, but column 0 is True"),
-        ({"X": [[[0.5]], [[0.5]]]}, r", row 0: X must hold numbers, but column 0 is \[0.5\]"),
         ({"X": [[0.5], [10**400]]}, ", row 1: X must hold numbers, but column 0 is 1000"),
         ({"X": [[0.5, 0.5], [0.5, NAN]]}, r", row 1: X must be finite \(float32\), but column 1 is nan"),
-        ({"X": [[0.5, -INF], [0.5, 0.5]]}, r", row 0: X must be finite \(float32\), but column 1 is -inf"),
         ({"X": [[0.5, 1e300], [0.5, 0.5]]}, r", row 0: X must be finite \(float32\), but column 1 is 1e\+300"),
         ({"y": [[0.5], [NAN]]}, ", row 1: y must be finite, but got nan"),
         ({"y": [INF, 0.5]}, ", row 0: y must be finite, but got inf"),
         ({"y": [[0.5], ["good"]]}, ", row 1: y must hold numbers, but got 'good'"),
-        ({"y": [0.5, None]}, ", row 1: y must hold numbers, but got None"),
         ({"y": [[0.5], 0.5]}, ", row 1: y must be all numbers or all lists of one number, but it mixes them"),
         ({"y": [[0.5], [0.5, 0.5]]}, ", row 1: a row of y must hold one number, but it holds 2"),
-        ({"y": [[0.5, 0.5], [0.5, 0.5]]}, ", row 0: a row of y must hold one number, but it holds 2"),
         ({"y": [[[0.5]], [[0.5]]]}, r", row 0: y must hold numbers, but got \[0.5\]"),
     ],
 )
@@ -66,7 +60,4 @@ def test_whole_numbers_and_both_forms_of_y(y):
     inputs, responses = checks.table({"X": [[0, 1], [1, 0]], "y": y}, "here")
     np.testing.assert_array_equal(inputs, np.float32([[0, 1], [1, 0]]), strict=True)
     np.testing.assert_array_equal(responses, np.float64([0.1, 1]), strict=True)
-
-
-def test_designs_keep_their_order():
     np.testing.assert_array_equal(checks.design_rows([4, 0, 2], 5, "here"), np.int64([4, 0, 2]), strict=True)

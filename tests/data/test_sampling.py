@@ -1,7 +1,7 @@
 """Double sampling: what each list holds, and that every list is as likely as any other."""
 
 import itertools
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -67,8 +67,7 @@ def test_rows_are_distinct_disjoint_and_in_the_order_of_relevance(task):
     assert everything.max() < SIZES[task]
     assert (np.diff(np.sort(everything, axis=1), axis=1) > 0).all()
     # The table is sorted by response, so the order of relevance is that of the row numbers.
-    assert (np.diff(support, axis=1) > 0).all()
-    assert (np.diff(query, axis=1) > 0).all()
+    assert all((np.diff(rows, axis=1) > 0).all() for rows in (support, query))
 
 
 def chance_if_uniform(rows, numbers):
@@ -97,9 +96,8 @@ def test_lists_of_one_call_and_of_other_keys_differ():
 
 
 def test_support_size_is_a_fifth_at_least_one():
-    n = np.arange(0, 140)
-    sizes = support_size(jnp.asarray(n), 20)
-    np.testing.assert_array_equal(sizes, [min(max(i // 5, 1), 20) for i in n])
+    sizes = support_size(jnp.arange(140), 20)
+    np.testing.assert_array_equal(sizes, [min(max(i // 5, 1), 20) for i in range(140)])
 
 
 def test_below_is_the_high_half_of_the_product():
@@ -177,10 +175,8 @@ def all_shapes(jaxpr):
 
 
 def program(n_rows):
-    table = table_of((n_rows,))
-    return jax.make_jaxpr(lambda table, key: sample_lists(table, key, (3,), n_support=4, n_query=7))(
-        table, jax.random.key(0)
-    )
+    draw = partial(sample_lists, shape=(3,), n_support=4, n_query=7)
+    return jax.make_jaxpr(draw)(table_of((n_rows,)), jax.random.key(0))
 
 
 def test_the_cost_does_not_depend_on_the_rows():

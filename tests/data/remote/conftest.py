@@ -38,37 +38,27 @@ class Handler(BaseHTTPRequestHandler):
         if shop.changes:
             shop.changes.pop(0)(shop)
         path = self.path.split("?")[0].removeprefix("/")
-        status = shop.refuses.pop(0) if shop.refuses else 200
         content = shop.files.get(path)
-        if status == 200 and content is None:
-            status = 404
         wanted, guard = self.headers.get("Range"), self.headers.get("If-Range")
-        if status != 200:
-            shop.asked.append((path, wanted, guard, status, 0))
-            self.send_response(status)
-            for name, value in shop.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        start = 0
-        if wanted and shop.ranges and (not shop.checks or guard in (shop.etag, shop.modified)):
-            start, status = int(wanted.removeprefix("bytes=").removesuffix("-")), 206
-            if start >= len(content):
-                shop.asked.append((path, wanted, guard, 416, 0))
-                self.send_error(416)
-                return
-        body = content[start:]
-        self.send_response(status)
+        status = shop.refuses.pop(0) if shop.refuses else 200
+        status = 404 if status == 200 and content is None else status
+        start, headers, body = 0, dict(shop.headers), b""
+        if status == 200 and wanted and shop.ranges and (not shop.checks or guard in (shop.etag, shop.modified)):
+            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+            status = 206 if start < len(content) else 416
         if status == 206:
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-        for name, value in {"ETag": shop.etag, "Last-Modified": shop.modified, **shop.headers}.items():
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        if status in (200, 206):
+            body = content[start:]
+            headers |= {"ETag": shop.etag, "Last-Modified": shop.modified}
+        if shop.length:
+            headers["Content-Length"] = str(len(body))
+        self.send_response(status)
+        for name, value in headers.items():
             if value:
                 self.send_header(name, value)
-        if shop.length:
-            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        body = body[: shop.stops.pop(0)] if shop.stops else body
+        body = body[: shop.stops.pop(0)] if body and shop.stops else body
         shop.asked.append((path, wanted, guard, status, len(body)))
         self.wfile.write(body)  # and the connection is closed, be it the end or not
 
