@@ -54,14 +54,11 @@ class Finding(NamedTuple):
     """One expectation."""
 
     expected: str
-    holds: bool
-    by_chance: tuple[int, ...]
-    """Trials at which it holds, but as much could be chance: p is 0.05 or more."""
-    turned: tuple[int, ...]
-    """Trials at which the other one is ahead beyond chance."""
+    verdict: str
+    """Holds where the first one's mean is lower at all trials, and is not by chance where p is below 0.05 as well."""
     numbers: str
     why: str | None
-    """What was found out, where it does not hold."""
+    """What was found out, where it does not hold or not surely."""
 
 
 def findings(comparison: Comparison, at: tuple[int, ...]) -> Iterator[Finding]:
@@ -75,39 +72,33 @@ def findings(comparison: Comparison, at: tuple[int, ...]) -> Iterator[Finding]:
 
 
 def _better(comparison: Comparison, one: str, other: str, at: Sequence[int]) -> Finding:
-    regret = comparison.by_task(comparison.rounded())
+    regret = comparison.by_task(comparison.rounded())[:, :, list(at)]
     first, second = (regret[comparison.methods.index(name)] for name in (one, other))
-    p = {t: signed_rank(first[:, t], second[:, t]) for t in at}
-    parts = [f"{first[:, t].mean():.4f} against {second[:, t].mean():.4f} at {t} (p {p[t]:.3f})" for t in at]
-    holds = all(first[:, t].mean() < second[:, t].mean() for t in at)
-    by_chance = tuple(t for t in at if holds and p[t] >= 0.05)
-    turned = tuple(t for t in at if first[:, t].mean() > second[:, t].mean() and p[t] < 0.05)
-    why = None if holds and not by_chance else WHY.get((one, other))
-    return Finding(f"`{one}` beats `{other}`", holds, by_chance, turned, "; ".join(parts), why)
+    p = np.array([signed_rank(*pair) for pair in zip(first.T, second.T, strict=True)])
+    ahead, behind = first.mean(axis=0), second.mean(axis=0)
+    parts = zip(ahead, behind, at, p, strict=True)
+    verdict = _verdict(ahead < behind, ahead > behind, p < 0.05, np.array(at))
+    return Finding(
+        f"`{one}` beats `{other}`",
+        verdict,
+        "; ".join(f"{a:.4f} against {b:.4f} at {t} (p {value:.3f})" for a, b, t, value in parts),
+        None if verdict == "yes" else WHY.get((one, other)),
+    )
+
+
+def _verdict(ahead: np.ndarray, behind: np.ndarray, sure: np.ndarray, at: np.ndarray) -> str:
+    if (behind & sure).any():
+        return f"**no**, turned at {', '.join(map(str, at[behind & sure]))}"
+    if not ahead.all():
+        return "no, within chance"
+    return "yes" if sure.all() else f"perhaps: by chance at {', '.join(map(str, at[~sure]))}"
 
 
 def claims_table(found: list[Finding]) -> str:
     """Expectations, whether they hold, and by how much."""
-    rows = [[f.expected, verdict(f), f.numbers] for f in found]
-    table = markdown_table(["expected", "holds", "mean regret over tasks"], rows)
+    table = markdown_table(["expected", "holds", "mean regret over tasks"], [f[:3] for f in found])
     words = [textwrap.fill(f"- {f.expected}: {f.why}", 120, subsequent_indent="  ") for f in found if f.why]
     return "\n\n".join([table, *(["Where it does not, or not surely:", "\n".join(words)] if words else [])])
-
-
-def verdict(found: Finding) -> str:
-    """In a word.
-
-    Example:
-      >>> verdict(Finding("a", True, (10, 25), (), "", None))
-      'perhaps: by chance at 10, 25'
-      >>> verdict(Finding("a", False, (), (10,), "", None))
-      '**no**, turned at 10'
-    """
-    if found.turned:
-        return f"**no**, turned at {', '.join(map(str, found.turned))}"
-    if not found.holds:
-        return "no, within chance"
-    return f"perhaps: by chance at {', '.join(map(str, found.by_chance))}" if found.by_chance else "yes"
 
 
 class Loss(NamedTuple):
@@ -125,16 +116,14 @@ class Loss(NamedTuple):
 
 def losses(comparison: Comparison, name: str, trial: int, most: int = 12) -> list[Loss]:
     """The tasks on which a method is furthest behind the best of the others, that is not a variant of it."""
-    regret = comparison.by_task(comparison.rounded())[:, :, trial]
-    others = [i for i, m in enumerate(comparison.methods) if not m.startswith("dre") and m != MENDED]
-    plain = [i for i in others if not METHODS[comparison.methods[i]].transfer]
-    own = regret[comparison.methods.index(name)]
-    mended = regret[comparison.methods.index(MENDED)] if MENDED in comparison.methods else None
+    tasks = list(dict.fromkeys(comparison.tasks))
+    regret = dict(zip(comparison.methods, comparison.by_task(comparison.rounded())[:, :, trial], strict=True))
+    others = [m for m in comparison.methods if not m.startswith("dre") and m != MENDED]
     found = []
-    for j, task in enumerate(dict.fromkeys(comparison.tasks) if others else ()):
-        best = others[int(np.argmin(regret[others, j]))]
-        if regret[best, j] < own[j]:
-            plainest = min((regret[i, j] for i in plain), default=np.inf)
-            after = None if mended is None else mended[j]
-            found.append(Loss(task, own[j], comparison.methods[best], regret[best, j], plainest, after))
+    for j, task in enumerate(tasks if others else ()):
+        best, own = min(others, key=lambda m: regret[m][j]), regret[name][j]
+        if regret[best][j] < own:
+            plain = min((regret[m][j] for m in others if not METHODS[m].transfer), default=np.inf)
+            mended = regret[MENDED][j] if MENDED in regret else None
+            found.append(Loss(task, own, best, regret[best][j], plain, mended))
     return sorted(found, key=lambda loss: loss.best - loss.own)[:most]

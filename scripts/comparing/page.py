@@ -17,7 +17,7 @@ from dre_jax.experiment import Job, Times, data_folder
 from dre_jax.experiment.jobs import Cost
 from dre_jax.experiment.timing import HISTORY, REPEATS, SPACE
 from dre_jax.methods import METHODS
-from dre_jax.report import Comparison
+from dre_jax.report import Comparison, table
 from dre_jax.report.statistics import holm, signed_rank
 
 _TOP = """\
@@ -63,36 +63,32 @@ def page(
 
 def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[int]) -> str:
     """Every method, the best average rank at the end first."""
-    rank, regret = comparison.average_rank("spaces"), comparison.average_regret("spaces")
-    error = comparison.standard_error("spaces")
     heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "ms a suggestion"]
-    rows = []
-    for i in np.argsort(rank[:, at[-1]], kind="stable"):
-        name = comparison.methods[i]
-        rows.append(
-            [
-                f"`{name}`",
-                "yes" if METHODS[name].transfer else "no",
-                *(f"{rank[i, t]:.2f}" for t in at),
-                *(f"{regret[i, t]:.4f} ± {error[i, t]:.4f}" for t in at),
-                f"{1e3 * times[name].warm:.0f}",
-            ]
-        )
+    rows = [
+        [
+            f"`{row.method}`",
+            "yes" if METHODS[row.method].transfer else "no",
+            *(f"{rank:.2f}" for rank in row.rank),
+            *(f"{regret:.4f} ± {error:.4f}" for regret, error in zip(row.regret, row.error, strict=True)),
+            f"{1e3 * times[row.method].warm:.0f}",
+        ]
+        for row in sorted(table(comparison, at, "spaces"), key=lambda row: row.rank[-1])
+    ]
     return markdown_table(heads, rows)
 
 
 def against(comparison: Comparison, name: str, at: Sequence[int]) -> str:
     """Wilcoxon's signed-rank test of every method against one, over tasks, Holm-adjusted; + where the one is better."""
     regret = comparison.by_task(comparison.rounded())
-    own = comparison.methods.index(name)
-    others = [i for i in range(len(comparison.methods)) if i != own]
-    cells: list[list[str]] = [[f"`{comparison.methods[i]}`"] for i in others]
+    own = regret[comparison.methods.index(name)]
+    others = {other: found for other, found in zip(comparison.methods, regret, strict=True) if other != name}
+    columns = []
     for t in at:
-        p = holm([signed_rank(regret[i, :, t], regret[own, :, t]) for i in others])
-        for row, i, value in zip(cells, others, p, strict=True):
-            difference = float((regret[i, :, t] - regret[own, :, t]).mean())
-            row.append(f"{difference:+.4f} (p {value:.3f})")
-    return markdown_table(["method", *(f"regret less {name}'s at {t}" for t in at)], cells)
+        p = holm([signed_rank(found[:, t], own[:, t]) for found in others.values()])
+        less = [(found[:, t] - own[:, t]).mean() for found in others.values()]
+        columns.append([f"{difference:+.4f} (p {value:.3f})" for difference, value in zip(less, p, strict=True)])
+    rows = list(zip([f"`{other}`" for other in others], *columns, strict=True))
+    return markdown_table(["method", *(f"regret less {name}'s at {t}" for t in at)], rows)
 
 
 def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) -> list[str]:
@@ -102,26 +98,17 @@ def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) ->
     if mended:
         parts.append(f"Where one's losses are picked out any other gains: `{MENDED}` is judged by the tables above.")
     places = {job.label: job for job in todo}
+    heads = ["task", "dre", *mended, "best other", "its regret", "best without transfer", "rows", "tied at the top"]
     for t in at:
         found = losses(comparison, "dre", t)
         if not found:
             continue
-        heads = ["task", "dre", *mended, "best other", "its regret", "best without transfer", "rows", "tied at the top"]
         rows = []
         for loss in found:
             n_rows, tied = _facts(places[loss.task[0]], loss.task[1])
-            rows.append(
-                [
-                    f"{loss.task[0]} {loss.task[1]}",
-                    f"{loss.own:.4f}",
-                    *([] if loss.mended is None else [f"{loss.mended:.4f}"]),
-                    f"`{loss.winner}`",
-                    f"{loss.best:.4f}",
-                    f"{loss.without_transfer:.4f}",
-                    str(n_rows),
-                    f"{tied:.1%}",
-                ]
-            )
+            regrets = [f"{regret:.4f}" for regret in (loss.own, loss.mended) if regret is not None]
+            others = [f"`{loss.winner}`", f"{loss.best:.4f}", f"{loss.without_transfer:.4f}"]
+            rows.append([" ".join(loss.task), *regrets, *others, str(n_rows), f"{tied:.1%}"])
         misled = sum(loss.without_transfer < loss.own for loss in found)
         text = (
             f"At {t} trials, the {len(found)} tasks furthest behind the best other method; on {misled} of them a "
@@ -155,8 +142,8 @@ def _times(costs: Mapping[str, Cost], times: Mapping[str, Times]) -> str:
     heads = ["method", "fit, s", "first suggestion, s", "suggestion, ms", "all runs, core minutes", "failed runs"]
     rows = []
     for name, cost in costs.items():
-        own = times[name]
-        seconds = [f"{own.fit:.1f}" if own.fit else "", f"{own.first:.1f}", f"{1e3 * own.warm:.1f}"]
+        fit, first, warm = times[name]
+        seconds = [f"{fit:.1f}" if fit else "", f"{first:.1f}", f"{1e3 * warm:.1f}"]
         minutes = "" if cost.seconds is None else f"{cost.seconds / 60:.1f}"
         rows.append([f"`{name}`", *seconds, minutes, str(len(cost.failed))])
     return markdown_table(heads, rows)

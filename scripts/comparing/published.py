@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,8 +54,8 @@ class Pair(NamedTuple):
     one: str
     other: str
     trial: int
-    ahead_here: bool
-    beyond_chance: bool
+    here: str
+    """"the same here" or "turned", beyond chance as well, or "within chance"."""
 
 
 def published_order(comparison: Comparison, folder: Path, at: Sequence[int]) -> list[str]:
@@ -68,29 +68,24 @@ def published_order(comparison: Comparison, folder: Path, at: Sequence[int]) -> 
     if len(names) < 2:
         raise ConfigError(f"{folder} must hold published results of two of the methods, but has {len(names)}")
     there = compare({name: read_results(folder / f"{TRACES[name]}.json") for name in names})
-    here = _of_methods(comparison, names)
+    regret = comparison.regret[[comparison.methods.index(name) for name in names]]
+    here = comparison._replace(methods=tuple(names), regret=regret)
     at = [t for t in at if t <= min(there.n_trials, here.n_trials)]
     intro = (
         f"The published results on HPO-B, {len(there.runs)} runs a method of {len(there.spaces)} search spaces, beside "
         "those here, ranked among these methods alone. A pair counts where it differs beyond chance (Wilcoxon's test "
         "over tasks, Holm-adjusted)."
     )
-    pairs = list(_pairs(there, here, at))
-    parts = ["## Beside the published results", textwrap.fill(intro, 120), _ranks(there, here, at)]
-    return [*parts, _agreement(pairs, there, here, at), *_turned(pairs)]
-
-
-def _of_methods(comparison: Comparison, names: Sequence[str]) -> Comparison:
-    rows = [comparison.methods.index(name) for name in names]
-    return comparison._replace(methods=tuple(names), regret=comparison.regret[rows])
-
-
-def _ranks(there: Comparison, here: Comparison, at: Sequence[int]) -> str:
     ranks = [one.average_rank("spaces") for one in (there, here)]
-    order = np.argsort(ranks[0][:, at[-1]], kind="stable")
     heads = ["method", *(f"{what} at {t}" for t in at for what in ("published", "here"))]
-    rows = [[f"`{there.methods[i]}`", *(f"{rank[i, t]:.2f}" for t in at for rank in ranks)] for i in order]
-    return markdown_table(heads, rows)
+    rows = [
+        [f"`{names[i]}`", *(f"{rank[i, t]:.2f}" for t in at for rank in ranks)]
+        for i in np.argsort(ranks[0][:, at[-1]], kind="stable")
+    ]
+    pairs = list(_pairs(there, here, at))
+    tau = {t: stats.kendalltau(*(rank[:, t] for rank in ranks)).statistic for t in at}
+    parts = ["## Beside the published results", textwrap.fill(intro, 120), markdown_table(heads, rows)]
+    return [*parts, _agreement(pairs, tau), *_turned(pairs)]
 
 
 def _pairs(there: Comparison, here: Comparison, at: Sequence[int]) -> Iterator[Pair]:
@@ -98,41 +93,30 @@ def _pairs(there: Comparison, here: Comparison, at: Sequence[int]) -> Iterator[P
         theirs, ours = (significance(one, t) for one in (there, here))
         for i, j in np.argwhere(theirs.wilcoxon_p < theirs.alpha):
             if theirs.average_rank[i] < theirs.average_rank[j]:
-                ahead = bool(ours.average_rank[i] < ours.average_rank[j])
-                yield Pair(there.methods[i], there.methods[j], t, ahead, bool(ours.wilcoxon_p[i, j] < ours.alpha))
+                sure = ours.wilcoxon_p[i, j] < ours.alpha
+                same = "the same here" if ours.average_rank[i] < ours.average_rank[j] else "turned"
+                yield Pair(there.methods[i], there.methods[j], t, same if sure else "within chance")
 
 
-def _agreement(pairs: Sequence[Pair], there: Comparison, here: Comparison, at: Sequence[int]) -> str:
+def _agreement(pairs: Sequence[Pair], tau: Mapping[int, float]) -> str:
+    kinds = ("the same here", "within chance", "turned")
     rows = []
-    for t in at:
-        tau = stats.kendalltau(*(one.average_rank("spaces")[:, t] for one in (there, here))).statistic
-        own = [pair for pair in pairs if pair.trial == t]
-        sure = [pair.ahead_here for pair in own if pair.beyond_chance]
-        turned = len(sure) - sum(sure)
-        rows.append([str(t), f"{tau:.2f}", str(len(own)), str(sum(sure)), str(len(own) - len(sure)), str(turned)])
-    heads = [
-        "trials",
-        "Kendall's tau of the ranks",
-        "pairs that differ there",
-        "the same here",
-        "within chance",
-        "turned",
-    ]
-    return markdown_table(heads, rows)
+    for t, value in tau.items():
+        here = [pair.here for pair in pairs if pair.trial == t]
+        rows.append([str(t), f"{value:.2f}", str(len(here)), *(str(here.count(kind)) for kind in kinds)])
+    return markdown_table(["trials", "Kendall's tau of the ranks", "pairs that differ there", *kinds], rows)
 
 
 def _turned(pairs: Sequence[Pair]) -> list[str]:
-    found: dict[tuple[str, str], list[int]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for pair in pairs:
-        if pair.beyond_chance and not pair.ahead_here:
-            found.setdefault((pair.one, pair.other), []).append(pair.trial)
+        if pair.here == "turned":
+            found.setdefault((pair.one, pair.other), []).append(str(pair.trial))
     if not found:
         return ["No pair is turned round beyond chance."]
-    lines = [_line(*names, trials) for names, trials in found.items()]
+    lines = []
+    for (one, other), trials in found.items():
+        text = f"- `{one}` is ahead of `{other}` there, behind it here, at {', '.join(trials)} trials"
+        why = f": {WHY[other]}" if other in WHY else "."
+        lines.append(textwrap.fill(text + why, 120, subsequent_indent="  "))
     return ["Turned round beyond chance:", "\n".join(lines)]
-
-
-def _line(one: str, other: str, trials: Sequence[int]) -> str:
-    why = WHY.get(other)
-    text = f"- `{one}` is ahead of `{other}` there, behind it here, at {', '.join(map(str, trials))} trials"
-    return textwrap.fill(f"{text}: {why}" if why else f"{text}.", 120, subsequent_indent="  ")

@@ -60,8 +60,8 @@ def test_what_is_expected_of_the_table(comparing):
     comparison = comparison_of({"random": [late] * n, "gp": [[0.5] * 10 + [0.1]] * n, "rgpe": [[0.5] * 10 + [0.2]] * n})
     found = {f.expected: f for f in comparing["claims"].findings(comparison, (5, 10))}
     assert set(found) == {"`gp` beats `random`", "`rgpe` beats `random`", "`rgpe` beats `gp`"}
-    assert found["`gp` beats `random`"].holds
-    assert comparing["claims"].verdict(found["`rgpe` beats `gp`"]) == "**no**, turned at 10"
+    assert found["`gp` beats `random`"].verdict == "yes"
+    assert found["`rgpe` beats `gp`"].verdict == "**no**, turned at 10"
     assert "0.1000 against 0.4000 at 10" in found["`gp` beats `random`"].numbers
 
 
@@ -98,8 +98,14 @@ def test_what_mends_a_loss_stands_beside_it_and_a_failed_expectation_has_its_rea
 
 def test_the_order_of_the_losses_is_expected(comparing):
     regret = {"listwise-weighted": [[0.5, 0.1]] * 6, "listwise": [[0.5, 0.2]] * 6, "dre-ri": [[0.5, 0.3]] * 6}
-    found = {f.expected: f.holds for f in comparing["claims"].findings(comparison_of(regret), (1,))}
-    assert found == {"`listwise-weighted` beats `dre-ri`": True, "`listwise-weighted` beats `listwise`": True}
+    found = {f.expected: f.verdict for f in comparing["claims"].findings(comparison_of(regret), (1,))}
+    assert found == {"`listwise-weighted` beats `dre-ri`": "yes", "`listwise-weighted` beats `listwise`": "yes"}
+    few = {name: tasks[:3] for name, tasks in regret.items()} | {"listwise": [[0.5, 0.2], [0.5, 0.2], [0.5, 0.0]]}
+    found = {f.expected: f.verdict for f in comparing["claims"].findings(comparison_of(few), (1,))}
+    assert list(found.values()) == ["perhaps: by chance at 1"] * 2
+    few["listwise"][0] = [0.5, 0.0]
+    (_, last) = comparing["claims"].findings(comparison_of(few), (1,))
+    assert last.verdict == "no, within chance"
 
 
 def published_of(tmp_path, regret):
