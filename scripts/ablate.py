@@ -18,7 +18,7 @@ from pathlib import Path
 from ablations.by_loss import BY_LOSS
 from ablations.own import OWN
 from ablations.studies import STUDIES as CHOICES
-from ablations.study import Study
+from ablations.studies import Study
 from ablations.tables import markdown, page
 from one_line import errors_in_one_line
 

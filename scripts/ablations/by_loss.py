@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ablations.studies import BASE, LIBRARY, LOSS, vary
-from ablations.study import Study
+from ablations.studies import BASE, LIBRARY, LOSS, Study, vary
 from dre_jax.training import LossConfig
 from dre_jax.training.config import PAPER_FINE_TUNING
 

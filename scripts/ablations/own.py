@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ablations.study import Study
+from ablations.studies import Study
 from dre_jax.methods import DRE
 from dre_jax.methods.committee import Committee
 from dre_jax.methods.dre_gp import RankedGaussianProcess

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ablations.study import Study
 from dre_jax.losses import PositionWeights
 from dre_jax.methods import DRE
 from dre_jax.model import ModelConfig, preset
 from dre_jax.search.acquisition import AcquisitionConfig
+from dre_jax.search.method import Method
 from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.training.config import PAPER_FINE_TUNING
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A choice, by its variants; the first is what the others are tested against."""
+
+    question: str
+    papers: str
+    """What the papers say of it."""
+    variants: Mapping[str, Method]
+    found: str = ""
+    """What our table says, and whether it agrees."""
+    split: str = "validation"
+    """Nothing is chosen on the test tasks: a study of them is none of "all"."""
+    trials: int = 25
+    """Of a run."""
+
 
 STEPS = 5000
 # Spelt out where the library's defaults were changed because of these studies.

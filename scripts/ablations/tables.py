@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from markdown_tables import markdown_table
 
-from ablations.study import Study
+from ablations.studies import Study
 from dre_jax.report import Comparison
 from dre_jax.report.statistics import holm, signed_rank
 
@@ -17,17 +17,17 @@ AT = (5, 10, 25, 50)
 
 
 class Line(NamedTuple):
-    """A variant."""
+    """A variant, at the trials shown."""
 
     name: str
     regret: np.ndarray
-    """f64[trials shown]: mean over search spaces."""
+    """Mean over search spaces."""
     spread: np.ndarray
-    """f64[trials shown]: standard deviation of that mean over meta-training seeds."""
+    """Standard deviation of that mean over meta-training seeds."""
     rank: np.ndarray
-    """f64[trials shown]: among the study's variants, mean over search spaces."""
+    """Among the study's variants, mean over search spaces."""
     p: np.ndarray | None
-    """f64[trials shown]: Wilcoxon over tasks against the first variant, Holm-adjusted over all; None for the first."""
+    """Of the signed-rank test over tasks against the first variant, Holm-adjusted over all; None for the first."""
 
 
 def seed_of(run: tuple[str, str, str]) -> str:
@@ -41,28 +41,19 @@ def shown(comparison: Comparison) -> list[int]:
 
 def lines(comparison: Comparison) -> list[Line]:
     """A line a variant, from runs whose seeds are named ``<meta-training seed>:<design>``."""
-    at = shown(comparison)
-    seeds = sorted({seed_of(run) for run in comparison.runs})
-    by_seed = np.stack([_of_seed(comparison, seed).average_regret("spaces")[:, at] for seed in seeds])
-    spread = by_seed.std(axis=0, ddof=1) if len(seeds) > 1 else np.full(by_seed.shape[1:], np.nan)
+    at, seeds = shown(comparison), np.array([seed_of(run) for run in comparison.runs])
+    by_seed = []
+    for seed in np.unique(seeds):
+        kept = np.flatnonzero(seeds == seed)
+        runs = tuple(comparison.runs[i] for i in kept)
+        part = comparison._replace(runs=runs, regret=comparison.regret[:, kept])
+        by_seed.append(part.average_regret("spaces")[:, at])
+    spread = np.std(by_seed, axis=0, ddof=1) if len(by_seed) > 1 else np.full(by_seed[0].shape, np.nan)
     regret, rank = comparison.average_regret("spaces")[:, at], comparison.average_rank("spaces")[:, at]
-    p = _against_first(comparison.by_task(comparison.regret)[:, :, at])
-    return [
-        Line(name, regret[i], spread[i], rank[i], None if i == 0 else p[i - 1])
-        for i, name in enumerate(comparison.methods)
-    ]
-
-
-def _of_seed(comparison: Comparison, seed: str) -> Comparison:
-    kept = [i for i, run in enumerate(comparison.runs) if seed_of(run) == seed]
-    return comparison._replace(runs=tuple(comparison.runs[i] for i in kept), regret=comparison.regret[:, kept])
-
-
-def _against_first(values: np.ndarray) -> np.ndarray:
-    """f64[variants - 1, trials] from f64[variants, tasks, trials]."""
-    first, others = values[0], values[1:]
-    p = [[signed_rank(other[:, t], first[:, t]) for other in others] for t in range(values.shape[2])]
-    return np.array([holm(row) for row in p]).T
+    first, *others = comparison.by_task(comparison.regret)[:, :, at]
+    p = [holm([signed_rank(other[:, t], first[:, t]) for other in others]) for t in range(len(at))]
+    tests = [None, *np.transpose(p)]
+    return [Line(*line) for line in zip(comparison.methods, regret, spread, rank, tests, strict=True)]
 
 
 def markdown(name: str, study: Study, comparison: Comparison) -> str:
@@ -82,11 +73,9 @@ def markdown(name: str, study: Study, comparison: Comparison) -> str:
 
 
 def _cells(line: Line) -> list[str]:
-    regret = [
-        f"{mean:.4f}" if np.isnan(spread) else f"{mean:.4f} ± {spread:.4f}"
-        for mean, spread in zip(line.regret, line.spread, strict=True)
-    ]
-    p = ["" for _ in line.rank] if line.p is None else [f"{value:.3f}" for value in line.p]
+    spread = ["" if np.isnan(s) else f" ± {s:.4f}" for s in line.spread]
+    regret = [f"{mean:.4f}{error}" for mean, error in zip(line.regret, spread, strict=True)]
+    p = [""] * len(regret) if line.p is None else [f"{value:.3f}" for value in line.p]
     return [line.name, *regret, *(f"{rank:.2f}" for rank in line.rank), *p]
 
 
