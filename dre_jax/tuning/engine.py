@@ -150,8 +150,10 @@ class Engine:
             return self._even(number, at) if n_seen < N_START else ()
         if n_seen >= len(self.surrogate.start):
             return ()
-        points = [self.space.point(params) for params in self.surrogate.start if self._takes(params)]
-        return (self.space.params(_given(point, at)) for point in points)
+        readable = [params for params in self.surrogate.start if self._takes(params)]
+        if np.isnan(at).all():
+            return readable
+        return (self.space.params(_given(self.space.point(params), at)) for params in readable)
 
     def _takes(self, params: Mapping[str, Any]) -> bool:
         try:

@@ -1,0 +1,190 @@
+"""`DRESearchCV`, where `GridSearchCV` was."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning import Categorical, Engine, Float, Int, Space, Surrogate
+from dre_jax.tuning.sklearn import DRESearchCV
+
+SPACE = {"C": Float(1e-2, 1e2, log=True), "kernel": Categorical(["rbf", "linear"])}
+
+
+@pytest.fixture(autouse=True)
+def even_points(monkeypatch):
+    """No method, which every space would compile."""
+    monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_classification(60, 5, random_state=0)
+
+
+class Picky(ClassifierMixin, BaseEstimator):
+    """Scores its parameter, and cannot be fitted with some."""
+
+    def __init__(self, x=0.5, above=0.6, only_first=False):
+        self.x = x
+        self.above = above
+        self.only_first = only_first
+
+    def fit(self, X, y):
+        if self.x > self.above and (not self.only_first or X[0, 0] == 1.0):
+            raise RuntimeError("too much")
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X), int)
+
+    def score(self, X, y):
+        return self.x
+
+
+def picky(n_iter=8, **given):
+    return DRESearchCV(Picky(**given), {"x": Float(0.0, 1.0)}, n_iter=n_iter, cv=2, random_state=0)
+
+
+def test_one_line_changes(data):
+    X, y = data
+    search = DRESearchCV(SVC(), SPACE, n_iter=6, cv=3, scoring="balanced_accuracy", random_state=0).fit(X, y)
+    assert len(search.cv_results_["params"]) == 6
+    assert search.best_params_ == search.cv_results_["params"][int(np.argmax(search.cv_results_["mean_test_score"]))]
+    assert search.best_estimator_.get_params()["C"] == search.best_params_["C"]
+    again = cross_val_score(SVC(**search.best_params_), X, y, cv=3, scoring="balanced_accuracy").mean()
+    assert search.best_score_ == pytest.approx(again)
+    assert search.score(X, y) > 0.5
+    assert search.predict(X).shape == y.shape
+
+
+def test_seeds_repeat_and_differ(data):
+    searches = [DRESearchCV(SVC(), SPACE, n_iter=3, cv=2, random_state=seed).fit(*data) for seed in (0, 0, 1)]
+    first, same, other = (search.cv_results_["params"] for search in searches)
+    assert first == same != other
+
+
+def test_it_can_be_cloned_and_pickled(data):
+    search = DRESearchCV(SVC(), Space(SPACE), n_iter=3, cv=2, random_state=0)
+    twin = clone(search)
+    assert twin.get_params()["space"] == search.space
+    assert twin.get_params()["estimator__C"] == 1.0
+    fitted = pickle.loads(pickle.dumps(twin.set_params(n_iter=2).fit(*data)))
+    assert len(fitted.cv_results_["params"]) == 2
+    np.testing.assert_array_equal(fitted.predict(data[0]), twin.predict(data[0]))
+
+
+def test_names_of_a_pipeline_and_several_jobs(data):
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    search = DRESearchCV(
+        pipeline, {"logisticregression__C": Float(1e-3, 1e3, log=True)}, n_iter=4, batch=2, cv=2, n_jobs=2
+    )
+    assert set(search.fit(*data).best_params_) == {"logisticregression__C"}
+
+
+def test_a_batch_is_suggested_at_once(data, monkeypatch):
+    pending = []
+    suggest = Engine.suggest
+
+    def record(self, observed, **given):
+        pending.append((len(observed), len(given["pending"])))
+        return suggest(self, observed, **given)
+
+    monkeypatch.setattr(Engine, "suggest", record)
+    DRESearchCV(SVC(), SPACE, n_iter=5, batch=2, cv=2, random_state=0).fit(*data)
+    assert pending == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
+
+
+def test_conditional_parameters(data):
+    space = SPACE | {"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 3, when={"kernel": "poly"})}
+    search = DRESearchCV(SVC(), space, n_iter=6, cv=2, random_state=0).fit(*data)
+    assert {("degree" in params) == (params["kernel"] == "poly") for params in search.cv_results_["params"]} == {True}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:One or more of the test scores")
+def test_fits_that_fail(data, monkeypatch):
+    """Each of which scikit-learn would refuse alone."""
+    failed = []
+    suggest = Engine.suggest
+
+    def record(self, observed, **given):
+        failed.append([params["x"] for params in given["failed"]])
+        return suggest(self, observed, **given)
+
+    monkeypatch.setattr(Engine, "suggest", record)
+    results = picky().fit(*data).cv_results_
+    x = np.array([params["x"] for params in results["params"]])
+    assert len(x) == 8
+    np.testing.assert_array_equal(np.isnan(results["mean_test_score"]), x > 0.6)
+    assert (x > 0.6).any()
+    assert results["rank_test_score"].argmin() == np.argmax(np.where(x > 0.6, -1, x))
+    assert sorted(failed[-1]) == sorted(x[:-1][x[:-1] > 0.6])
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores")
+def test_a_fold_that_fails(data):
+    X, y = np.array(data[0]), data[1]
+    X[:, 0] = 0.0
+    X[0, 0] = 1.0
+    with pytest.warns(FitFailedWarning):
+        results = picky(only_first=True).fit(X, y).cv_results_
+    assert np.isnan(results["mean_test_score"]).any()
+    assert len(results["params"]) == 8
+
+
+def test_all_fits_fail(data):
+    with pytest.raises(ValueError, match="All the"):
+        picky(above=-1.0, n_iter=3).fit(*data)
+    with pytest.raises(RuntimeError, match="too much"):
+        picky(above=-1.0).set_params(error_score="raise").fit(*data)
+
+
+def test_the_last_fits_fail(data):
+    class Tired(Picky):
+        count = 0
+
+        def fit(self, X, y):
+            type(self).count += 1
+            if type(self).count > 4:
+                raise RuntimeError("too many")
+            return super().fit(X, y)
+
+    search = DRESearchCV(Tired(above=1.0), {"x": Float(0.0, 1.0)}, n_iter=3, cv=2, refit=False)
+    with pytest.warns(FitFailedWarning, match="last 1 configurations"):
+        search.fit(*data)
+    assert len(search.cv_results_["params"]) == 2
+
+
+def test_several_metrics(data):
+    search = DRESearchCV(SVC(), SPACE, n_iter=3, cv=2, scoring=["accuracy", "f1"], refit="f1", random_state=0)
+    assert search.fit(*data).best_score_ == max(search.cv_results_["mean_test_f1"])
+    with pytest.raises(ConfigError, match="refit"):
+        search.set_params(refit=False).fit(*data)
+
+
+def test_what_is_refused(data):
+    for given in ({"n_iter": 0}, {"batch": 0}):
+        with pytest.raises(ConfigError, match=next(iter(given))):
+            DRESearchCV(SVC(), SPACE, **given).fit(*data)
+    with pytest.raises(ConfigError, match="space"):
+        DRESearchCV(SVC(), {}).fit(*data)
+
+
+def test_a_surrogate_comes_first(data):
+    space = Space(SPACE)
+    start = ({"C": 10.0 / 3, "kernel": "linear"}, {"C": 0.7, "kernel": "rbf"})
+    known = Surrogate(space, "none", None, None, start)
+    search = DRESearchCV(SVC(), space, surrogate=known, n_iter=2, cv=2, random_state=0).fit(*data)
+    assert search.cv_results_["params"] == list(start)
+    with pytest.raises(DataError, match="gamma"):
+        DRESearchCV(SVC(), SPACE | {"gamma": Float(0.0, 1.0)}, surrogate=known).fit(*data)
