@@ -1,0 +1,146 @@
+"""Spaces from and to ConfigSpace, against what ConfigSpace itself draws and accepts."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from dre_jax.errors import ConfigError, MissingExtraError
+from dre_jax.search.candidates import even_points
+from dre_jax.tuning import Bool, Categorical, Float, Int, Space, from_configspace, to_configspace
+
+cs = pytest.importorskip("ConfigSpace")
+
+SPACE = Space(
+    {
+        "degree": Int(2, 5, when={"kernel": ["poly"]}),
+        "kernel": Categorical(["rbf", "poly", None, 3]),
+        "C": Float(1e-3, 1e3, log=True),
+        "layers": Int(1, 1000, log=True),
+        "size": Categorical(["s", "m", "l"], ordered=True),
+        "scale": Bool(when={"kernel": ["poly", None], "size": ["s", "m"]}),
+        "depth": Float(-1.0, 3.0, when={"scale": [True]}),
+        "one": Categorical(["only"]),
+    }
+)
+
+
+def rich():
+    """A space of everything that carries over."""
+    made = cs.ConfigurationSpace(seed=1)
+    made.add(
+        [
+            cs.UniformFloatHyperparameter("lr", 1e-5, 1.0, log=True, default_value=0.01),
+            cs.NormalFloatHyperparameter("momentum", mu=0.9, sigma=0.1, lower=0.5, upper=1.0),
+            cs.BetaFloatHyperparameter("dropout", alpha=2, beta=5, lower=0.0, upper=0.9),
+            cs.UniformIntegerHyperparameter("batch", 8, 512, log=True),
+            cs.NormalIntegerHyperparameter("layers", mu=3, sigma=1, lower=1, upper=9),
+            cs.CategoricalHyperparameter("optimiser", ["sgd", "adam", "none"], weights=[1, 5, 1]),
+            cs.OrdinalHyperparameter("size", ["s", "m", "l"]),
+            cs.Constant("version", np.int64(3)),
+        ]
+    )
+    made.add(cs.EqualsCondition(made["momentum"], made["optimiser"], "sgd"))
+    made.add(cs.GreaterThanCondition(made["dropout"], made["size"], "s"))
+    made.add(
+        cs.AndConjunction(
+            cs.NotEqualsCondition(made["lr"], made["optimiser"], "none"),
+            cs.AndConjunction(
+                cs.InCondition(made["lr"], made["size"], ["s", "m"]),
+                cs.InCondition(made["lr"], made["version"], [3]),
+            ),
+        )
+    )
+    return made
+
+
+def test_everything_that_carries_over():
+    assert dict(from_configspace(rich())) == {
+        "lr": Float(1e-5, 1.0, log=True, when={"optimiser": ["sgd", "adam"], "size": ["s", "m"], "version": [3]}),
+        "momentum": Float(0.5, 1.0, when={"optimiser": "sgd"}),
+        "dropout": Float(0.0, 0.9, when={"size": ["m", "l"]}),
+        "batch": Int(8, 512, log=True),
+        "layers": Int(1, 9),
+        "optimiser": Categorical(["sgd", "adam", "none"]),
+        "size": Categorical(["s", "m", "l"], ordered=True),
+        "version": Categorical([3]),
+    }
+
+
+def test_there_and_back():
+    there = to_configspace(SPACE, name="svm", seed=0)
+    assert there.name == "svm"
+    assert dict(from_configspace(there)) == dict(SPACE)
+    # What each draws, the other takes for its own.
+    back = from_configspace(there)
+    for drawn in there.sample_configuration(50):
+        assert back.check(dict(drawn)) == SPACE.check(dict(drawn))
+    for point in even_points(64, len(SPACE), 0):
+        cs.Configuration(there, values=SPACE.params(point)).check_valid_configuration()
+
+
+def test_a_number_of_one_value_is_a_constant():
+    there = to_configspace(Space({"x": Float(2, 2), "n": Int(3, 3)}))
+    assert dict(from_configspace(there)) == {"x": Categorical([2.0]), "n": Categorical([3])}
+
+
+def beside(add):
+    """A space of two categoricals and two numbers, and what is added to it."""
+    made = cs.ConfigurationSpace({"a": ["x", "y"], "b": ["x", "y"], "n": (1, 5), "c": (0.0, 1.0)})
+    made.add(add(made))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (
+            lambda s: cs.ForbiddenEqualsClause(s["a"], "y"),
+            "a space has no forbidden clauses, but this one has Forbidden: a == 'y'",
+        ),
+        (
+            lambda s: cs.EqualsCondition(s["c"], s["n"], 3),
+            "a hyperparameter can depend on a categorical, but this does not: c | n == 3",
+        ),
+        (
+            lambda s: cs.OrConjunction(*(cs.EqualsCondition(s["c"], s[name], "x") for name in "ab")),
+            "conditions must hold together, but one of these is enough: (c | a == 'x' || c | b == 'x')",
+        ),
+        (
+            lambda s: cs.AndConjunction(*(cs.EqualsCondition(s["c"], s["a"], value) for value in "xy")),
+            "c: when must name at least one value of 'a', but got ()",
+        ),
+        (lambda s: cs.CategoricalHyperparameter("d", [("x", 1), "y"]), "d: a choice must be text, a number, true"),
+    ],
+)
+def test_what_only_configspace_can_say(add, message):
+    with pytest.raises(ConfigError) as caught:
+        from_configspace(beside(add))
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_configuration_space():
+    with pytest.raises(ConfigError, match=r"a space must be a ConfigurationSpace, but got \{'a': 1\}"):
+        from_configspace({"a": 1})
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ({"x": Float(0, 1, step=0.25)}, "ConfigSpace has no steps, but x has one of 0.25"),
+        ({"x": Int(0, 10, step=5)}, "ConfigSpace has no steps, but x has one of 5"),
+        ({"x": Categorical([1, True])}, "x must be one that ConfigSpace takes, but: Choices"),
+    ],
+)
+def test_what_only_this_library_can_say(space, message):
+    with pytest.raises(ConfigError) as caught:
+        to_configspace(Space(space))
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_configspace(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ConfigSpace", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'dre_jax\[configspace\]'"):
+        to_configspace(SPACE)

@@ -1,0 +1,132 @@
+"""Candidates of spaces of every kind: valid, new, and even."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import qmc
+
+from dre_jax.search.candidates import CandidateConfig, Tried, even_points, propose, settled, steps_from
+from dre_jax.search.history import make_history
+from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+
+SPACE = Space(
+    {
+        "C": Float(1e-3, 1e3, log=True),
+        "kernel": Categorical(["rbf", "poly", "linear"]),
+        "degree": Int(2, 5, when={"kernel": "poly"}),
+        "width": Int(16, 64, step=16),
+        "scale": Bool(when={"kernel": ["poly", "rbf"]}),
+        "depth": Float(-1.0, 3.0, when={"scale": True}),
+    }
+)
+FINITE = Space({"a": Bool(), "b": Categorical(["x", "y", "z"], when={"a": True})})
+CONFIG = CandidateConfig(even=64, steps=32, refinements=1)
+SLOTS = 16
+
+
+@dataclass(frozen=True)
+class Likes:
+    """Values candidates by a column; all alike without one."""
+
+    column: int | None = None
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        return candidates.x[:, self.column] if self.column is not None else jnp.zeros(len(candidates.x))
+
+
+def proposed(space, told, running=(), failed=(), *, method=None, seed=0, trial=1):
+    """What is proposed, best first, as configurations; with their values."""
+    points = np.array([space.point(params) for params in [*told, *running]]).reshape(-1, len(space))
+    avoid = np.array([space.point(params) for params in failed]).reshape(-1, len(space))
+    rows = space.layout.columns(points[: len(told)])
+    tried = Tried(
+        make_history(rows, np.arange(float(len(told))), SLOTS),
+        jnp.asarray(np.pad(points, ((0, SLOTS - len(points)), (0, 0))), jnp.float32),
+        jnp.asarray((np.arange(SLOTS) >= len(told)) & (np.arange(SLOTS) < len(points))),
+        jnp.asarray(np.pad(avoid, ((0, SLOTS - len(avoid)), (0, 0))), jnp.float32),
+        jnp.where(jnp.arange(SLOTS) < len(avoid), 1e-6, -1.0),
+    )
+    even = jnp.asarray(even_points(CONFIG.even, len(space), seed))
+    key = jax.random.key(seed)
+    method = method or Likes()
+    found, _ = propose(method, space.layout, CONFIG, None, None, tried, even, key, jnp.int32(trial), 64)
+    values = np.asarray(found.values)
+    assert (values[:-1] >= values[1:]).all()
+    return [space.params(point) for point in np.asarray(found.points)[values > -np.inf]]
+
+
+def test_proposals_are_valid_and_new():
+    everything = [SPACE.params(point) for point in even_points(16, len(SPACE), 3)]
+    told, running, failed = everything[:8], everything[8:11], everything[11:]
+    for trial in range(4):
+        found = proposed(SPACE, told, running, failed, seed=trial, trial=trial)
+        assert len(found) == 64
+        for params in found:
+            assert SPACE.check(params) == params
+            assert params not in everything
+        # Steps of every kind: all levels, and hyperparameters that are active for some only.
+        assert {params["kernel"] for params in found} == {"rbf", "poly", "linear"}
+        assert {params["width"] for params in found} == {16, 32, 48, 64}
+        assert {params["degree"] for params in found if "degree" in params} == {2, 3, 4, 5}
+
+
+def test_proposals_of_a_space_of_few():
+    """What is left, and nothing once all of it is used up."""
+    everything = [{"a": False}, *({"a": True, "b": b} for b in "xyz")]
+    for left in everything:
+        others = [params for params in everything if params != left]
+        for told, running, failed in ((others, (), ()), (others[:1], others[1:], ()), (others[:1], (), others[1:])):
+            found = proposed(FINITE, told, running, failed)
+            assert found
+            assert all(params == left for params in found)
+    assert proposed(FINITE, everything) == []
+
+
+def test_the_method_decides():
+    column = [column.name for column in SPACE.columns].index("kernel.ohe._poly")
+    found = proposed(SPACE, [SPACE.params(np.full(len(SPACE), 0.5))], method=Likes(column))
+    assert [params["kernel"] == "poly" for params in found] == sorted(
+        (p["kernel"] == "poly" for p in found), reverse=True
+    )
+    assert found[0]["kernel"] == "poly"
+
+
+def test_equal_configurations_are_one_point():
+    points = even_points(256, len(SPACE), 0)
+    same = np.asarray(jax.jit(settled, static_argnums=0)(SPACE.layout, jnp.asarray(points)))
+    expected = [SPACE.point(SPACE.params(point)) for point in points]
+    levels = [i for i, part in enumerate(SPACE.layout.parts) if part.levels]
+    np.testing.assert_allclose(same, np.array(expected), rtol=0, atol=1e-6)
+    assert len(np.unique(same[:, levels], axis=0)) < len(points)
+
+
+def test_steps_stay_where_nothing_is_active():
+    """A step changes at least one hyperparameter that is active, and leaves the others alone."""
+    start = SPACE.point({"C": 1.0, "kernel": "linear", "width": 32})
+    config = CandidateConfig(even=64, steps=64, changed=0.3)
+    step = jax.jit(steps_from, static_argnums=(0, 1))
+    points = step(SPACE.layout, config, jnp.asarray(start, jnp.float32)[None], jnp.int32(1), jax.random.key(0))
+    moved = [SPACE.params(point) for point in np.asarray(points)]
+    changed = np.abs(np.asarray(points) - start[None].astype(np.float32)) > 1e-7
+    active = np.array(SPACE.layout.active(start))
+    assert changed[:, active].any(axis=1).all()
+    assert not changed[:, active].all()
+    stayed = [params for params in moved if params["kernel"] == "linear"]
+    assert stayed
+    assert all(set(params) == {"C", "kernel", "width"} for params in stayed)
+
+
+@pytest.mark.parametrize("n_parts", [1, 6])
+def test_even_points_are_sobols(n_parts):
+    points = even_points(64, n_parts, 5)
+    sequence = qmc.Sobol(n_parts, scramble=True, seed=np.random.default_rng(5))
+    np.testing.assert_array_equal(points, sequence.random(64).astype(np.float32))
+    assert (even_points(64, n_parts, 6) != points).any()
+    # Each of 64 equal parts of a coordinate holds one point.
+    np.testing.assert_array_equal(np.sort(np.floor(points * 64), axis=0), np.arange(64)[:, None].repeat(n_parts, 1))
