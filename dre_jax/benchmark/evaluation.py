@@ -148,10 +148,10 @@ class Evaluation:
             return {"meta": found.meta, "runs": [(*names, trace.tolist()) for *names, trace in found.runs()]}
 
         found = processes.from_first(read)
-        traces: dict[str, dict[str, dict[str, np.ndarray]]] = {}
-        for space, dataset, seed, trace in found["runs"]:
-            traces.setdefault(space, {}).setdefault(dataset, {})[seed] = np.array(trace)
-        return Results(traces, found["meta"])
+        results = Results({}, found["meta"])
+        for run in found["runs"]:
+            results = add_trace(results, *run)
+        return results
 
     def _open(self) -> Results:
         """The file as an interrupted evaluation of the same kind left it, or a new one."""

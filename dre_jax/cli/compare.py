@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,8 +13,7 @@ from dre_jax.cli import options
 
 if TYPE_CHECKING:
     from dre_jax.data import Results
-    from dre_jax.experiment import Failure, Job, Times
-    from dre_jax.report import Comparison
+    from dre_jax.experiment import Failure, Job
 
 _AT = (5, 10, 25, 50)
 
@@ -120,23 +119,28 @@ def finished(jobs: Sequence[Job]) -> list[str]:
 
 
 def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:
-    """The table of the methods whose jobs have all come to their end, and the report."""
+    """The report of the methods whose jobs have all come to their end, and a table with their times."""
+    from dre_jax.cli.report import over_spaces, show
     from dre_jax.errors import DataError
     from dre_jax.experiment import collect, times_of
-    from dre_jax.report import compare
 
     found = {name: collect(jobs, name) for name in finished(jobs)}
     if not found:
         raise DataError("a comparison needs a method that was finished on all search spaces, but there is none")
-    comparison = compare(found)
-    first = jobs[0]
-    times = {name: times_of(name, out, data=first.data, space=first.space, split=first.split) for name in found}
-    _print(comparison, times, at, first)
-    save(found, out, at)
+    timed = jobs[0]
+    times = [times_of(name, out, data=timed.data, space=timed.space, split=timed.split) for name in found]
+    summary = save(found, out, at)
+    columns = {
+        "fit, s": ["-" if each.fit is None else f"{each.fit:.1f}" for each in times],
+        "ms a suggestion": [f"{1e3 * each.warm:.1f}" for each in times],
+    }
+    heading, table = over_spaces(summary, columns)
+    show([(f"{summary['title']}\n{heading}", table)])
+    print(f"Times are of {timed.label}, measured alone on the machine.")
     print(f"compare: saved in {out}, page {out / 'report' / 'report.html'}")
 
 
-def save(results: Mapping[str, Results], out: Path, at: tuple[int, ...], **report: str | None) -> None:
+def save(results: Mapping[str, Results], out: Path, at: tuple[int, ...], **report: str | None) -> dict[str, Any]:
     """Writes a result file a method and the report of them, `write_report`'s further arguments being given."""
     from dre_jax.data import write_results
     from dre_jax.data.files import make_folder
@@ -146,31 +150,4 @@ def save(results: Mapping[str, Results], out: Path, at: tuple[int, ...], **repor
     files = {name: out / "results" / f"{name.replace('/', '-')}.json" for name in results}
     for name, path in files.items():
         write_results(path, results[name])
-    write_report(files, out / "report", at=at, **report)
-
-
-def _print(comparison: Comparison, times: Mapping[str, Times], at: tuple[int, ...], timed: Job) -> None:
-    """Prints regret, rank and times; means are over search spaces, so that none counts for more than another."""
-    from rich.console import Console
-
-    from dre_jax.cli.report import make_table
-    from dre_jax.report import table
-
-    heads = [f"{what} at {trial}" for what in ("regret", "rank") for trial in at]
-    rows = [
-        [
-            row.method,
-            *(f"{mean:.4f} ± {error:.4f}" for mean, error in zip(row.regret, row.error, strict=True)),
-            *(f"{rank:.2f}" for rank in row.rank),
-            "-" if times[row.method].fit is None else f"{times[row.method].fit:.1f}",
-            f"{1e3 * times[row.method].warm:.1f}",
-        ]
-        for row in table(comparison, at, "spaces")
-    ]
-    console = Console(width=None if Console().is_terminal else 1000, highlight=False, markup=False)
-    counts = (
-        f"{len(comparison.runs)} runs a method, {len(set(comparison.tasks))} tasks, {len(comparison.spaces)} spaces"
-    )
-    console.print(f"Means over search spaces ± their standard errors; {counts}", soft_wrap=True)
-    console.print(make_table(["method", *heads, "fit, s", "ms a suggestion"], rows))
-    console.print(f"Times are of {timed.label}, measured alone on the machine.", soft_wrap=True)
+    return write_report(files, out / "report", at=at, **report)

@@ -73,20 +73,29 @@ def trials_of(text: str) -> list[int]:
 
 def print_summary(summary: Mapping[str, Any]) -> None:
     """Prints tables and tests of a report to standard output."""
-    from rich.console import Console
-
-    # Elsewhere than on a terminal nobody's window has to hold a line.
-    console = Console(width=None if Console().is_terminal else 1000, highlight=False, markup=False)
-    shown = [(f"{summary['title']}\nMeans of the runs pooled{_error_note(summary)}", _averages(summary, summary))]
+    shown = [(f"{summary['title']}\nMeans of the runs pooled{_error_note(summary)}", averages(summary, summary))]
     if len(summary["spaces"]) > 1:
-        spaces = summary["over_spaces"]
-        shown.append((f"Means over search spaces{_error_note(spaces)}", _averages(summary, spaces)))
+        shown.append(over_spaces(summary))
     if len(summary["methods"]) > 1:
         reference = summary["win_tie_loss"]["reference"]
         shown += [(f"Wins / ties / losses of {reference}, in runs", _wins(summary)), (_TESTS, _tests(summary))]
-    for heading, table in shown:
+    show(shown)
+
+
+def show(tables: Sequence[tuple[str, Table]]) -> None:
+    """Prints tables, each under its heading. Elsewhere than on a terminal nobody's window has to hold a line."""
+    from rich.console import Console
+
+    console = Console(width=None if Console().is_terminal else 1000, highlight=False, markup=False)
+    for heading, table in tables:
         console.print(heading, soft_wrap=True)
         console.print(table)
+
+
+def over_spaces(summary: Mapping[str, Any], more: Mapping[str, Sequence[str]] | None = None) -> tuple[str, Table]:
+    """A heading, and the means over search spaces, so that none counts for more than another; `more` as `averages`."""
+    spaces = summary["over_spaces"]
+    return f"Means over search spaces{_error_note(spaces)}", averages(summary, spaces, more)
 
 
 def _error_note(of: Mapping[str, Any]) -> str:
@@ -96,11 +105,14 @@ def _error_note(of: Mapping[str, Any]) -> str:
     return f" ± standard error over {errors['over']}" if defined else ""
 
 
-def _averages(summary: Mapping[str, Any], of: Mapping[str, Any]) -> Table:
-    """Regret and rank by method and trial."""
+def averages(
+    summary: Mapping[str, Any], of: Mapping[str, Any], more: Mapping[str, Sequence[str]] | None = None
+) -> Table:
+    """Regret and rank by method and trial; behind them more columns by heading, each with a cell a method."""
     headings = [f"{what} at {trial}" for what in ("regret", "rank") for trial in summary["at"]]
+    more = more or {}
     rows = []
-    for name in summary["methods"]:
+    for name, *further in zip(summary["methods"], *more.values(), strict=True):
         cells = [name]
         for what, digits in (("regret", 4), ("rank", 2)):
             for trial in summary["at"]:
@@ -108,8 +120,8 @@ def _averages(summary: Mapping[str, Any], of: Mapping[str, Any]) -> Table:
                 if (error := of["standard_error"][f"average_{what}"][name][trial]) is not None:
                     cell += f" ± {error:.{digits}f}"
                 cells.append(cell)
-        rows.append(cells)
-    return make_table(["method", *headings], rows)
+        rows.append([*cells, *further])
+    return _table(["method", *headings, *more], rows)
 
 
 def _wins(summary: Mapping[str, Any]) -> Table:
@@ -119,7 +131,7 @@ def _wins(summary: Mapping[str, Any]) -> Table:
         for name in summary["methods"]
         if name != counted["reference"]
     ]
-    return make_table(["against", *(f"at {trial}" for trial in at)], rows)
+    return _table(["against", *(f"at {trial}" for trial in at)], rows)
 
 
 def _tests(summary: Mapping[str, Any]) -> Table:
@@ -129,7 +141,7 @@ def _tests(summary: Mapping[str, Any]) -> Table:
         for trial, found in by_trial.items():
             p = "-" if found["friedman_p"] is None else f"{found['friedman_p']:.2g}"
             rows.append([f"{unit} ({found['n']})", trial, p, _alike(summary["methods"], found)])
-    table = make_table(["over", "at", "Friedman p", "pairs not separated"], rows)
+    table = _table(["over", "at", "Friedman p", "pairs not separated"], rows)
     table.columns[-1].justify = "left"
     table.columns[-1].max_width = 90
     return table
@@ -142,7 +154,7 @@ def _alike(methods: Sequence[str], found: Mapping[str, Any]) -> str:
     return (", ".join(pairs[:_PAIRS_NAMED]) or "none") + more
 
 
-def make_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A table: its first column to the left, numbers to the right."""
     from rich.table import Table
 

@@ -173,13 +173,10 @@ def make_folder(path: str | os.PathLike[str]) -> None:
         raise DataError(f"{path} cannot be made a folder: {_reason(error)}") from error
 
 
-@contextlib.contextmanager
-def _compressor(path: Path, raw: BinaryIO) -> Iterator[BinaryIO]:
+def _compressor(path: Path, raw: BinaryIO) -> contextlib.AbstractContextManager[BinaryIO]:
     if path.suffix != ".gz":
-        yield raw
-        return
-    with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as packed:
-        yield cast(BinaryIO, packed)
+        return contextlib.nullcontext(raw)
+    return cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6))
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -1,7 +1,6 @@
 """``dre-jax compare``: the table against the report's own numbers, what is kept, and what is refused."""
 
 import json
-import re
 
 import pytest
 
@@ -24,13 +23,11 @@ def test_methods_are_run_once_and_told(compared, tmp_path):
     assert (status, error) == (0, "")
     summary = json.loads((tmp_path / "report" / "summary.json").read_text())
     for name, fit in (("random", "-"), ("gp", "2.0")):
-        cells = [
-            cell.strip() for cell in next(line for line in out.splitlines() if f" {name} " in line).split("│")[1:-1]
-        ]
-        regret = [f"{summary['over_spaces']['regret_at'][at][name]:.4f}" for at in ("1", "3")]
-        rank = [f"{summary['over_spaces']['rank_at'][at][name]:.2f}" for at in ("1", "3")]
-        assert [cells[0], cells[1][:6], cells[2][:6], *cells[3:]] == [name, *regret, *rank, fit, "12.3"]
-        assert re.fullmatch(r"0\.\d{4} ± 0\.\d{4}", cells[1])
+        cells = [cell.strip() for cell in next(row for row in out.splitlines() if f" {name} " in row).split("│")[1:-1]]
+        spaces = summary["over_spaces"]
+        regret = [f"{spaces['regret_at'][at][name]:.4f}" for at in ("1", "3")]
+        rank = [f"{spaces['rank_at'][at][name]:.2f}" for at in ("1", "3")]
+        assert [cell.split(" ± ")[0] for cell in cells] == [name, *regret, *rank, fit, "12.3"]
         assert {space for space, *_ in read_results(tmp_path / "results" / f"{name}.json").runs()} == {"bundled/svm"}
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*.json")}
     assert compared("random", "gp", "--at", "1,3")[1] == out
