@@ -33,11 +33,7 @@ _TOLERANCE = 1e-6
 
 
 def read_ranges(folder: str | os.PathLike[str]) -> Ranges:
-    """The ranges of all surrogates of a folder.
-
-    Raises:
-      DataError: where the file is missing or malformed.
-    """
+    """The ranges of all surrogates of a folder. Raises `DataError` where the file is missing or malformed."""
     path = Path(folder) / _STATS
     found = read_json(path)
     if not isinstance(found, dict):
@@ -63,14 +59,7 @@ class Surrogate(NamedTuple):
         n_columns: int,
         ranges: Ranges | None = None,
     ) -> Surrogate:
-        """The surrogate of a task.
-
-        Args:
-          folder: of the surrogates.
-          space: the search space's id.
-          dataset: the dataset's id.
-          n_columns: D of the table.
-          ranges: what `read_ranges` gave for the folder, if it was called.
+        """The surrogate of a task whose table has D columns; `ranges` are those of `read_ranges`, if it was called.
 
         Raises:
           MissingExtraError: without xgboost.
@@ -158,11 +147,7 @@ def surrogate_name(space: str, dataset: str) -> str:
 
 
 def import_xgboost() -> Any:
-    """The optional package.
-
-    Raises:
-      MissingExtraError: without it.
-    """
+    """The optional package. Raises `MissingExtraError` without it."""
     try:
         import xgboost
     except ImportError as error:

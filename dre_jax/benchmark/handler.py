@@ -129,14 +129,9 @@ class HPOBHandler:
         seed: str | None = None,
         n_trials: int = 10,
     ) -> list[float]:
-        """Runs a method on a task's table.
+        """Runs a method on a task's table: n_trials + 1 incumbents, the design's best and the best after each trial.
 
-        Returns:
-          n_trials + 1 incumbents: the design's best, and the best after each trial.
-
-        Raises:
-          MethodError: for an answer that is no index of a pending row; see `dre_jax.search.host.run_host`.
-          ConfigError, DataError: for ids that are not there.
+        Raises `ConfigError` and `DataError` for ids that are not there, and as `dre_jax.search.host.run_host` does.
         """
         method = _method(bo_method)
         x, y, design = self._task(search_space_id, dataset_id, seed)
@@ -151,20 +146,10 @@ class HPOBHandler:
         n_trials: int = 10,
         counting: str = "hpob",
     ) -> list[float]:
-        """Runs a method in [0, 1]^D on a task's surrogate, from the design's rows of the table.
+        """Runs a method in [0, 1]^D on a task's surrogate, from the design's rows of the table: T + 1 incumbents.
 
-        Args:
-          bo_method: has `observe_and_suggest(x_obs, y_obs)`, which returns a vector.
-          search_space_id: see `get_search_spaces`.
-          dataset_id: see `get_datasets`.
-          seed: see `get_seeds`.
-          n_trials: T.
-          counting: "hpob" counts as HPO-B does, "fixed" every evaluation when it is made.
-
-        Raises:
-          MethodError: for an answer that is no vector in [0, 1]^D.
-          MissingExtraError: without xgboost.
-          ConfigError, DataError: for ids that are not there, or surrogates that are missing.
+        `bo_method` has `observe_and_suggest(x_obs, y_obs)`, which returns a vector; `counting` is one of
+        `dre_jax.benchmark.continuous.COUNTINGS`. Raises as `evaluate`, and as `Surrogate.load` and `run_continuous` do.
         """
         from dre_jax.benchmark.continuous import Surrogate, run_continuous
 

@@ -60,11 +60,7 @@ class Pool:
     def run(self, items: Iterable[Named]) -> Iterator[Named]:
         """The results with their items' names, in the order in which they come; `Died` where there is none.
 
-        Args:
-          items: must pickle; each is asked for when a process is free.
-
-        Raises:
-          MethodError: where processes cannot be started.
+        Items must pickle; each is asked for when a process is free. Raises `MethodError` where no process can start.
         """
         waiting = iter(items)
         try:

@@ -26,11 +26,8 @@ _AT_THE_END = 30 * 24 * 3600  # one process may be done days before another: onl
 def start(distributed: bool, coordinator: str | None, processes: int | None, process_id: int | None) -> None:
     """Joins the other processes, if there are to be any.
 
-    Args:
-      distributed: whether the cluster says who they are, where nothing else is given.
-      coordinator: HOST:PORT of the first process.
-      processes: how many.
-      process_id: this one's number, from 0.
+    The first is at `coordinator`, HOST:PORT, and this one is number `process_id`, from 0; or the cluster says so
+    (`distributed`).
 
     Raises:
       ConfigError: where something is missing or wrong, no cluster is found, or the others do not come.

@@ -24,12 +24,7 @@ def prepare(
     The cache lies in ``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; an empty value turns it off. JAX's own
     settings, where given, are left alone.
 
-    Args:
-      count: devices that this process is to use.
-      distributed: see `dre_jax.cli.distributed.start`, like the rest.
-      coordinator: HOST:PORT.
-      processes: how many.
-      process_id: this one's number.
+    `count` is the number of devices that this process is to use; for the rest see `dre_jax.cli.distributed.start`.
 
     Raises:
       ConfigError: where there are fewer devices, or the other processes cannot be joined.

@@ -165,15 +165,7 @@ def make_jobs(
 ) -> list[Job]:
     """A job for each method, search space and seed; seed by seed, so that what is finished first is a fair comparison.
 
-    Args:
-      methods: each counts once.
-      data: folders in HPO-B's layout, or `BUNDLED`.
-      designs: initial designs by name.
-      out: root of what is written.
-      spaces: search spaces by name; all that a folder has by default.
-      split: whose tasks are optimised.
-      trials: of a run.
-      seeds: of meta-training and of the picks.
+    Each method counts once; without `spaces`, all that a folder has; see `Job` for the rest.
 
     Raises:
       ConfigError: for two folders of one name, or a search space that no folder has.
@@ -195,11 +187,7 @@ def make_jobs(
 
 
 def run_job(job: Job) -> Cost:
-    """Does what is missing of a job.
-
-    Raises:
-      DreError: where the evaluation cannot be made.
-    """
+    """Does what is missing of a job. Raises `DreError` where the evaluation cannot be made."""
     begun = time.perf_counter()
     job.meta_train()
     make_folder(job.path.parent)
@@ -215,10 +203,7 @@ def run_job(job: Job) -> Cost:
 def collect(jobs: Iterable[Job], method: str | Method, *, by_seed: bool = False) -> Results:
     """A method's runs of all search spaces, as far as they are there; spaces are called by `Job.label`.
 
-    Args:
-      jobs: of any methods.
-      method: whose runs are wanted.
-      by_seed: puts the meta-training seed before a run's name, ``0:test1``: needed where there are several.
+    `by_seed` puts the meta-training seed before a run's name, ``0:test1``: needed where there are several.
     """
     results = Results({}, {"method": method if isinstance(method, str) else type(method).__name__})
     for job in _of(jobs, method):

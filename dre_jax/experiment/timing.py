@@ -33,15 +33,7 @@ class Times(NamedTuple):
 
 
 def times_of(method: str, out: Path, *, data: str = BUNDLED, space: str = SPACE, split: str = "test") -> Times:
-    """A method's times on the first task of a search space, measured unless they have been.
-
-    Args:
-      method: a name, or a class's address.
-      out: folder in which the times are kept.
-      data: a folder in HPO-B's layout, or `BUNDLED`.
-      space: name of the search space.
-      split: whose first task is taken.
-    """
+    """A method's times on the first task of a search space's split, measured unless the folder `out` has them."""
     place = [] if (data, space) == (BUNDLED, SPACE) else [Path(data).name, space]
     path = out / "times" / f"{'-'.join([method.replace('/', '-'), *place])}.json"
     if not path.exists():

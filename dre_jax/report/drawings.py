@@ -21,18 +21,9 @@ def draw_all(
 ) -> dict[str, Path]:
     """Draws `rank`, `regret`, `rank-spaces`, `regret-spaces` and a `cd-<trial>` for every trial given.
 
-    Args:
-      comparison: a method's position in it decides its look in every figure.
-      significance_by_trial: for the critical-difference diagrams.
-      out: the folder, made if it is missing.
-      title: heads every figure.
-      grids: what is drawn by search space.
-
-    Returns:
-      The PNG's path by name; the SVG is beside it.
-
-    Raises:
-      DataError: where a file cannot be written.
+    A method's position in the comparison decides its look in every figure. The folder `out` is made if it is missing;
+    `grids` are what is drawn by search space. Returns the PNG's path by name; the SVG is beside it. Raises `DataError`
+    where a file cannot be written.
     """
     make_folder(out)
     paths: dict[str, Path] = {}
