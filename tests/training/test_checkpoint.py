@@ -4,11 +4,13 @@ import dataclasses
 import hashlib
 import json
 import os
-import pickletools
+import pickle
 import shutil
 import subprocess
 import sys
+from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,9 +48,7 @@ def make_metadata(model=MODEL, best_step=None, **changed):
     return {**facts, "history": history, "best_step": best_step, "versions": {"jax": jax.__version__}, **changed}
 
 
-def assert_same(ours, theirs):
-    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
-    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b, strict=True), ours, theirs)
+assert_same = partial(chex.assert_trees_all_equal, strict=True)
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +66,15 @@ def copy(saved, tmp_path):
     return shutil.copytree(saved, tmp_path / "copy")
 
 
-def one_line(caught, *named):
-    message = str(caught.value)
+def message_of(call, *arguments, **named):
+    """The line in which something is refused; None if it is not."""
+    try:
+        call(*arguments, **named)
+    except CheckpointError as error:
+        message = str(error)
+    else:
+        return None
     assert "\n" not in message
-    for name in named:
-        assert str(name) in message
     return message
 
 
@@ -102,12 +106,6 @@ def test_the_copies_for_people(saved):
     assert (saved / "losses.csv").read_text().splitlines() == expected
 
 
-def test_the_last_two_steps_are_kept(copy):
-    Checkpoint(copy).save(make_state(step=50), None, make_metadata())
-    assert sorted(path.name for path in (copy / "steps").iterdir()) == ["40", "50"]
-    assert Checkpoint(copy).latest_step() == 50
-
-
 @pytest.mark.parametrize("times", [1, 10**9])
 def test_a_step_that_vanishes_while_it_is_looked_at(saved, monkeypatch, times):
     manager, left = ocp.CheckpointManager, [times]
@@ -119,11 +117,8 @@ def test_a_step_that_vanishes_while_it_is_looked_at(saved, monkeypatch, times):
         return manager(*args, **kwargs)
 
     monkeypatch.setattr(ocp, "CheckpointManager", vanishing)
-    if times == 1:
-        assert Checkpoint(saved).latest_step() == 40
-    else:
-        with pytest.raises(CheckpointError, match="changes while it is read"):
-            Checkpoint(saved).latest_step()
+    message = message_of(Checkpoint(saved).latest_step)
+    assert message is None if times == 1 else "changes while it is read" in message
 
 
 def test_saving_a_step_again_replaces_it(copy):
@@ -135,20 +130,13 @@ def test_saving_a_step_again_replaces_it(copy):
     assert_same(Checkpoint(copy).load().state, state)
 
 
-def is_pickle(content):
-    try:
-        return any(op.name == "PROTO" for op, *_ in pickletools.genops(content))
-    except ValueError:
-        return False
-
-
 def test_no_pickles(saved):
-    assert is_pickle(__import__("pickle").dumps({"a": 1}))  # the check itself works
     files = [path for path in saved.rglob("*") if path.is_file()]
     assert len(files) > 8
     for path in files:
-        assert not path.name.endswith((".pkl", ".pickle"))
-        assert not is_pickle(path.read_bytes()), path
+        # What ends its first frame without an error is one.
+        with pytest.raises((pickle.UnpicklingError, EOFError, ValueError, KeyError, IndexError, AttributeError)):
+            pickle.loads(path.read_bytes())
 
 
 BREAKAGES = {
@@ -157,13 +145,6 @@ BREAKAGES = {
     "garbled": lambda content: bytes(255 - byte for byte in content),
     "one bit": lambda content: bytes([*content[:-1], content[-1] ^ 1]) if content else b"1",
 }
-
-
-def load_or_message(folder):
-    try:
-        return Checkpoint(folder).load(), None
-    except CheckpointError as error:
-        return None, str(error)
 
 
 @pytest.mark.parametrize("breakage", [*BREAKAGES, "missing"])
@@ -177,11 +158,10 @@ def test_broken_files(saved, copy, breakage):
             path.unlink()
         else:
             path.write_bytes(BREAKAGES[breakage](content))
-        found, message = load_or_message(copy)
+        message = message_of(Checkpoint(copy).load)
         if message is None:
-            assert_same(found, good)
+            assert_same(Checkpoint(copy).load(), good)
         else:
-            assert "\n" not in message
             assert str(copy) in message
             refused.append(path.relative_to(copy / "steps" / "40").parts[0])
         path.write_bytes(content)
@@ -192,9 +172,9 @@ def test_broken_files(saved, copy, breakage):
 def test_the_step_before_a_damaged_one(copy):
     damaged = copy / "steps" / "40" / "arrays" / "manifest.ocdbt"
     damaged.write_bytes(b"")
-    with pytest.raises(CheckpointError) as caught:
-        Checkpoint(copy).load()
-    one_line(caught, damaged, f"remove {copy / 'steps' / '40'} to use the step before")
+    message = message_of(Checkpoint(copy).load)
+    assert str(damaged) in message
+    assert f"remove {copy / 'steps' / '40'} to use the step before" in message
     shutil.rmtree(copy / "steps" / "40")
     assert_same(Checkpoint(copy).load().state, make_state(step=30))
 
@@ -209,34 +189,30 @@ def test_killed_before_the_digests(copy):
 def test_metadata_that_is_not_ours(copy, content):
     (copy / "steps" / "40" / "metadata" / "metadata").write_bytes(content)
     (copy / "steps" / "40" / "digests.json").unlink()
-    with pytest.raises(CheckpointError) as caught:
-        Checkpoint(copy).load()
-    one_line(caught, copy)
+    assert str(copy) in message_of(Checkpoint(copy).load)
 
 
-def test_a_configuration_of_another_version(tmp_path):
+OTHER_SIZES = "state.params.scorers.hidden_0_kernel ([2, 5, 5] here, [2, 5, 4] in the checkpoint)"
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [({"layers_of_tomorrow": 3}, "layers_of_tomorrow"), ({"hidden": [5, 3]}, OTHER_SIZES)],
+    ids=["another version", "other sizes than the arrays have"],
+)
+def test_a_configuration_that_does_not_fit(tmp_path, changed, named):
     metadata = make_metadata()
-    metadata["model"] = {**metadata["model"], "layers_of_tomorrow": 3}
-    Checkpoint(tmp_path).save(make_state(), None, metadata)
-    with pytest.raises(CheckpointError) as caught:
-        Checkpoint(tmp_path).load()
-    one_line(caught, tmp_path, "layers_of_tomorrow")
-
-
-def test_arrays_of_other_sizes_than_described(tmp_path):
-    Checkpoint(tmp_path).save(make_state(), None, make_metadata(dataclasses.replace(MODEL, hidden=(5, 3))))
-    with pytest.raises(CheckpointError) as caught:
-        Checkpoint(tmp_path).load()
-    one_line(caught, tmp_path, "state.params.scorers.hidden_0_kernel ([2, 5, 5] here, [2, 5, 4] in the checkpoint)")
+    Checkpoint(tmp_path).save(make_state(), None, metadata | {"model": metadata["model"] | changed})
+    message = message_of(Checkpoint(tmp_path).load)
+    assert str(tmp_path) in message
+    assert named in message
 
 
 @pytest.mark.parametrize("made", [(), ("",), ("steps",), ("steps/40",)])
 def test_nothing_there(tmp_path, made):
     for name in made:
         (tmp_path / "a" / name).mkdir(parents=True)
-    with pytest.raises(CheckpointError) as caught:
-        Checkpoint(tmp_path / "a").load()
-    one_line(caught, tmp_path / "a")
+    assert str(tmp_path / "a") in message_of(Checkpoint(tmp_path / "a").load)
 
 
 def test_a_step_that_was_being_written_is_no_step(saved, copy):
@@ -258,9 +234,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, occupied):
     folder = tmp_path / "a"
     (folder / occupied).parent.mkdir(exist_ok=True)
     (folder / occupied).write_text("a file where a folder should be")
-    with pytest.raises(CheckpointError) as caught:
-        Checkpoint(folder).save(make_state(), None, make_metadata())
-    one_line(caught, folder)
+    assert str(folder) in message_of(Checkpoint(folder).save, make_state(), None, make_metadata())
 
 
 def test_load_params_refuses_what_does_not_fit(saved):
@@ -269,9 +243,9 @@ def test_load_params_refuses_what_does_not_fit(saved):
         ({"space": "xgboost"}, "space (xgboost here, svm in the checkpoint)"),
         ({"n_columns": 4}, "columns (4 here, 3 in the checkpoint)"),
     ):
-        with pytest.raises(CheckpointError) as caught:
-            load_params(saved, **wanted)
-        one_line(caught, named, saved)
+        message = message_of(load_params, saved, **wanted)
+        assert named in message
+        assert str(saved) in message
 
 
 def test_differences():

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,21 +37,16 @@ def train_in_portions(table, portions, config=CONFIG, key=KEY):
     return state, np.concatenate(losses)
 
 
-def assert_close(some, others, atol):
-    for one, other in zip(jax.tree.leaves(some), jax.tree.leaves(others), strict=True):
-        np.testing.assert_allclose(one, other, atol=atol)
-
-
 def test_portions_are_one_training(table):
     (at_once, losses), (parts, part_losses) = (train_in_portions(table, p) for p in ([20], [5] * 4))
     assert int(at_once.step) == int(parts.step) == 20
-    assert_close(at_once, parts, atol=1e-6)
+    chex.assert_trees_all_close(at_once, parts, atol=1e-6)
     np.testing.assert_allclose(losses, part_losses, rtol=1e-5)
 
 
 def test_the_seed_decides(table):
     (one, _), (again, _), (other, _) = (train_in_portions(table, [5], key=jax.random.key(s)) for s in (4, 4, 5))
-    assert_close(one, again, atol=0)
+    chex.assert_trees_all_equal(one, again)
     assert np.abs(one.params.scorers["out_kernel"] - other.params.scorers["out_kernel"]).max() > 0.01
 
 
@@ -91,9 +87,8 @@ def test_the_first_step_is_adams(table):
 
 
 def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
-    lists = [draw(table, jax.random.fold_in(KEY, step), (3, 2), CONFIG) for step in (0, 1)]
-    drawn = np.concatenate([np.asarray(one.query).reshape(6, -1) for one in lists])
-    assert len(np.unique(drawn, axis=0)) == 12
+    drawn = [draw(table, jax.random.fold_in(KEY, step), (3, 2), CONFIG).query.reshape(6, -1) for step in (0, 1)]
+    assert len(np.unique(np.concatenate(drawn), axis=0)) == 12
 
 
 def test_members_can_share_their_lists(table):

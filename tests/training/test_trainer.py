@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import shutil
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -41,6 +42,7 @@ def make_space(name="s", n_columns=2, seed=0, validation=True):
 SPACE = make_space()
 LOG = (SPACE.columns[0], Column("c1", "float", "c1", log=True))
 go = functools.partial(meta_train, SPACE, MODEL, CONFIG)
+assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
 
 
 @pytest.fixture(autouse=True)
@@ -65,11 +67,6 @@ def saved(tmp_path_factory, uninterrupted):
     assert_same(trained.params, uninterrupted.params)
     assert trained.history == uninterrupted.history
     return folder
-
-
-def assert_same(ours, theirs):
-    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
-    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b, strict=True), ours, theirs)
 
 
 def by_hand(config, n_steps):
@@ -111,21 +108,15 @@ def test_history_at_the_start_at_every_interval_and_at_the_end(uninterrupted):
     assert uninterrupted.history[-1].train < uninterrupted.history[0].train
 
 
-def test_reports(uninterrupted):
+@pytest.mark.parametrize("length", [2, 3])  # the latter no divisor of the interval
+def test_reports_and_that_portions_do_not_matter(monkeypatch, uninterrupted, length):
+    monkeypatch.setattr(trainer, "portion", lambda config: length)
     told = []
     again = go(key=jax.random.key(0), report=told.append)
     assert [at.step for at in told] == [2, 4, 6, 8, 10]
     assert all(at.steps == 10 and at.resumed_from is None and np.isfinite(at.loss) for at in told)
+    assert again.history == uninterrupted.history
     assert_same(again.params, uninterrupted.params)
-
-
-def test_portions_do_not_matter(monkeypatch, uninterrupted):
-    monkeypatch.setattr(trainer, "portion", lambda config: 3)  # not a divisor of the interval
-    told = []
-    other = go(key=jax.random.key(0), report=told.append)
-    assert [entry.step for entry in other.history] == [0, 4, 8, 10]
-    assert [at.step for at in told] == [2, 4, 6, 8, 10]
-    assert_same(other.params, uninterrupted.params)
 
 
 def test_another_seed_gives_other_parameters(uninterrupted):
@@ -134,27 +125,18 @@ def test_another_seed_gives_other_parameters(uninterrupted):
     assert any(jax.tree.leaves(differ))
 
 
-@pytest.mark.parametrize("portions", [1, 5])
-def test_interrupted_and_called_again(tmp_path, uninterrupted, portions):
-    with pytest.raises(Interrupted):
-        go(key=jax.random.key(0), folder=tmp_path, report=interrupt_after(portions))
+# The report comes before the checkpoint of its step: what counts is the evaluation before.
+@pytest.mark.parametrize(("interruptions", "last"), [([1], 0), ([5], 8), ([3, 3], 8)])
+def test_interrupted_and_called_again(tmp_path, uninterrupted, interruptions, last):
+    for portions in interruptions:
+        with pytest.raises(Interrupted):
+            go(key=jax.random.key(0), folder=tmp_path, report=interrupt_after(portions))
     told = []
-    # The report comes before the checkpoint of its step: what counts is the evaluation before.
     resumed = go(key=jax.random.key(0), folder=tmp_path, report=told.append)
-    last = {1: 0, 5: 8}[portions]
     assert resumed.resumed_from == last
     assert told[0].step == last + 2
     assert {at.resumed_from for at in told} == {last}
     assert resumed.history == uninterrupted.history
-    assert_same(resumed.params, uninterrupted.params)
-
-
-def test_interrupted_again_and_again(tmp_path, uninterrupted):
-    for _ in range(2):  # as far as a checkpoint each time
-        with pytest.raises(Interrupted):
-            go(key=jax.random.key(0), folder=tmp_path, report=interrupt_after(3))
-    resumed = go(key=jax.random.key(0), folder=tmp_path)
-    assert resumed.resumed_from == 8
     assert_same(resumed.params, uninterrupted.params)
 
 
