@@ -150,25 +150,34 @@ class Engine:
             return self._even(number, at) if n_seen < N_START else ()
         if n_seen >= len(self.surrogate.start):
             return ()
-        readable = [params for params in self.surrogate.start if self._takes(params)]
-        if np.isnan(at).all():
-            return readable
-        return (self.space.params(_given(self.space.point(params), at)) for params in readable)
+        even = self._even_points(0)  # the same at every trial, so that what was seen is known again
+        joined = (self._joined(params, point, at) for params, point in zip(self.surrogate.start, even, strict=False))
+        return (params for params in joined if params is not None)
 
-    def _takes(self, params: Mapping[str, Any]) -> bool:
+    def _joined(self, params: Params, even: np.ndarray, at: np.ndarray) -> Params | None:
+        """A configuration of the surrogate's in this space, even where it says nothing; None if it does not fit."""
+        assert self.surrogate is not None
         try:
-            self.space.check(params)
+            point = _given(even, self._coordinates(params))
         except DataError:
-            return False
-        return True
+            return None
+        found = self.space.params(point)
+        if {name for name in found if name in self.surrogate.space} != set(params):
+            return None
+        if not np.isnan(at).all():
+            return self.space.params(_given(point, at))
+        return self.space.check(found | params)  # to the last digit
 
     def _even(self, number: int, at: np.ndarray) -> Iterable[Params]:
+        return (self.space.params(_given(point, at)) for point in self._even_points(number))
+
+    def _even_points(self, number: int) -> np.ndarray:
         """Points of a scrambled Sobol sequence; of one sequence for the trials that come first."""
         from dre_jax.search.candidates import even_points
 
         first = number < N_START
         points = even_points(256, len(self.space), _seed(self.seed, 0 if first else number))
-        return (self.space.params(_given(point, at)) for point in np.roll(points, -number if first else 0, axis=0))
+        return np.roll(points, -number if first else 0, axis=0)
 
     def _ranked(
         self,

@@ -82,6 +82,9 @@ def test_ignored_ones_are_drawn_at_random(surrogate):
         assert params not in [one.params for one in told]
         told.append(Observation(params, np.log(params["C"])))
     found = [one.params for one in told]
+    # First what would have been best before, with something for what was not known then.
+    known = [{name: value for name, value in params.items() if name not in EXTRA} for params in found]
+    assert known[: len(surrogate.start)] == list(surrogate.start)
     assert len({params["width"] for params in found}) > 4
     assert {params["mode"] for params in found} == {"fast", "slow"}
     # The others are the surrogate's: what was best before.
