@@ -33,6 +33,7 @@ class Course(NamedTuple):
     """f64[n], the best so far, as drawn."""
     failed: npt.NDArray[np.int64]
     """i64[m], trials that failed."""
+    n_trials: int
 
 
 def course_of(trials: Sequence[Trial], direction: str) -> Course:
@@ -54,6 +55,7 @@ def course_of(trials: Sequence[Trial], direction: str) -> Course:
         shown != raw,
         sign * np.maximum.accumulate(sign * shown),
         np.array([trial.number for trial in trials if trial.state == "failed"], np.int64),
+        len(trials),
     )
 
 
@@ -66,36 +68,25 @@ def draw_course(course: Course, *paths: Path) -> None:
     def paint(figure: Figure) -> None:
         axes = figure.add_subplot()
         exact, moved = ~course.moved, course.moved
-        axes.step(course.numbers, course.best, where="post", color=COLOURS[0], linewidth=1.8, label="best so far")
-        axes.scatter(course.numbers[exact], course.values[exact], s=16, color=_GREY, label="trial", zorder=3)
+        if len(course.numbers):
+            until, best = [*course.numbers, course.n_trials - 1], [*course.best, course.best[-1]]
+            axes.step(until, best, where="post", color=COLOURS[0], linewidth=1.8, label="best so far")
+        points = {"s": 18, "color": _GREY, "zorder": 3}
+        axes.scatter(course.numbers[exact], course.values[exact], label="trial", **points)
         if moved.any():
-            marker = "^" if course.direction == "minimize" else "v"
-            axes.scatter(
-                course.numbers[moved],
-                course.values[moved],
-                s=24,
-                color=_GREY,
-                marker=marker,
-                label="trial, farther off",
-            )
+            away = "^" if course.direction == "minimize" else "v"
+            axes.scatter(course.numbers[moved], course.values[moved], marker=away, label="trial, farther off", **points)
         if len(course.failed):
-            feet = axes.get_xaxis_transform()
-            axes.scatter(
-                course.failed,
-                np.full(len(course.failed), 0.015),
-                s=24,
-                color=COLOURS[1],
-                marker="x",
-                label="failed",
-                transform=feet,
-                clip_on=False,
-            )
+            foot = np.full(len(course.failed), 0.025)
+            style = {"color": COLOURS[1], "marker": "x", "transform": axes.get_xaxis_transform(), "label": "failed"}
+            axes.scatter(course.failed, foot, s=24, **style)
+        axes.set_xlim(-0.5, max(course.n_trials, 1) - 0.5)
         axes.set_xlabel("Trial")
         axes.set_ylabel(f"Value ({'lower' if course.direction == 'minimize' else 'higher'} is better)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(True, color="#E5E5E5", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2)
 
     save((6.4, 3.6), paint, *paths)
