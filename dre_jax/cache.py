@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 VARIABLE = "DRE_JAX_CACHE"
+_FOLDER, _LEAST_SECONDS = "jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs"
 
 
 def folder() -> Path | None:
@@ -19,3 +23,48 @@ def folder() -> Path | None:
     except OSError:
         return None
     return path if os.access(path, os.W_OK) else None
+
+
+def keep_programs() -> None:
+    """From now on this process keeps every program that JAX compiles, and those that were kept are not compiled again.
+
+    Nothing changes where JAX has a cache of its own already.
+    """
+    _set(_wanted())
+
+
+@contextlib.contextmanager
+def programs_kept() -> Iterator[None]:
+    """As `keep_programs`, for programs that are compiled inside: those of a user's own are left to JAX's settings."""
+    import jax
+
+    wanted = _wanted()
+    before = {name: getattr(jax.config, name) for name in wanted}
+    _set(wanted)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _wanted() -> dict[str, Any]:
+    """Settings of JAX; none where its own are to be left alone."""
+    import jax
+
+    # `jax.config.read` refuses the settings that have a context manager.
+    path = None if getattr(jax.config, _FOLDER) else folder()
+    if path is None:
+        return {}
+    # JAX would keep what takes a second to compile: of a suggestion's programs one or two, of some twenty.
+    least = {} if _LEAST_SECONDS.upper() in os.environ else {_LEAST_SECONDS: 0.0}
+    return {_FOLDER: str(path), **least}
+
+
+def _set(settings: dict[str, Any]) -> None:
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    if settings:
+        compilation_cache.reset_cache()  # whether there is one is looked at once

@@ -38,9 +38,7 @@ def prepare(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     start(distributed, coordinator, processes, process_id)
     devices.use(count)
-    folder = None if _setting("jax_compilation_cache_dir") else cache.folder()
-    if folder:
-        jax.config.update("jax_compilation_cache_dir", str(folder))
+    cache.keep_programs()
 
 
 def _setting(name: str) -> Any:

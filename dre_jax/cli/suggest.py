@@ -33,8 +33,9 @@ def suggest(
     from dre_jax.tuning import Optimizer, Surrogate, read_space
     from dre_jax.tuning.history_csv import add_history
 
-    surrogate = None if checkpoint is None else Surrogate.load(checkpoint)
-    optimizer = Optimizer(read_space(space), surrogate, direction=direction, seed=seed)
+    searched = read_space(space)
+    surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=searched)
+    optimizer = Optimizer(searched, surrogate, direction=direction, seed=seed)
     if history is not None:
         add_history(optimizer, history)
     for trial in optimizer.ask(n):

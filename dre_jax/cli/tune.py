@@ -53,7 +53,7 @@ def tune(
         raise ConfigError(f"--study must not end in .png, the picture's name beside it, but got {study}")
     searched = read_space(space)
     template = parse(command, searched)
-    surrogate = None if checkpoint is None else Surrogate.load(checkpoint)
+    surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=searched)
     file = StudyFile(study)
     optimizer = file.open(searched, surrogate, direction=direction, seed=seed)
     progress = run_trials(optimizer, template, file, trials=trials, workers=workers, timeout=timeout, metric=metric)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -64,13 +63,9 @@ def _groups(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
 
 def _worker() -> Callable[[Sequence[Job]], dict[Job, str]]:
     """What works off a group in a process; it returns the errors of the jobs that failed."""
-    import jax
-
     from dre_jax import cache
 
-    folder = cache.folder()
-    if folder and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(folder))
+    cache.keep_programs()
     return _run_group
 
 

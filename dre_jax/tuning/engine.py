@@ -15,6 +15,7 @@ import numpy as np
 from dre_jax.checks import one_of
 from dre_jax.errors import DataError
 from dre_jax.search.pending import LIES
+from dre_jax.tuning.computing import computing
 from dre_jax.tuning.responses import scale_responses
 from dre_jax.tuning.space import Params, Space
 
@@ -123,8 +124,11 @@ class Engine:
         for params in self._begin(len(seen), number, at):
             if self._identity(params) not in seen:
                 return params
-        valued = self._can_value(observed)
-        ranked = self._ranked(observed, pending, failed, number, at) if valued else self._even(number, at)
+        if self._can_value(observed):
+            with computing:
+                ranked = self._ranked(observed, pending, failed, number, at)
+        else:
+            ranked = self._even(number, at)
         fresh = (params for params in ranked if self._identity(params) not in seen)
         found = next(fresh, None)
         if found is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -71,14 +71,19 @@ def draw_course(course: Course, *paths: Path) -> None:
         if len(course.numbers):
             until, best = [*course.numbers, course.n_trials - 1], [*course.best, course.best[-1]]
             axes.step(until, best, where="post", color=COLOURS[0], linewidth=1.8, label="best so far")
-        points = {"s": 18, "color": _GREY, "zorder": 3}
+        points: dict[str, Any] = {"s": 18, "color": _GREY, "zorder": 3}
         axes.scatter(course.numbers[exact], course.values[exact], label="trial", **points)
         if moved.any():
             away = "^" if course.direction == "minimize" else "v"
             axes.scatter(course.numbers[moved], course.values[moved], marker=away, label="trial, farther off", **points)
         if len(course.failed):
             foot = np.full(len(course.failed), 0.025)
-            style = {"color": COLOURS[1], "marker": "x", "transform": axes.get_xaxis_transform(), "label": "failed"}
+            style: dict[str, Any] = {
+                "color": COLOURS[1],
+                "marker": "x",
+                "transform": axes.get_xaxis_transform(),
+                "label": "failed",
+            }
             axes.scatter(course.failed, foot, s=24, **style)
         axes.set_xlim(-0.5, max(course.n_trials, 1) - 0.5)
         axes.set_xlabel("Trial")

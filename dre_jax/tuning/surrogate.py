@@ -13,6 +13,7 @@ import numpy as np
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
 from dre_jax.search.method import Method
+from dre_jax.tuning.computing import computing
 from dre_jax.tuning.descriptors import from_descriptor
 from dre_jax.tuning.engine import check_fit
 from dre_jax.tuning.hpob import HPOB_SPACES, from_hpob
@@ -94,7 +95,8 @@ class Surrogate:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         made = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
-        params = made.fit(meta, key)
+        with computing:
+            params = jax.block_until_ready(made.fit(meta, key))
         start = start_design(past, n_start, seed)
         facts = {**facts_of(meta, key), "seed": seed}
         return cls(past.space, entry.name, made, jax.tree.map(np.asarray, params), start, facts)
