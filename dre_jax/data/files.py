@@ -7,8 +7,10 @@ file or the new one, nothing between. Every failure of the file system becomes a
 from __future__ import annotations
 
 import contextlib
+import csv
 import glob
 import gzip
+import io
 import json
 import os
 import secrets
@@ -105,6 +107,32 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     if not text.strip():
         raise DataError(f"{path}: the file is empty")
     return parse_json(text, str(path))
+
+
+def read_csv(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not empty, UTF-8, plain or gzip: each with the number of its last line.
+
+    Raises `DataError` for what cannot be read, and for a row with another number of cells than the first.
+    """
+    path = Path(path)
+    with open_binary(path) as stream:
+        content = stream.read()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text at byte {error.start}") from error
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    width = None
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            width = len(cells) if width is None else width
+            if len(cells) != width:
+                raise DataError(f"{path}, line {reader.line_num}: a row must have {width} cells, but has {len(cells)}")
+            yield reader.line_num, cells
+    except csv.Error as error:
+        raise DataError(f"{path}, line {reader.line_num}: not readable as CSV: {error}") from error
 
 
 @contextlib.contextmanager

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import os
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from dre_jax.data.files import open_binary
+from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
+from dre_jax.tuning.cells import read_cell, read_cells
 from dre_jax.tuning.optimizer import Optimizer
-from dre_jax.tuning.parameters import Categorical, Choice, levels_of
 from dre_jax.tuning.space import Params, Space
 
 VALUE, STATE = "value", "state"
@@ -34,8 +30,8 @@ def read_history(path: str | os.PathLike[str], space: Space) -> list[Row]:
     """The trials in a CSV file, UTF-8, plain or gzip.
 
     Its first line names the columns: hyperparameters in any order, `value`, and `state` if wanted. An empty cell is a
-    hyperparameter that is inactive. A trial whose `state` is `failed` or whose value is NaN has failed; one without a
-    value runs. Choices that are no text are written as in JSON: true, null.
+    hyperparameter that is inactive, or the choice None. A trial whose `state` is `failed` or whose value is NaN has
+    failed; one without a value runs. Choices that are no text are written as in JSON: true, null.
 
     Args:
       path: the file.
@@ -44,14 +40,7 @@ def read_history(path: str | os.PathLike[str], space: Space) -> list[Row]:
     Raises:
       DataError: for a file that cannot be read, or a row that is no trial of the space; the message names the line.
     """
-    path = Path(path)
-    with open_binary(path) as stream:
-        content = stream.read()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text at byte {error.start}") from error
-    rows = _rows(path, text)
+    rows = ((line, [cell.strip() for cell in cells]) for line, cells in read_csv(path))
     _, header = next(rows, (0, []))
     _check_header(path, header, space)
     found = []
@@ -60,8 +49,6 @@ def read_history(path: str | os.PathLike[str], space: Space) -> list[Row]:
             found.append(_trial(dict(zip(header, cells, strict=True)), space))
         except DataError as error:
             raise DataError(f"{path}, line {line}: {error}") from error
-        except ValueError:  # zip's
-            raise DataError(f"{path}, line {line}: a row must have {len(header)} cells, but has {len(cells)}") from None
     return found
 
 
@@ -74,18 +61,7 @@ def add_history(optimizer: Optimizer, path: str | os.PathLike[str]) -> None:
             optimizer.add(row.params, row.value)
 
 
-def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Lines that are not empty, with their numbers."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num, [cell.strip() for cell in cells]
-    except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: not readable as CSV: {error}") from error
-
-
-def _check_header(path: Path, header: Sequence[str], space: Space) -> None:
+def _check_header(path: str | os.PathLike[str], header: Sequence[str], space: Space) -> None:
     taken = [name for name in (VALUE, STATE) if name in space]
     if taken:
         raise DataError(f"{path}: a hyperparameter of a history in CSV must not be called {taken[0]!r}, but one is")
@@ -102,13 +78,10 @@ def _trial(cells: dict[str, str], space: Space) -> Row:
     state, text = cells.pop(STATE, ""), cells.pop(VALUE)
     if state not in _STATES:
         raise DataError(f"{STATE} must be running, failed, complete or empty, but got {state!r}")
-    given: dict[str, Choice] = {}
-    for name, cell in cells.items():
-        parameter = space[name]
-        if cell:
-            given[name] = _choice(name, parameter, cell) if isinstance(parameter, Categorical) else _number(name, cell)
-    params = space.check(given)
-    value = _number(VALUE, text) if text else None
+    given = {name: read_cell(space[name], cell) for name, cell in cells.items() if cell}
+    # A cell that is empty may also be the choice None.
+    params = space.check(read_cells(space, dict.fromkeys(space, "") | cells) | given)
+    value = _number(text) if text else None
     if value is not None and math.isnan(value):
         state, value = state or "failed", None
     has_value = {"complete": True, "running": False, "failed": False}.get(state, value is not None)
@@ -117,19 +90,8 @@ def _trial(cells: dict[str, str], space: Space) -> Row:
     return Row(params, value, state == "failed")
 
 
-def _choice(name: str, parameter: Categorical, cell: str) -> Choice:
-    """The choice that is written so; else the one that is the same in JSON, so that 1.0 and "a" are found too."""
-    names = levels_of(parameter.choices)
-    if cell in names:
-        return parameter.choices[names.index(cell)]
-    try:
-        return parameter.choices[parameter.index(json.loads(cell))]
-    except (ValueError, RecursionError):
-        raise DataError(f"{name} must be one of {', '.join(names)}, but got {cell!r}") from None
-
-
-def _number(name: str, cell: str) -> float:
+def _number(cell: str) -> float:
     try:
         return float(cell)
     except ValueError:
-        raise DataError(f"{name} must be a number, but got {cell!r}") from None
+        raise DataError(f"{VALUE} must be a number, but got {cell!r}") from None

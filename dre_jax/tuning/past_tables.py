@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dre_jax.data.files import open_binary
+from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.tuning.cells import is_empty, read_cells
 from dre_jax.tuning.past import Evaluated, LeftOut, Past, past_of
@@ -61,7 +59,7 @@ def from_csv(
       ConfigError: for an unknown direction.
     """
     path = Path(path)
-    rows = _lines(path)
+    rows = (cells for _, cells in read_csv(path))
     header = next(rows, [])
     _require(header, space, task, value, str(path))
     return _past((dict(zip(header, cells, strict=True)) for cells in rows), space, direction, task, value, str(path))
@@ -93,28 +91,6 @@ def _require(names: Sequence[Any], space: Space, task: str, value: str, where: s
             raise DataError(f"{where}: a column must occur once, but {name!r} occurs {list(names).count(name)} times")
         if name not in names:
             raise DataError(f"{where} must have the columns {', '.join([task, value, *space])}, but has no {name!r}")
-
-
-def _lines(path: Path) -> Iterator[list[str]]:
-    """The cells of all lines that are not empty."""
-    with open_binary(path) as stream:
-        content = stream.read()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text at byte {error.start}") from error
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    width = None
-    try:
-        for cells in reader:
-            if not any(cells):
-                continue
-            width = len(cells) if width is None else width
-            if len(cells) != width:
-                raise DataError(f"{path}, line {reader.line_num}: a row must have {width} cells, but has {len(cells)}")
-            yield cells
-    except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: not readable as CSV: {error}") from error
 
 
 def _times(n: int) -> str:

@@ -72,6 +72,15 @@ class TestRows:
             assert type(row.params["c"]) is type(choice), text
             assert row.params["c"] == choice, text
 
+    def test_none_may_be_an_empty_cell_where_it_is_active(self, read):
+        none = Categorical([None, "l2"])
+        space = Space({"p": none, "q": Categorical([None, "a"], when={"p": "l2"}), "x": Float(0.0, 1.0)})
+        rows = read("p,q,x,value\n,,0.5,1\nl2,,0.5,1\nl2,a,0.5,1\n", space)
+        wanted = [{"p": None, "x": 0.5}, {"p": "l2", "q": None, "x": 0.5}, {"p": "l2", "q": "a", "x": 0.5}]
+        assert [row.params for row in rows] == wanted
+        with pytest.raises(DataError, match="'q' is active only for"):
+            read("p,q,x,value\n,a,0.5,1\n", space)
+
     def test_large_whole_numbers_are_exact(self, read):
         space = Space({"n": Int(2**53 - 9, 2**53)})
         (row,) = read(f"n,value\n{2**53 - 3},1\n", space)
@@ -93,9 +102,9 @@ class TestRows:
         ("lr,kernel,bias,value\n0.5,rbf,true,1,\n", "line 2: a row must have 4 cells, but has 5"),
         ("lr,kernel,bias,value\n2,rbf,true,1\n", "line 2: lr must be a number in"),
         ("lr,kernel,bias,value\nnan,rbf,true,1\n", "line 2: lr must be a number in"),
-        ("lr,kernel,bias,value\nbig,rbf,true,1\n", "line 2: lr must be a number, but got 'big'"),
-        ("lr,kernel,bias,value\n0.5,RBF,true,1\n", "line 2: kernel must be one of rbf, poly, but got 'RBF'"),
-        ("lr,kernel,bias,value\n0.5,rbf,yes,1\n", "line 2: bias must be one of false, true, but got 'yes'"),
+        ("lr,kernel,bias,value\nbig,rbf,true,1\n", "line 2: lr must be a number in [1e-06, 1.0], but got 'big'"),
+        ("lr,kernel,bias,value\n0.5,RBF,true,1\n", "line 2: kernel must be one of ['rbf', 'poly'], but got 'RBF'"),
+        ("lr,kernel,bias,value\n0.5,rbf,yes,1\n", "line 2: bias must be one of [False, True], but got 'yes'"),
         ("lr,kernel,degree,bias,value\n0.5,rbf,3,true,1\n", "line 2: 'degree' is active only for"),
         ("lr,kernel,degree,bias,value\n0.5,poly,,true,1\n", "line 2: a configuration must give every active"),
         ("lr,kernel,degree,bias,value\n0.5,poly,2.5,true,1\n", "line 2: degree must be a whole number"),
