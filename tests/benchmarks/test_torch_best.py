@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from benchmarks import torch_best_search as search
 from benchmarks.torch_best import BLOCK, Layout, Lists, Trainer, gradient, start, step_sizes, train_step
-from benchmarks.torch_reference import LIBRARY, Batch, Ensemble, adam, sort_batch, total_loss
+from benchmarks.torch_reference import LIBRARY, Batch, Ensemble, adam, total_loss
 from benchmarks.torch_reference import train_step as plain_step
 from benchmarks.torch_search import expected_improvement, rank
 from benchmarks.torch_weights import host_tree
@@ -47,11 +47,15 @@ def batches(one, run, support, query):
     return [Batch(x[s][None], y[s][None], x[q][None], level[q][None]) for s, q in zip(support, query, strict=True)]
 
 
+def at(lists, i):
+    """One step's lists."""
+    return Lists(*(None if field is None else field[i] for field in lists))
+
+
 def plain(model, *, runs=1):
     """Ensembles in float64, and their parameters as the fast peer's vector."""
     ensembles = [Ensemble(model, COLUMNS, LIBRARY.response_scale).double() for _ in range(runs)]
-    layout = Layout(model, COLUMNS, model.members * runs)
-    return ensembles, layout, stack(model, ensembles)
+    return ensembles, Layout(model, COLUMNS, model.members * runs), stack(model, ensembles)
 
 
 def stack(model, ensembles, *, grad=False):
@@ -73,8 +77,7 @@ def test_gradient(model, runs, levels, in_logarithms):
     (ensembles, layout, flat), one = plain(model, runs=runs), histories(runs, 13, levels=levels)
     support, query = (rows.view(1, runs, -1) for rows in search.draw(runs, 13, 2, torch.Generator().manual_seed(1)))
     lists = search.read_epochs(one, layout, support, query, tied=levels is not None)
-    first = Lists(*(None if field is None else field[0] for field in lists))
-    found, _ = gradient(layout, flat, first, None if in_logarithms else triangle(11))
+    found, _ = gradient(layout, flat, at(lists, 0), None if in_logarithms else triangle(11))
     for run, ensemble in enumerate(ensembles):
         total_loss(ensemble, batches(one, run, support[:, run], query[:, run]), LIBRARY).backward()
     torch.testing.assert_close(found, stack(model, ensembles, grad=True), rtol=1e-6, atol=1e-9)
@@ -126,7 +129,7 @@ def test_meta_training_steps_of_several_lists(model):
 
 
 def test_scores_too_far_apart_for_one_shift_are_done_again():
-    (ensembles, layout, flat), one = plain(MODEL), histories(1, 12)
+    (ensembles, layout, _), one = plain(MODEL), histories(1, 12)
     with torch.no_grad():
         for scorer in ensembles[0].scorers:
             scorer[-1].weight.mul_(3e4)
@@ -134,14 +137,11 @@ def test_scores_too_far_apart_for_one_shift_are_done_again():
     single = search.Histories(one.x.float(), one.response.float(), one.level)
     support, query = (rows[:, None] for rows in search.draw(3, 12, 2, torch.Generator().manual_seed(4)))
     lists = search.read_epochs(single, layout, support, query, tied=False)
-    first = Lists(*(None if field is None else field[0] for field in lists))
-    assert float(gradient(layout, flat, first, triangle(10).float())[1]) < 3e-30, "one shift is enough"
-    trainer, sizes = Trainer(layout, flat, compiled=False), step_sizes(RATE, range(1, 4), flat)
+    assert float(gradient(layout, flat, at(lists, 0), triangle(10).float())[1]) < 3e-30, "one shift is enough"
+    trainer, by_hand, sizes = Trainer(layout, flat, compiled=False), start(flat), step_sizes(RATE, range(1, 4), flat)
     trainer.block(lists, sizes)
-    by_hand = start(flat)
     for e in range(3):
-        epoch = Lists(*(None if field is None else field[e] for field in lists))
-        train_step(layout, by_hand, epoch, None, sizes[e])
+        train_step(layout, by_hand, at(lists, e), None, sizes[e])
     assert torch.isfinite(trainer.state.flat).all()
     assert torch.equal(trainer.state.flat, by_hand.flat)
 
@@ -181,15 +181,6 @@ def test_sums_are_those_of_sorting_once_and_epochs_differ():
     assert (query.diff() > 0).all()
     share = torch.bincount(support.ravel(), minlength=10) / 500
     np.testing.assert_allclose(share, 0.3, atol=5 * np.sqrt(0.3 * 0.7 / 500))
-
-
-def test_the_weights_are_those_of_the_plain_peer():
-    level = torch.tensor([[0, 0, 1, 2, 2, 2, 3]])
-    batch = Batch(torch.zeros(1, 1, 1), torch.zeros(1, 1), torch.zeros(1, 7, 1).double(), level)
-    there = sort_batch(batch, LIBRARY)
-    weight, first, _ = search.weigh(level, True, torch.float64)
-    torch.testing.assert_close(weight, there.weight, rtol=1e-6, atol=0)
-    assert torch.equal(first, there.first)
 
 
 @pytest.mark.parametrize("other", [{"context": "none"}, {"range_limit": 3.0}])

@@ -40,26 +40,21 @@ def test_ours():
 
 
 def test_a_trial_is_made_at_the_history_that_is_asked_for(monkeypatch):
-    seen = []
-
-    def note(method, params, tasks, designs, **given):
-        seen.append((given["n_trials"], {len(rows) for seeds in designs.values() for rows in seeds.values()}))
-        seen.append({task.n_rows for task in tasks.values()})
+    def note(method, params, tasks, designs, *, n_trials, **_):
+        assert n_trials == 1
+        assert {len(rows) for seeds in designs.values() for rows in seeds.values()} == {30}
+        assert {task.n_rows for task in tasks.values()} == {330}
         return iter(())
 
     monkeypatch.setattr(ours, "run_tasks", note)
     ours.trial(MODEL, history=30, candidates=300, columns=3, epochs=2, repeats=1, runs=2)
-    assert seen[:2] == [(1, {30}), {330}]
 
 
 def test_long_runs_are_told_from_few_epochs(monkeypatch):
     monkeypatch.setattr(ours, "whole_runs", lambda *_, epochs, **__: (3.0, [2.0 + 0.1 * epochs]))
-    told = ours.runs(MODEL, count=2, candidates=9, columns=3, trials=2, epochs=1000, patience=50.0)
-    assert told.median == pytest.approx(51.0)
-    assert "20 and 40 epochs timed, 1000 by a straight line" in told.note
-    measured = ours.runs(MODEL, count=2, candidates=9, columns=3, trials=2, epochs=1000, patience=5e3)
-    assert measured.median == pytest.approx(51.0)
-    assert measured.note == ""
+    for patience, note in ((50.0, "20 and 40 epochs timed, 1000 by a straight line"), (5e3, "")):
+        found = ours.runs(MODEL, count=2, candidates=9, columns=3, trials=2, epochs=1000, patience=patience)
+        assert (found.median, found.note) == (pytest.approx(51.0), note)
 
 
 @pytest.mark.multiprocess
@@ -77,9 +72,9 @@ def test_peers(peer, kind, preset):
 
 
 @pytest.mark.multiprocess
-def test_a_peer_that_dies_says_so():
+def test_a_peer_that_fails_says_so():
     work = Work(peer="best", kind="trial", columns=-3)
-    with pytest.raises(peers.PeerError, match="a peer's process must answer, but it"):
+    with pytest.raises(peers.PeerError, match="a peer's process must answer, but it failed: "):
         peers.measure(work, Way(processes=1, threads=1), part=1, whole=1, repeats=1)
 
 

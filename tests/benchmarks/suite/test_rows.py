@@ -1,5 +1,7 @@
 """Figures of the rows: medians, extrapolation, ratios, and that the page says what the file holds."""
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks import gpu_kernels, page
@@ -8,15 +10,13 @@ from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, at_epochs, timing
 from dre_jax.data.files import read_json
 
+BENCH = plan.Bench(cores=2, rates=Rates(1e11, 1e10))
+
 
 def some_row(name="trial-105", **given):
-    fields = {
-        "ours": timing([0.2, 0.1, 0.4], 2, 5.0, "two at once"),
-        "eager": timing([4.0]),
-        "best": Timing(median=0.3, low=0.2, high=0.5, compile_s=9.0),
-        "floor_s": 0.05,
-    }
-    return Row(name=name, unit="trial", **{**fields, **given})
+    best = Timing(median=0.3, low=0.2, high=0.5, compile_s=9.0)
+    fields = {"ours": timing([0.2, 0.1, 0.4], 2, 5.0, "two at once"), "eager": timing([4.0]), "best": best}
+    return Row(name=name, unit="trial", **{**fields, "floor_s": 0.05, **given})
 
 
 def test_medians_epochs_and_ratios():
@@ -30,51 +30,47 @@ def test_medians_epochs_and_ratios():
     assert at_epochs(timing([1.0]), timing([3.0]), 100, 100).note == ""
     row = some_row().as_json()
     assert (row["ratio_eager"], row["ratio_best"], row["fraction"]) == pytest.approx((40.0, 3.0, 0.5))
-    assert row["spread"] == [0.05, 0.2]
-    assert row["note"] == "ours: two at once"
+    assert (row["spread"], row["note"]) == ([0.05, 0.2], "ours: two at once")
     without = Row(name="memory", unit="bytes", extra={"ours_bytes": 5}).as_json()
     assert without["ratio_eager"] is without["ours_s"] is without["floor_s"] is None
     assert without["ours_bytes"] == 5
-
-
-def test_between_points():
-    assert plan.between(5, (10, 30, 105), [1.0, 2.0, 9.0]) == 0.75
-    assert plan.between(30, (10, 30, 105), [1.0, 2.0, 9.0]) == 2.0
-    assert plan.between(105, (10, 30, 105), [1.0, 2.0, 9.0]) == 9.0
+    assert [plan.between(n, (10, 30, 105), [1.0, 2.0, 9.0]) for n in (5, 30, 105)] == [0.75, 2.0, 9.0]
 
 
 def test_failures_are_rows_too():
     def fails(bench, name):
         raise RuntimeError("no memory\nat all")
 
-    found = plan.record("runs-430", fails, plan.Bench(cores=2, rates=Rates(1.0, 1.0)))
-    assert found["error"] == "RuntimeError: no memory"
-    assert found["ours_s"] is None
+    found = plan.record("runs-430", fails, BENCH)
+    assert (found["error"], found["ours_s"]) == ("RuntimeError: no memory", None)
 
 
 def about(platform="cpu"):
-    numbers = {"cores": 2, "devices": 2, "matrix_flops_per_s": 2e11, "copy_bytes_per_s": 1e10}
-    words = {"command": "python -m benchmarks", "device": "a machine", "platform": platform, "processor": "a processor"}
-    return {**words, **numbers, "load_before": 0.1, "linearity": {"eager": 1.01}, "versions": {"jax": "1"}}
+    numbers = {"cores": 2, "devices": 2, "matrix_flops_per_s": 2e11, "copy_bytes_per_s": 1e10, "load_before": 0.1}
+    words = {
+        "command": "python -m benchmarks",
+        "device": "NVIDIA H200",
+        "platform": platform,
+        "processor": "a processor",
+    }
+    return {**words, **numbers, "linearity": {"eager": 1.01}, "versions": {"jax": "1"}}
 
 
 def test_the_page_says_what_the_file_holds(tmp_path):
     memory = Row(name="memory-meta-train", unit="bytes", extra={"ours_bytes": 3e9, "table_bytes": 2e8})
     runs = [some_row(name, ours=timing([seconds])) for name, seconds in (("runs-1", 6.0), ("runs-50", 3.0))]
-    published = [
-        some_row(name, extra={"default_s": 0.7}) for name in ("trial-30-published", "meta-train-step-published")
-    ]
+    names = ("trial-30-published", "meta-train-step-published")
+    published = [some_row(name, extra={"default_s": 0.7}) for name in names]
     rows = [one.as_json() for one in (some_row(), memory, *runs, *published)]
     rows.append({**Row(name="suggest", unit="failed").as_json(), "error": "PeerError: gone"})
     loops = [{"name": "epoch", "kernels": 60, "fusions": 40, "products": 20, "loops": 0, "bytes": 5_000_000}]
     environment.write(tmp_path / "found.json", about(), rows, profile=loops)
     found = read_json(tmp_path / "found.json")
-    assert set(found) == {"environment", "rows", "profile"}
     lines = table.plain(found["rows"]).splitlines()
     assert lines[1].split()[:3] == ["trial-105", "100", "ms"]
     assert "3.00 GB" in lines[2]
-    elsewhere = {"environment": {**about("described"), "device": "NVIDIA H200"}, "rows": []}
-    elsewhere["profile"] = [{**loops[0], "least_s": gpu_kernels.least_seconds(loops[0])}]
+    described = [{**loops[0], "least_s": gpu_kernels.least_seconds(loops[0])}]
+    elsewhere = {"environment": about("described"), "rows": [], "profile": described}
     text = page.page([found, {**found, "environment": about("gpu")}, elsewhere])
     for words in (
         "## On a CPU",
@@ -94,9 +90,7 @@ def test_the_page_says_what_the_file_holds(tmp_path):
 
 
 def test_rows_are_chosen_by_name():
-    rows = plan.catalogue()
-    assert {"runs-1", "runs-430", "members-50", "columns-64", "spaces-4", *plan.QUICK} <= set(rows)
-    assert {f"trial-{n}{kind}" for n in (10, 30, 105) for kind in ("", "-published")} <= set(rows)
+    assert {"runs-1", "runs-430", "members-50", "columns-64", "spaces-4", *plan.QUICK} <= set(plan.catalogue())
     assert list(plan.chosen(False, ["runs-10"])) == ["runs-10"]
     with pytest.raises(ValueError, match="but got runs-11"):
         plan.chosen(False, ["runs-11"])
@@ -104,7 +98,7 @@ def test_rows_are_chosen_by_name():
 
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_ways_of_the_fast_peer_keep_all_cores_busy(preset):
-    bench = plan.Bench(cores=2, rates=Rates(1.0, 1.0))
+    bench = replace(BENCH, won={})
     trial, steps = (plan.Work(peer="best", kind=kind, preset=preset) for kind in ("trial", "meta-train"))
     ways = bench.ways(trial)
     assert {way.processes * way.threads for way in ways} == {way.units(trial) for way in ways} == {2}
@@ -115,13 +109,11 @@ def test_ways_of_the_fast_peer_keep_all_cores_busy(preset):
 
 
 def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
-    asked = []
+    asked, models = [], []
 
     def measure(work, ways, **given):
-        asked.append(work)
+        asked.append((work.peer, work.preset, work.history))
         return timing([8.0 if work.peer == "eager" else 2.0]), ways[0]
-
-    models = []
 
     def trial(model, **given):
         models.append((model.context, given["history"], given["epochs"]))
@@ -129,10 +121,8 @@ def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
 
     monkeypatch.setattr(plan.peers, "fastest", measure)
     monkeypatch.setattr(plan.ours, "trial", trial)
-    bench = plan.Bench(cores=2, rates=Rates(1e11, 1e10))
-    row = plan.catalogue()["trial-30-published"](bench, "trial-30-published").as_json()
-    assert models == [("shared", 30, 1000), ("own", 30, 1000)]
-    assert {(work.peer, work.preset, work.history) for work in asked} == {("eager", "paper", 30), ("best", "paper", 30)}
+    for _ in range(2):
+        row = plan.catalogue()["trial-30-published"](BENCH, "trial-30-published").as_json()
+    assert models[:2] == [("shared", 30, 1000), ("own", 30, 1000)]
+    assert asked == [("eager", "paper", 30), ("best", "paper", 30)], "a peer's trial is measured once for all rows"
     assert (row["ratio_eager"], row["ratio_best"], row["default_s"]) == (16.0, 4.0, 0.25)
-    bench.both(kind="trial", history=30, preset="paper")
-    assert len(asked) == 2, "a peer's trial is measured once for all rows"
