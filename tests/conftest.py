@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,6 +118,20 @@ def save_checkpoint():
         Checkpoint(folder).save(state, None, {**facts, "history": [], "best_step": None, "versions": {}})
 
     return save
+
+
+@pytest.fixture(scope="session")
+def wait_until():
+    """Waits until something is true, which has to be while these processes are alive."""
+
+    def wait(ready, *processes, seconds=300):
+        end = time.monotonic() + seconds
+        while not ready():
+            assert time.monotonic() < end
+            assert all(process.poll() is None for process in processes), [p.communicate() for p in processes]
+            time.sleep(0.02)
+
+    return wait
 
 
 @pytest.fixture

@@ -154,29 +154,25 @@ def plan(surrogates):
 
 def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
     name = f"surrogate-svm-{next(iter(bundled.load('svm').test))}"
-    copy = shutil.copytree(surrogates, tmp_path / "copy")
-    broken = replace(plan, surrogates=copy)
-
-    def refused(message, at_once=True):
-        def evaluate():
-            evaluation = Evaluation(broken, tmp_path / "out.json")
-            assert not at_once
-            list(evaluation)
-
+    folder = shutil.copytree(surrogates, tmp_path / "copy")
+    broken, model, statistics = replace(plan, surrogates=folder), folder / f"{name}.json", folder / "summary-stats.json"
+    narrow = xgboost.train({"nthread": 1}, xgboost.DMatrix(np.eye(3), label=np.arange(3)), 1)
+    for change, message in (
+        (lambda: model.write_text("{}"), f"{name}.json is no XGBoost model"),
+        (lambda: narrow.save_model(model), "must have as many columns as the table"),
+    ):
+        change()
+        evaluation = Evaluation(broken, tmp_path / "out.json")
         with pytest.raises(DataError, match=message):
-            evaluate()
-
-    (copy / f"{name}.json").write_text("{}")
-    refused(f"{name}.json is no XGBoost model", at_once=False)
-    narrow = xgboost.DMatrix(np.eye(3), label=np.arange(3))
-    xgboost.train({"nthread": 1}, narrow, 1).save_model(copy / f"{name}.json")
-    refused("must have as many columns as the table", at_once=False)
-    (copy / f"{name}.json").unlink()
-    refused(f"must hold {name}.json")
-    (copy / "summary-stats.json").write_text(json.dumps({name: {"y_min": "low"}}))
-    refused("must hold")
-    (copy / "summary-stats.json").unlink()
-    refused("summary-stats.json")
+            list(evaluation)
+    for change, message in (
+        (model.unlink, f"must hold {name}.json"),
+        (lambda: statistics.write_text(json.dumps({name: {"y_min": "low"}})), "must hold"),
+        (statistics.unlink, "summary-stats.json"),
+    ):
+        change()
+        with pytest.raises(DataError, match=message):
+            Evaluation(broken, tmp_path / "out.json")
     with pytest.raises(ConfigError, match="counting must be one of hpob, fixed, but got 'late'"):
         run_continuous(Random(), Surrogate("s", None, 0, 1), np.zeros((5, 2)), np.zeros(5), 3, counting="late")
 

@@ -37,16 +37,8 @@ class Random:
         return self.rng.integers(len(X_pen))
 
 
-class Greedy:
-    """Nearest to the best trial, by distances whose last bits matter; an older class's argument names."""
-
-    def observe_and_suggest(self, x_observed, y_observed, x_pending):
-        best = x_observed[np.argmax(y_observed)]
-        return np.argmin(((x_pending - best) ** 2).sum(axis=1))
-
-
 class Stateful:
-    """Remembers what it was told, weights by it, and returns an array of no dimension."""
+    """Remembers what it was told, weights by it to the last bit, and returns an array of no dimension."""
 
     def __init__(self):
         self.seen = []
@@ -59,7 +51,7 @@ class Stateful:
         return np.array(np.argmax(weights @ np.exp(-distance)))
 
 
-METHODS = {"random": Random, "greedy": Greedy, "stateful": Stateful, "ours": lambda: Suggester(RandomSearch(), seed=3)}
+METHODS = {"random": Random, "stateful": Stateful, "ours": lambda: Suggester(RandomSearch(), seed=3)}
 
 
 def raw(folder, name):

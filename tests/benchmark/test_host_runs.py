@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from itertools import islice
 from pathlib import Path
 
@@ -292,15 +291,13 @@ def interruptible():
 @pytest.mark.multiprocess
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_interrupted_on_the_command_line(plan, tmp_path, workers):
+def test_interrupted_on_the_command_line(plan, tmp_path, workers, wait_until):
     (tmp_path / "peer.py").write_text(SLOW)
     out = tmp_path / "out.json"
     arguments = [sys.executable, "-m", "dre_jax", *command(plan, out, "Slow")[:-1], workers]
     # A terminal interrupts all processes of a command.
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        while not out.exists():
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.02)
+        wait_until(out.exists, process)
         os.killpg(process.pid, signal.SIGINT)
         said = process.stderr.read()  # until the last process that holds it has ended
     assert process.returncode == 130

@@ -61,23 +61,15 @@ def end_of(process):
     return process.returncode, out, "".join(ours)
 
 
-def wait_until(ready, processes):
-    begun = time.monotonic()
-    while not ready():
-        assert time.monotonic() - begun < SECONDS
-        assert all(process.poll() is None for process in processes), [end_of(process) for process in processes]
-        time.sleep(0.02)
-
-
 @pytest.mark.thorough
-def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space):
+def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, wait_until):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # quick to compile: there is little to run
     data, out, alone = tmp_path / "data", tmp_path / "out", tmp_path / "alone"
     write_dataset(data, [make_space("a"), make_space("b", seed=1)])
     command = ["meta-train", "--data", data, "--evaluate-every", 2, "--lists-per-step", 2]
     processes = two(*command, "--out", out, "--steps", 100_000)
     # Each process saves its own search space, and does not wait for the other.
-    wait_until(lambda: min(last_step(out / name) or 0 for name in "ab") >= 2, processes)
+    wait_until(lambda: min(last_step(out / name) or 0 for name in "ab") >= 2, *processes)
     processes[0].kill()
     begun = time.monotonic()
     status, _, error = end_of(processes[1])
@@ -104,7 +96,7 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space):
         assert np.mean(np.concatenate([a.ravel() for a in apart]) > 1e-3) < 0.005
 
 
-def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_space, save_checkpoint):
+def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_space, save_checkpoint, wait_until):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
     monkeypatch.setenv("DRE_JAX_NATIVE", "0")  # nothing is fine-tuned, so there is nothing to build
     # Of two widths, so that the second still has to be compiled when the first has ended.
@@ -119,7 +111,7 @@ def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_
 
     assert one(*command("alone.json"), "--devices", 1)[0] == 0
     processes = two(*command("two.json"))
-    wait_until((tmp_path / "two.json").exists, processes)
+    wait_until((tmp_path / "two.json").exists, *processes)
     processes[1].kill()
     begun = time.monotonic()
     status, printed, error = end_of(processes[0])

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,38 +109,23 @@ if __name__ == "__main__":
 """
 
 
-def wait_until(true, seconds):
-    end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
-        time.sleep(0.1)
-    return true()
-
-
 def children(pid):
-    """The processes that a process has started, in any of their states but that of a zombie."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            own, _, (state, parent, *_) = path.parent.name, None, path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(parent) == pid and state != "Z":
-            found.append(int(own))
-    return found
+    """The processes that a process has started."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 @pytest.mark.multiprocess
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="asks Linux whether a process lives")
-def test_a_killed_grid_leaves_no_worker_and_keeps_its_runs(tmp_path):
+@pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="asks Linux for processes")
+def test_a_killed_grid_leaves_no_worker_and_keeps_its_runs(tmp_path, wait_until):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     root = str(Path(__file__).resolve().parents[2])
     with subprocess.Popen([sys.executable, script, tmp_path], env=os.environ | {"PYTHONPATH": root}) as process:
         jobs = make_jobs(["gp"], [BUNDLED], designs=ONE, out=tmp_path, spaces=["svm"], trials=30)
-        assert wait_until(jobs[0].path.exists, 90)
+        wait_until(jobs[0].path.exists, process)
         workers = children(process.pid)
         assert workers
         process.send_signal(signal.SIGKILL)
-    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 20)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), seconds=20)
     assert len(list(collect(jobs, "gp").runs())) > 0
     assert not jobs[0].done
