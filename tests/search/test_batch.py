@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.errors import DataError
 from dre_jax.search import BatchConfig, run, run_tasks
@@ -45,12 +47,6 @@ def together(methods, tasks, designs):
     return {name: traces_of(methods[name], tasks, designs) for name in ("random", "dre")}
 
 
-def assert_equal_traces(some, others):
-    assert some.keys() == others.keys()
-    for run_name, trace in some.items():
-        np.testing.assert_array_equal(trace, others[run_name], err_msg=str(run_name))
-
-
 def running_best(task, rows):
     """Best response so far after each row, scaled by the task's table, in plain Python."""
     scaled = [(y - min(task.y)) / (max(task.y) - min(task.y)) for y in task.y.tolist()]
@@ -73,58 +69,42 @@ def test_a_batch_is_its_single_runs(name, methods, tasks, designs, together, sea
         np.testing.assert_allclose(trace, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["random", pytest.param("dre", marks=pytest.mark.thorough)])
-def test_other_tasks_and_their_order_do_not_matter(name, methods, tasks, designs, together):
-    backwards = dict(reversed(tasks.items()))
-    assert_equal_traces(traces_of(methods[name], backwards, designs), together[name])
-    for dataset in ("wine-proline", "wine-alcalinity"):
-        alone = traces_of(methods[name], {dataset: tasks[dataset]}, designs)
-        assert_equal_traces(alone, {key: trace for key, trace in together[name].items() if key[0] == dataset})
+def resized(tasks):
+    return {f"{name} cut": Task(name, task.X[:20], task.y[:20]) for name, task in tasks.items()}
 
 
-@pytest.mark.parametrize("at_once", [3, 9])
-def test_tasks_at_once_do_not_matter(at_once, methods, tasks, designs, together):
-    assert_equal_traces(traces_of(methods["random"], tasks, designs, tasks_at_once=at_once), together["random"])
+CHANGES = {
+    "backwards": lambda tasks, designs: (dict(reversed(tasks.items())), designs, {}),
+    "alone": lambda tasks, designs: ({"wine-alcalinity": tasks["wine-alcalinity"]}, designs, {}),
+    "one seed": lambda tasks, designs: (tasks, {name: {"test1": d["test1"]} for name, d in designs.items()}, {}),
+    "longer designs": lambda tasks, designs: (tasks, {n: d | {"long": np.arange(9)} for n, d in designs.items()}, {}),
+    "other sizes": lambda tasks, designs: (
+        tasks | resized(tasks), designs | {name: {"test3": np.arange(5)} for name in resized(tasks)}, {}
+    ),
+    "three at once": lambda tasks, designs: (tasks, designs, {"tasks_at_once": 3}),
+    "nine at once": lambda tasks, designs: (tasks, designs, {"tasks_at_once": 9}),
+}  # fmt: skip
+BESIDE = [("random", change) for change in CHANGES]
 
 
-def test_tasks_of_another_size_do_not_matter(methods, space, cut_task, tasks, designs, together):
-    sizes = {"wine-by-minerals": 130, "wine-0v1-by-hue": 20}
-    more = tasks | {name: cut_task(space.test[name], n) for name, n in sizes.items()}
-    more_designs = designs | {name: {"test3": np.arange(5)} for name in sizes}
-    traces = traces_of(methods["random"], more, more_designs)
-    for name, n in sizes.items():
-        best = running_best(more[name], range(5))[-1]
-        trace = traces.pop((name, "test3"))
-        assert trace[0] == pytest.approx(best)
-        assert n > 20 or trace[-1] > best
-    assert_equal_traces(traces, together["random"])
-
-
-def test_the_other_seeds_do_not_matter(methods, tasks, designs, together):
-    one_seed = {dataset: {"test1": by_seed["test1"]} for dataset, by_seed in designs.items()}
-    expected = {key: trace for key, trace in together["random"].items() if key[1] == "test1"}
-    assert_equal_traces(traces_of(methods["random"], tasks, one_seed), expected)
-
-
-def test_designs_of_different_lengths(methods, tasks, designs, together):
-    longer = {dataset: {**by_seed, "long": np.arange(9)} for dataset, by_seed in designs.items()}
-    traces = traces_of(methods["random"], tasks, longer)
-    assert len(traces) == 12
-    assert_equal_traces({key: trace for key, trace in traces.items() if key[1] != "long"}, together["random"])
+@pytest.mark.parametrize(
+    ("name", "change"), [*BESIDE, *(pytest.param("dre", c, marks=pytest.mark.thorough) for c in ("backwards", "alone"))]
+)
+def test_what_runs_beside_a_run_does_not_matter(name, change, methods, tasks, designs, together):
+    tasks, designs, config = CHANGES[change](tasks, designs)
+    traces = traces_of(methods[name], tasks, designs, **config)
+    assert traces.keys() == {(dataset, seed) for dataset in tasks for seed in designs[dataset]}
+    assert traces.keys() & together[name].keys()
+    for (dataset, seed), trace in traces.items():
+        assert trace[0] == pytest.approx(running_best(tasks[dataset], designs[dataset][seed])[-1])
+        if (dataset, seed) in together[name]:
+            np.testing.assert_array_equal(trace, together[name][dataset, seed])
 
 
 @pytest.mark.parametrize("name", ["random", "dre-as-it-is"])
 def test_side_by_side_is_one_by_one(name, methods, tasks, designs):
     one_by_one, side_by_side = (traces_of(methods[name], tasks, designs, side_by_side=flag) for flag in (False, True))
-    assert_equal_traces(one_by_one, side_by_side)
-
-
-@pytest.mark.thorough
-def test_side_by_side_is_one_by_one_but_for_rounding(methods, tasks, designs, together):
-    # Products of other shapes add up in another order: after some epochs two candidates may change places.
-    side_by_side = traces_of(methods["dre"], tasks, designs, side_by_side=True)
-    same = [np.array_equal(trace, together["dre"][name]) for name, trace in side_by_side.items()]
-    assert np.mean(same) >= 0.5
+    chex.assert_trees_all_equal(one_by_one, side_by_side)
 
 
 def test_the_key_and_the_names_decide(methods, tasks, designs, together):

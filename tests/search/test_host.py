@@ -1,27 +1,12 @@
 """The plain Python loop for host methods against the compiled loop, on one method stated both ways."""
 
-from dataclasses import dataclass
-
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dre_jax.data import Task
 from dre_jax.search import run_tasks
 from dre_jax.search.host import run_host
-
-
-@dataclass(frozen=True)
-class Nearest:
-    """The candidate that is closest to the best trial so far."""
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        best = history.x[jnp.argmin(jnp.where(history.where, history.level, jnp.iinfo(jnp.int32).max))]
-        return -jnp.sum((candidates.x - best[None, :]) ** 2, axis=-1)
 
 
 class NearestHost:
@@ -37,24 +22,14 @@ def make_task(rows, seed):
 
 
 @pytest.mark.parametrize(("rows", "n_trials"), [(60, 25), (9, 25), (60, 0)])
-def test_both_loops_agree(rows, n_trials):
-    for seed in range(4):
-        task = make_task(rows, seed)
+def test_both_loops_agree(nearest, rows, n_trials):
+    tasks = [make_task(rows, seed) for seed in range(4)]
+    constant = Task("t", tasks[0].X, np.full(rows, 0.3))
+    for task in (*tasks, constant):
         design = np.argsort(task.y)[:3]
-        ((_, _, expected),) = run_tasks(
-            Nearest(), None, {"t": task}, {"t": {"s": design}}, n_trials=n_trials, key=jax.random.key(0)
-        )
-        found = run_host(NearestHost(), task.X, task.y, design, n_trials)
-        np.testing.assert_array_equal(found, expected)
-
-
-def test_a_constant_task_ends_where_it_begins():
-    task = Task("t", np.eye(8, dtype=np.float32), np.full(8, 0.3))
-    design = np.array([1, 2])
-    ((_, _, expected),) = run_tasks(
-        Nearest(), None, {"t": task}, {"t": {"s": design}}, n_trials=4, key=jax.random.key(0)
-    )
-    np.testing.assert_array_equal(run_host(NearestHost(), task.X, task.y, design, 4), expected)
+        designs, key = {"t": {"s": design}}, jax.random.key(0)
+        ((_, _, expected),) = run_tasks(nearest(), None, {"t": task}, designs, n_trials=n_trials, key=key)
+        np.testing.assert_array_equal(run_host(NearestHost(), task.X, task.y, design, n_trials), expected)
 
 
 def test_what_a_method_does_to_its_arguments_stays_with_it():

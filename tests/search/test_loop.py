@@ -147,13 +147,6 @@ def test_permuting_the_rows_keeps_the_distribution_of_random_picks(methods, smal
         assert stats.chi2_contingency(counts).pvalue > 1e-3
 
 
-def test_choosing_by_position_would_find_the_optimum_at_once(methods, small_task):
-    # What the tests above hold against: the table is sorted, so the first of equal values is the best row.
-    assert int(small_task.level[0]) == 0
-    best_first = np.mean(picks_of_many(methods["random"], small_task)[:, 0] == 0)
-    assert abs(best_first - 0.1) < 5 * np.sqrt(0.1 * 0.9 / N_KEYS)
-
-
 @pytest.mark.parametrize("name", ["dre-as-it-is", "dre"])
 def test_a_candidate_has_its_value_wherever_it_stands(name, methods, space, search_task):
     method, params = methods[name]
@@ -164,14 +157,3 @@ def test_a_candidate_has_its_value_wherever_it_stands(name, methods, space, sear
     expected = np.asarray(value(candidates))
     assert len(set(expected.tolist())) > 50
     np.testing.assert_allclose(value(Candidates(*(a[order] for a in candidates))), expected[order], rtol=1e-5)
-
-
-def test_look_up_shows_what_was_evaluated_and_leaves_the_rest(small_task):
-    rows = jnp.array([4, 0, 7, -1, -1], jnp.int32)
-    history, candidates = look_up(small_task, rows, jnp.int32(3))
-    np.testing.assert_array_equal(history.where, [True, True, True, False, False])
-    np.testing.assert_array_equal(history.x[:3], small_task.x[np.array([4, 0, 7])])
-    response = np.asarray(small_task.response)[[4, 0, 7]]
-    np.testing.assert_allclose(history.response[:3], (response - response.min()) / np.ptp(response), rtol=1e-6)
-    np.testing.assert_array_equal(history.level[:3], small_task.level[np.array([4, 0, 7])])
-    assert set(np.flatnonzero(candidates.where)) == set(range(N_ROWS)) - {4, 0, 7}

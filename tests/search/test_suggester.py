@@ -1,9 +1,6 @@
 """`Suggester` behind HPO-B's own call."""
 
-from dataclasses import dataclass
-
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -15,22 +12,6 @@ from dre_jax.search import Suggester
 from dre_jax.search.loop import jitted_suggest
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
-
-
-@dataclass(frozen=True)
-class NearTheBest:
-    """The candidate that is closest to the best trial so far; where ``far``, the one that is farthest."""
-
-    far: bool = False
-    tag: str = ""
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        best = history.x[jnp.argmin(jnp.where(history.where, history.level, len(history.level)))]
-        distance = jnp.sum((candidates.x - best[None]) ** 2, axis=-1)
-        return distance if self.far else -distance
 
 
 def make_task(n=40, seed=0):
@@ -61,10 +42,10 @@ def evaluate(method, x, y, design, n_trials):
     return history, current
 
 
-def test_driven_by_the_handler():
+def test_driven_by_the_handler(nearest):
     x, y = make_task()
     design = np.argsort(y[:, 0])[:3].tolist()  # the worst three
-    incumbents, rows = evaluate(Suggester(NearTheBest()), x, y, design, n_trials=30)
+    incumbents, rows = evaluate(Suggester(nearest()), x, y, design, n_trials=30)
     assert len(incumbents) == 31
     assert (np.diff(incumbents) >= 0).all()
     assert incumbents[0] < 0.5
@@ -106,9 +87,9 @@ def test_trials_of_a_run_draw_anew():
 
 
 @pytest.mark.parametrize("shape", [(), (1,)])
-def test_responses_in_any_scale_and_shape(shape):
+def test_responses_in_any_scale_and_shape(nearest, shape):
     x, y = make_task()
-    ask = Suggester(NearTheBest()).observe_and_suggest
+    ask = Suggester(nearest()).observe_and_suggest
     expected = ask(x[:6], y[:6], x[6:])
     for scaled in (y * 1e12, y * 1e-12, y - 1e6):
         assert ask(x[:6], scaled[:6].reshape(6, *shape), x[6:]) == expected
@@ -149,9 +130,9 @@ def test_an_ensemble_for_other_columns_is_refused(method):
         Suggester(method, init(MODEL, 4, jax.random.key(0))).observe_and_suggest(x[:5], y, x[5:])
 
 
-def test_a_growing_history_compiles_once_a_bucket():
+def test_a_growing_history_compiles_once_a_bucket(nearest):
     x, y = make_task(70)
-    suggester = Suggester(NearTheBest(tag="counted here"))
+    suggester = Suggester(nearest(tag="counted here"))
     before = jitted_suggest._cache_size()
     compiled = []
     for n in range(1, 41):
@@ -160,5 +141,5 @@ def test_a_growing_history_compiles_once_a_bucket():
     # Histories of up to 16, 32 and 64 trials.
     assert compiled == [1] * 16 + [2] * 16 + [3] * 8
     # Another run of the same method, and a table of nearly the same size, compile nothing.
-    Suggester(NearTheBest(tag="counted here"), seed=1).observe_and_suggest(x[:5], y[:5], x[5:68])
+    Suggester(nearest(tag="counted here"), seed=1).observe_and_suggest(x[:5], y[:5], x[5:68])
     assert jitted_suggest._cache_size() - before == 3
