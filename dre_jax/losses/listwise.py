@@ -95,14 +95,7 @@ listmle_ranked.defvjp(_forward, _backward)
 def listnet(scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none") -> Array:
     """ListNet: cross-entropy between the top-one probabilities of the responses and of the scores (Cao et al. 2007).
 
-    Args:
-      scores: f32[..., n].
-      response: f32[..., n], higher is better.
-      where: bool[..., n], which slots hold an item; all by default.
-      weights: name of the position weights, applied to the terms of the sum.
-
-    Returns:
-      f32[...].
+    Arguments as in `listmle`; the weights are applied to the terms of the sum.
     """
     return listnet_ranked(*rank(scores, response, where=where, weights=weights))
 

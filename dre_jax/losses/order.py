@@ -34,14 +34,7 @@ class RankedList(NamedTuple):
 
 
 def tie_bounds(level: Array) -> tuple[Array, Array]:
-    """First and last index of each item's run of equal levels.
-
-    Args:
-      level: [..., n], sorted, so that equal values stand together.
-
-    Returns:
-      Two i32[..., n].
-    """
+    """First and last index of each item's run of equal levels, two i32[..., n]; levels are sorted."""
     n = level.shape[-1]
     index = jnp.arange(n, dtype=jnp.int32)
     ends = jnp.ones((*level.shape[:-1], 1), bool)
@@ -104,15 +97,9 @@ def rank_sorted(
 
 
 def sort_by_response(response: Array, where: Array, key: Array | None = None) -> Array:
-    """Indices that put the best response first and empty slots last; equal responses in random order, given a key.
+    """Indices i32[..., n] that put the best response first and empty slots last.
 
-    Args:
-      response: f32[..., n].
-      where: bool[..., n].
-      key: PRNG key, or None to leave tied items in the order given.
-
-    Returns:
-      i32[..., n] for `jnp.take_along_axis`.
+    Equal responses come in random order, or without a key in the order given.
     """
     axis = response.ndim - 1
     descending = jnp.where(where, -response, jnp.inf)

@@ -14,14 +14,7 @@ from dre_jax.losses.weights import PositionWeights
 def ranknet(scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none") -> Array:
     """RankNet: logistic loss of the score difference, over all pairs that are not tied (Burges et al. 2005).
 
-    Args:
-      scores: f32[..., n].
-      response: f32[..., n], higher is better.
-      where: bool[..., n], which slots hold an item; all by default.
-      weights: name of the position weights; a pair has the weight of its better item.
-
-    Returns:
-      f32[...].
+    Arguments as in `listmle`; a pair has the weight of its better item.
 
     Example:
       >>> round(float(ranknet(jnp.array([1.0, 0.0]), jnp.array([0.9, 0.1]))), 4)

@@ -16,15 +16,7 @@ def subset_regression(
     """Subset regression: squared distance between the score, scaled by the list's length, and the relevance level.
 
     Cossock and Zhang 2008; the level is n + 1 - rank, so that the best of n items has level n, and ties share the mean.
-
-    Args:
-      scores: f32[..., n].
-      response: f32[..., n], higher is better.
-      where: bool[..., n], which slots hold an item; all by default.
-      weights: name of the position weights.
-
-    Returns:
-      f32[...]: the weighted mean over each list; 0 for an empty one.
+    Arguments as in `listmle`. Returns the weighted mean over each list; 0 for an empty one.
 
     Example:
       >>> float(subset_regression(jnp.array([1.0, 0.5]), jnp.array([0.9, 0.1])))

@@ -13,16 +13,9 @@ from dre_jax.losses.weights import PositionWeights
 def mean_squared_error(
     scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none"
 ) -> Array:
-    """Mean squared error between scores and responses.
+    """Mean squared error between scores and responses: the weighted mean over each list; 0 for an empty one.
 
-    Args:
-      scores: f32[..., n].
-      response: f32[..., n].
-      where: bool[..., n], which slots hold an item; all by default.
-      weights: name of the position weights.
-
-    Returns:
-      f32[...]: the weighted mean over each list; 0 for an empty one.
+    Arguments as in `listmle`.
 
     Example:
       >>> float(mean_squared_error(jnp.array([1.0, 0.0]), jnp.array([0.0, 0.0])))
@@ -47,16 +40,8 @@ def gaussian_nll(
 ) -> Array:
     """Negative log-likelihood of a Gaussian with its own variance per item (Lakshminarayanan et al. 2017, equation 1).
 
-    Args:
-      mean: f32[..., n].
-      response: f32[..., n].
-      variance: f32[..., n], positive.
-      where: bool[..., n], which slots hold an item; all by default.
-      weights: name of the position weights.
-
-    Returns:
-      f32[...]: the weighted mean over each list of ln(variance)/2 + (response - mean)^2 / (2 variance), without the
-      constant; 0 for an empty one.
+    The weighted mean over each list of ln(variance)/2 + (response - mean)^2 / (2 variance), without the constant; 0 for
+    an empty one. Arguments as in `listmle`; the variance is f32[..., n], positive.
 
     Example:
       >>> float(gaussian_nll(jnp.array([1.0]), jnp.array([0.0]), variance=jnp.array([1.0])))

@@ -112,14 +112,7 @@ def _kappa(trials: Array, n_columns: int, delta: float) -> Array:
 
 
 def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
-    """Hyperparameters and exponents of the highest density that is found from two starts.
-
-    Args:
-      config: how; without priors there are none on the exponents either.
-      x: f[n, D] in [0, 1].
-      y: f[n], standardised, 0 in empty slots.
-      where: bool[n].
-    """
+    """Hyperparameters and exponents of the highest density of a history that is found from two starts."""
 
     def objective(params: WarpedGP) -> Array:
         value = log_marginal_likelihood(params.process, params.bend(x), y, where)

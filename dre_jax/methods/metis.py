@@ -95,10 +95,7 @@ def _first(values: Array, coins: Array, where: Array) -> Array:
 def good_over_bad(better: float, history: History, x: Array) -> Array:
     """log l(x) - log g(x) (Bergstra et al. 2011, equation 15); f32[m, D] -> f32[m].
 
-    Args:
-      better: share of the trials, rounded up, that l is estimated from; tied trials are on the same side.
-      history: the trials.
-      x: f32[m, D].
+    l is estimated from that share of the trials, rounded up; tied trials are on the same side.
     """
     count = jnp.ceil(better * jnp.sum(history.where, dtype=jnp.float32)).astype(jnp.int32)
     levels = jnp.where(history.where, history.level, jnp.iinfo(jnp.int32).max)

@@ -70,15 +70,7 @@ class RandomForest:
 
 
 def predict(forest: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the response over trees and within leaves.
-
-    Args:
-      forest: a fitted forest of scikit-learn's with squared error as its criterion.
-      x: f64[m, D].
-
-    Returns:
-      Two f64[m].
-    """
+    """Mean and variance of the response over trees and leaves of scikit-learn's forest; f64[m, D] -> two f64[m]."""
     leaves = forest.apply(x)  # i64[m, T]
     trees = [tree.tree_ for tree in forest.estimators_]
     mean = np.stack([tree.value[leaves[:, t], 0, 0] for t, tree in enumerate(trees)])

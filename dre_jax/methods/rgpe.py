@@ -93,12 +93,7 @@ class RGPE:
 def ranking_weights(losses: Array, guard: float) -> Array:
     """Share of the samples in which each has the least loss; of equal ones the task at hand, or else equal parts.
 
-    Args:
-      losses: f[M, S], the task at hand last.
-      guard: percentile in [0, 1].
-
-    Returns:
-      f[M], in sum 1.
+    Losses f[M, S], the task at hand last, and a percentile in [0, 1] -> f[M], in sum 1.
 
     Example:
       >>> ranking_weights(jnp.array([[0.1, 0.4], [0.3, 0.2], [0.3, 0.3]]), 0.95).tolist()

@@ -49,13 +49,7 @@ def best_row(values: np.ndarray) -> int:
 def log_expected_improvement(mean: np.ndarray, deviation: np.ndarray, best: float) -> np.ndarray:
     """Logarithm of E[max(0, r - best)], r Gaussian (Jones et al. 1998), which does not underflow far below the best.
 
-    Args:
-      mean: f64[m], of the response, higher is better.
-      deviation: f64[m], its standard deviation; 1e-12 at least.
-      best: the highest response so far.
-
-    Returns:
-      f64[m].
+    Mean and standard deviation of the response, two f64[m], and the highest response so far -> f64[m].
 
     Example:
       >>> float(log_expected_improvement(np.zeros(1), np.ones(1), 0.0)[0].round(4))

@@ -50,13 +50,7 @@ class TPE:
     def values(self, x: np.ndarray, y: np.ndarray, pending: np.ndarray) -> np.ndarray:
         """The acquisition function at the pending rows; 0 throughout while there are too few trials.
 
-        Args:
-          x: f64[n, D], all trials so far.
-          y: f64[n], higher is better.
-          pending: f64[m, D].
-
-        Returns:
-          f64[m].
+        All trials so far, f64[n, D] and f64[n], higher is better, and f64[m, D] -> f64[m].
         """
         import optuna
 

@@ -39,13 +39,7 @@ class EnsembleParams(NamedTuple):
 
 @partial(jax.jit, static_argnames=("config", "n_columns"))
 def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
-    """Members at random, each from a key of its own.
-
-    Args:
-      config: sizes.
-      n_columns: D, columns of the search space.
-      key: PRNG key.
-    """
+    """Members at random for D columns, each from a key of its own."""
     scorer_key, deep_set_key = jax.random.split(key)
     scorer = partial(draw, networks.scorer_shapes(config, n_columns), config.initialiser)
     deep_set = partial(draw, networks.deep_set_shapes(config, n_columns), config.initialiser)
@@ -58,15 +52,9 @@ def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
 
 
 def widen(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
-    """An ensemble for tables with more columns; where those are zero, scores and gradients stay as they were.
+    """An ensemble, or a member, for tables with more columns: rows of zeros are put into the first layers.
 
-    Args:
-      params: members first or not.
-      n_columns: D, what the ensemble knows.
-      width: columns of the tables to come.
-
-    Returns:
-      The same, with rows of zeros in the first layers.
+    Where the columns that are added are zero, scores and gradients stay as they were.
     """
 
     def first(tree: networks.Params, name: str) -> networks.Params:
@@ -93,14 +81,7 @@ def member_axes(config: ModelConfig) -> EnsembleParams:
 
 
 def scale_response(response: Array, where: Array) -> Array:
-    """Min-max over the slots that are filled, 0.5 where all are equal: what a tuner can know of the response.
-
-    Args:
-      response: f32[..., k].
-      where: bool[..., k].
-
-    Returns:
-      f32[..., k] in [0, 1].
+    """Min-max over the filled slots, f32[..., k]; 0.5 where all are equal: what a tuner can know of the response.
 
     Example:
       >>> scale_response(jnp.array([4.0, 2.0, 9.0]), jnp.array([True, True, False])).tolist()
@@ -114,7 +95,7 @@ def scale_response(response: Array, where: Array) -> Array:
 
 
 def seen_response(config: ModelConfig, response: Array, where: Array) -> Array:
-    """The response as the deep set sees it; arguments as for `scale_response`."""
+    """The response as the deep set sees it."""
     return scale_response(response, where) if config.response_scale == "support" else response
 
 
@@ -128,17 +109,7 @@ def member_scores(config: ModelConfig, params: EnsembleParams, support: Support,
 
 
 def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
-    """Scores of all members for the same rows.
-
-    Args:
-      config: sizes.
-      params: the ensemble's.
-      support: evaluations for the deep set, [k] in front of the columns.
-      x: f32[n, D].
-
-    Returns:
-      f32[M, n].
-    """
+    """Scores of all members for the same rows; f32[n, D] -> f32[M, n]."""
     chex.assert_rank([x, support.x, support.response, support.where], [2, 2, 1, 1])
     over_members = jax.vmap(partial(member_scores, config), in_axes=(member_axes(config), None, None))
     return over_members(params, support, x)

@@ -66,18 +66,9 @@ def network_at(config: MLPConfig, prior: PriorConfig, n_columns: int, z: Array) 
 
 
 def potential(config: MLPConfig, prior: PriorConfig, x: Array, y: Array, where: Array, z: Array) -> Array:
-    """Minus the logarithm of the posterior density, up to a constant.
+    """Minus the logarithm of the posterior density given a history, up to a constant; coordinates f[P] -> scalar.
 
-    Args:
-      config: sizes; one output.
-      prior: of weights and noise.
-      x: f[n, D], standard columns.
-      y: f[n], standardised.
-      where: bool[n].
-      z: f[P].
-
-    Returns:
-      Scalar: half the squares of the coordinates, plus the Gaussian likelihood's negative logarithm.
+    Half the squares of the coordinates, plus the Gaussian likelihood's negative logarithm.
     """
     network = network_at(config, prior, x.shape[-1], z)
     losses = gaussian_nll_of(apply(config, network.params, x)[:, 0], y, jnp.exp(network.log_noise))

@@ -15,17 +15,11 @@ _MOST = 1.0  # of the scale: with that, anything near to a covariance is positiv
 
 
 def factor(matrix: Array, scale: Array | None = None) -> tuple[Array, Array]:
-    """Lower Cholesky factor of a symmetric matrix, with the least jitter that it takes.
+    """Lower Cholesky factor of f[n, n], with the least jitter that it takes, and the jitter, a scalar.
 
-    Tried are no jitter, ten roundings of a scale, a hundred, and so on up to all of it.
-
-    Args:
-      matrix: f[n, n]; only the lower triangle is read. A matrix with NaN has a factor of NaN.
-      scale: the mean of the diagonal by default. Where the matrix is the small difference of two large ones, the
-        variance that they have: what is left of it may be their roundings alone.
-
-    Returns:
-      The factor f[n, n] of the matrix plus jitter times the identity, and the jitter, a scalar.
+    Tried are no jitter, ten roundings of a scale, a hundred, and so on up to all of it. The lower triangle is read; a
+    matrix with NaN has a factor of NaN. The scale is the mean of the diagonal by default. Where the matrix is the small
+    difference of two large ones, give the variance that they have: what is left of it may be their roundings alone.
 
     Example:
       >>> lower, jitter = factor(jnp.ones((3, 3)))

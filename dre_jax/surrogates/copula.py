@@ -23,12 +23,8 @@ def cut_off(count: Array) -> Array:
 def copula_scale(level: Array, where: Array) -> Array:
     """Phi^-1 of the winsorised share of responses that are at most as high: whatever the scale, always the same.
 
-    Args:
-      level: i32[n], smaller is better, equal exactly where responses are tied.
-      where: bool[n].
-
-    Returns:
-      f32[n], higher for higher responses, equal for equal ones; 0 in empty slots, and where there is one response only.
+    Levels are i32[n], smaller is better. Returns f32[n], equal for equal ones; 0 in empty slots, and where there is one
+    response only.
 
     Example:
       >>> copula_scale(jnp.array([2, 0, 1]), jnp.ones(3, bool)).round(2).tolist()

@@ -2,7 +2,8 @@
 
 The covariance of two configurations is k(phi(x), phi(x')), k a kernel and phi a small network. Network and kernel are
 fitted together by the marginal likelihood: of a history (`tune`), or of past tasks (`surrogates/meta_kernel.py`).
-With landmarks the network also sees what a deep set makes of the observations (Jomaa et al. 2021).
+With landmarks the network also sees what a deep set makes of the observations (Jomaa et al. 2021). A history is what
+`gp` says.
 """
 
 from __future__ import annotations
@@ -100,14 +101,9 @@ class DeepKernel(NamedTuple):
 
 
 def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
-    """A Gaussian process on the features of random networks, for standardised responses.
+    """A Gaussian process on the features of random networks of D columns, for standardised responses.
 
     A feature differs about as much between configurations as a column does (He et al. 2015).
-
-    Args:
-      config: sizes.
-      n_columns: D.
-      key: PRNG key.
     """
     network_key, set_key = jax.random.split(key)
     deep_set = None
@@ -153,19 +149,7 @@ def _observed(config: DeepKernelConfig, params: DeepKernel, z: Array, where: Arr
 def log_likelihood(
     config: DeepKernelConfig, params: DeepKernel, support: Support, x: Array, y: Array, where: Array
 ) -> Array:
-    """Log-likelihood of observations.
-
-    Args:
-      config: sizes.
-      params: of network and kernel.
-      support: what the deep set sees; may be the observations themselves.
-      x: f[n, D].
-      y: f[n].
-      where: bool[n].
-
-    Returns:
-      Scalar.
-    """
+    """Log-likelihood of a history; the support is what the deep set sees, and may be the history itself."""
     z = features(config, params, support, x)
     scale = jnp.exp(params.log_scale)
     # The scale taken out of the matrix: log N(y | 0, s A) = log N(y / sqrt(s) | 0, A) - n log(s) / 2.
@@ -177,16 +161,7 @@ def log_likelihood(
 def tune(
     tuning: TuningConfig, config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array
 ) -> DeepKernel:
-    """The likeliest parameters that Adam comes across from the given ones on.
-
-    Args:
-      tuning: how.
-      config: sizes.
-      params: where to start.
-      x: f[n, D], the history; whatever stands in empty slots.
-      y: f[n], standardised.
-      where: bool[n].
-    """
+    """The likeliest parameters that Adam comes across from the given ones on, whatever stands in empty slots."""
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     support = Support(x, y, where)
     return maximise(
@@ -201,19 +176,7 @@ def tune(
 def posterior(
     config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array, new: Array
 ) -> tuple[Array, Array]:
-    """Mean and variance of the signal at any number of new points.
-
-    Args:
-      config: sizes.
-      params: of network and kernel.
-      x: f[n, D], observed.
-      y: f[n].
-      where: bool[n].
-      new: f[m, D].
-
-    Returns:
-      Two f[m].
-    """
+    """Mean and variance of the signal, two f[m], at any number of new points f[m, D] given a history."""
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     support = Support(x, y, where)
     z = features(config, params, support, x)

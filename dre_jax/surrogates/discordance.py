@@ -7,41 +7,25 @@ from jax import Array
 
 
 def misranked(predicted: Array, level: Array, where: Array) -> Array:
-    """Pairs of trials that a prediction puts in the wrong order, as a share of the pairs with different responses.
+    """Share of the pairs of trials with different responses that predictions f[..., n] put in the wrong order.
 
-    Pairs that are predicted equal count half (Feurer et al. 2018, equation 3; Wistuba et al. 2016, equation 11).
-
-    Args:
-      predicted: f[..., n], higher is better.
-      level: i32[n], smaller is better, equal where responses are tied.
-      where: bool[n].
-
-    Returns:
-      f[...] in [0, 1]; 0 where no two responses differ.
+    Pairs that are predicted equal count half (Feurer et al. 2018, equation 3; Wistuba et al. 2016, equation 11). Levels
+    are i32[n], smaller is better, equal where responses are tied. Returns f[...]; 0 where no two responses differ.
 
     Example:
       >>> levels, where = jnp.array([0, 1, 2]), jnp.ones(3, bool)
-      >>> float(misranked(jnp.array([3.0, 2.0, 1.0]), levels, where))
-      0.0
-      >>> float(misranked(jnp.array([1.0, 2.0, 3.0]), levels, where))
-      1.0
+      >>> misranked(jnp.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]), levels, where).tolist()
+      [0.0, 1.0]
     """
     pairs = (level[:, None] < level[None, :]) & where[:, None] & where[None, :]
     return _share(_wrong(predicted[..., :, None], predicted[..., None, :]), pairs)
 
 
 def misranked_left_out(predicted: Array, level: Array, where: Array) -> Array:
-    """Pairs of trials that models without one of the two put in the wrong order, as a share of such pairs.
+    """Share of such pairs that models without one of the two put in the wrong order.
 
-    Of each model those pairs count that hold the trial which it has not seen (Feurer et al. 2018, section 4.1).
-
-    Args:
-      predicted: f[..., n, n], higher is better: row j is of the model without trial j.
-      level: as in `misranked`.
-      where: as in `misranked`.
-
-    Returns:
-      As `misranked`.
+    Row j of the predictions f[..., n, n] is of the model without trial j: of each model those pairs count that hold the
+    trial which it has not seen (Feurer et al. 2018, section 4.1).
 
     Example:
       >>> levels, where = jnp.array([0, 1]), jnp.ones(2, bool)

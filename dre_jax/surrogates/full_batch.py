@@ -45,15 +45,10 @@ class FullBatchConfig:
 
 
 def train_full_batch(config: FullBatchConfig, loss: Callable[[T], Array], start: T) -> T:
-    """Parameters after Adam's steps down a loss.
+    """Parameters after Adam's steps down a loss; an element of its gradient that is not finite moves nothing.
 
     Members of an ensemble that stand in front of every leaf are trained side by side, each on its own, where the loss
     is the sum of theirs: Adam works element by element.
-
-    Args:
-      config: how.
-      loss: of a tree of arrays, a scalar; an element of its gradient that is not finite moves nothing.
-      start: the tree.
     """
     if config.steps == 0:
         return start

@@ -1,6 +1,7 @@
 """Gaussian processes on histories with empty slots (Rasmussen and Williams 2006, chapters 2 and 5).
 
-Every function works in float32 and in float64, on one Gaussian process; `jax.vmap` makes many of them. Matrix products
+Every function works in float32 and in float64, on one Gaussian process; `jax.vmap` makes many of them. A history is
+`x` f[n, D], `y` f[n], standardised and 0 in empty slots, and `where` bool[n], which slots are filled. Matrix products
 feed factorisations and subtractions, so they ask for the highest precision: accelerators would round their factors to a
 few bits.
 """
@@ -46,12 +47,9 @@ def covariance(params: GPParams, a: Array, b: Array) -> Array:
 
 
 def noisy(matrix: Array, noise: Array, where: Array) -> Array:
-    """Covariance of observations: noise on the diagonal, and the identity in empty slots, which so play no part.
+    """Covariance f[n, n] of observations: noise, a variance or f[n], on the diagonal, and the identity in empty slots.
 
-    Args:
-      matrix: f[n, n], covariance of the signal.
-      noise: variance, a scalar or f[n].
-      where: bool[n].
+    Those so play no part.
     """
     n = where.shape[0]
     diagonal = jnp.where(where, jnp.broadcast_to(noise, (n,)), 1.0)
@@ -60,15 +58,9 @@ def noisy(matrix: Array, noise: Array, where: Array) -> Array:
 
 @jax.custom_vjp
 def log_density(matrix: Array, y: Array, where: Array) -> Array:
-    """Log-density of observations under a Gaussian of mean zero (equation 5.8).
+    """Log-density of observations f[n], 0 in empty slots, under a Gaussian of mean zero and covariance f[n, n] (5.8).
 
-    Args:
-      matrix: f[n, n], covariance of the observations, see `noisy`.
-      y: f[n]; must be 0 in empty slots.
-      where: bool[n].
-
-    Returns:
-      Scalar. Its gradient goes through the factor that was found, jitter and all, at the price of one inverse.
+    Its gradient goes through the factor that was found, jitter and all, at the price of one inverse.
     """
     return _log_density(matrix, y, where)[0]
 
@@ -93,7 +85,7 @@ log_density.defvjp(_log_density, _log_density_gradient)
 
 
 def log_marginal_likelihood(params: GPParams, x: Array, y: Array, where: Array) -> Array:
-    """Log-likelihood of a history (equation 5.8); f[n, D], f[n] and bool[n] -> scalar."""
+    """Log-likelihood of a history (equation 5.8), a scalar."""
     return log_density(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
 
 
@@ -115,15 +107,12 @@ def condition(matrix: Array, y: Array, where: Array) -> Conditioned:
 
 
 def predict(given: Conditioned, cross: Array, prior: Array) -> tuple[Array, Array]:
-    """Mean and variance of the signal (equations 2.25 and 2.26).
+    """Mean and variance of the signal at m points, two f[m] (equations 2.25 and 2.26).
 
     Args:
       given: n observations.
       cross: f[n, m], covariance of the observed and the new.
-      prior: f[m], variance of the new before the observations.
-
-    Returns:
-      Two f[m]; the variance is at least a rounding of the prior's.
+      prior: f[m], variance of the new before the observations; the variance is at least a rounding of it.
     """
     cross = jnp.where(given.where[:, None], cross, 0.0)
     reduction = jnp.sum(half_solve(given.lower, cross) ** 2, axis=0)
@@ -132,17 +121,7 @@ def predict(given: Conditioned, cross: Array, prior: Array) -> tuple[Array, Arra
 
 
 def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
-    """Mean and variance of the signal at any number of new points.
-
-    Args:
-      params: hyperparameters and kernel.
-      x: f[n, D], observed.
-      y: f[n], standardised.
-      where: bool[n], which slots are filled.
-      new: f[m, D].
-
-    Returns:
-      Two f[m].
+    """Mean and variance of the signal, two f[m], at any number of new points f[m, D] given a history.
 
     Example:
       >>> params = GPParams(jnp.zeros(1), jnp.float32(0.0), jnp.float32(-9.0))
@@ -174,14 +153,7 @@ class LeaveOneOut(NamedTuple):
 
 
 def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOneOut:
-    """Predictions of each observation from all others (Rasmussen and Williams 2006, equations 5.10 to 5.12).
-
-    Args:
-      params: hyperparameters and kernel.
-      x: f[n, D].
-      y: f[n], 0 in empty slots.
-      where: bool[n].
-    """
+    """Predictions of each observation from all others (Rasmussen and Williams 2006, equations 5.10 to 5.12)."""
     matrix = noisy(covariance(params, x, x), jnp.exp(params.log_noise), where)
     inverse = solve(factor(matrix)[0], jnp.eye(x.shape[0], dtype=x.dtype))
     precision = _precision(inverse)
@@ -196,15 +168,8 @@ def draw_left_out(params: GPParams, x: Array, y: Array, where: Array, signal: Ar
     """Joint draws, at all trials, of the signals of n Gaussian processes of which each leaves one trial out.
 
     A draw of the prior is moved to the observations (Matheron's rule), and the inverse without a row and a column is
-    the whole one less a product (equation 5.12): one factorisation for all n.
-
-    Args:
-      params: hyperparameters and kernel.
-      x: f[n, D].
-      y: f[n], 0 in empty slots.
-      where: bool[n].
-      signal: f[n, S], standard normal numbers for the draws of the prior.
-      noise: f[n, S], standard normal numbers for the noise of their observations.
+    the whole one less a product (equation 5.12): one factorisation for all n. Signal and noise are f[n, S], standard
+    normal numbers for the draws of the prior and for the noise of their observations.
 
     Returns:
       f[S, n, n]: draw s of the Gaussian process without trial j at trial k.

@@ -100,9 +100,9 @@ def maximise_from_starts(
 
     Args:
       config: steps, learning rate and length scales.
-      objective: see `maximise`.
+      objective: as ``project`` of `maximise`.
       start_at: the point that a search begins with.
-      project: see `maximise`.
+      project: as of `maximise`.
       x: f[n, D], for the number of columns.
     """
     n_columns = x.shape[-1]
@@ -119,14 +119,7 @@ def maximise_from_starts(
 
 
 def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
-    """Hyperparameters of the highest likelihood (with priors: density) that is found from two starts.
-
-    Args:
-      config: how.
-      x: f[n, D].
-      y: f[n], standardised, 0 in empty slots.
-      where: bool[n].
-    """
+    """Hyperparameters of the highest likelihood (with priors: density) of a history that is found from two starts."""
 
     def objective(params: GPParams) -> Array:
         value = log_marginal_likelihood(params, x, y, where)

@@ -2,7 +2,8 @@
 
 y = phi' w + noise with w ~ N(0, I / alpha) and noise ~ N(0, 1 / beta) is a Gaussian process with the covariance
 phi' phi / alpha. It is worked out as one, on matrices of the size of the history, by the functions of all Gaussian
-processes; in exact arithmetic the posterior of the weights gives the same.
+processes; in exact arithmetic the posterior of the weights gives the same. In a history, see `gp`, features f[n, F]
+stand in place of columns.
 """
 
 from __future__ import annotations
@@ -40,28 +41,12 @@ def covariance(params: LinearParams, a: Array, b: Array) -> Array:
 
 
 def log_evidence(params: LinearParams, features: Array, y: Array, where: Array) -> Array:
-    """Log-probability of a history, the weights integrated out (Bishop, equation 3.86).
-
-    Args:
-      params: the precisions.
-      features: f[n, F].
-      y: f[n], 0 in empty slots.
-      where: bool[n].
-
-    Returns:
-      Scalar.
-    """
+    """Log-probability of a history with features f[n, F], the weights integrated out (Bishop, equation 3.86)."""
     return log_density(noisy(covariance(params, features, features), jnp.exp(-params.log_beta), where), y, where)
 
 
 def fit_linear(features: Array, y: Array, where: Array) -> LinearParams:
-    """The precisions of the highest evidence, times priors: weights that make up the responses' variance, much noise.
-
-    Args:
-      features: f[n, F].
-      y: f[n], standardised, 0 in empty slots.
-      where: bool[n].
-    """
+    """The precisions of the highest evidence times priors: weights that make up the responses' variance, much noise."""
     # Weights with which the features make up the responses' variance, which is one.
     count = jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0)
     size = jnp.sum(jnp.where(where[:, None], features, 0.0) ** 2) / count
@@ -89,20 +74,12 @@ class LinearPosterior(NamedTuple):
 
 
 def condition_linear(params: LinearParams, features: Array, y: Array, where: Array) -> LinearPosterior:
-    """Conditions on a history; arguments as in `log_evidence`."""
+    """Conditions on a history."""
     matrix = noisy(covariance(params, features, features), jnp.exp(-params.log_beta), where)
     return LinearPosterior(params, features, condition(matrix, y, where))
 
 
 def predict_linear(posterior: LinearPosterior, new: Array) -> tuple[Array, Array]:
-    """Mean and variance of phi' w (Bishop, equations 3.58 and 3.59, the latter without the noise).
-
-    Args:
-      posterior: given n trials.
-      new: f[m, F].
-
-    Returns:
-      Two f[m].
-    """
+    """Mean and variance of phi' w at f[m, F], two f[m] (Bishop, equations 3.58 and 3.59 less the noise)."""
     prior = jnp.sum(new**2, axis=-1) * jnp.exp(-posterior.params.log_alpha)
     return predict(posterior.given, covariance(posterior.params, posterior.features, new), prior)

@@ -134,14 +134,7 @@ def batch_loss(config: DeepKernelConfig, params: DeepKernel, table: TaskTable, b
 def meta_train(
     config: DeepKernelConfig, training: KernelTraining, table: TaskTable, key: Array
 ) -> tuple[DeepKernel, Array]:
-    """A deep kernel of which the tasks of a table are likely, and the loss at every step, f32[steps].
-
-    Args:
-      config: sizes.
-      training: steps, batches and learning rate.
-      table: the tasks to learn from.
-      key: PRNG key.
-    """
+    """A deep kernel of which the tasks of a table are likely, and the loss at every step, f32[steps]."""
     start_key, batch_key = jax.random.split(key)
     params = init(config, table.n_columns, start_key)
     length = _portion_length(training.steps)

@@ -7,14 +7,10 @@ from jax import Array
 
 
 def mixture_moments(means: Array, variances: Array) -> tuple[Array, Array]:
-    """Mean and variance of a mixture of equal parts (law of total variance).
+    """Mean and variance, two f[n], of a mixture of equal parts with means f[M, n] (law of total variance).
 
-    Args:
-      means: f[M, n], of the parts.
-      variances: f[M, n], or anything that broadcasts against it.
-
-    Returns:
-      Two f[n]. The variance is the mean of the parts' plus the variance of their means, so that nothing cancels.
+    The variance is the mean of the parts', which broadcast against the means, plus the variance of their means, so that
+    nothing cancels.
 
     Example:
       >>> mean, variance = mixture_moments(jnp.array([[1.0], [3.0]]), jnp.array([[0.5], [0.5]]))

@@ -92,7 +92,7 @@ def features(
       params: from `init`.
       x: f[n, D].
       shared: f[C], further inputs that are the same for all rows.
-      dropout: share of the hidden units that is left out, drawn by ``key``; the others are scaled up.
+      dropout: share of the hidden units that is left out, drawn by the key; the others are scaled up.
       key: PRNG key, needed for dropout.
     """
     activation = _ACTIVATIONS[config.activation]

@@ -26,13 +26,7 @@ def bandwidths(x: Array, where: Array) -> Array:
 def log_parzen(x: Array, where: Array, new: Array) -> Array:
     """Log-density of a mixture of Gaussians, one on each row, and of one uniform on [0, 1]^D that weighs as much.
 
-    Args:
-      x: f[n, D].
-      where: bool[n].
-      new: f[m, D].
-
-    Returns:
-      f[m]; 0, the uniform's, where there is no row.
+    f[n, D], bool[n] and f[m, D] -> f[m]; 0, the uniform's, where there is no row.
     """
     width = bandwidths(x, where)
     squared = jnp.sum(((new[:, None, :] - x[None, :, :]) / width[None, None, :]) ** 2, axis=-1)

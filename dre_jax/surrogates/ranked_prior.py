@@ -109,14 +109,7 @@ def _within_bounds(params: RankedPrior) -> RankedPrior:
 
 
 def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
-    """Hyperparameters of the highest density that is found from two starts.
-
-    Args:
-      config: how; without priors, of the highest likelihood.
-      at: the n trials.
-      y: f[n], standardised, 0 in empty slots.
-      where: bool[n].
-    """
+    """Hyperparameters of the highest density (without priors: likelihood) of the trials, found from two starts."""
 
     def objective(params: RankedPrior) -> Array:
         value = log_likelihood(params, at, y, where)
@@ -130,17 +123,7 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
 
 
 def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Ranked) -> tuple[Array, Array]:
-    """Mean and variance of the signal at any number of new configurations.
-
-    Args:
-      params: hyperparameters.
-      at: the n trials.
-      y: f[n], standardised.
-      where: bool[n], which slots are filled.
-      new: m configurations.
-
-    Returns:
-      Two f[m].
+    """Mean and variance of the signal at any number of new configurations, given the trials.
 
     Example:
       >>> zero = jnp.float32(0.0)

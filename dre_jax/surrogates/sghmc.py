@@ -136,17 +136,7 @@ def walk(config: SGHMCConfig, gradient_of: Gradient, chain: Chain, key: Array, s
 
 
 def sample(config: SGHMCConfig, gradient_of: Gradient, position: Array, key: Array) -> tuple[Array, Chain]:
-    """Positions of a chain after burn-in.
-
-    Args:
-      config: length and pace.
-      gradient_of: gradient of U.
-      position: f[P], where the chain starts.
-      key: PRNG key.
-
-    Returns:
-      f[samples, P], and the chain at its end.
-    """
+    """Positions f[samples, P] of a chain after burn-in, which starts at f[P]; and the chain at its end."""
 
     def one_sample(chain: Chain, key: Array) -> tuple[Chain, Array]:
         chain = walk(config, gradient_of, chain, key, config.keep_every, adapting=False)

@@ -39,16 +39,7 @@ class SourceProcesses(NamedTuple):
 
 
 def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
-    """At most so many rows of each training task, drawn without replacement.
-
-    Args:
-      meta: its training tasks.
-      rows: n.
-      key: PRNG key.
-
-    Raises:
-      DataError: without training tasks.
-    """
+    """At most so many rows of each training task, drawn without replacement. Raises `DataError` without tasks."""
     tasks = meta.require_train_tasks().values()
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint64))
     n = min(rows, max(task.n_rows for task in tasks))

@@ -20,11 +20,7 @@ class Standard(NamedTuple):
 
 
 def standardise(response: Array, where: Array) -> Standard:
-    """Mean 0 and deviation 1 over the filled slots; equal responses all become 0.
-
-    Args:
-      response: f[n].
-      where: bool[n].
+    """Mean 0 and deviation 1 over the filled slots, f[n] and bool[n]; equal responses all become 0.
 
     Example:
       >>> standardise(jnp.array([1.0, 3.0, 9.0]), jnp.array([True, True, False])).y.tolist()

@@ -95,14 +95,7 @@ def set_loss(regret: np.ndarray, rows: np.ndarray) -> float:
 
 
 def least_regret(regret: np.ndarray, n: int, key: Array, *, steps: int = 5000) -> np.ndarray:
-    """A set of n that leaves little regret: mutations and crossovers from the greedy set and from random ones.
-
-    Args:
-      regret: f64[T, N].
-      n: how many.
-      key: PRNG key.
-      steps: new sets that are tried.
-    """
+    """A set of n with little of the regret f64[T, N]: mutations and crossovers from the greedy set and random ones."""
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint64))
     # Equally good rows fall by chance, never by position: a table may be sorted by what is to be found.
     place = random.permutation(regret.shape[1])

@@ -17,10 +17,7 @@ _GRID, _ROUNDS, _FINER = 61, 3, 21
 def kumaraswamy(x: Array, log_a: Array, log_b: Array) -> Array:
     """Kumaraswamy's distribution function 1 - (1 - x^a)^b, from [0, 1] to itself, column by column (Snoek et al. 2014).
 
-    Args:
-      x: f[..., D] in [0, 1].
-      log_a: f[D].
-      log_b: f[D]; where both are 0, nothing is bent.
+    f[..., D], f[D] and f[D]; logarithms of 0 bend nothing.
 
     Example:
       >>> kumaraswamy(jnp.array([[0.5]]), jnp.log(jnp.array([2.0])), jnp.log(jnp.array([1.0]))).round(4).tolist()
@@ -33,11 +30,7 @@ def kumaraswamy(x: Array, log_a: Array, log_b: Array) -> Array:
 
 
 def yeo_johnson(y: Array, exponent: Array) -> Array:
-    """The power transform of Yeo and Johnson (2000), which takes numbers of either sign; 1 changes nothing.
-
-    Args:
-      y: f[n].
-      exponent: scalar.
+    """The power transform of Yeo and Johnson (2000) of f[n], numbers of either sign; 1 changes nothing.
 
     Example:
       >>> yeo_johnson(jnp.array([3.0, -3.0]), jnp.float32(0.5)).round(4).tolist()
@@ -51,16 +44,9 @@ def yeo_johnson(y: Array, exponent: Array) -> Array:
 
 
 def normal_exponent(y: Array, where: Array) -> Array:
-    """The exponent that makes responses most like a normal sample (Yeo and Johnson 2000, equation 3.1).
+    """The exponent that makes standardised responses most like a normal sample (Yeo and Johnson 2000, equation 3.1).
 
     Looked for on a grid from -5 to 7 that is refined three times; where all responses are equal it says nothing.
-
-    Args:
-      y: f[n], standardised.
-      where: bool[n].
-
-    Returns:
-      Scalar.
     """
     count = jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0)
     slope = jnp.sum(jnp.where(where, jnp.sign(y) * jnp.log1p(jnp.abs(y)), 0.0))
@@ -81,11 +67,6 @@ def normal_exponent(y: Array, where: Array) -> Array:
 
 
 def to_normal(response: Array, where: Array) -> Array:
-    """Responses bent until they look like a normal sample, with mean 0 and deviation 1; 0 in empty slots.
-
-    Args:
-      response: f[n], on any scale.
-      where: bool[n].
-    """
+    """Responses on any scale, bent until they look like a normal sample of mean 0 and deviation 1; 0 in empty slots."""
     y = standardise(response, where).y
     return standardise(yeo_johnson(y, normal_exponent(y, where)), where).y
