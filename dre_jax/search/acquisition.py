@@ -39,15 +39,8 @@ def log_expected_improvement(mean: Array, deviation: Array, incumbent: Array) ->
     """Logarithm of the expected improvement of a rank on the incumbent's: E[max(0, incumbent - r)], r Gaussian.
 
     In logarithms, because in float32 the improvement itself is zero as soon as the members agree on the incumbent
-    (Ament et al. 2023).
-
-    Args:
-      mean: f32[...], mean rank, lower is better.
-      deviation: f32[...], standard deviation; 1e-9 at least.
-      incumbent: f32[...], mean rank of the incumbent.
-
-    Returns:
-      f32[...].
+    (Ament et al. 2023). Mean ranks, of which lower is better, their deviations, 1e-9 at least, and the incumbent's mean
+    rank: f32[...] all.
     """
     deviation = jnp.maximum(deviation, _SMALLEST_DEVIATION)
     z = (incumbent - mean) / deviation
@@ -105,17 +98,10 @@ EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")
 def acquire_by_rank(
     config: AcquisitionConfig, scores: Array, where: Array, incumbent_scores: Array, has_incumbent: Array
 ) -> Array:
-    """Acquisition values from the members' scores: the incumbent is ranked among the candidates.
+    """Acquisition values f32[N] from the members' scores f32[M, N]: the incumbent is ranked among the candidates.
 
-    Args:
-      config: which function.
-      scores: f32[M, N], the candidates'.
-      where: bool[N], which candidates count.
-      incumbent_scores: f32[M], the best observed configuration's.
-      has_incumbent: bool scalar; without one, the mean rank decides.
-
-    Returns:
-      f32[N], higher = evaluate first; meaningless where a candidate does not count.
+    Those count that ``where``, bool[N], says; values of others are meaningless. Without an incumbent, whose scores are
+    f32[M], the mean rank decides.
     """
     everyone = jnp.concatenate([scores, incumbent_scores[:, None]], axis=1)
     counts = jnp.broadcast_to(jnp.append(where, has_incumbent), everyone.shape)
@@ -125,16 +111,10 @@ def acquire_by_rank(
 
 
 def acquire_by_response(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
-    """Acquisition values from a predicted response.
+    """Acquisition values f32[N] from a predicted response, mean and standard deviation f32[N], higher is better.
 
-    Args:
-      config: which function; "lcb" is here the upper confidence bound, and "mean_rank" the mean alone.
-      mean: f32[N], higher is better.
-      deviation: f32[N], standard deviation.
-      incumbent: scalar, the best response so far; minus infinity without one, then the mean decides.
-
-    Returns:
-      f32[N], higher = evaluate first.
+    The incumbent is the best response so far; without one, minus infinity, the mean decides. "lcb" is here the upper
+    confidence bound, and "mean_rank" the mean alone.
 
     Example:
       >>> ei = AcquisitionConfig(kind="ei")
@@ -146,15 +126,9 @@ def acquire_by_response(config: AcquisitionConfig, mean: Array, deviation: Array
 
 
 def pick(values: Array, where: Array, key: Array) -> Array:
-    """Index of the highest value among those that count; equal values are drawn by key, never by position.
+    """Index of the highest of f32[N] that counts, -1 where nothing does; NaN is the lowest.
 
-    Args:
-      values: f32[N]; NaN counts as lowest.
-      where: bool[N].
-      key: PRNG key.
-
-    Returns:
-      i32 scalar; -1 where nothing counts.
+    Equal values are drawn by key, never by position.
     """
     values = jnp.where(jnp.isnan(values), -jnp.inf, values)
     top = jnp.max(jnp.where(where, values, -jnp.inf))

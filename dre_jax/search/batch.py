@@ -134,20 +134,10 @@ def run_spaces(
     config: BatchConfig | None = None,
     stop_at_optimum: bool = True,
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
-    """`run_tasks` of several search spaces; yields the space's name, and a trace.
+    """`run_tasks` of several search spaces by name; yields the space's name, and a trace.
 
     Where runs go side by side, and the method can do with columns that its parameters do not know (`widen`), runs of
     all search spaces are one program: a chain of trials and epochs, which an accelerator walks once, not once a space.
-
-    Args:
-      method: frozen and hashable; the same for all.
-      spaces: by name.
-      n_trials: T.
-      config: how the runs are put through the devices.
-      stop_at_optimum: see `dre_jax.search.loop.run`.
-
-    Raises:
-      DataError: for a task without a design.
     """
     config = config or BatchConfig()
     devices = all_devices()[: config.devices]
@@ -290,15 +280,7 @@ def _pad(task: SortedTask, rows: int) -> SearchTask:
 
 
 def incumbents(response: np.ndarray, design: np.ndarray, picks: np.ndarray) -> np.ndarray:
-    """Best response after the design and after each trial.
-
-    Args:
-      response: f64[n].
-      design: rows of the design.
-      picks: T rows in the order of evaluation; -1 where nothing was evaluated.
-
-    Returns:
-      f64[T + 1].
+    """Best response f64[T + 1] after the design and after each of T picks, which are -1 where nothing was evaluated.
 
     Example:
       >>> incumbents(np.array([1.0, 0.7, 0.2]), np.array([2]), np.array([1, 0, -1])).tolist()

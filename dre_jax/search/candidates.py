@@ -88,13 +88,7 @@ class Proposals(NamedTuple):
 
 
 def even_points(n: int, n_parts: int, seed: int) -> np.ndarray:
-    """A scrambled Sobol sequence: n points f32[n, P] that fill the cube evenly.
-
-    Args:
-      n: a power of two.
-      n_parts: P.
-      seed: of the scrambling.
-    """
+    """A scrambled Sobol sequence: n points f32[n, P] that fill the cube evenly, n a power of two."""
     from scipy.stats import qmc
 
     sequence = qmc.Sobol(n_parts, scramble=True, seed=np.random.default_rng(seed))
@@ -113,7 +107,7 @@ def settled(layout: Layout, points: Array) -> Array:
 
 
 def steps_from(layout: Layout, config: CandidateConfig, parents: Array, count: Array, key: Array) -> Array:
-    """Points a step away from the best.
+    """Points f32[steps, P] a step away from the best.
 
     Args:
       layout: the space.
@@ -121,9 +115,6 @@ def steps_from(layout: Layout, config: CandidateConfig, parents: Array, count: A
       parents: f32[B, P], best first.
       count: i32 scalar, how many of them there are; without any, steps from the middle.
       key: PRNG key.
-
-    Returns:
-      f32[steps, P] in [0, 1].
     """
     width_key, change_key, one_key, step_key, level_key = jax.random.split(key, 5)
     n, n_parts = config.steps, layout.n_parts

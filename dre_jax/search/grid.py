@@ -50,22 +50,18 @@ def mesh_for(devices: Devices, tasks: int, designs: int) -> Mesh:
 def run_grid(
     method: Method, params: Any, tables: SearchTask, designs: np.ndarray, keys: Array, config: GridConfig, capacity: int
 ) -> np.ndarray:
-    """Runs every task from each of its designs.
+    """Runs every task from each of its designs; i32[A, B, T], the picks.
 
     Tasks and designs are sharded over the mesh. The runs of a task share its table, and devices exchange nothing.
 
     Args:
       method: static.
-      params: what the method's `fit` returned, and every device has a copy; with ``params_by_task`` every leaf has the
-        tasks in front.
+      params: what the method's `fit` returned; every device has a copy. With ``params_by_task`` tasks in front.
       tables: A tasks of N rows, every leaf with the tasks in front.
       designs: i32[A, B, n0], rows evaluated at the start.
       keys: PRNG keys [A, B].
       config: how.
       capacity: tasks that the program has room for, at least A: calls with fewer compile nothing new.
-
-    Returns:
-      i32[A, B, T], the picks.
     """
     n_tasks, n_designs = designs.shape[:2]
     shape = config.mesh.devices.shape

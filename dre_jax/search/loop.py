@@ -71,11 +71,8 @@ def trial_keys(key: Array, trial: Array) -> tuple[Array, Array]:
 def look_up(task: SearchTask, rows: Array, n_filled: Array, table_scale: bool = False) -> tuple[History, Candidates]:
     """The history that the rows evaluated so far make, and the candidates that they leave.
 
-    Args:
-      task: the table.
-      rows: i32[C], rows in the order of evaluation, of which the first ``n_filled`` count.
-      n_filled: i32 scalar.
-      table_scale: leave responses on the table's scale, as HPO-B's handler does.
+    Of the rows i32[C], in the order of evaluation, the first ``n_filled`` count. On the table's scale responses are as
+    HPO-B's handler shows them.
     """
     filled = jnp.arange(rows.shape[0]) < n_filled
     safe = jnp.where(filled, rows, 0)
@@ -91,13 +88,9 @@ def look_up(task: SearchTask, rows: Array, n_filled: Array, table_scale: bool = 
 
 
 def own_scale(response: Array, rest: Array | None, level: Array, where: Array) -> Array:
-    """Responses on the history's own scale; see `History.response`.
+    """Responses f32[C], on any scale, on the history's own; see `History.response`.
 
-    Args:
-      response: f32[C], on any scale.
-      rest: f32[C], what float32 rounded off them: beside a far outlier it is all that tells the others apart.
-      level: i32[C].
-      where: bool[C].
+    The rest is what float32 rounded off them: beside a far outlier it is all that tells the others apart.
     """
     worst = jnp.argmax(jnp.where(where, level, -1))
     best = jnp.argmin(jnp.where(where, level, jnp.iinfo(jnp.int32).max))

@@ -15,13 +15,8 @@ def with_pending(history: History, x: Array, pending: Array, lie: str) -> Histor
 
     What is claimed of all of them is the least, the mean or the best of the responses so far (Ginsbourger, Le Riche and
     Carraro 2010, who find the mean and the least to spread a batch further than the best), or nothing, then they are
-    not in the history.
-
-    Args:
-      history: the trials that are told.
-      x: f32[C, D], configurations of the trials that run, in their slots.
-      pending: bool[C], the slots of those that run, empty in the history.
-      lie: one of `LIES`, static.
+    not in the history. Their configurations, f32[C, D], lie in slots bool[C] that are empty in the history; the lie is
+    one of `LIES`, static.
     """
     if lie == "none":
         return history

@@ -98,12 +98,7 @@ def maximise_from_starts(
 ) -> T:
     """The best point that is found from short length scales with little noise, and from long ones with much.
 
-    Args:
-      config: steps, learning rate and length scales.
-      objective: as ``project`` of `maximise`.
-      start_at: the point that a search begins with.
-      project: as of `maximise`.
-      x: f[n, D], for the number of columns.
+    Objective and projection are those of `maximise`; of f[n, D] only the number of columns counts.
     """
     n_columns = x.shape[-1]
     lengths = [min(math.log(a * math.sqrt(n_columns)), _LENGTHS[1]) for a in config.first_lengths]

@@ -39,14 +39,7 @@ def zero_moments(params: Any) -> Moments:
 
 
 def step_sizes(learning_rate: optax.Schedule, steps: Array) -> StepSizes:
-    """Step sizes for steps counted from 0.
-
-    Args:
-      learning_rate: an optax schedule.
-      steps: i32[n].
-
-    Returns:
-      Two f32[n].
+    """Step sizes, two f32[n], for steps i32[n] counted from 0.
 
     Example:
       >>> float(step_sizes(optax.constant_schedule(0.5), jnp.arange(2)).size[0].round(6))

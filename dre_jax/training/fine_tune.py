@@ -37,15 +37,8 @@ class Epochs(NamedTuple):
 def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> Epochs:
     """A fresh support, a fifth of the history, for every epoch; the rest is ranked.
 
-    A larger capacity draws the same rows: padding cannot change a result. A loss of values sees the responses on the
-    scale of the history, which is all that a tuner knows of them.
-
-    Args:
-      config: how many epochs, which weights and ties.
-      response: f32[C], best first, empty slots last.
-      level: i32[C].
-      where: bool[C].
-      key: PRNG key.
+    The history, f32[C], i32[C] and bool[C], stands best first, empty slots last. A larger capacity draws the same rows:
+    padding cannot change a result.
     """
     capacity = where.shape[0]
     k_max = max(1, capacity // 5)

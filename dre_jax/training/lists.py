@@ -62,14 +62,7 @@ def step_lists(table: TaskTable, bits: Bits, config: MetaTrainConfig) -> Lists:
 
 
 def draw_lists(table: TaskTable, key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Lists:
-    """Independent lists with the leading dimensions given.
-
-    Args:
-      table: the tasks.
-      key: PRNG key.
-      shape: leading dimensions.
-      config: sizes of the lists, and the weights and ties that they are prepared for.
-    """
+    """Independent lists with the leading dimensions given, as the configuration has their sizes, weights and ties."""
     return read_lists(table, draw_bits(key, shape, config), config)
 
 

@@ -34,11 +34,8 @@ MODEL_FIELDS: Mapping[str, Container[object] | None] = {
 def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool) -> bool:
     """Returns whether `native_steps` can be used: only if it knows everything that it is asked for.
 
-    Args:
-      model: sizes and switches; a field that `MODEL_FIELDS` does not name is not supported.
-      loss: its name.
-      x: the table; only float32 is supported.
-      own_lists: whether members draw lists of their own; not supported where they share a deep set.
+    Known are the fields of the model that `MODEL_FIELDS` names, losses by name, tables of float32, and members that
+    draw lists of their own, unless they share a deep set.
     """
     known = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
     return known and _knows(model) and native.available()

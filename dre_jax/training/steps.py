@@ -28,14 +28,7 @@ Carry = tuple[EnsembleParams, Moments]
 
 
 def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Array) -> TrainState:
-    """The state before the first step.
-
-    Args:
-      model: sizes.
-      config: what training does.
-      n_columns: D.
-      key: PRNG key; the same key goes to `train`.
-    """
+    """The state before the first step; the same key goes to `train`."""
     params = init(model, n_columns, jax.random.fold_in(key, _START))
     return TrainState(params, zero_moments(params), jnp.zeros((), jnp.int32))
 
