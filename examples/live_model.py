@@ -1,0 +1,70 @@
+"""Tunes a scikit-learn model by ask and tell, two trials at a time, with trials that fail; the study is kept in a file.
+
+``python examples/live_model.py [--study study.json]``
+
+Run it again with the same file, and the study goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dre_jax.tuning import Categorical, Float, Optimizer, Space
+
+X, Y = load_breast_cancer(return_X_y=True)
+SPACE = Space(
+    {
+        "C": Float(1e-4, 1e3, log=True),
+        "penalty": Categorical(["ridge", "elastic net"]),
+        "l1_ratio": Float(0.0, 1.0, when={"penalty": "elastic net"}),
+    }
+)
+ROUNDS, AT_ONCE = 6, 2
+
+
+def log_loss(C: float, penalty: str, l1_ratio: float = 0.0) -> float | None:
+    """Cross-validated; None where the training fails, as it does for an elastic net that is lasso alone."""
+    if penalty == "elastic net" and l1_ratio > 0.95:
+        return None
+    options: dict[str, Any] = {"solver": "lbfgs"}
+    if penalty == "elastic net":
+        options = {"solver": "saga", "l1_ratio": l1_ratio, "max_iter": 200, "tol": 0.01}
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=C, **options))
+    return float(-cross_val_score(model, X, Y, cv=3, scoring="neg_log_loss").mean())
+
+
+def main() -> None:
+    """Asks, trains and tells."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--study", type=Path, help="by default a new file that is thrown away")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = given.study or Path(folder) / "study.json"
+        begun = path.exists()
+        optimizer = Optimizer.load(path) if begun else Optimizer(SPACE, direction="minimize", seed=0)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for _ in range(ROUNDS):
+                trials = optimizer.ask(AT_ONCE)
+                for trial, loss in zip(trials, pool.map(lambda t: log_loss(**t.params), trials), strict=True):
+                    if loss is None:
+                        optimizer.tell_failed(trial)
+                    else:
+                        optimizer.tell(trial, loss)
+                optimizer.save(path)
+        failed = sum(trial.state == "failed" for trial in optimizer.trials)
+        print(f"{len(optimizer.trials)} trials, {failed} failed")
+        print(f"log loss {optimizer.best.value:.4f} at {optimizer.best.params}")
+
+
+if __name__ == "__main__":
+    main()
