@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from jax import Array
 
 from dre_jax.benchmark.compiled_runs import Fitted
 from dre_jax.benchmark.continuous import Surrogate, import_xgboost, read_ranges, run_continuous, surrogate_name
-from dre_jax.benchmark.host_runs import HostMethods, Job, JobMethods, JobRunner
+from dre_jax.benchmark.host_runs import HostMethods, Job, JobRunner, version_of
 from dre_jax.benchmark.plan import Plan
 from dre_jax.benchmark.runner import Outcome
 from dre_jax.data import SearchSpace
@@ -43,11 +42,6 @@ class _OwnMethods(Fitted):
             yield job.dataset, job.seed, job.play(suggester, name=self._name)
 
 
-def methods_of(plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> JobMethods:
-    """The plan's method for continuous search; raises as `Fitted` and `HostMethods` do."""
-    return HostMethods(plan) if host else _OwnMethods(plan, spaces)
-
-
 class ContinuousRunner(JobRunner):
     """`run_continuous`, a run at a time; of a host method as many as the plan has workers.
 
@@ -55,10 +49,10 @@ class ContinuousRunner(JobRunner):
       MissingExtraError, DataError: at once, without xgboost, and for surrogates that are missing.
     """
 
-    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], methods: JobMethods) -> None:
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> None:
         import_xgboost()
         assert plan.surrogates is not None
-        super().__init__(plan, methods)
+        super().__init__(plan, HostMethods(plan) if host else _OwnMethods(plan, spaces))
         self._folder = plan.surrogates
         self._ranges = read_ranges(self._folder)
         for space in spaces.values():
@@ -70,7 +64,7 @@ class ContinuousRunner(JobRunner):
     def facts(self) -> dict[str, Any]:
         """The checkpoints, and the version of xgboost."""
         facts = super().facts()
-        return {**facts, "versions": {**facts.get("versions", {}), "xgboost": _xgboost_version()}}
+        return {**facts, "versions": {**facts.get("versions", {}), "xgboost": version_of("xgboost-cpu", "xgboost")}}
 
     def _jobs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Job]:
         tasks = space.split(self._plan.split)
@@ -89,12 +83,3 @@ class ContinuousRunner(JobRunner):
                     counting=str(self._plan.continuous),
                 )
                 yield Job(dataset, seed, run_key(key, dataset, seed), play)
-
-
-def _xgboost_version() -> str:
-    for name in ("xgboost-cpu", "xgboost"):
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
-    return "not installed"

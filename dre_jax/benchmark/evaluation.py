@@ -230,11 +230,11 @@ def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
         kind = "a host method" if plan.continuous is None else "a continuous search"
         raise ConfigError(f"{rule}, but {plan.label} is {kind}: one process does it")
     if plan.continuous is not None:
-        from dre_jax.benchmark.continuous_runs import ContinuousRunner, methods_of
+        from dre_jax.benchmark.continuous_runs import ContinuousRunner
 
         if host and isinstance(plan.method, str) and not is_foreign(plan.method):
             raise ConfigError(f"the method {plan.label} chooses among a table's rows: there is no continuous search")
-        return ContinuousRunner(plan, spaces, methods_of(plan, spaces, host=host))
+        return ContinuousRunner(plan, spaces, host=host)
     if host:
         from dre_jax.benchmark.host_runs import HostRunner
 

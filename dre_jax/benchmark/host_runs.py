@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import random
 import sys
@@ -84,13 +85,8 @@ class HostMethods:
 
     def facts(self) -> dict[str, Any]:
         """No checkpoints, and the version of the library that a registered method calls."""
-        facts: dict[str, Any] = {"checkpoints": {}}
-        if self._library is not None:
-            try:
-                facts["versions"] = {self._library: version(self._library)}
-            except PackageNotFoundError:
-                facts["versions"] = {self._library: "unknown"}
-        return facts
+        versions = {} if self._library is None else {"versions": {self._library: version_of(self._library)}}
+        return {"checkpoints": {}, **versions}
 
     def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
         """The runs in the order in which they end: in the plan's workers, a single one in this process."""
@@ -183,6 +179,14 @@ def _attempts(given: str | type, name: str, arguments: Mapping[str, Any]) -> _At
             return f"method {name}: {_said(error)}"
 
     return attempt
+
+
+def version_of(*names: str) -> str:
+    """The version of the first of these packages that is installed."""
+    for name in names:
+        with contextlib.suppress(PackageNotFoundError):
+            return version(name)
+    return "unknown"
 
 
 def _bits(key: Array) -> int:
