@@ -29,7 +29,9 @@ WITHOUT_SURROGATE = "gp"
 N_START = 4
 """Even points that are tried first where nothing is known of past tasks."""
 LONGEST = 256
-"""Trials that a method is shown at most: the better half by response, and the latest."""
+"""Trials that a method is shown at most, those that run among them: the better half by response, and the latest."""
+_MOST_KNOWN = 20_000
+_NOT_PICKLED = ("_params", "_method", "_worked_out")
 
 
 class Observation(NamedTuple):
@@ -64,6 +66,15 @@ class EngineConfig:
 
     def __post_init__(self) -> None:
         one_of("pending", self.pending, LIES)
+
+
+class _Known(NamedTuple):
+    """A configuration, checked."""
+
+    identity: bytes
+    """Equal for equal configurations, whose numbers may differ by a billionth of their range."""
+    point: np.ndarray
+    """f64[P], see `Space.point`."""
 
 
 class Engine:
@@ -119,23 +130,23 @@ class Engine:
           DataError: for configurations of another space, or NaN.
         """
         pending, failed = list(pending), list(failed)
-        seen = {self._identity(params) for params in [*(o.params for o in observed), *pending, *failed]}
+        seen = {self._known(params).identity for params in [*(o.params for o in observed), *pending, *failed]}
         at = self._coordinates(held or {})
         for params in self._begin(len(seen), number, at):
-            if self._identity(params) not in seen:
+            if self._known(params).identity not in seen:
                 return params
         if self._can_value(observed):
             with computing:
                 ranked = self._ranked(observed, pending, failed, number, at)
         else:
             ranked = self._even(number, at)
-        fresh = (params for params in ranked if self._identity(params) not in seen)
+        fresh = (params for params in ranked if self._known(params).identity not in seen)
         found = next(fresh, None)
         if found is not None:
             return found
         # All that the method valued was seen: anything else, or, once a finite space is used up, anything.
         more = list(self._even(number, at))
-        return next((params for params in more if self._identity(params) not in seen), more[0])
+        return next((params for params in more if self._known(params).identity not in seen), more[0])
 
     def _can_value(self, observed: Sequence[Observation]) -> bool:
         return bool(observed) or self.surrogate is not None
@@ -202,10 +213,11 @@ class Engine:
         from dre_jax.search.suggester import capacity_for
 
         points, running, broken = (
-            np.array([self.space.point(params) for params in group]).reshape(-1, len(self.space))
+            np.array([self._known(params).point for params in group]).reshape(-1, len(self.space))
             for group in ([o.params for o in observed], pending, failed)
         )
-        shown, responses = self._shown(points, np.array([o.response for o in observed], np.float64))
+        room = max(LONGEST - len(running), LONGEST // 2)
+        shown, responses = _shown(points, np.array([o.response for o in observed], np.float64), room)
         known = np.vstack([shown, running])
         capacity = capacity_for(len(known))
         history = make_history(self._layout.columns(shown), scale_responses(responses), capacity)
@@ -242,21 +254,22 @@ class Engine:
         best, values = np.asarray(found.points), np.asarray(found.values)
         return (self.space.params(_given(point, at)) for point in best[values > -np.inf])
 
-    def _shown(self, points: np.ndarray, responses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The trials that the method is shown: all, or the better half and the latest."""
-        if np.isnan(responses).any():
-            raise DataError("a response must be a number, but got NaN")
-        if len(responses) <= LONGEST:
-            return points, responses
-        best = np.argsort(-responses, kind="stable")[: LONGEST // 2]
-        rest = np.setdiff1d(np.arange(len(responses)), best)[-(LONGEST - len(best)) :]
-        rows = np.sort(np.concatenate([best, rest]))
-        return points[rows], responses[rows]
+    def _known(self, params: Mapping[str, Any]) -> _Known:
+        """What a configuration is, worked out once: every suggestion asks it of all trials."""
+        try:
+            key = (*params.items(), *map(type, params.values()))
+            found = self._worked_out.get(key)
+        except (AttributeError, TypeError):  # no configuration
+            return _known(self.space, params)
+        if found is None:
+            if len(self._worked_out) >= _MOST_KNOWN:
+                self._worked_out.clear()
+            found = self._worked_out[key] = _known(self.space, params)
+        return found
 
-    def _identity(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Equal for equal configurations; numbers to nine digits."""
-        found = self.space.check(params)
-        return tuple((k, f"{v:.9g}" if isinstance(v, float) else (type(v), v)) for k, v in found.items())
+    @cached_property
+    def _worked_out(self) -> dict[tuple[Any, ...], _Known]:
+        return {}
 
     @cached_property
     def _layout(self) -> Any:
@@ -282,8 +295,8 @@ class Engine:
         return None if self.surrogate is None else jax.tree.map(jnp.asarray, self.surrogate.params)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what lies on a device."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_params", "_method")}
+        """Without what lies on a device, or is soon worked out anew."""
+        return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
 
 
 def check_fit(space: Space, known: Space, *, ignore_extra: bool) -> None:
@@ -301,6 +314,23 @@ def check_fit(space: Space, known: Space, *, ignore_extra: bool) -> None:
     if found:
         hint = "; ignore_extra=True leaves the former out" if extra and len(found) == len(extra) else ""
         raise DataError(f"the surrogate must know the space, but they differ: {', '.join(found)}{hint}")
+
+
+def _known(space: Space, params: Mapping[str, Any]) -> _Known:
+    point = space.point(params)
+    return _Known((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
+
+
+def _shown(points: np.ndarray, responses: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """The trials that a method is shown: all, or the better half and the latest."""
+    if np.isnan(responses).any():
+        raise DataError("a response must be a number, but got NaN")
+    if len(responses) <= room:
+        return points, responses
+    best = np.argsort(-responses, kind="stable")[: room // 2]
+    rest = np.setdiff1d(np.arange(len(responses)), best)[-(room - len(best)) :]
+    rows = np.sort(np.concatenate([best, rest]))
+    return points[rows], responses[rows]
 
 
 def _given(point: np.ndarray, at: np.ndarray) -> np.ndarray:

@@ -1,0 +1,164 @@
+"""What a suggestion takes: ``python -m benchmarks.ask [--out FILE.json] [--repeats N]``.
+
+Prints, for a tuner without a surrogate and one with the recommended: the first suggestion of a process, imports and
+loading included, with nothing compiled before (cold) and with what an earlier process has kept (warm), for a new study,
+for one of 22 trials, and for one of 992; and the eight after that, up to 30 and 1,000 trials, their median and the
+slowest. These compile nothing, as the history stays in one bucket. Every process is of its own; the space has six
+hyperparameters, one of them conditional.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+TASKS, ROWS = 8, 64
+"""Past tasks of the surrogate, and their evaluations."""
+LATER = 8
+"""Suggestions after the first."""
+
+
+class Row(NamedTuple):
+    """Seconds."""
+
+    surrogate: str
+    trials: int
+    """In the study at the end."""
+    cold: float
+    warm: float
+    """From the start of the process to its first suggestion."""
+    later: float | None
+    slowest: float | None
+    """None in a new study, where nothing is valued yet."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measures, prints, writes."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ask", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, help="JSON file")
+    parser.add_argument("--repeats", type=int, default=3, help="processes with a warm cache; their median is told")
+    parser.add_argument("--child", nargs=2, metavar=("SURROGATE", "TRIALS"), help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.child:
+        print(json.dumps(suggest(Path(given.child[0]), int(given.child[1]))))
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        rows = measure(Path(folder), given.repeats)
+    print_table(rows)
+    if given.out:
+        from dre_jax.data.files import write_json
+
+        write_json(given.out, [row._asdict() for row in rows], indent=1)
+    return 0
+
+
+def measure(folder: Path, repeats: int) -> list[Row]:
+    """A row for each surrogate and number of trials."""
+    surrogate = folder / "surrogate"
+    make_surrogate(surrogate)
+    rows = []
+    for name, path in (("none", Path()), ("recommended", surrogate)):
+        for trials in (0, 30, 1000):
+            cache = folder / f"cache-{name}-{trials}"
+            cold, _ = child(path, trials, cache)
+            warm = [child(path, trials, cache) for _ in range(repeats)]
+            later = [seconds for _, times in warm for seconds in times]
+            first = statistics.median(seconds for seconds, _ in warm)
+            known = (statistics.median(later), max(later)) if later else (None, None)
+            rows.append(Row(name, trials, cold, first, *known))
+            print(rows[-1], file=sys.stderr)
+    return rows
+
+
+def child(surrogate: Path, trials: int, cache: Path) -> tuple[float, list[float]]:
+    """Seconds to the first suggestion of a process, and of those after it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    environment["DRE_JAX_CACHE"] = str(cache)
+    command = [sys.executable, "-m", "benchmarks.ask", "--child", str(surrogate), str(trials)]
+    begun = time.time()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+    return told["at"] - begun, told["later"]
+
+
+def suggest(surrogate: Path, trials: int) -> dict[str, Any]:
+    """The time of the first suggestion in this process, and what those after it take."""
+    from dre_jax.tuning import Optimizer, Surrogate
+
+    space = make_space()
+    optimizer = Optimizer(space, None if surrogate == Path() else Surrogate.load(surrogate), seed=0)
+    for params, value in evaluations(max(trials - LATER, 0), 0):
+        optimizer.add(params, value)
+    optimizer.tell(trial := optimizer.ask(), loss(trial.params, 0))
+    at, later = time.time(), []
+    for _ in range(LATER if trials else 0):
+        begun = time.perf_counter()
+        trial = optimizer.ask()
+        later.append(time.perf_counter() - begun)
+        optimizer.tell(trial, loss(trial.params, 0))
+    return {"at": at, "later": later}
+
+
+def make_space() -> Any:
+    """The space that is searched."""
+    from dre_jax.tuning import Categorical, Float, Int, Space
+
+    return Space(
+        {
+            "C": Float(1e-3, 1e3, log=True),
+            "gamma": Float(1e-4, 10.0, log=True),
+            "kernel": Categorical(("rbf", "poly")),
+            "degree": Int(2, 5, when={"kernel": "poly"}),
+            "coef": Float(0.0, 1.0),
+            "shrink": Float(0.0, 1.0),
+        }
+    )
+
+
+def loss(params: Any, task: int) -> float:
+    """A bowl, elsewhere for each task."""
+    import math
+
+    at = 0.1 * task
+    terms = (math.log10(params["C"]) / 6 - at, params["coef"] - at, params["shrink"] - 0.5)
+    return sum(term**2 for term in terms) + 0.1 * (params["kernel"] == "poly")
+
+
+def evaluations(n: int, task: int) -> list[tuple[Any, float]]:
+    """Configurations and what they gave."""
+    from dre_jax.search.candidates import even_points
+
+    space = make_space()
+    points = even_points(1024, len(space), task + 1)[:n]
+    return [(params, loss(params, task)) for params in map(space.params, points)]
+
+
+def make_surrogate(folder: Path) -> None:
+    """What the recommended method learns from the past tasks."""
+    from dre_jax.tuning import Evaluated, Surrogate, past_of
+
+    tasks = {str(t): [Evaluated(*pair) for pair in evaluations(ROWS, t)] for t in range(1, TASKS + 1)}
+    Surrogate.fit(past_of(make_space(), tasks, direction="minimize")).save(folder)
+
+
+def print_table(rows: list[Row]) -> None:
+    """As Markdown."""
+    print("| surrogate | trials | first, cold, s | first, warm, s | later, ms | slowest, ms |")
+    print("|---|---|---|---|---|---|")
+    for row in rows:
+        later = " | ".join("-" if seconds is None else f"{1e3 * seconds:.0f}" for seconds in (row.later, row.slowest))
+        print(f"| {row.surrogate} | {row.trials} | {row.cold:.1f} | {row.warm:.1f} | {later} |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
