@@ -15,8 +15,9 @@ tests/benchmarks/test_torch_best.py holds it to `benchmarks.torch_reference`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -26,6 +27,8 @@ from dre_jax.model import ModelConfig
 
 Leaves = dict[str, Tensor]
 Step = Callable[..., Tensor]
+Recorded = tuple[Any, list[Tensor | None], Tensor]
+"""A graph, the lists and sizes that it reads, and the smallest sum that it leaves."""
 
 BLOCK = 50
 """Epochs whose rows are read at once."""
@@ -53,16 +56,16 @@ class Layout:
     def leaves(self) -> dict[str, tuple[int, int]]:
         """Inputs and outputs by name; the context's share of the first layer is a kernel of its own."""
         model = self.model
-        found: dict[str, tuple[int, int]] = {}
-        for part, first, sizes in (("phi", self.n_columns + 1, model.phi), ("rho", model.phi[-1], model.rho)):
-            for i, (inputs, outputs) in enumerate(zip((first, *sizes[:-1]), sizes, strict=True)):
+        found = {"context_kernel": (model.rho[-1], model.hidden[0])}
+        parts = {
+            "phi": (self.n_columns + 1, *model.phi),
+            "rho": (model.phi[-1], *model.rho),
+            "hidden": (self.n_columns, *model.hidden),
+        }
+        for part, sizes in parts.items():
+            for i, (inputs, outputs) in enumerate(pairwise(sizes)):
                 found |= {f"{part}_{i}_kernel": (inputs, outputs), f"{part}_{i}_bias": (1, outputs)}
-        found["context_kernel"] = (model.rho[-1], model.hidden[0])
-        sizes = (*model.hidden, 1)
-        for i, (inputs, outputs) in enumerate(zip((self.n_columns, *model.hidden), sizes, strict=True)):
-            name = "out" if i == len(model.hidden) else f"hidden_{i}"
-            found |= {f"{name}_kernel": (inputs, outputs), f"{name}_bias": (1, outputs)}
-        return found
+        return found | {"out_kernel": (model.hidden[-1], 1), "out_bias": (1, 1)}
 
     def shapes(self) -> dict[str, tuple[int, int, int]]:
         """Members or deep sets, inputs and outputs by name."""
@@ -76,11 +79,9 @@ class Layout:
 
     def views(self, flat: Tensor) -> Leaves:
         """Every leaf [G, inputs, outputs]; those of deep sets that members share [runs, inputs, outputs]."""
-        found, start = {}, 0
-        for name, shape in self.shapes().items():
-            found[name] = flat[start : start + math.prod(shape)].view(shape)
-            start += math.prod(shape)
-        return found
+        shapes = self.shapes()
+        parts = flat.split([math.prod(shape) for shape in shapes.values()])
+        return {name: part.view(shapes[name]) for name, part in zip(shapes, parts, strict=True)}
 
     def spread(self, context: Tensor) -> Tensor:
         """What deep sets give, [sets, ...], for every member, [G, ...]."""
@@ -100,11 +101,8 @@ class Layout:
         kernel = leaves["hidden_0_kernel"]
         leaves["hidden_0_kernel"], leaves["context_kernel"] = kernel[:, : self.n_columns], kernel[:, self.n_columns :]
         runs = self.groups // self.model.members
-        tensors = {
-            name: torch.as_tensor(leaves[name], **place).reshape(-1, *shape).repeat(runs, 1, 1)
-            for name, shape in self.leaves().items()
-        }
-        return self.join(tensors)
+        tensors = {name: torch.as_tensor(leaves[name], **place) for name in self.leaves()}
+        return self.join({n: tensors[n].reshape(-1, *s).repeat(runs, 1, 1) for n, s in self.leaves().items()})
 
 
 class Lists(NamedTuple):
@@ -173,7 +171,7 @@ def backward(layout: Layout, p: Leaves, lists: Lists, found: Scores, gradient: T
     result: Leaves = {}
 
     def layer(name: str, inputs: Tensor, d: Tensor, *, onward: bool = True, through: Tensor | None = None) -> Tensor:
-        """Notes a layer's gradient; returns that of its inputs, behind the ReLU whose output is given."""
+        """A layer's gradient; that of its inputs is returned, behind the ReLU whose output is given."""
         result[f"{name}_kernel"] = torch.bmm(inputs.transpose(1, 2), d)
         result[f"{name}_bias"] = d.sum(dim=1, keepdim=True)
         if not onward:
@@ -275,7 +273,7 @@ class Trainer:
     def __init__(self, layout: Layout, flat: Tensor, *, compiled: bool, graph: bool = False) -> None:
         self.layout, self.state, self.graph = layout, start(flat), graph
         self.step: Step = torch.compile(train_step, fullgraph=True, dynamic=False) if compiled else train_step
-        self._recorded: dict[Any, tuple[Any, Lists, Tensor, Tensor]] = {}
+        self._recorded: dict[Any, Recorded] = {}
         self._triangles: dict[int, Tensor] = {}
 
     def block(self, lists: Lists, sizes: Tensor) -> None:
@@ -287,15 +285,12 @@ class Trainer:
         full = self.graph and len(sizes) == BLOCK
         smallest = self._replay(lists, sizes) if full else self._run(self.step, lists, sizes, self._triangles[n])
         if not float(smallest) > _SMALLEST_SUM:
-            for part, old in zip(self.state, before, strict=True):
-                part.copy_(old)
+            _copy(self.state, before)
             self._run(train_step, lists, sizes, None)
 
     def _run(self, step: Step, lists: Lists, sizes: Tensor, triangle: Tensor | None) -> Tensor:
-        found = []
-        for i in range(len(sizes)):
-            one = Lists(*(None if field is None else field[i] for field in lists))
-            found.append(step(self.layout, self.state, one, triangle, sizes[i]))
+        each = (Lists(*(None if field is None else field[i] for field in lists)) for i in range(len(sizes)))
+        found = [step(self.layout, self.state, one, triangle, sizes[i]) for i, one in enumerate(each)]
         return torch.stack(found).amin()
 
     def _replay(self, lists: Lists, sizes: Tensor) -> Tensor:
@@ -303,34 +298,34 @@ class Trainer:
         shapes = tuple(None if field is None else field.shape for field in lists)
         if shapes not in self._recorded:
             self._recorded[shapes] = self._record(lists, sizes)
-        graph, held, held_sizes, smallest = self._recorded[shapes]
-        for ours, theirs in zip(held, lists, strict=True):
-            if ours is not None:
-                ours.copy_(theirs)
-        held_sizes.copy_(sizes)
+        graph, held, smallest = self._recorded[shapes]
+        _copy(held, [*lists, sizes])
         graph.replay()
         return smallest
 
-    def _record(self, lists: Lists, sizes: Tensor) -> tuple[Any, Lists, Tensor, Tensor]:
+    def _record(self, lists: Lists, sizes: Tensor) -> Recorded:
         """Runs a block aside, so that all is compiled, then records one; the state is as before."""
-        triangle = self._triangles[lists.x.shape[-2]]
         before = [part.clone() for part in self.state]
-        held = Lists(*(None if field is None else field.contiguous().clone() for field in lists))
-        held_sizes = sizes.clone()
+        held = [None if field is None else field.contiguous().clone() for field in (*lists, sizes)]
+        *fields, held_sizes = held
+        given = self.step, Lists(*fields), held_sizes, self._triangles[lists.x.shape[-2]]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            self._run(self.step, held, held_sizes, triangle)
+            self._run(*given)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            smallest = self._run(self.step, held, held_sizes, triangle)
-        for part, old in zip(self.state, before, strict=True):
-            part.copy_(old)
-        return graph, held, held_sizes, smallest
+            smallest = self._run(*given)
+        _copy(self.state, before)
+        return graph, held, smallest
 
     def restart(self, flat: Tensor) -> None:
         """Goes back to given parameters and no moments; what was compiled and recorded stays."""
-        self.state.flat.copy_(flat)
-        self.state.first.zero_()
-        self.state.second.zero_()
+        _copy(self.state, start(flat))
+
+
+def _copy(into: Sequence[Tensor | None], what: Sequence[Tensor | None]) -> None:
+    for held, given in zip(into, what, strict=True):
+        if held is not None:
+            held.copy_(given)

@@ -34,53 +34,44 @@ def deep_sets(model: ModelConfig) -> int:
     return {"own": model.members, "shared": 1, "none": 0}[model.context]
 
 
-def _phi(model: ModelConfig, n_columns: int) -> list[tuple[int, int]]:
-    """Layers before the mean, inputs and outputs; the last is done after it."""
-    sizes = (n_columns + 1, *model.phi)
-    return list(pairwise(sizes))
+Layers = list[tuple[int, int]]
+"""Inputs and outputs of each."""
 
 
-def _rho(model: ModelConfig) -> list[tuple[int, int]]:
-    sizes = (model.phi[-1], *model.rho)
-    return list(pairwise(sizes))
-
-
-def _scorer(model: ModelConfig, n_columns: int) -> list[tuple[int, int]]:
-    sizes = (n_columns, *model.hidden, 1)
-    return list(pairwise(sizes))
+def _layers(model: ModelConfig, n_columns: int) -> tuple[Layers, Layers, Layers]:
+    """Phi, whose last is done after the mean; rho; and the scorer without the context."""
+    phi, rho = (n_columns + 1, *model.phi), (model.phi[-1], *model.rho)
+    return list(pairwise(phi)), list(pairwise(rho)), list(pairwise((n_columns, *model.hidden, 1)))
 
 
 def n_parameters(model: ModelConfig, n_columns: int) -> int:
     """Of all members."""
-    scorer = [(model.scorer_inputs(n_columns), model.hidden[0]), *_scorer(model, n_columns)[1:]]
-    deep = _phi(model, n_columns) + _rho(model)
-    count = [sum((inputs + 1) * outputs for inputs, outputs in layers) for layers in (scorer, deep)]
-    return model.members * count[0] + deep_sets(model) * count[1]
+    phi, rho, scorer = _layers(model, n_columns)
+    scorer[0] = model.scorer_inputs(n_columns), model.hidden[0]
+    each, deep = (sum((inputs + 1) * outputs for inputs, outputs in layers) for layers in (scorer, phi + rho))
+    return model.members * each + deep_sets(model) * deep
 
 
-def _products(layers: list[tuple[int, int]], rows: int, *, backward: bool, first_has_gradient: bool = False) -> int:
+def _products(layers: Layers, rows: int, *, backward: bool, first_has_gradient: bool = False) -> int:
     """Operations of the layers' matrix products: forward; backward for kernels, and for inputs but the first's."""
-    total = 0
-    for i, (inputs, outputs) in enumerate(layers):
-        once = 2 * rows * inputs * outputs
-        total += once
-        if backward:
-            total += once + (once if i or first_has_gradient else 0)
-    return total
+    once = [2 * rows * inputs * outputs for inputs, outputs in layers]
+    for_inputs = once if first_has_gradient else once[1:]
+    return sum(once) + (sum(once) + sum(for_inputs)) * backward
 
 
 def products(
     model: ModelConfig, n_columns: int, support: int, query: int, *, lists: int = 1, backward: bool = True
 ) -> int:
     """Operations of the matrix products of all members, each with so many lists."""
-    phi, rho = _phi(model, n_columns), _rho(model)
-    scorer = _products(_scorer(model, n_columns), lists * query, backward=backward)
+    phi, rho, scorer = _layers(model, n_columns)
+    total = model.members * _products(scorer, lists * query, backward=backward)
     if model.context == "none":
-        return model.members * scorer
-    context = _products([(model.rho[-1], model.hidden[0])], lists, backward=backward, first_has_gradient=True)
+        return total
+    joint = [(model.rho[-1], model.hidden[0])]
+    context = _products(joint, lists, backward=backward, first_has_gradient=True)
     deep = _products(phi[:-1], lists * support, backward=backward)
     deep += _products([phi[-1], *rho], lists, backward=backward, first_has_gradient=len(phi) > 1)
-    return model.members * (scorer + context) + deep_sets(model) * deep
+    return total + model.members * context + deep_sets(model) * deep
 
 
 def step(model: ModelConfig, n_columns: int, support: int, query: int, *, lists: int = 1) -> Work:
@@ -103,7 +94,7 @@ def trial(model: ModelConfig, n_columns: int, history: int, candidates: int, epo
 def run(model: ModelConfig, n_columns: int, design: int, trials: int, candidates: int, epochs: int) -> Work:
     """A whole run; every trial reads the candidates anew."""
     each = [trial(model, n_columns, design + t, candidates, epochs) for t in range(trials)]
-    return Work(sum(work.flops for work in each), sum(work.bytes for work in each))
+    return Work(*map(sum, zip(*each, strict=True)))
 
 
 def state_bytes(model: ModelConfig, n_columns: int) -> int:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, fields
 
 _WIDTH = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s32": 4, "u32": 4, "f32": 4}
 _WIDTH |= {"s64": 8, "u64": 8, "f64": 8, "c64": 8, "s4": 1, "u4": 1}
 _FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "iota"}
 _FREE |= {"partition-id", "replica-id", "opt-barrier"}
 _CALLS = {"while", "call", "conditional", "async-start", "async-done"}
+_NAME = r"%?([\w.\-]+)"
 _SHAPE = re.compile(r"\b([a-z]+[0-9]*)\[([0-9,]*)\]")
-_HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
-_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.*)$")
+_HEADER = re.compile(rf"^(ENTRY )?{_NAME} \(.*\) -> .* \{{$")
+_INSTRUCTION = re.compile(rf"^\s+(?:ROOT )?{_NAME} = (.*)$")
 _OPCODE = re.compile(r"\s([a-z][a-z\-]*)\(")
-_CALLED = re.compile(r"(?:body|condition|to_apply|calls|true_computation|false_computation)=%?([\w.\-]+)")
+_CALLED = re.compile(rf"(?:body|condition|to_apply|calls|true_computation|false_computation)={_NAME}")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'known_trip_count"?\s*:?\s*=?\s*\{\s*"?n"?\s*[:=]\s*"?(\d+)')
+_LIBRARIES = re.compile(r"gemm|matmul|dot|cublas|cudnn|ynn|onednn", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -39,26 +40,25 @@ class Instruction:
     is_product: bool
 
 
-@dataclass
-class Program:
-    """A module's computations."""
-
-    computations: dict[str, list[Instruction]] = field(default_factory=dict)
-    entry: str = ""
+Program = dict[str, list[Instruction]]
+"""A module's computations."""
 
 
 @dataclass(frozen=True)
 class Counts:
     """What a computation launches, loops inside it once."""
 
-    kernels: int
+    kernels: int = 0
     """Everything but what only names memory."""
-    fusions: int
-    products: int
+    fusions: int = 0
+    products: int = 0
     """Matrix products, by the compiler's own code or a library's."""
-    loops: int
-    bytes: int
+    loops: int = 0
+    bytes: int = 0
     """Results and operands of the kernels; of an operand that is sliced, the slice."""
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
 def shape_bytes(text: str) -> int:
@@ -68,26 +68,19 @@ def shape_bytes(text: str) -> int:
       >>> shape_bytes("(f32[10,32]{1,0}, pred[], s32[3])")
       1293
     """
-    total = 0
-    for kind, dimensions in _SHAPE.findall(text):
-        if kind in _WIDTH:
-            total += _WIDTH[kind] * math.prod(int(n) for n in dimensions.split(",") if n)
-    return total
+    found = [(_WIDTH.get(kind, 0), sizes.split(",")) for kind, sizes in _SHAPE.findall(text)]
+    return sum(width * math.prod(int(n) for n in sizes if n) for width, sizes in found)
 
 
 def parse(text: str) -> Program:
     """Reads a module as ``compiled.as_text()`` prints it."""
-    program, current = Program(), None
+    program: Program = {}
+    current: list[Instruction] = []
     for line in text.splitlines():
-        header = _HEADER.match(line)
-        if header:
-            current = header.group(2)
-            program.computations[current] = []
-            program.entry = current if header.group(1) else program.entry
-        elif line.startswith("}"):
-            current = None
-        elif current is not None and (found := _INSTRUCTION.match(line)):
-            program.computations[current].append(_instruction(*found.groups()))
+        if header := _HEADER.match(line):
+            current = program[header.group(2)] = []
+        elif found := _INSTRUCTION.match(line):
+            current.append(_instruction(*found.groups()))
     return program
 
 
@@ -96,74 +89,53 @@ def _instruction(name: str, rest: str) -> Instruction:
     opcode = at.group(1) if at else "unknown"
     type_, after = (rest[: at.start()], rest[at.end() - 1 :]) if at else (rest, "")
     inside = after.split(")", 1)[0]
-    operands = tuple(re.findall(r"%([\w.\-]+)", inside)) or tuple(re.findall(r"([\w.\-]+)(?:,|$)", inside))
-    called = _CALLED.findall(after)
-    for branches in _BRANCHES.findall(after):
-        called += re.findall(r"%?([\w.\-]+)", branches)
-    trips, body = _TRIPS.search(after), re.search(r"body=%?([\w.\-]+)", after)
-    library = opcode == "custom-call" and re.search(r"gemm|matmul|dot|cublas|cudnn|ynn|onednn", after.lower())
+    operands = re.findall(r"%([\w.\-]+)", inside) or re.findall(r"([\w.\-]+)(?:,|$)", inside)
+    branches = [name for part in _BRANCHES.findall(after) for name in re.findall(_NAME, part)]
+    trips, body = _TRIPS.search(after), re.search(f"body={_NAME}", after)
     return Instruction(
         name=name,
         opcode=opcode,
         bytes=shape_bytes(type_),
-        operands=operands,
-        called=tuple(called),
+        operands=tuple(operands),
+        called=(*_CALLED.findall(after), *branches),
         trips=int(trips.group(1)) if trips else None,
         body=body.group(1) if body else None,
-        is_product=opcode in ("dot", "convolution") or bool(library),
+        is_product=opcode in ("dot", "convolution") or (opcode == "custom-call" and bool(_LIBRARIES.search(after))),
     )
-
-
-def loops(program: Program) -> Iterator[Instruction]:
-    """All while loops."""
-    for instructions in program.computations.values():
-        yield from (one for one in instructions if one.opcode == "while")
 
 
 def count(program: Program, name: str) -> Counts:
     """What one turn of a computation launches, what it calls and loops inside it included."""
-    kernels = fusions = products = inner = moved = 0
-    sizes = {one.name: one.bytes for one in program.computations[name]}
-    for one in program.computations[name]:
-        if one.opcode in _FREE:
-            continue
+    total = Counts()
+    sizes = {one.name: one.bytes for one in program[name]}
+    for one in program[name]:
+        inside = [program[part] for part in one.called if part in program]
         if one.opcode in _CALLS:
-            inner += one.opcode == "while"
+            total += Counts(loops=one.opcode == "while")
             for part in one.called:
-                if part in program.computations:
-                    found = count(program, part)
-                    kernels, fusions = kernels + found.kernels, fusions + found.fusions
-                    products, inner, moved = products + found.products, inner + found.loops, moved + found.bytes
-            continue
-        kernels += 1
-        fusions += one.opcode == "fusion"
-        products += one.is_product or _holds_product(program, one)
-        moved += one.bytes + sum(_read(program, one, i, sizes) for i in range(len(one.operands)))
-    return Counts(kernels, fusions, products, inner, moved)
+                total += count(program, part) if part in program else Counts()
+        elif one.opcode not in _FREE:
+            is_fusion = one.opcode == "fusion"
+            around_product = is_fusion and any(inner.is_product for part in inside for inner in part)
+            moved = one.bytes + sum(_read(one, i, sizes, inside) for i in range(len(one.operands)))
+            total += Counts(1, is_fusion, one.is_product or around_product, 0, moved)
+    return total
 
 
 _PARTS = ("dynamic-slice", "gather")
 
 
-def _read(program: Program, one: Instruction, i: int, sizes: dict[str, int]) -> int:
+def _read(one: Instruction, i: int, sizes: dict[str, int], called: list[list[Instruction]]) -> int:
     """Bytes of an operand that a kernel reads: of a large array of which it takes a slice, that slice."""
     whole = sizes.get(one.operands[i], 0)
     if one.opcode in _PARTS and i == 0:
         return min(whole, one.bytes)
-    if one.opcode != "fusion":
-        return whole
-    inside = [inner for part in one.called for inner in program.computations.get(part, [])]
+    inside = [inner for part in called for inner in part if one.opcode == "fusion"]
     names = {inner.name for inner in inside if inner.opcode == "parameter" and inner.operands == (str(i),)}
     users = [inner for inner in inside if names & set(inner.operands)]
     if users and all(user.opcode in _PARTS and user.operands[0] in names for user in users):
         return min(whole, sum(user.bytes for user in users))
     return whole
-
-
-def _holds_product(program: Program, one: Instruction) -> bool:
-    """Whether a fusion was built around a product."""
-    parts = (program.computations.get(part, []) for part in one.called)
-    return one.opcode == "fusion" and any(inner.is_product for part in parts for inner in part)
 
 
 def loop_body(text: str, turns: int) -> Counts:
@@ -175,10 +147,10 @@ def loop_body(text: str, turns: int) -> Counts:
       ValueError: where there is no loop.
     """
     program = parse(text)
-    every = [one for one in loops(program) if one.body in program.computations]
+    every = [one for part in program.values() for one in part if one.opcode == "while" and one.body in program]
     if not every:
         raise ValueError("a program with a loop is needed, but got one without")
-    unrolled = [[one for one in every if one.trips == turns // n] for n in (1, 2, 4)]
-    n, wanted = next(((n, found) for n, found in zip((1, 2, 4), unrolled, strict=True) if found), (1, every))
+    unrolled = {n: [one for one in every if one.trips == turns // n] for n in (1, 2, 4)}
+    n, wanted = next(((n, found) for n, found in unrolled.items() if found), (1, every))
     counts = max((count(program, str(one.body)) for one in wanted), key=lambda found: found.kernels)
     return Counts(**{name: -(-value // n) for name, value in asdict(counts).items()})

@@ -82,9 +82,7 @@ def test_a_body_of_several_turns_is_shared_out():
 
 
 def test_whole_programs():
-    program = parse(TEXT)
-    assert program.entry == "main"
-    assert count(program, "main").loops == 2
+    assert count(parse(TEXT), "main").loops == 2
     assert shape_bytes("bf16[3,2]{1,0}") == 12
     with pytest.raises(ValueError, match="with a loop is needed"):
         loop_body("ENTRY %main (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n", 3)
