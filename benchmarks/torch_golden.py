@@ -10,21 +10,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 
-from benchmarks.torch_reference import (
-    LIBRARY,
-    Batch,
-    Ensemble,
-    Table,
-    adam,
-    total_loss,
-    train_step,
-)
+from benchmarks.torch_reference import LIBRARY, Batch, Ensemble, Table, adam, total_loss, train_step
 from benchmarks.torch_search import expected_improvement, rank
 from benchmarks.torch_weights import host_tree, to_torch
 from dre_jax.data.files import write_text
@@ -66,15 +59,13 @@ def _batch(table: Table, support: Sequence[Sequence[int]], query: Sequence[Seque
     return Batch(table.x[s0], table.y[s0], table.x[q0], table.level[q0], s != EMPTY, q != EMPTY)
 
 
-def _as_lists(tree: EnsembleParams) -> dict[str, Any]:
-    return {
-        part: None if leaves is None else {name: _short(leaf) for name, leaf in leaves.items()}
-        for part, leaves in tree._asdict().items()
-    }
-
-
 def _short(values: Any) -> Any:
-    """To nine digits: more than float32 holds."""
+    """A tree of lists, to nine digits: more than float32 holds."""
+    if isinstance(values, EnsembleParams):
+        return {
+            part: leaves and {k: _short(leaf) for k, leaf in leaves.items()}
+            for part, leaves in values._asdict().items()
+        }
     flat = np.asarray(values, np.float64)
     return np.array([float(f"{value:.9g}") for value in flat.ravel()]).reshape(flat.shape).tolist()
 
@@ -82,10 +73,10 @@ def _short(values: Any) -> Any:
 def follow(model: ModelConfig, ensemble: Ensemble, steps: Sequence[Sequence[Batch]], rate: float) -> dict[str, Any]:
     """Losses before each step, the first gradient, and the parameters after all steps."""
     total_loss(ensemble, steps[0], LIBRARY).backward()
-    gradient = _as_lists(host_tree(model, ensemble, gradient=True))
+    gradient = _short(host_tree(model, ensemble, gradient=True))
     optimiser = adam(ensemble, rate)
     losses = [float(train_step(ensemble, optimiser, batches, LIBRARY)) for batches in steps]
-    return {"losses": _short(losses), "gradient": gradient, "after": _as_lists(host_tree(model, ensemble))}
+    return {"losses": _short(losses), "gradient": gradient, "after": _short(host_tree(model, ensemble))}
 
 
 def judge(ensemble: Ensemble, table: Table) -> dict[str, Any]:
@@ -96,12 +87,9 @@ def judge(ensemble: Ensemble, table: Table) -> dict[str, Any]:
         batch = Batch(history.x[None], history.y[None], everyone[None], torch.zeros(1, 0))
         scores = torch.cat(ensemble([batch])).numpy()
     ranks = rank(scores)
-    return {
-        "scores": _short(scores),
-        "mean_rank": _short(ranks.mean(axis=0)),
-        "deviation": _short(ranks.std(axis=0)),
-        "log_improvement": _short(expected_improvement(ranks, logarithm=True)),
-    }
+    found = {"scores": scores, "mean_rank": ranks.mean(axis=0), "deviation": ranks.std(axis=0)}
+    found["log_improvement"] = expected_improvement(ranks, logarithm=True)
+    return {name: _short(values) for name, values in found.items()}
 
 
 def case(context: Context, table: Table, rng: np.random.Generator, seed: int) -> dict[str, Any]:
@@ -110,20 +98,17 @@ def case(context: Context, table: Table, rng: np.random.Generator, seed: int) ->
     torch.manual_seed(seed)
     drawn = host_tree(model, Ensemble(model, N_COLUMNS, LIBRARY.response_scale))
     start = EnsembleParams(*(part and {name: leaf.round(5) for name, leaf in part.items()} for part in drawn))
-
-    def ensemble() -> Ensemble:
-        return to_torch(model, start, LIBRARY.response_scale, torch.float64)
-
+    fresh = partial(to_torch, model, start, LIBRARY.response_scale, torch.float64)
     lists = [[[draw_rows(rng) for _ in range(LISTS)] for _ in range(model.members)] for _ in range(STEPS)]
     meta_steps = [[_batch(table, *zip(*own, strict=True)) for own in step] for step in lists]
     histories = [rng.permutation(N_HISTORY) for _ in range(STEPS)]
     k = N_HISTORY // 5
     epochs = [(np.sort(rows[:k]).tolist(), np.sort(rows[k:]).tolist()) for rows in histories]
-    tuned = ensemble()
+    tuned = fresh()
     fine = follow(model, tuned, [[_batch(table, [s], [q])] for s, q in epochs], TUNING_RATE)
     return {
-        "start": _as_lists(start),
-        "meta": {"lists": lists, **follow(model, ensemble(), meta_steps, TRAINING_RATE)},
+        "start": _short(start),
+        "meta": {"lists": lists, **follow(model, fresh(), meta_steps, TRAINING_RATE)},
         "fine": {"epochs": epochs, **fine},
         "suggestion": judge(tuned, table),
     }
@@ -133,11 +118,8 @@ def golden() -> dict[str, Any]:
     """Everything."""
     rng = np.random.default_rng(0)
     raw = make_table(rng)
-    table = Table(
-        torch.tensor(raw["x"], dtype=torch.float64),
-        torch.tensor(raw["response"], dtype=torch.float64),
-        torch.tensor(raw["level"]),
-    )
+    x, response = (torch.tensor(raw[name], dtype=torch.float64) for name in ("x", "response"))
+    table = Table(x, response, torch.tensor(raw["level"]))
     return {
         "made_by": "python -m benchmarks.torch_golden FILE",
         "torch": torch.__version__.split("+")[0],
@@ -151,7 +133,6 @@ def golden() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Writes the file, without spaces: it holds numbers."""
     path = Path(sys.argv[1])
     write_text(path, json.dumps(golden(), separators=(",", ":")) + "\n")
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")

@@ -12,7 +12,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -114,8 +114,8 @@ class Ensemble(nn.Module):
         if model.range_limit is not None:
             raise ValueError(f"the reference has no range controller, but got range_limit={model.range_limit}")
         n_deep_sets = {"own": model.members, "shared": 1, "none": 0}[model.context]
-        inputs = model.scorer_inputs(n_columns)
-        self.scorers = nn.ModuleList(_layers((inputs, *model.hidden, 1)) for _ in range(model.members))
+        sizes = (model.scorer_inputs(n_columns), *model.hidden, 1)
+        self.scorers = nn.ModuleList(_layers(sizes) for _ in range(model.members))
         self.deep_sets = nn.ModuleList(DeepSet(n_columns, model.phi, model.rho) for _ in range(n_deep_sets))
         self.response_scale = response_scale
 
@@ -123,20 +123,17 @@ class Ensemble(nn.Module):
         """What a scorer reads, f[B, n, D + C]."""
         if deep_set is None:
             return batch.x
-        y = batch.support_y
-        if self.response_scale == "support":
-            y = scale_response(y, batch.support_where)
-        context = deep_set(batch.support_x, y, batch.support_where)
+        y, where = batch.support_y, batch.support_where
+        context = deep_set(batch.support_x, scale_response(y, where) if self.response_scale == "support" else y, where)
         return torch.cat([batch.x, context[..., None, :].expand(*batch.x.shape[:-1], -1)], dim=-1)
 
     def forward(self, batches: Sequence[Batch]) -> list[Tensor]:
         """Scores of each member, f[B, n] each; one batch for all members, or one for each."""
-        count = len(self.scorers)
         deep_sets = list(self.deep_sets) or [None]
         # What all members read alike is worked out once.
         parts = max(len(batches), len(deep_sets))
         inputs = [self._inputs(deep_sets[m % len(deep_sets)], batches[m % len(batches)]) for m in range(parts)]
-        return [scorer(inputs[m % parts]).squeeze(-1) for m, scorer in zip(range(count), self.scorers, strict=True)]
+        return [scorer(inputs[m % parts]).squeeze(-1) for m, scorer in enumerate(self.scorers)]
 
 
 def scale_response(y: Tensor, where: Tensor | None = None) -> Tensor:
@@ -184,18 +181,14 @@ def listmle(scores: Tensor, items: Order, epsilon: float | None) -> Tensor:
     scores = scores.gather(-1, items.order)
     if items.where is not None:
         scores = scores.masked_fill(~items.where, _EMPTY_SCORE)
-    logs, scores = _suffix_logs(scores, epsilon)
+    if epsilon is None:
+        logs = scores.flip(-1).logcumsumexp(dim=-1).flip(-1)
+    else:
+        scores = scores - scores.amax(dim=-1, keepdim=True)
+        logs = torch.log(scores.exp().flip(-1).cumsum(dim=-1).flip(-1) + epsilon)
     if items.first is not None:
         logs = logs.gather(-1, items.first)
     return (items.weight * (logs - scores)).sum(dim=-1)
-
-
-def _suffix_logs(scores: Tensor, epsilon: float | None) -> tuple[Tensor, Tensor]:
-    """Logarithm of the sum of exp(scores) from each item to the end, and the scores, both with the same shift."""
-    if epsilon is None:
-        return scores.flip(-1).logcumsumexp(dim=-1).flip(-1), scores
-    shifted = scores - scores.amax(dim=-1, keepdim=True)
-    return torch.log(shifted.exp().flip(-1).cumsum(dim=-1).flip(-1) + epsilon), shifted
 
 
 def total_loss(
@@ -217,16 +210,10 @@ def adam(ensemble: Ensemble, learning_rate: float, *, fused: bool = False) -> to
     return torch.optim.Adam(ensemble.parameters(), lr=learning_rate, fused=fused)
 
 
-def train_step(
-    ensemble: Ensemble,
-    optimiser: torch.optim.Optimizer,
-    batches: Sequence[Batch],
-    decisions: Decisions,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """One full-batch step; returns the loss before it."""
+def train_step(ensemble: Ensemble, optimiser: torch.optim.Optimizer, *given: Any) -> Tensor:
+    """One full-batch step on what `total_loss` takes; returns the loss before it."""
     optimiser.zero_grad()
-    loss = total_loss(ensemble, batches, decisions, generator)
+    loss = total_loss(ensemble, *given)
     loss.backward()
     optimiser.step()
     return loss.detach()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -66,13 +67,12 @@ def optimise(
     *,
     trials: int,
     seed: int,
-    epochs: int = 1000,
-    learning_rate: float = 1e-3,
-    fused: bool = False,
+    **tuning: Any,
 ) -> np.ndarray:
     """One run: f64[trials + 1], the best response after the design and after each trial, scaled with the table.
 
-    As in HPO-B's handler, nothing more is evaluated once the table's best response is found.
+    As in HPO-B's handler, nothing more is evaluated once the table's best response is found. ``tuning`` is as for
+    `fine_tune`: epochs, learning_rate and fused.
     """
     generator = torch.Generator().manual_seed(seed)
     table, response = tensors(task), unit_scale(task.y)
@@ -81,15 +81,7 @@ def optimise(
     for _ in range(trials):
         if int(table.level[rows].min()) > 0 and len(rows) < task.n_rows:
             history = Table(*(field[rows] for field in table))
-            tuned = fine_tune(
-                checkpoint,
-                history,
-                decisions,
-                generator=generator,
-                epochs=epochs,
-                learning_rate=learning_rate,
-                fused=fused,
-            )
+            tuned = fine_tune(checkpoint, history, decisions, generator=generator, **tuning)
             best = int(history.level.argmin())
             incumbent = history.x[best] if decisions.incumbent == "best" or last is None else table.x[last]
             pending = np.setdiff1d(np.arange(task.n_rows), rows)
