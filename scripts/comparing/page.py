@@ -17,7 +17,7 @@ from dre_jax.experiment import Job, Times, data_folder
 from dre_jax.experiment.jobs import Cost
 from dre_jax.experiment.timing import HISTORY, REPEATS, SPACE
 from dre_jax.methods import METHODS
-from dre_jax.report import Comparison, table
+from dre_jax.report import Comparison
 from dre_jax.report.statistics import holm, signed_rank
 
 _TOP = """\
@@ -64,16 +64,14 @@ def page(
 def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[int]) -> str:
     """Every method, the best average rank at the end first."""
     heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "ms a suggestion"]
-    rows = [
-        [
-            f"`{row.method}`",
-            "yes" if METHODS[row.method].transfer else "no",
-            *(f"{rank:.2f}" for rank in row.rank),
-            *(f"{regret:.4f} ± {error:.4f}" for regret, error in zip(row.regret, row.error, strict=True)),
-            f"{1e3 * times[row.method].warm:.0f}",
-        ]
-        for row in sorted(table(comparison, at, "spaces"), key=lambda row: row.rank[-1])
-    ]
+    ranks, regrets = comparison.average_rank("spaces"), comparison.average_regret("spaces")
+    errors = comparison.standard_error("spaces")
+    rows = []
+    for i in np.argsort(ranks[:, at[-1]], kind="stable"):
+        name, rank = comparison.methods[i], [f"{ranks[i, t]:.2f}" for t in at]
+        regret = [f"{regrets[i, t]:.4f} ± {errors[i, t]:.4f}" for t in at]
+        transfer = "yes" if METHODS[name].transfer else "no"
+        rows.append([f"`{name}`", transfer, *rank, *regret, f"{1e3 * times[name].warm:.0f}"])
     return markdown_table(heads, rows)
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 
 @pytest.fixture(scope="module")
@@ -31,35 +32,21 @@ def test_lists_are_in_order_as_a_loop_finds_them(sorting):
     assert found.tolist() == expected
     ties = np.asarray(sorting.has_tie(jnp.asarray(numbers), jnp.asarray(scores)))
     assert ties.tolist() == [any(a == b for a, b in itertools.pairwise(s)) for s in scores.tolist()]
-    assert sum(expected[60:]) > 0
-    assert sum(expected) < 120
-
-
-def test_equal_numbers_may_score_alike_and_different_ones_may_not(sorting):
+    assert 60 < sum(expected) < 120
+    # Equal numbers may score alike, different ones may not.
     numbers = jnp.array([[1.0, 2.0, 2.0], [1.0, 2.0, 3.0]])
-    scores = jnp.array([[5.0, 4.0, 4.0], [5.0, 4.0, 4.0]])
-    assert sorting.is_in_order(numbers, scores).tolist() == [True, False]
+    assert sorting.is_in_order(numbers, jnp.array([[5.0, 4.0, 4.0]] * 2)).tolist() == [True, False]
 
 
-def test_numbers_are_uniform_in_their_range(sorting):
+def test_numbers_are_uniform_in_their_range_and_scores_limited(sorting):
     for low, high in sorting.RANGES.values():
         numbers = np.asarray(sorting.draw_numbers(jax.random.key(0), (low, high), (2000, 5)))
         assert (np.diff(numbers, axis=-1) >= 0).all()
-        assert numbers.min() >= low
-        assert numbers.max() <= high
-        quartiles = np.quantile(numbers, (0.25, 0.5, 0.75))
-        np.testing.assert_allclose(quartiles, low + (high - low) * np.array([0.25, 0.5, 0.75]), atol=2.0)
-
-
-def test_the_scores_stay_in_the_range_of_the_thesis(sorting):
-    sizes = sorting.Sizes(hidden=(8,))
-    model = sorting._model(sorting.ARMS["ListMLE"], sizes)
+        assert stats.kstest(numbers.ravel(), stats.uniform(low, high - low).cdf).pvalue > 1e-3
+    model = sorting._model(sorting.ARMS["ListMLE"], sorting.Sizes(hidden=(8,)))
     params, _ = sorting._start(model, jax.random.key(0))
-    numbers = jnp.linspace(-1e4, 1e4, 50)
-    layers = {name: np.asarray(a[0], np.float64) for name, a in params.scorers.items()}
-    hidden = np.maximum(np.asarray(numbers)[:, None] @ layers["hidden_0_kernel"] + layers["hidden_0_bias"], 0.0)
-    free = (hidden @ layers["out_kernel"] + layers["out_bias"])[:, 0]
-    np.testing.assert_allclose(sorting.score(model, params, numbers), 2.0 * np.tanh(0.01 * free), rtol=1e-4, atol=1e-5)
+    far = np.abs(sorting.score(model, params, jnp.linspace(-1e4, 1e4, 50)))
+    assert 1.0 < far.max() <= 2.0
 
 
 @pytest.mark.slow

@@ -24,36 +24,23 @@ def run(part):
     return method, task, design, steps, inside
 
 
-def test_the_sinusoids_have_their_optima_where_calculus_puts_them(part):
+def test_the_tasks_are_what_calculus_says(part):
     sinusoid = part("papers.sinusoid")
     assert sinusoid.X[sinusoid.sinusoid(0.0).argmax()] == pytest.approx(0.0, abs=1e-9)
-    top = sinusoid.sinusoid(8.0) > 0.999
-    # (x + pi) / 2 + 8 = pi / 2 + 2 pi k
-    for peak in (4 * np.pi - 16, 8 * np.pi - 16):
-        near = abs(sinusoid.X - peak) < 0.05
-        assert near.any() == (abs(peak) <= 10)
-        assert top[near].all()
-
-
-def test_the_hard_shift_is_the_farthest_from_the_training_tasks(part):
-    sinusoid = part("papers.sinusoid")
+    for peak in (4 * np.pi - 16, 8 * np.pi - 16):  # (x + pi) / 2 + 8 = pi / 2 + 2 pi k
+        assert sinusoid.sinusoid(8.0)[abs(sinusoid.X - peak) < 0.05].min() > 0.999
 
     def distance(shift):
-        turns = np.exp(1j * (shift - np.array(sinusoid.TRAIN_SHIFTS)))
-        return abs(np.angle(turns)).min()
+        """To the nearest training task on the circle of shifts."""
+        return abs(np.angle(np.exp(1j * (shift - np.array(sinusoid.TRAIN_SHIFTS))))).min()
 
-    everywhere = [distance(shift) for shift in np.linspace(0, 2 * np.pi, 1000)]
-    assert distance(sinusoid.GAP_SHIFT) >= max(everywhere) - 0.01
+    assert distance(sinusoid.GAP_SHIFT) >= max(map(distance, np.linspace(0, 2 * np.pi, 1000))) - 0.01
     assert distance(sinusoid.TEST_SHIFT) < 0.5
-
-
-def test_designs_hold_nothing_near_the_optimum(part):
-    sinusoid = part("papers.sinusoid")
     space = sinusoid.make_space(5)
     for name, task in space.test.items():
         for rows in space.designs[name].values():
             assert len(set(rows.tolist())) == 3
-            assert unit_scale(task.y)[rows].max() < 0.99
+            assert unit_scale(task.y)[rows].max() < 0.99, "a design holds a row near the optimum"
 
 
 def test_what_is_drawn_is_what_the_library_picks(run):
@@ -81,27 +68,18 @@ def test_ranks_and_improvement_follow_from_the_scores(run):
         assert found.max() == pytest.approx(np.exp(step.log_ei[step.chosen]))
 
 
-def test_outputs_on_one_scale_are_told_from_others(part):
-    report = part("papers.sinusoid_report")
+def test_numbers_of_the_tables(part):
+    report, transfer, sinusoid = (part(f"papers.{name}") for name in ("sinusoid_report", "transfer", "sinusoid"))
     members = np.array([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]])
     assert report.share_between(members) == 0.0
     flat = np.array([1, 2, 3, 112, 104, 108.0])
     expected = ((flat[3:].mean() - flat[:3].mean()) / 2) ** 2 / flat.var()
     assert report.share_between(members * [[1.0], [4.0]] + [[0.0], [100.0]]) == pytest.approx(expected)
-
-
-def test_trials_are_counted_from_the_design_on(part):
-    transfer = part("papers.transfer")
     found = transfer.trials_to_reach(np.array([[0.1, 0.5, 0.995], [0.99, 1.0, 1.0], [0.1, 0.2, 0.9899]]))
     np.testing.assert_array_equal(found, [2.0, 0.0, np.nan])
-
-
-def test_chance_is_the_mean_over_random_orders(part):
-    sinusoid, report = part("papers.sinusoid"), part("papers.sinusoid_report")
-    task = sinusoid.make_task("beta 8", 8.0)
-    good = np.zeros(task.n_rows - 3, bool)
-    good[: (unit_scale(task.y) >= 0.99).sum()] = True
-    rng = np.random.default_rng(0)
+    # Chance is the mean over random orders.
+    task, rng = sinusoid.make_task("beta 8", 8.0), np.random.default_rng(0)
+    good = np.arange(task.n_rows - 3) < (unit_scale(task.y) >= 0.99).sum()
     trials = [rng.permutation(good).argmax() + 1 for _ in range(20_000)]
     assert report.expected_by_chance(task) == pytest.approx(np.mean(trials), abs=0.3)
 
