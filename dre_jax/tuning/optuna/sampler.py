@@ -188,7 +188,7 @@ def _held(
     The latter may be told too late; they are taken to be as in the trial before.
     """
     given = values_of(trial, translation)
-    before = max(others, key=lambda other: other.number, default=trial).params
+    before = max((other for other in others if other.params), key=lambda other: other.number, default=trial).params
     given |= {name: before[name] for name in before if name not in search_space and name not in given}
     found: Params = {}
     for name in translation.names():
