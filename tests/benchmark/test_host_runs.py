@@ -22,59 +22,46 @@ PEER = """
 import os, random
 import numpy as np
 
-class Drawn:
-    '''Both generators that such classes draw from; and a fresh object never knows of another run.'''
-    def __init__(self):
-        self.asked = 0
+class Peer:
+    '''Draws from both generators that such classes draw from, and does worse on the tables that a variable names by
+    their first entry. A fresh object never knows of another run.'''
+    def __init__(self, does="draw", width: int = 3):
+        assert width == 3
+        self.does, self.asked = does, 0
 
     def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
         assert len(X_obs) == 5 + self.asked
         self.asked += 1
+        if y_obs[0, 0] > float(os.environ.get("PEER_FAILS", "inf")):
+            if self.does == "raise":
+                raise RuntimeError("no such\\nluck")
+            if self.does == "die" and os.environ["OMP_NUM_THREADS"] == "1":  # a worker's process, not the tests'
+                os.kill(os.getpid(), 9)
+        if self.does == "lie":
+            return len(X_pen)
         return (random.randrange(len(X_pen)) + np.random.randint(len(X_pen))) % len(X_pen)
 
-class Faulty(Drawn):
-    '''Fails on the tables that the variable names by their first entry.'''
-    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
-        if os.environ.get("PEER_FAILS") and y_obs[0, 0] > float(os.environ["PEER_FAILS"]):
-            raise RuntimeError("no such\\nluck")
-        return super().observe_and_suggest(X_obs, y_obs, X_pen)
-
-class Wrong:
-    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
-        return len(X_pen)
+class Described(Peer):
+    def __repr__(self):
+        return "Described(beta=2)"
 
 class Needy:
     def __init__(self, dimension):
         pass
     observe_and_suggest = None
-
-class Fragile(Drawn):
-    '''Takes its process along where Faulty fails, but not the tests'.'''
-    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
-        if "PEER_FAILS" in os.environ and y_obs[0, 0] > float(os.environ["PEER_FAILS"]):
-            os.kill(os.getpid(), 9 if os.environ["OMP_NUM_THREADS"] == "1" else 0)
-        return super().observe_and_suggest(X_obs, y_obs, X_pen)
-
-class Sized(Drawn):
-    def __init__(self, width: int):
-        super().__init__()
-        assert width == 3
-
-class Described(Drawn):
-    def __repr__(self):
-        return "Described(beta=2)"
 """
 
 
 @pytest.fixture
 def plan(tmp_path):
-    """A plan of one of the classes above, with changes: `plan("Faulty", workers=2)`."""
+    """A plan of a class above: `plan(does="raise", workers=2)`."""
     path = tmp_path / "peer.py"
     path.write_text(PEER)
 
-    def make(name="Drawn", **changes):
+    def make(name="Peer", does=None, **changes):
         given = {"data": bundled.path(), "spaces": ("svm",), "trials": 6, "seeds": ("test0", "test1")}
-        return Plan(**given | {"method": f"{path}:{name}"} | changes)
+        settings = {} if does is None else {"does": does}
+        return Plan(**given | {"method": f"{path}:{name}", "settings": settings} | changes)
 
     return make
 
@@ -97,11 +84,11 @@ def test_what_is_written(plan, tmp_path, content):
     assert results.meta["protocol"]["benchmark"] == "HPO-B v3, discrete"
     # The words of an object, if it has any; else what it was made with.
     for name, settings, words in (
-        ("Drawn", {}, None),
         ("Described", {}, "Described(beta=2)"),
-        ("Sized", {"width": "3"}, "peer.py:Sized(width=3)"),
+        ("Peer", {}, None),
+        ("Peer", {"width": "3"}, "peer.py:Peer(width=3)"),
     ):
-        out = tmp_path / f"{name}.json"
+        out = tmp_path / f"{name}-{len(settings)}.json"
         next(iter(Evaluation(plan(name, settings=settings), out)))
         meta = content(out)["_meta"]
         assert (meta["method"], meta["configuration"]) == (f"peer.py:{name}", words)
@@ -122,7 +109,7 @@ def test_the_seed_decides_and_resuming_changes_nothing(plan, tmp_path, content):
 
 def test_a_fault_ends_one_run_and_is_tried_again(plan, tmp_path, monkeypatch, content):
     out, whole = tmp_path / "out.json", tmp_path / "whole.json"
-    faulty = plan("Faulty")
+    faulty = plan(does="raise")
     list(Evaluation(faulty, whole))
     monkeypatch.setenv("PEER_FAILS", "0.5")
     evaluation = Evaluation(faulty, out)
@@ -131,21 +118,22 @@ def test_a_fault_ends_one_run_and_is_tried_again(plan, tmp_path, monkeypatch, co
     assert finished
     assert len(finished) + len(evaluation.failed) == evaluation.total
     first = evaluation.failed[0]
-    assert str(first).endswith("method peer.py:Faulty: RuntimeError: no such luck")
+    assert str(first).endswith("method peer.py:Peer: RuntimeError: no such luck")
     assert f"dataset {first.dataset!r}, seed {first.seed!r}" in str(first)
     noted = content(out)["_meta"]["failed"]
     assert [tuple(run.values()) for run in noted] == [tuple(run) for run in evaluation.failed]
     # What failed is not there, and the reader of the file is told nothing else.
     assert len(list(read_results(out).runs())) == len(finished)
+    same = {"spaces": ["svm"], "trials": 6, "seeds": faulty.seeds, "settings": faulty.settings}
     with pytest.raises(MethodError, match="runs failed and are not in"):
-        run_hpob(faulty.method, faulty.data, out, spaces=["svm"], trials=6, seeds=faulty.seeds)
+        run_hpob(faulty.method, faulty.data, out, **same)
     monkeypatch.delenv("PEER_FAILS")
     assert len(list(Evaluation(faulty, out))) == len(evaluation.failed)
     assert content(out) == content(whole)
 
 
 def test_wrong_answers_are_faults(plan, tmp_path):
-    evaluation = Evaluation(plan("Wrong"), tmp_path / "out.json")
+    evaluation = Evaluation(plan(does="lie"), tmp_path / "out.json")
     assert list(evaluation) == []
     assert len(evaluation.failed) == evaluation.total
     assert "must return the index of one of the" in evaluation.failed[0].error
@@ -155,13 +143,13 @@ def test_wrong_answers_are_faults(plan, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"settings": {"epochs": 3}}, "peer.py:Drawn takes no settings, but got 'epochs'"),
+        ({"settings": {"epochs": 3}}, "peer.py:Peer takes does, width, but got 'epochs'"),
         ({"method": "rf", "settings": {"epochs": 3}}, "rf takes trees, columns, split, leaf, but got 'epochs'"),
         ({"method": "rf", "settings": {"trees": "many"}}, "rf: trees must be a whole number, but got 'many'"),
         ({"checkpoints": Path()}, "a host method reads no checkpoints"),
         ({"method": "rf", "continuous": "fixed", "surrogates": Path()}, "rf chooses among a table's rows"),
         ({"workers": 0}, "workers must be at least 1, but got 0"),
-        ({"method": "peer.py:Drawn"}, "must exist"),
+        ({"method": "peer.py:Peer"}, "must exist"),
         ({"method": int}, "must have a method observe_and_suggest"),
         ({"method": 3}, "a method must be a name, a class"),
     ],
@@ -172,24 +160,23 @@ def test_refused_at_once(plan, tmp_path, monkeypatch, changed, message):
         Evaluation(plan(**changed), tmp_path / "out.json")
 
 
-def command(plan, out, name):
+def command(plan, out, name="Peer"):
     given, options = plan(name), ["--space", "svm", "--trials", "6", "--seeds", "test0", "--quiet", "--workers", "1"]
     return ["evaluate", "--data", str(given.data), "--method", given.method, "--out", str(out), *options]
 
 
 def test_on_the_command_line(plan, tmp_path, cli, monkeypatch):
     monkeypatch.setenv("PEER_FAILS", "0.5")
-    for name, status in (("Drawn", 0), ("Faulty", 2), ("Needy", 2)):
-        found, printed, error = cli(*command(plan, tmp_path / f"{name}.json", name))
+    for does, status in (("draw", 0), ("raise", 2)):
+        found, printed, error = cli(*command(plan, tmp_path / f"{does}.json"), "--set", f"does={does}")
         assert found == status, error
         *told, last = error.splitlines() or [""]
-        if name == "Needy":
-            assert "Needy: the class must have a method observe_and_suggest, but has none" in last
-            assert told == []
-            continue
-        assert printed.startswith(f"peer.py:{name}: {10 - len(told)} runs, mean regret ")
+        assert printed.startswith(f"peer.py:Peer: {10 - len(told)} runs, mean regret ")
         assert all(line.startswith("dre-jax: failed: space 'svm', dataset ") for line in told)
-        assert last == "" or f"dre-jax: {len(told)} of 10 runs failed" in last
+        assert (f"dre-jax: {len(told)} of 10 runs failed" in last) == (status == 2)
+    found, printed, error = cli(*command(plan, tmp_path / "needy.json", "Needy"))
+    assert (found, printed, error.count("\n")) == (2, "", 1)
+    assert "Needy: the class must have a method observe_and_suggest, but has none" in error
 
 
 SLOW = """
@@ -208,7 +195,7 @@ def test_workers_change_nothing(plan, tmp_path, monkeypatch, content):
     found, failed = [], []
     for workers in (1, 2):
         out = tmp_path / f"{workers}.json"
-        evaluation = Evaluation(plan("Faulty", workers=workers), out)
+        evaluation = Evaluation(plan(does="raise", workers=workers), out)
         for _ in evaluation:
             assert len(multiprocessing.active_children()) <= (0 if workers == 1 else 2)
         failed.append(sorted(map(str, evaluation.failed)))
@@ -216,22 +203,22 @@ def test_workers_change_nothing(plan, tmp_path, monkeypatch, content):
         found[-1]["_meta"]["failed"].sort(key=str)
     assert multiprocessing.active_children() == []
     assert failed[0] == failed[1]
-    assert failed[0][0].endswith("method peer.py:Faulty: RuntimeError: no such luck")
+    assert failed[0][0].endswith("method peer.py:Peer: RuntimeError: no such luck")
     assert found[0] == found[1]
 
 
 @pytest.mark.multiprocess
 def test_a_worker_that_is_killed_loses_its_run_only(plan, tmp_path, monkeypatch, content):
     whole, out = tmp_path / "whole.json", tmp_path / "out.json"
-    fragile = plan("Fragile", workers=2, seeds=("test0",))
-    list(Evaluation(plan("Fragile", seeds=("test0",)), whole))
+    fragile = plan(does="die", workers=2, seeds=("test0",))
+    list(Evaluation(plan(does="die", seeds=("test0",)), whole))
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     monkeypatch.setenv("PEER_FAILS", "0.9")
     evaluation = Evaluation(fragile, out)
     finished = list(evaluation)
     assert 0 < len(evaluation.failed) < evaluation.total
     assert len(finished) + len(evaluation.failed) == evaluation.total
-    ended = "method peer.py:Fragile: its process was ended by SIGKILL (too little memory?)"
+    ended = "method peer.py:Peer: its process was ended by SIGKILL (too little memory?)"
     assert all(failed.error == ended for failed in evaluation.failed)
     monkeypatch.delenv("PEER_FAILS")
     again = Evaluation(fragile, out)

@@ -99,15 +99,6 @@ def test_help(cli):
     assert "--lists-per-step" in cli("meta-train", "--help")[1]
 
 
-def test_interrupted_by_the_user(cli, monkeypatch, tmp_path, data):
-    def interrupt(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(trainer, "meta_train", interrupt)
-    command = ["meta-train", "--data", data, "--space", "svm", "--out", tmp_path, "--quiet"]
-    assert cli(*command) == (130, "", "dre-jax: interrupted; the same command goes on from what was saved\n")
-
-
 @pytest.mark.multiprocess
 def test_as_a_module(tmp_path, evaluate, small_folder):
     # Here the command line sets up the devices itself.

@@ -40,12 +40,6 @@ def test_download(cli, whole, tmp_path, monkeypatch):
     assert out.startswith("hpob-data is there already: 16 search spaces")
 
 
-def test_quiet(cli, whole, tmp_path):
-    status, out, error = cli("download", "hpo-b", "--url", whole, "--out", tmp_path / "x", "--quiet")
-    assert (status, error) == (0, "")
-    assert out.startswith(f"{tmp_path / 'x'}: 16 search spaces")
-
-
 def test_small_data_are_refused(refused, tmp_path, data):
     line = refused("download", "hpo-b", "--url", data, "--out", tmp_path / "x", "--quiet")
     assert "HPO-B must hold 16 search spaces and 86 test tasks, but there are 4 and 40" in line
