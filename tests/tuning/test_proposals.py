@@ -40,7 +40,7 @@ class Likes:
         return candidates.x[:, self.column] if self.column is not None else jnp.zeros(len(candidates.x))
 
 
-def proposed(space, told, running=(), failed=(), *, method=None, seed=0, trial=1):
+def proposed(space, told, running=(), failed=(), *, method=None, seed=0, trial=1, held=None):
     """What is proposed, best first, as configurations; with their values."""
     points = np.array([space.point(params) for params in [*told, *running]]).reshape(-1, len(space))
     avoid = np.array([space.point(params) for params in failed]).reshape(-1, len(space))
@@ -55,7 +55,10 @@ def proposed(space, told, running=(), failed=(), *, method=None, seed=0, trial=1
     even = jnp.asarray(even_points(CONFIG.even, len(space), seed))
     key = jax.random.key(seed)
     method = method or Likes()
-    found, _ = propose(method, space.layout, CONFIG, None, None, tried, even, key, jnp.int32(trial), 64)
+    at = None
+    if held is not None:
+        at = jnp.asarray([space.coordinate(k, held[k]) if k in held else np.nan for k in space.sequence], jnp.float32)
+    found, _ = propose(method, space.layout, CONFIG, None, None, tried, even, key, jnp.int32(trial), 64, at)
     values = np.asarray(found.values)
     assert (values[:-1] >= values[1:]).all()
     return [space.params(point) for point in np.asarray(found.points)[values > -np.inf]]
@@ -95,6 +98,17 @@ def test_the_method_decides():
         (p["kernel"] == "poly" for p in found), reverse=True
     )
     assert found[0]["kernel"] == "poly"
+
+
+def test_what_is_held_is_proposed_with_the_rest_free():
+    """Even where the method likes something else."""
+    column = [column.name for column in SPACE.columns].index("kernel.ohe._poly")
+    told = [SPACE.params(point) for point in even_points(8, len(SPACE), 3)]
+    found = proposed(SPACE, told, method=Likes(column), held={"kernel": "rbf", "width": 32})
+    assert len(found) == 64
+    assert {(params["kernel"], params["width"]) for params in found} == {("rbf", 32)}
+    assert len({params["C"] for params in found}) > 32
+    assert {params["scale"] for params in found} == {False, True}
 
 
 def test_equal_configurations_are_one_point():
