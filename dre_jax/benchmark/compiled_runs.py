@@ -17,6 +17,7 @@ from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.errors import CheckpointError, DataWarning
 from dre_jax.methods import Entry, find
+from dre_jax.methods.fitted import Fitted, describe, ensemble_params, find_ensemble, load_fitted
 from dre_jax.model import ModelConfig
 from dre_jax.search.batch import BatchConfig, SpaceRuns, goes_side_by_side, run_spaces
 from dre_jax.search.method import Method
@@ -32,6 +33,7 @@ def entry_of(method: str | Method) -> Entry:
         return find(method)
     has_ensemble = isinstance(getattr(method, "model", None), ModelConfig)
     learns = getattr(method, "transfer", True) if has_ensemble else True
+    fields: list[str] = [field.name for field in dataclasses.fields(method)] if dataclasses.is_dataclass(method) else []
     return Entry(
         name=type(method).__name__,
         summary="",
@@ -39,11 +41,12 @@ def entry_of(method: str | Method) -> Entry:
         transfer=learns,
         default=method,
         reads_checkpoints=has_ensemble and learns,
+        free=tuple(name for name in fields if name not in ("model", "training", "transfer")),
     )
 
 
-class Fitted:
-    """A method of the one protocol, and where its parameters come from.
+class PlannedMethod:
+    """A plan's method of the one protocol on each search space, and where its parameters come from.
 
     Raises:
       CheckpointError, ConfigError: at once, for checkpoints that are missing or do not fit.
@@ -51,15 +54,15 @@ class Fitted:
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
         assert not isinstance(plan.method, type)
-        entry = entry_of(plan.method)
-        if plan.checkpoints is not None and not entry.reads_checkpoints:
-            how = "learns from the training tasks itself" if entry.transfer else "learns nothing from past tasks"
-            warnings.warn(f"{entry.name} reads no checkpoints: it {how}", DataWarning, stacklevel=2)
+        self._entry = entry = entry_of(plan.method)
+        if plan.checkpoints is not None and not entry.transfer:
+            message = f"{entry.name} reads no checkpoints: it learns nothing from past tasks"
+            warnings.warn(message, DataWarning, stacklevel=2)
         self._seed = plan.seed
-        self._root = plan.checkpoints if entry.reads_checkpoints else None
-        # Read once: the description decides the model here, and the result file says what it said.
-        self._metadata = {} if self._root is None else {n: _metadata(self._root / n, s) for n, s in spaces.items()}
-        self._methods = {name: entry.make(plan.settings, model=_model(self._metadata.get(name))) for name in spaces}
+        self._root = plan.checkpoints if entry.transfer else None
+        # Read once: the description decides on the method here, and the result file says what it said.
+        self._described = {} if self._root is None else {n: _described(self._root / n, s) for n, s in spaces.items()}
+        self._methods = {name: entry.make(plan.settings, learned=self._learned(name)) for name in spaces}
         learns = (getattr(method, "transfer", entry.transfer) for method in self._methods.values())
         self.learns = self._root is None and any(learns)
 
@@ -69,9 +72,14 @@ class Fitted:
         return dataclasses.asdict(method) if dataclasses.is_dataclass(method) and not isinstance(method, type) else {}
 
     def facts(self) -> dict[str, Any]:
-        """The checkpoints: their steps, keys and the fingerprints of their training data."""
+        """The checkpoints: their methods, steps, keys and the fingerprints of their training data."""
         kept = ("step", "best_step", "fingerprint", "key")
-        return {"checkpoints": {name: {k: found[k] for k in kept} for name, found in self._metadata.items()}}
+        return {
+            "checkpoints": {
+                name: {"method": found.name, **{fact: found.facts[fact] for fact in kept if fact in found.facts}}
+                for name, found in self._described.items()
+            }
+        }
 
     def ready(self, space: SearchSpace) -> tuple[Method, Any]:
         """The method and its parameters for a search space: from its checkpoint, or fitted now.
@@ -82,21 +90,35 @@ class Fitted:
         method = self._methods[space.name]
         if self._root is None:
             return method, method.fit(space, jax.random.key(self._seed))
-        from dre_jax.training.checkpoint import Checkpoint
-
-        saved = Checkpoint(self._root / space.name).load()
-        said = self._metadata[space.name]
-        if saved.metadata["step"] != said["step"] or saved.metadata["fingerprint"] != said["fingerprint"]:
-            now, then = saved.metadata["step"], said["step"]
-            message = f"a checkpoint must stay as it is during an evaluation, but {self._root / space.name} has changed"
+        folder, said = self._root / space.name, self._described[space.name]
+        found = load_fitted(folder)
+        if (found.name, found.method, found.facts) != (said.name, said.method, said.facts):
+            now, then = (fitted.facts.get("step", fitted.name) for fitted in (found, said))
+            message = f"a checkpoint must stay as it is during an evaluation, but {folder} has changed"
             raise CheckpointError(f"{message} (step {now}, was {then})")
-        return method, saved.state.params if saved.best is None else saved.best
+        return method, found.params if found.name == self._entry.name else ensemble_params(found)
+
+    def _learned(self, space: str) -> Method | None:
+        """The configuration that a search space's checkpoint decides on; None where there is no checkpoint."""
+        found, entry = self._described.get(space), self._entry
+        if found is None or found.name == entry.name:
+            return None if found is None else found.method
+        ensemble = find_ensemble(found.method)
+        if ensemble is None or not entry.reads_checkpoints:
+            part = found.facts.get("part_of")
+            held = found.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
+            raise CheckpointError(f"{entry.name} cannot start from {self._root}/{space}, which holds {held}")
+        default: Any = entry.default
+        changes = {"model": ensemble.model, "training": ensemble.training}
+        known = {name: new for name, new in changes.items() if isinstance(new, type(getattr(default, name, None)))}
+        learned: Method = dataclasses.replace(default, **known)
+        return learned
 
     def close(self) -> None:
         """Holds nothing."""
 
 
-class CompiledRunner(Fitted):
+class CompiledRunner(PlannedMethod):
     """The compiled loop on the tables."""
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: BatchConfig | None = None) -> None:
@@ -119,21 +141,5 @@ class CompiledRunner(Fitted):
             yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
 
 
-def _metadata(folder: Path, space: Outline) -> dict[str, Any]:
-    from dre_jax.training.checkpoint import Checkpoint, differences
-
-    checkpoint = Checkpoint(folder)
-    found = checkpoint.metadata()
-    changed = differences({"space": space.name, "columns": space.n_columns}, found)
-    if changed:
-        raise CheckpointError(f"the checkpoint in {checkpoint.folder} does not fit: {'; '.join(changed)}")
-    return found
-
-
-def _model(metadata: dict[str, Any] | None) -> ModelConfig | None:
-    """The model of a checkpoint, where there is one."""
-    if metadata is None:
-        return None
-    from dre_jax.training.checkpoint import model_config
-
-    return model_config(metadata)
+def _described(folder: Path, space: Outline) -> Fitted:
+    return describe(folder, space=space.name, columns=space.n_columns if space.columns is None else space.columns)

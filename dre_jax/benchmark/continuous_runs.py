@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jax import Array
 
-from dre_jax.benchmark.compiled_runs import Fitted
+from dre_jax.benchmark.compiled_runs import PlannedMethod
 from dre_jax.benchmark.continuous import Surrogate, import_xgboost, read_ranges, run_continuous, surrogate_name
 from dre_jax.benchmark.host_runs import HostMethods, Job, JobRunner, version_of
 from dre_jax.benchmark.plan import Plan
@@ -24,7 +24,7 @@ from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.suggester import Suggester
 
 
-class _OwnMethods(Fitted):
+class _OwnMethods(PlannedMethod):
     """Methods of the one protocol."""
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:

@@ -35,7 +35,8 @@ class Plan:
     mode: str = "v3"
     """HPO-B's mode of reading the folder."""
     checkpoints: Path | None = None
-    """Root of the checkpoints; without one, a method that learns from past tasks is fitted first."""
+    """Root of the checkpoints of the method, or of an ensemble that it starts from; without one, a method that learns
+    from past tasks is fitted first."""
     split: str = "test"
     """"test" or "validation"."""
     trials: int = 100

@@ -43,13 +43,12 @@ def _train(space: str, out: Path, seed: int, quiet: bool) -> None:
 
     from dre_jax.cli.meta_train import train_space
     from dre_jax.data import bundled
-    from dre_jax.model import ModelConfig
+    from dre_jax.methods import DRE
     from dre_jax.training import MetaTrainConfig
 
-    config = MetaTrainConfig(steps=STEPS, evaluate_every=STEPS // 2)
-    train_space(
-        bundled.load(space), ModelConfig(), config, jax.random.key(seed), out / "checkpoints" / space, quiet=quiet
-    )
+    method = DRE(training=MetaTrainConfig(steps=STEPS, evaluate_every=STEPS // 2))
+    folder = out / "checkpoints" / space
+    train_space(bundled.load(space), "dre", method, jax.random.key(seed), folder, quiet=quiet)
 
 
 def _evaluate(method: str, out: Path, seed: int, quiet: bool) -> Path:

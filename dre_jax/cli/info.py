@@ -2,35 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from dre_jax.data.columns import Column
+    from dre_jax.methods.fitted import Fitted
 
 
 def info(
     checkpoint: Annotated[Path, typer.Argument(help="A search space's checkpoint folder.", show_default=False)],
 ) -> None:
-    """Describe a checkpoint: space, sizes, steps, losses, data, versions."""
-    from dre_jax.training.checkpoint import Checkpoint
+    """Describe a checkpoint: method, configuration, columns, training, data, versions."""
+    from dre_jax.methods.fitted import describe
 
-    found = Checkpoint(checkpoint).metadata()
-    model, training, history = found["model"], found["training"], found["history"]
-    phi, rho = ("-".join(map(str, model[part])) for part in ("phi", "rho"))
-    context = "none" if model["context"] == "none" else f"{model['context']} deep set {phi}, mean, {rho}"
-    lines = {
-        "search space": f"{found['space']}, {found['columns']} columns",
-        "steps": f"{found['step']} of {training['steps']}",
-        "model": f"{model['members']} scorers {'-'.join(map(str, model['hidden']))}, {context}",
-        "training": f"{training['lists_per_step']} lists of {training['n_query']} a step and member, "
-        f"learning rate {training['learning_rate']:g} {training['schedule']}",
-        "loss": f"{training['loss']['name']}, weights {training['loss']['weights']}, ties {training['loss']['ties']}",
-        "losses": f"training {history[0][1]:.3f} -> {history[-1][1]:.3f}"
-        + ("" if history[-1][2] is None else f", validation {history[0][2]:.3f} -> {history[-1][2]:.3f}"),
-        "best step": "not kept" if found["best_step"] is None else str(found["best_step"]),
-        "training data": f"fingerprint {found['fingerprint'][:16]}",
-        "versions": ", ".join(f"{name} {value}" for name, value in found["versions"].items()),
-    }
+    lines = dict(_lines(checkpoint, describe(checkpoint)))
     width = max(map(len, lines))
     for name, text in lines.items():
         print(f"{name:<{width}}  {text}")
+
+
+def _lines(folder: Path, found: Fitted) -> Iterator[tuple[str, str]]:
+    from dre_jax.methods.fitted import is_fitted
+    from dre_jax.methods.settings import leaves, to_text
+
+    facts = found.facts
+    part = facts.get("part_of")
+    yield "method", found.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
+    yield "search space", f"{found.space}, {found.n_columns} columns"
+    if not is_fitted(folder):
+        yield from _training(folder)
+    elif "losses" in facts:
+        yield "steps", f"{facts['step']} of its ensemble, training loss {facts['losses'][1]:.3f}"
+    tasks = f"{len(facts['tasks'])} tasks, " if "tasks" in facts else ""
+    yield "training data", f"{tasks}fingerprint {facts.get('fingerprint', 'unknown')[:16]}"
+    yield "versions", ", ".join(f"{name} {value}" for name, value in facts.get("versions", {}).items())
+    yield "computed by", "; ".join(" on ".join(one.values()) for one in facts.get("backends", [])) or "unknown"
+    yield "columns", "names unknown" if found.columns is None else _columns(found.columns)
+    for path, value in leaves(found.method):
+        yield path, to_text(value)
+
+
+def _columns(columns: Sequence[Column]) -> str:
+    """Names of columns, those of one kind together."""
+    kinds: dict[str, list[str]] = {}
+    for column in columns:
+        kinds.setdefault(f"log {column.kind}" if column.log else column.kind, []).append(column.name)
+    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in kinds.items())
+
+
+def _training(folder: Path) -> Iterator[tuple[str, str]]:
+    """How far the training of an ensemble is, and how it goes."""
+    from dre_jax.training.checkpoint import Checkpoint
+
+    found = Checkpoint(folder).metadata()
+    model, training, history = found["model"], found["training"], found["history"]
+    phi, rho = ("-".join(map(str, model[part])) for part in ("phi", "rho"))
+    context = "none" if model["context"] == "none" else f"{model['context']} deep set {phi}, mean, {rho}"
+    yield "steps", f"{found['step']} of {training['steps']}"
+    yield "model", f"{model['members']} scorers {'-'.join(map(str, model['hidden']))}, {context}"
+    lists = f"{training['lists_per_step']} lists of {training['n_query']} a step and member"
+    yield "training", f"{lists}, learning rate {training['learning_rate']:g} {training['schedule']}"
+    loss = training["loss"]
+    yield "loss", f"{loss['name']}, weights {loss['weights']}, ties {loss['ties']}"
+    (_, first, begun), (_, last, ended) = history[0], history[-1]
+    validation = "" if ended is None else f", validation {begun:.3f} -> {ended:.3f}"
+    yield "losses", f"training {first:.3f} -> {last:.3f}{validation}"
+    yield "best step", "not kept" if found["best_step"] is None else str(found["best_step"])

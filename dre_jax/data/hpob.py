@@ -86,7 +86,8 @@ def load_space(
         read = {"test": read["train"] | read["test"] | read["validation"]}
     tables = {name: task for tasks in read.values() for name, task in tasks.items()}
     designs = _read_designs(designs_path, space, tables, complete=len(paths) == len(SPLITS))
-    columns = _read_columns(folder, space, read)
+    n_columns = next(task.n_columns for tasks in read.values() for task in tasks.values())
+    columns = read_columns(folder, space, n_columns)
     result = SearchSpace(space, **read, designs=designs, columns=columns)
     _warn(result)
     return result
@@ -130,6 +131,23 @@ def files_of(mode: str, splits: Collection[str] | None = None) -> dict[str, str]
     return {split: stem for split, stem in files.items() if split in splits}
 
 
+def read_columns(folder: str | os.PathLike[str], space: str, n_columns: int) -> tuple[Column, ...] | None:
+    """What the columns of a search space stand for, where the folder says so.
+
+    Raises `DataError` for a descriptor that cannot be read, or that lists another number of columns.
+    """
+    descriptor = read_descriptor(folder, space)
+    if descriptor is None:
+        return None
+    columns = columns_of(descriptor)
+    if len(columns) != n_columns:
+        where = place(Path(folder) / f"{DESCRIPTORS}.json", space)
+        raise DataError(
+            f"{where}: a descriptor must list the {n_columns} columns of the tables, but lists {len(columns)}"
+        )
+    return columns
+
+
 def _read_tasks(path: Path, space: str) -> dict[str, Task]:
     tables = iter_datasets(path, space)
     return {name: Task(name, *checks.table(value, place(path, space, name))) for name, value in tables}
@@ -155,23 +173,6 @@ def _check_columns(space: str, paths: dict[str, Path], splits: dict[str, dict[st
             raise DataError(
                 f"{where}: X must have as many columns in the whole space, {like}, but has {task.n_columns}"
             )
-
-
-def _read_columns(
-    folder: str | os.PathLike[str], space: str, splits: dict[str, dict[str, Task]]
-) -> tuple[Column, ...] | None:
-    """What the columns stand for, where the folder says so."""
-    descriptor = read_descriptor(folder, space)
-    if descriptor is None:
-        return None
-    columns = columns_of(descriptor)
-    n_columns = next(task.n_columns for tasks in splits.values() for task in tasks.values())
-    if len(columns) != n_columns:
-        where = place(Path(folder) / f"{DESCRIPTORS}.json", space)
-        raise DataError(
-            f"{where}: a descriptor must list the {n_columns} columns of the tables, but lists {len(columns)}"
-        )
-    return columns
 
 
 def _read_designs(path: Path, space: str, tables: dict[str, Task], *, complete: bool) -> Designs:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dre_jax.data import checks
+from dre_jax.data.columns import Column
 from dre_jax.data.files import find_json, place, read_json
-from dre_jax.data.hpob import DESIGNS, MERGED, files_of
+from dre_jax.data.hpob import DESIGNS, MERGED, files_of, read_columns
 from dre_jax.data.json_stream import iter_everything
 from dre_jax.errors import DataError
 
@@ -25,6 +26,8 @@ class Outline(NamedTuple):
     """In the file's order."""
     seeds: Mapping[str, tuple[str, ...]]
     """The names of each dataset's initial designs; none where it has no design."""
+    columns: tuple[Column, ...] | None = None
+    """What each column stands for, where the folder says so."""
 
 
 def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dict[str, Outline]:
@@ -54,7 +57,13 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
                 columns[space] = checks.table(first, place(path, space, dataset))[0].shape[1]
     seeds = _seeds(folder)
     return {
-        space: Outline(space, columns[space], tuple(names), {n: seeds.get(space, {}).get(n, ()) for n in names})
+        space: Outline(
+            space,
+            columns[space],
+            tuple(names),
+            {n: seeds.get(space, {}).get(n, ()) for n in names},
+            read_columns(folder, space, columns[space]),
+        )
         for space, names in datasets.items()
     }
 

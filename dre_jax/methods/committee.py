@@ -9,6 +9,7 @@ vote.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +21,17 @@ from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.methods.dre_gp import RankedGaussianProcess
 from dre_jax.methods.entry import Entry
-from dre_jax.methods.fsbo import FewShotBO
+from dre_jax.methods.fsbo import FREE, FewShotBO
 from dre_jax.model import gaussian_ranks
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_stateful
+
+FitMember = Callable[[Method, SearchSpace, Array], Any]
+"""Fits one member of a committee."""
+
+
+def _fit(member: Method, meta: SearchSpace, key: Array) -> Any:
+    return member.fit(meta, key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +57,16 @@ class Committee:
                 name = type(member).__name__
                 raise ConfigError(f"members of a committee must not carry a state between trials, but {name} does")
 
-    def fit(self, meta: SearchSpace, key: Array) -> tuple[Any, ...]:
-        """Parameters of each member, learned from the training tasks."""
+    def fit(self, meta: SearchSpace, key: Array, fit_member: FitMember = _fit) -> tuple[Any, ...]:
+        """Parameters of each member, learned from the training tasks.
+
+        Args:
+          meta: the search space.
+          key: PRNG key.
+          fit_member: what fits a member, for who keeps checkpoints of its training.
+        """
         keys = jax.random.split(key, len(self.members))
-        return tuple(member.fit(meta, key) for member, key in zip(self.members, keys, strict=True))
+        return tuple(fit_member(member, meta, key) for member, key in zip(self.members, keys, strict=True))
 
     def acquire(self, params: tuple[Any, ...], history: History, candidates: Candidates, key: Array) -> Array:
         """The sum of the members' values, each as a Gaussian quantile of its rank."""
@@ -76,5 +90,9 @@ ENTRIES = (
             "epochs": ("members.0.fitting.steps", "members.1.tuning.steps"),
             "acquisition": ("members.0.acquisition.kind", "members.1.acquisition.kind"),
         },
+        free=(
+            *(f"members.0.{field}" for field in ("fitting", "acquisition")),
+            *(f"members.1.{field}" for field in FREE),
+        ),
     ),
 )

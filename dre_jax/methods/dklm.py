@@ -11,7 +11,7 @@ a batch given a support of 1 to 20 other rows of the same task, and sees respons
 from __future__ import annotations
 
 from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
-from dre_jax.methods.fsbo import FewShotBO
+from dre_jax.methods.fsbo import FREE, FewShotBO
 from dre_jax.surrogates.deep_kernel import DeepKernelConfig, TuningConfig
 
 DKLM = FewShotBO(model=DeepKernelConfig(rho=(32, 32, 16)), tuning=TuningConfig(steps=0, learning_rate=1e-4))
@@ -28,5 +28,6 @@ ENTRIES = (
         transfer=True,
         default=DKLM,
         options=TUNING_OPTIONS | ACQUISITION_OPTION,
+        free=FREE,
     ),
 )

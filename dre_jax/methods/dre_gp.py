@@ -77,6 +77,7 @@ ENTRIES = (
         transfer=True,
         default=RankedGaussianProcess(),
         options=FITTING_OPTIONS | ACQUISITION_OPTION,
+        free=("fitting", "acquisition"),
         reads_checkpoints=True,
     ),
 )

@@ -16,6 +16,7 @@ from dre_jax.training.config import (
     MetaTrainConfig,
 )
 
+_FREE = ("fine_tuning", "acquisition")
 _PAPER = "Khazi, Pineda Arango and Grabocka 2023"
 _FROM_RANDOM_WEIGHTS = replace(PAPER_FINE_TUNING, learning_rate=0.02)
 
@@ -47,6 +48,7 @@ ENTRIES = (
         transfer=True,
         default=DRE(),
         options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
+        free=_FREE,
         reads_checkpoints=True,
     ),
     Entry(
@@ -58,6 +60,7 @@ ENTRIES = (
             model=PAPER, training=PAPER_META_TRAINING, fine_tuning=PAPER_FINE_TUNING, acquisition=EXPECTED_IMPROVEMENT
         ),
         options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
+        free=_FREE,
         reads_checkpoints=True,
     ),
     Entry(
@@ -67,6 +70,7 @@ ENTRIES = (
         transfer=True,
         default=DRE(fine_tuning=FineTuneConfig(epochs=0)),
         options=ACQUISITION_OPTION,
+        free=_FREE,
         reads_checkpoints=True,
     ),
     Entry(
@@ -84,6 +88,7 @@ ENTRIES = (
             transfer=transfer,
             default=_with_loss(loss, transfer=transfer),
             options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
+            free=_FREE,
         )
         for name, (loss, words) in LOSSES.items()
         for transfer in (True, False)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods.settings import Settings, configure
-from dre_jax.model import ModelConfig
 from dre_jax.search.method import Method
 
 FITTING_OPTIONS = {"epochs": ("fitting.steps",), "learning_rate": ("fitting.learning_rate",)}
 TUNING_OPTIONS = {"epochs": ("tuning.steps",), "learning_rate": ("tuning.learning_rate",)}
 FINE_TUNING_OPTIONS = {"epochs": ("fine_tuning.epochs",), "learning_rate": ("fine_tuning.learning_rate",)}
 ACQUISITION_OPTION = {"acquisition": ("acquisition.kind",)}
-_OF_A_CHECKPOINT = ("model", "training", "transfer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,34 +32,35 @@ class Entry:
     host: type | None = None
     """A host method's class; the arguments of its constructor are its settings."""
     reads_checkpoints: bool = False
-    """Starts from what `dre-jax meta-train` wrote, where it is given, instead of being fitted anew."""
+    """Starts from the ranking ensemble of any checkpoint; a method that learns starts from its own in any case."""
+    free: tuple[str, ...] = ()
+    """Fields of the configuration that what it learns does not depend on: they may differ from a checkpoint's."""
     library: str = "JAX"
     """JAX, in the compiled loop; or the library that a host method calls."""
     extra: str | None = None
     """The extra to install, if the core packages are not enough."""
 
-    def make(self, settings: Settings | None = None, *, model: ModelConfig | None = None) -> Method:
+    def make(self, settings: Settings | None = None, *, learned: Method | None = None) -> Method:
         """The method of the one protocol.
 
         Args:
           settings: short names and dotted fields, with values or their text.
-          model: of the checkpoint that the method reads, which decides on its training too.
+          learned: the configuration that a checkpoint was made with, in place of the default; it decides on all that
+            what was learned depends on.
 
         Raises:
           ConfigError: for a setting that it does not take, or a value that is wrong.
           TypeError: for a host method.
         """
-        if self.default is None:
+        own: Any = self.default if learned is None else learned
+        if own is None:
             raise TypeError(f"{self.name} is a host method")
-        own: Any = self.default
         fields = self._fields(settings or {})
-        if model is not None:
-            fixed = [path for path in fields if path.partition(".")[0] in _OF_A_CHECKPOINT]
-            if fixed:
-                rule = f"{self.name}: the checkpoint decides on {', '.join(_OF_A_CHECKPOINT)}"
-                raise ConfigError(f"{rule}, but got {', '.join(fixed)}")
-            own = dataclasses.replace(own, model=model)
         made: Method = configure(own, fields, name=self.name, short=self.options)
+        fixed = [path for path in fields if not any(f"{path}.".startswith(f"{free}.") for free in self.free)]
+        if learned is not None and fixed:
+            rule = f"{self.name}: the checkpoint decides on all fields but {', '.join(self.free) or 'none'}"
+            raise ConfigError(f"{rule}, but got {', '.join(fixed)}")
         return made
 
     def _fields(self, settings: Settings) -> dict[str, object]:

@@ -36,7 +36,7 @@ from dre_jax.training.config import MetaTrainConfig
 
 FORMAT = 1
 _FITTED, _STEPS = "fitted", "steps"
-_ENSEMBLE_FACTS = ("step", "best_step", "fingerprint", "key", "versions", "backends")
+_TRAINING = ("step", "best_step", "fingerprint", "key", "versions", "backends")
 _SHOWN = 8  # differences that a message names
 
 
@@ -133,6 +133,11 @@ def is_there(folder: str | Path) -> bool:
     from dre_jax.training.checkpoint import Checkpoint
 
     return _fitted_step(folder) is not None or Checkpoint(folder).latest_step() is not None
+
+
+def is_fitted(folder: str | Path) -> bool:
+    """Returns whether a folder holds what `save_fitted` wrote, and not the training of an ensemble alone."""
+    return _fitted_step(folder) is not None
 
 
 def describe(folder: str | Path, *, space: str | None = None, columns: Sequence[Column] | int | None = None) -> Fitted:
@@ -268,9 +273,8 @@ def _ensemble(folder: str | Path, with_params: bool) -> Fitted:
     is_all = bool(told) and told["member"] is None
     name = _known(told["name"], folder) if is_all else "dre"
     method: Any = config_from_json(told["configuration"]) if is_all else METHODS[name].default
-    facts: dict[str, Any] = {
-        k: said[k] for k in ("step", "best_step", "fingerprint", "key", "versions", "backends") if k in said
-    }
+    facts: dict[str, Any] = {name: said[name] for name in _TRAINING if name in said}
+    facts |= {"losses": said["history"][-1]} if said.get("history") else {}
     if told:
         facts |= {"tasks": told["tasks"]} | ({} if is_all else {"part_of": told["name"]})
     return Fitted(

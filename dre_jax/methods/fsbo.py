@@ -26,6 +26,8 @@ from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.deep_kernel import DeepKernel, DeepKernelConfig, TuningConfig, posterior, tune
 from dre_jax.surrogates.meta_kernel import KernelTraining, meta_train
 
+FREE = ("tuning", "reuse", "acquisition")
+"""Fields that meta-training does not depend on."""
 _TUNING = TuningConfig(steps=50, learning_rate=1e-4)
 
 
@@ -87,5 +89,6 @@ ENTRIES = (
         transfer=True,
         default=FewShotBO(),
         options=TUNING_OPTIONS | ACQUISITION_OPTION,
+        free=FREE,
     ),
 )

@@ -96,6 +96,7 @@ ENTRIES = (
         transfer=True,
         default=GaussianCopulaProcess(),
         options=FITTING_OPTIONS | ACQUISITION_OPTION,
+        free=("fitting", "acquisition"),
     ),
     Entry(
         name="gcp-ts",

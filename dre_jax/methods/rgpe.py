@@ -116,5 +116,6 @@ ENTRIES = (
         transfer=True,
         default=RGPE(),
         options=FITTING_OPTIONS | ACQUISITION_OPTION,
+        free=("acquisition", "samples", "guard"),
     ),
 )

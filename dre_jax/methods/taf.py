@@ -76,5 +76,6 @@ ENTRIES = (
         transfer=True,
         default=TAF(),
         options=FITTING_OPTIONS,
+        free=("bandwidth",),
     ),
 )

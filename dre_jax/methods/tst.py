@@ -75,5 +75,6 @@ ENTRIES = (
         transfer=True,
         default=TST(),
         options=FITTING_OPTIONS | ACQUISITION_OPTION,
+        free=("acquisition", "bandwidth"),
     ),
 )

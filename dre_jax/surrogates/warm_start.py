@@ -20,6 +20,8 @@ from dre_jax.data.tasks import unit_scale
 from dre_jax.errors import ConfigError
 
 _POPULATION = 64
+N_START = 4
+"""Configurations that are tried first on a new task."""
 _BEST_ROWS = 10  # of a task, that may be tried first
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
 from dre_jax.search.method import Method
+from dre_jax.surrogates.warm_start import N_START, start_rows
 from dre_jax.tuning.computing import computing
 from dre_jax.tuning.descriptors import from_descriptor
 from dre_jax.tuning.engine import check_fit
@@ -24,8 +25,6 @@ from dre_jax.tuning.space_json import from_json, to_json
 if TYPE_CHECKING:
     from dre_jax.methods.fitted import Fitted
 
-N_START = 4
-"""Configurations that are tried first."""
 SPACE_NAME = "past"
 """Of the search space in the checkpoint of a surrogate."""
 
@@ -198,8 +197,6 @@ def start_design(past: Past, n: int, seed: int) -> tuple[Params, ...]:
       n: how many, at most.
       seed: equally good ones fall by chance.
     """
-    from dre_jax.surrogates.warm_start import start_rows
-
     if n < 1:
         return ()
     return tuple(past.space.decode(row) for row in start_rows(past.tasks, n, seed))

@@ -1,16 +1,21 @@
 """Evaluations that start from checkpoints: which one, what the result file says of it, and search spaces together."""
 
 import dataclasses
+import json
+import shutil
 from functools import partial
 
+import jax
 import numpy as np
 import pytest
 
 from dre_jax.benchmark import Evaluation, Plan, evaluation, run_hpob
 from dre_jax.benchmark.compiled_runs import CompiledRunner
 from dre_jax.data import fingerprint, read_results
+from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError, DataError
-from dre_jax.methods import DRE
+from dre_jax.methods import DRE, find
+from dre_jax.methods.learn import learn
 from dre_jax.search import BatchConfig, batch
 from dre_jax.training import FineTuneConfig
 from dre_jax.training.checkpoint import Checkpoint
@@ -63,7 +68,7 @@ def test_checkpoints_that_are_missing_or_of_another_space(plan, tmp_path, checkp
         Evaluation(dataclasses.replace(plan, spaces=("s",), checkpoints=tmp_path / "swapped"), out)
     assert "space (s here, wide in the checkpoint)" in str(caught.value)
     assert "columns (2 here, 3 in the checkpoint)" in str(caught.value)
-    with pytest.raises(ConfigError, match="the checkpoint decides on model, training, transfer, but got model"):
+    with pytest.raises(ConfigError, match="decides on all fields but fine_tuning, acquisition, but got model"):
         Evaluation(dataclasses.replace(plan, settings={"model.members": 3}), out)
     assert not out.exists()
 
@@ -112,3 +117,79 @@ def test_a_checkpoint_that_changes_under_way(plan, tmp_path, spaces, save_checkp
     with pytest.raises(CheckpointError, match=r"t has changed \(step 5, was 0\)"):
         list(runs)
     assert set(read_results(tmp_path / "a.json").traces) == {"s"}
+
+
+COMMITTEE = {
+    "members.0.model.members": 2,
+    "members.0.model.hidden": (4,),
+    "members.0.model.phi": (4,),
+    "members.0.model.rho": (4,),
+    "members.0.training.steps": 2,
+    "members.0.training.evaluate_every": 2,
+    "members.0.training.n_query": 4,
+    "members.0.training.evaluation_lists": 2,
+    "members.1.model.layers": (4,),
+    "members.1.meta_training.steps": 4,
+    "members.1.meta_training.batch": 8,
+}
+LATER = {"members.0.fitting.steps": 2, "members.1.tuning.steps": 2}
+
+
+@pytest.fixture(scope="module")
+def committee(spaces, tmp_path_factory):
+    """A root of a committee's checkpoint; treat as read-only."""
+    root = tmp_path_factory.mktemp("committee")
+    learn("committee", find("committee").make(COMMITTEE), spaces["s"], key=jax.random.key(0), folder=root / "s")
+    return root
+
+
+def test_from_a_checkpoint_as_fitted_anew(plan, committee, spaces, tmp_path, content):
+    here = dataclasses.replace(plan, spaces=("s",), method="recommended", trials=2)
+    anew = dataclasses.replace(here, checkpoints=None, settings=COMMITTEE | LATER)
+    read = dataclasses.replace(here, checkpoints=committee, settings=LATER)
+    assert [len(list(Evaluation(one, tmp_path / f"{one.checkpoints is None}.json"))) for one in (anew, read)] == [3, 3]
+    ours, theirs = content(tmp_path / "False.json"), content(tmp_path / "True.json")
+    assert ours["s"] == theirs["s"]
+    assert ours["_meta"]["configuration"] == theirs["_meta"]["configuration"]
+    assert (theirs["_meta"]["method"], theirs["_meta"]["checkpoints"]) == ("committee", {})
+    facts = {"method": "committee", "step": 2, "fingerprint": fingerprint(spaces["s"]), "key": [0, 0]}
+    assert ours["_meta"]["checkpoints"] == {"s": facts}
+
+
+def test_the_ensemble_of_a_committee(plan, committee, tmp_path, content):
+    """Whoever reads ensembles starts from it, with its sizes; others are told what is there."""
+    given = dataclasses.replace(plan, spaces=("s",), checkpoints=committee)
+    assert len(list(Evaluation(given, tmp_path / "a.json"))) == 3
+    meta = content(tmp_path / "a.json")["_meta"]
+    assert (meta["method"], meta["checkpoints"]["s"]["method"]) == ("dre-no-finetune", "committee")
+    assert meta["configuration"]["model"]["hidden"] == [4]
+    assert meta["configuration"]["training"]["steps"] == 2
+    with pytest.raises(CheckpointError, match=r"fsbo cannot start from .*/s, which holds committee"):
+        Evaluation(dataclasses.replace(given, method="fsbo"), tmp_path / "b.json")
+    other = dataclasses.replace(given, method="committee", settings={"members.1.model.layers": (8,)})
+    with pytest.raises(ConfigError, match=r"the checkpoint decides on all fields but .* got members\.1\.model"):
+        Evaluation(other, tmp_path / "b.json")
+    shutil.copytree(committee / "s" / "steps", tmp_path / "unfinished" / "s" / "steps")
+    unfinished = dataclasses.replace(given, checkpoints=tmp_path / "unfinished")
+    with pytest.raises(CheckpointError, match="which holds the ensemble of committee alone: the same meta-training"):
+        Evaluation(dataclasses.replace(unfinished, method="committee"), tmp_path / "b.json")
+    assert Evaluation(unfinished, tmp_path / "b.json").total == 3
+
+
+def test_columns_that_differ_are_named(plan, spaces, tmp_path):
+    names = ("C", "gamma")
+    columns = tuple(Column(name, "float", name) for name in names)
+    method = find("gcp-ts").make({"prior.steps": 2})
+    meta = dataclasses.replace(spaces["s"], columns=columns)
+    learn("gcp-ts", method, meta, key=jax.random.key(0), folder=tmp_path / "root" / "s")
+    data = shutil.copytree(plan.data, tmp_path / "data")
+    given = dataclasses.replace(plan, data=data, spaces=("s",), method="gcp-ts", checkpoints=tmp_path / "root")
+    for order, logs, said in ((("C", "gamma"), [], None), (("C", "d"), ["C"], ["C (log float here", "d (only here)"])):
+        descriptor = {"variables": {}, "variables_order": list(order), "variables_to_apply_log": logs}
+        (data / "meta-dataset-descriptors.json").write_text(json.dumps({"s": descriptor}))
+        if said is None:
+            assert Evaluation(given, tmp_path / "a.json").total == 3
+            continue
+        with pytest.raises(CheckpointError) as caught:
+            Evaluation(given, tmp_path / "b.json")
+        assert all(phrase in str(caught.value) for phrase in [*said, "gamma (only in the checkpoint)"])

@@ -32,9 +32,9 @@ def refused(cli):
 def trained(tmp_path_factory, data):
     """A root of checkpoints; treat as read-only."""
     root = tmp_path_factory.mktemp("checkpoints")
-    arguments = ["meta-train", "--data", str(data), "--space", "svm", "--out", str(root), "--steps", "20"]
+    arguments = ["meta-train", "--data", str(data), "--space", "svm", "--out", str(root), "--method", "dre"]
     with pytest.raises(SystemExit) as ended:
-        main([*arguments, "--evaluate-every", "10", "--quiet"])
+        main([*arguments, "--steps", "20", "--evaluate-every", "10", "--quiet"])
     assert ended.value.code == 0
     return root
 

@@ -14,7 +14,8 @@ from dre_jax.training import trainer
 
 
 def test_meta_train_and_go_on(cli, trained, tmp_path, data):
-    arguments = ["meta-train", "--data", data, "--space", "svm", "--evaluate-every", "10", "--steps", "20"]
+    arguments = ["meta-train", "--data", data, "--space", "svm", "--method", "dre"]
+    arguments += ["--evaluate-every", "10", "--steps", "20"]
     root = shutil.copytree(trained, tmp_path / "root")
     shutil.rmtree(root / "svm" / "steps" / "20")  # as if it had been killed after ten steps
     status, out, error = cli(*arguments, "--out", root)

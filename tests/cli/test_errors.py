@@ -102,7 +102,9 @@ def test_a_damaged_checkpoint(refused, trained, tmp_path, evaluate):
 def test_a_training_of_another_seed(refused, trained, tmp_path):
     root = shutil.copytree(trained, tmp_path / "root")
     command = ["meta-train", "--data", DATA, "--space", "svm", "--out", root, "--steps", 20, "--evaluate-every", 10]
-    assert "holds another training: key" in refused(*command, "--seed", 1, "--quiet")
+    assert "holds another training: key" in refused(*command, "--method", "dre", "--seed", 1, "--quiet")
+    said = "holds another training: method (committee here, dre in the checkpoint)"
+    assert said in refused(*command, "--quiet")
 
 
 @pytest.mark.parametrize("content", [b"", b'{"svm": 3}', b'{"svm": {"a": {"test0": [0.5, 0.4]}}}'])

@@ -66,7 +66,7 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, 
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # quick to compile: there is little to run
     data, out, alone = tmp_path / "data", tmp_path / "out", tmp_path / "alone"
     write_dataset(data, [make_space("a"), make_space("b", seed=1)])
-    command = ["meta-train", "--data", data, "--evaluate-every", 2, "--lists-per-step", 2]
+    command = ["meta-train", "--data", data, "--method", "dre", "--evaluate-every", 2, "--lists-per-step", 2]
     processes = two(*command, "--out", out, "--steps", 100_000)
     # Each process saves its own search space, and does not wait for the other.
     wait_until(lambda: min(last_step(out / name) or 0 for name in "ab") >= 2, *processes)

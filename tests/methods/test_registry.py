@@ -13,10 +13,9 @@ from dre_jax.training.config import META_TRAINING_PRESETS
 MODEL = ModelConfig(members=3, hidden=(4,), phi=(4,), rho=(4,))
 
 
-def test_the_papers_method_is_the_preset_unless_a_checkpoint_says_otherwise():
-    own, read = METHODS["dre-paper"].make(), METHODS["dre-paper"].make(model=MODEL)
+def test_the_papers_method_is_the_preset():
+    own = METHODS["dre-paper"].make()
     assert (own.model, own.training) == (preset("paper"), META_TRAINING_PRESETS["paper"])
-    assert read.model == MODEL
     assert own.fine_tuning.epochs == 1000
 
 

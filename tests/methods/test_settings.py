@@ -1,6 +1,8 @@
 """What a user can set of a method: short options, and every field by its dotted name."""
 
 import dataclasses
+import inspect
+import re
 
 import pytest
 
@@ -9,7 +11,6 @@ from dre_jax.methods import DRE, METHODS
 from dre_jax.methods.foreign import arguments_of
 from dre_jax.methods.settings import configure, convert, leaves, parse, to_text
 from dre_jax.methods.tpe import TPE
-from dre_jax.model import ModelConfig
 from dre_jax.search import AcquisitionConfig
 from dre_jax.training import FineTuneConfig
 
@@ -102,10 +103,23 @@ def test_what_is_refused(name, settings, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("field", ["model.members", "training.steps", "transfer"])
-def test_a_checkpoint_decides(field):
-    with pytest.raises(ConfigError, match=rf"the checkpoint decides on model, training, transfer, but got {field}"):
-        METHODS["dre"].make({field: 1}, model=ModelConfig())
+@pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.transfer])
+def test_a_checkpoint_decides_on_what_fit_reads(name):
+    """The fields that the source of `fit` reads are those that cannot be set where a checkpoint has been read."""
+    entry = METHODS[name]
+    members = {f"members.{i}.": one for i, one in enumerate(getattr(entry.default, "members", ()))}
+    for prefix, method in (members or {"": entry.default}).items():
+        reads = set(re.findall(r"self\.(\w+)", inspect.getsource(type(method).fit)))
+        assert reads
+        for field in dataclasses.fields(method):
+            path = prefix + field.name
+            assert (path in entry.free) == (field.name not in reads), path
+    for path, value in leaves(entry.default):
+        if any(path.startswith(free) for free in entry.free):
+            assert entry.make({path: value}, learned=entry.default) == entry.default
+        else:
+            with pytest.raises(ConfigError, match=f"the checkpoint decides on all fields but .*, but got {path}"):
+                entry.make({path: value}, learned=entry.default)
 
 
 def test_texts():
