@@ -17,15 +17,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import ACQUISITION_OPTION, Entry
+from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.model.blocks import by_blocks
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.bayesian_network import PriorConfig, n_coordinates, potential, predictions
 from dre_jax.surrogates.mixture import mixture_moments
 from dre_jax.surrogates.mlp import MLPConfig, standard_columns
@@ -39,7 +36,7 @@ _CHAIN = SGHMCConfig(burn_in=200, samples=40, keep_every=10, step_size=3e-3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bohamiann:
+class Bohamiann(ByResponse, Untaught):
     """A Bayesian neural network, sampled anew before every trial.
 
     Example:
@@ -53,22 +50,18 @@ class Bohamiann:
     """Prior of weights and noise."""
     chain: SGHMCConfig = _CHAIN
     """The sampler."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
 
-    def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Nothing to learn."""
-
-    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """Samples networks, and values the candidates by the moments of their predictions."""
-        y = standardise(history.response, history.where).y
+    def predict(
+        self, params: None, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """The moments of sampled networks."""
         samples = self.sample(standard_columns(history.x, history.where), y, history.where, key)
 
-        def predict(rows: Array) -> tuple[Array, Array]:
+        def at(rows: Array) -> tuple[Array, Array]:
             return mixture_moments(*predictions(self.network, self.prior, samples, standard_columns(rows)))
 
-        mean, variance = by_blocks(predict, candidates.x)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        mean, variance = by_blocks(at, candidates.x)
+        return mean, variance
 
     def sample(self, x: Array, y: Array, where: Array, key: Array) -> Array:
         """Networks f[M, P] given a history; f[n, D] standard columns, f[n] standardised, bool[n]."""

@@ -22,10 +22,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.checks import at_least, positive
-from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.losses.regression import gaussian_nll_of
 from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.shared import Untaught
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -41,7 +41,7 @@ THESIS_FITTING = FullBatchConfig(steps=1000, learning_rate=0.02)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepEnsemble:
+class DeepEnsemble(Untaught):
     """An ensemble fitted to the history before every trial.
 
     Raises:
@@ -70,9 +70,6 @@ class DeepEnsemble:
         if self.network.outputs != 2:
             raise ConfigError(f"the network must have 2 outputs, but got outputs={self.network.outputs}")
         positive(self, "least_variance")
-
-    def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Nothing to learn."""
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Trains members from random weights, and values the candidates by the mixture of their predictions."""

@@ -13,21 +13,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.deep_kernel import DeepKernelConfig, TuningConfig, init, posterior, tune
 
 _TUNING = TuningConfig(steps=200, learning_rate=0.01)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepKernelGP:
+class DeepKernelGP(ByResponse, Untaught):
     """A deep kernel from random weights before every trial; it knows nothing of past tasks.
 
     Example:
@@ -39,19 +36,14 @@ class DeepKernelGP:
     """Sizes; the default is that of HPO-B's DGP."""
     tuning: TuningConfig = _TUNING
     """Fitting, before every trial."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
 
-    def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Nothing to learn."""
-
-    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """Fits the Gaussian process, and values the candidates by its predictions."""
-        y = standardise(history.response, history.where).y
+    def predict(
+        self, params: None, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """Of the Gaussian process, which is fitted anew."""
         start = init(self.model, history.x.shape[-1], key)
         process = tune(self.tuning, self.model, start, history.x, y, history.where)
-        mean, variance = posterior(self.model, process, history.x, y, history.where, candidates.x)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        return posterior(self.model, process, history.x, y, history.where, candidates.x)
 
 
 ENTRIES = (

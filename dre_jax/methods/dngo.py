@@ -20,12 +20,10 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.model.blocks import by_blocks
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.full_batch import FullBatchConfig, train_full_batch
 from dre_jax.surrogates.linear import condition_linear, fit_linear, predict_linear
 from dre_jax.surrogates.mlp import MLPConfig, MLPParams, apply, features, init, standard_columns
@@ -35,7 +33,7 @@ _FITTING = FullBatchConfig(steps=500, learning_rate=0.01)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DNGO:
+class DNGO(ByResponse, Untaught):
     """A network and a Bayesian last layer, fitted to the history before every trial.
 
     Example:
@@ -49,26 +47,21 @@ class DNGO:
     """Training of the network."""
     weight_decay: float = 1e-4
     """Share of the squared weights in the loss."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
 
-    def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Nothing to learn."""
-
-    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """Trains network and last layer, and values the candidates by their predictions."""
+    def predict(
+        self, params: None, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """Of network and last layer, which are trained anew."""
         x, where = standard_columns(history.x, history.where), history.where
-        y = standardise(history.response, where).y
         trained = self.train(x, y, where, key)
         basis = with_constant(features(self.network, trained, x))
         posterior = condition_linear(fit_linear(basis, y, where), basis, y, where)
 
-        def predict(rows: Array) -> tuple[Array, Array]:
+        def at(rows: Array) -> tuple[Array, Array]:
             return predict_linear(posterior, with_constant(features(self.network, trained, standard_columns(rows))))
 
-        mean, variance = by_blocks(predict, candidates.x)
-        variance = variance + jnp.exp(-posterior.params.log_beta)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, where))
+        mean, variance = by_blocks(at, candidates.x)
+        return mean, variance + jnp.exp(-posterior.params.log_beta)
 
     def train(self, x: Array, y: Array, where: Array, key: Array) -> MLPParams:
         """The network after training on a history; f[n, D] standard columns, f[n] standardised, bool[n]."""

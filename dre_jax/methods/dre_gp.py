@@ -15,16 +15,16 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.shared import ByResponse
 from dre_jax.model import EnsembleParams, ModelConfig, Support, check_columns, gaussian_ranks, scores, scores_in_blocks
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates import GPConfig, best_of, standardise
+from dre_jax.surrogates import GPConfig
 from dre_jax.surrogates.ranked_prior import FITTING, Ranked, fit, posterior
 from dre_jax.training.config import MetaTrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankedGaussianProcess:
+class RankedGaussianProcess(ByResponse):
     """A Gaussian process around what a meta-trained ranking ensemble expects.
 
     Example:
@@ -38,8 +38,6 @@ class RankedGaussianProcess:
     """Its meta-training, where `fit` is asked to do it."""
     fitting: GPConfig = FITTING
     """Search for the Gaussian process' hyperparameters."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
 
     def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams:
         """Meta-trains the ensemble on a search space's training tasks."""
@@ -47,13 +45,12 @@ class RankedGaussianProcess:
 
         return meta_train(meta, self.model, self.training, key=key).params
 
-    def acquire(self, params: EnsembleParams, history: History, candidates: Candidates, key: Array) -> Array:
-        """Ranks everything, fits the Gaussian process to the trials, and values the candidates by its predictions."""
+    def predict(
+        self, params: EnsembleParams, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """Of the Gaussian process, which is fitted to the trials as the ensemble ranks them."""
         tried, new = self.ranked(params, history, candidates)
-        y = standardise(history.response, history.where).y
-        process = fit(self.fitting, tried, y, history.where)
-        mean, variance = posterior(process, tried, y, history.where, new)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        return posterior(fit(self.fitting, tried, y, history.where), tried, y, history.where, new)
 
     def ranked(self, params: EnsembleParams, history: History, candidates: Candidates) -> tuple[Ranked, Ranked]:
         """Trials and candidates with the members' ranks of them, each among all of both."""

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
+from dre_jax.surrogates import GPConfig, fit_gp, posterior
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianProcess:
+class GaussianProcess(ByResponse, Untaught):
     """A Gaussian process fitted to the history before every trial; it knows nothing of past tasks.
 
     Example:
@@ -34,18 +32,13 @@ class GaussianProcess:
 
     fitting: GPConfig = field(default_factory=GPConfig)
     """Search for hyperparameters."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
 
-    def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Nothing to learn."""
-
-    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """Fits the Gaussian process, and values the candidates by its predictions."""
-        y = standardise(history.response, history.where).y
+    def predict(
+        self, params: None, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """Of the Gaussian process, which is fitted anew."""
         process = fit_gp(self.fitting, history.x, y, history.where)
-        mean, variance = posterior(process, history.x, y, history.where, candidates.x)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        return posterior(process, history.x, y, history.where, candidates.x)
 
 
 ENTRIES = (

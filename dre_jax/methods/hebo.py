@@ -29,8 +29,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import FITTING_OPTIONS, Entry
+from dre_jax.methods.shared import Untaught
 from dre_jax.search.acquisition import log_expected_improvement, log_probability_of_improvement
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.pareto import pareto_front
@@ -57,7 +57,7 @@ class WarpedGP(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HEBO:
+class HEBO(Untaught):
     """HEBO's method; it knows nothing of past tasks.
 
     Example:
@@ -71,9 +71,6 @@ class HEBO:
     """By how much an improvement must improve, in deviations of the bent responses."""
     delta: float = 0.01
     """The smaller, the wider the confidence bound."""
-
-    def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Nothing to learn."""
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """1 for the candidates of the front, 0 for all others."""

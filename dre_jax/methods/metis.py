@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.methods.entry import FITTING_OPTIONS, Entry
+from dre_jax.methods.shared import Untaught
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, fit_gp, posterior, standardise
@@ -33,7 +33,7 @@ from dre_jax.surrogates.parzen import log_parzen
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metis:
+class Metis(Untaught):
     """Exploration, exploitation and outliers propose; the largest information gain is evaluated.
 
     Raises:
@@ -54,9 +54,6 @@ class Metis:
     def __post_init__(self) -> None:
         if not 0 < self.better < 1:
             raise ConfigError(f"0 < better < 1 must hold, but got better={self.better}")
-
-    def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Nothing to learn."""
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """1 for the candidate to evaluate, 0 for all others; all 0 where none promises a gain."""

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import Entry
+from dre_jax.methods.shared import Untaught
 from dre_jax.search.history import Candidates, History
 
 
 @dataclass(frozen=True)
-class RandomSearch:
+class RandomSearch(Untaught):
     """Equal values for all: the loop draws among equal values by key, so the choice is uniform."""
-
-    def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Nothing to learn."""
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Zero for every candidate."""

@@ -13,31 +13,24 @@ the losses of the task at hand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.methods.shared import ByResponse, FromSources
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
+from dre_jax.surrogates import fit_gp, posterior
 from dre_jax.surrogates.cholesky import factor
 from dre_jax.surrogates.discordance import misranked, misranked_left_out
 from dre_jax.surrogates.gp import GPParams, draw_left_out, matmul, noisy
-from dre_jax.surrogates.sources import (
-    SourceProcesses,
-    fit_sources,
-    joint_posterior,
-    predict_sources,
-    source_tasks,
-)
+from dre_jax.surrogates.sources import SourceProcesses, joint_posterior, predict_sources
 
 
 @dataclass(frozen=True, kw_only=True)
-class RGPE:
+class RGPE(FromSources, ByResponse):
     """Gaussian processes of past tasks and of the task at hand, weighted by how well they rank the trials.
 
     Example:
@@ -45,32 +38,22 @@ class RGPE:
       100
     """
 
-    fitting: GPConfig = field(default_factory=GPConfig)
-    """Search for hyperparameters."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
-    rows: int = 100
-    """Rows of a past task that its Gaussian process is conditioned on, at most."""
     samples: int = 100
     """S"""
     guard: float = 0.95
     """Percentile of the losses of the task at hand that a past task's median must not exceed."""
 
-    def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
-        """A Gaussian process of each training task."""
-        return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
-
-    def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
-        """Weighs the Gaussian processes, and values the candidates by their weighted predictions."""
-        y = standardise(history.response, history.where).y
+    def predict(
+        self, params: SourceProcesses, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """The weighted predictions of all Gaussian processes."""
         own = fit_gp(self.fitting, history.x, y, history.where)
         losses = self.losses(params, own, history, y, key)
         weights = ranking_weights(losses, self.guard)
         means, variances = predict_sources(params, candidates.x)
         own_mean, own_variance = posterior(own, history.x, y, history.where, candidates.x)
         mean = matmul(weights[:-1], means) + weights[-1] * own_mean
-        variance = matmul(weights[:-1] ** 2, variances) + weights[-1] ** 2 * own_variance
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        return mean, matmul(weights[:-1] ** 2, variances) + weights[-1] ** 2 * own_variance
 
     def losses(self, params: SourceProcesses, own: GPParams, history: History, y: Array, key: Array) -> Array:
         """Sampled shares of misranked pairs, f32[sources + 1, S]; the task at hand is last."""

@@ -10,23 +10,23 @@ too. The weights are those of `tst`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import FITTING_OPTIONS, Entry
+from dre_jax.methods.shared import FromSources
 from dre_jax.methods.tst import source_weights
 from dre_jax.search.acquisition import log_expected_improvement
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
+from dre_jax.surrogates import best_of, fit_gp, posterior, standardise
 from dre_jax.surrogates.gp import matmul
-from dre_jax.surrogates.sources import SourceProcesses, fit_sources, predict_means, source_tasks
+from dre_jax.surrogates.sources import SourceProcesses, predict_means
 
 
 @dataclass(frozen=True, kw_only=True)
-class TAF:
+class TAF(FromSources):
     """Expected improvement on the task at hand, and improvements that past tasks predict, weighted.
 
     Example:
@@ -34,16 +34,8 @@ class TAF:
       100
     """
 
-    fitting: GPConfig = field(default_factory=GPConfig)
-    """Search for hyperparameters."""
-    rows: int = 100
-    """Rows of a past task that its Gaussian process is conditioned on, at most."""
     bandwidth: float = 0.5
     """rho: share of misranked pairs from which on a past task has no weight; chosen as for `tst`."""
-
-    def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
-        """A Gaussian process of each training task."""
-        return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
 
     def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
         """Weighs the improvements; in logarithms, so that what is left of them late in a run still counts."""

@@ -11,24 +11,23 @@ at hand has distance 0, so its weight is never zero, and the deviation is that o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.methods.shared import ByResponse, FromSources
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior, standardise
+from dre_jax.surrogates import fit_gp, posterior
 from dre_jax.surrogates.discordance import misranked
 from dre_jax.surrogates.gp import matmul
 from dre_jax.surrogates.kernels import epanechnikov
-from dre_jax.surrogates.sources import SourceProcesses, fit_sources, predict_means, source_tasks
+from dre_jax.surrogates.sources import SourceProcesses, predict_means
 
 
 @dataclass(frozen=True, kw_only=True)
-class TST:
+class TST(FromSources, ByResponse):
     """Means of past tasks' Gaussian processes, weighted by how alike they rank the trials.
 
     Example:
@@ -36,29 +35,19 @@ class TST:
       100
     """
 
-    fitting: GPConfig = field(default_factory=GPConfig)
-    """Search for hyperparameters."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
-    rows: int = 100
-    """Rows of a past task that its Gaussian process is conditioned on, at most."""
     bandwidth: float = 0.35
     """rho: share of misranked pairs from which on a past task has no weight; chosen on validation tasks, where the
     best of 0.1, 0.2, 0.35, 0.5 and 1 differed for `tst` and `taf`."""
 
-    def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
-        """A Gaussian process of each training task."""
-        return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
-
-    def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
-        """Weighs the Gaussian processes, and values the candidates by their weighted predictions."""
-        y = standardise(history.response, history.where).y
+    def predict(
+        self, params: SourceProcesses, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """The weighted means of all Gaussian processes, and the variance of the task's own."""
         own = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
         own_mean, variance = posterior(own, history.x, y, history.where, candidates.x)
         transferred = matmul(weights[:-1], predict_means(params, candidates.x))
-        mean = (transferred + weights[-1] * own_mean) / jnp.sum(weights)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        return (transferred + weights[-1] * own_mean) / jnp.sum(weights), variance
 
 
 def source_weights(sources: SourceProcesses, history: History, bandwidth: float) -> Array:
