@@ -23,8 +23,6 @@ PARTS = ("profile", "hpob", "meta-train", "rows")
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How much of everything is done."""
-
     epochs: int = 1000
     trials: int = 100
     repeats: int = 5

@@ -46,7 +46,6 @@ On a CPU with a C++ compiler the training steps are `dre_jax.native`'s, as they 
 
 
 def machine(environment: Mapping[str, Any]) -> str:
-    """Where it ran."""
     versions = ", ".join(f"{name} {number}" for name, number in environment["versions"].items())
     loops = ", training steps in C++" if environment.get("compiled_loops") else ""
     lines = [
@@ -75,7 +74,6 @@ _OWN = {
 
 
 def headline(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The figures that people ask for first, as far as they were measured."""
     known = {row["name"]: row for row in rows if row["ours_s"] is not None or "ours_bytes" in row}
     said = []
     for name, what in (_PUBLISHED | _OWN).items():
@@ -115,7 +113,6 @@ def grouped(rows: Sequence[Mapping[str, Any]], *keys: str) -> dict[str, str]:
 
 
 def section(title: str, found: Mapping[str, Any]) -> str:
-    """Machine, headline, table and notes of one file."""
     rows, environment = found["rows"], found["environment"]
     units = [f"- {unit}: {names}" for unit, names in grouped(rows, "unit").items()]
     remarks = [f"- {names}: {words}." for words, names in grouped(rows, "error", "note").items()]
@@ -161,14 +158,12 @@ measured, `python -m benchmarks.page --record` adds one:"""
 
 
 def spread() -> str:
-    """The headline rows on all machines."""
     known = read_json(machines.FILE)
     summary = machines.summary(known)
     return "\n\n".join([_SPREAD, machines.spread(known), "From the lowest to the highest:", summary])
 
 
 def page(files: Sequence[Mapping[str, Any]]) -> str:
-    """The whole page."""
     platforms = [found["environment"]["platform"] for found in files]
     graph = ", recorded as a CUDA graph on a GPU" if set(platforms) - {"cpu", "tpu", "described"} else ""
     parts = [_HEAD.format(command=files[0]["environment"]["command"], graph=graph).rstrip()]

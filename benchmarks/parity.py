@@ -194,7 +194,6 @@ def arguments(given: Sequence[str] | None) -> Given:
 
 
 def main(asked: Sequence[str] | None = None) -> None:
-    """Runs what is missing, then compares."""
     given = arguments(asked)
     torch.set_num_threads(1)
     prepare()

@@ -74,7 +74,6 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """Length of the vector."""
         return sum(math.prod(shape) for shape in self.shapes().values())
 
     def views(self, flat: Tensor) -> Leaves:
@@ -92,7 +91,6 @@ class Layout:
         return of_context if self.sets == self.groups else of_context.unflatten(0, (self.sets, -1)).sum(dim=1)
 
     def join(self, leaves: Mapping[str, Tensor]) -> Tensor:
-        """The flat vector of leaves."""
         return torch.cat([leaves[name].reshape(-1) for name in self.leaves()])
 
     def pack(self, tree: Any, **place: Any) -> Tensor:
@@ -248,7 +246,6 @@ class State(NamedTuple):
 
 
 def start(flat: Tensor) -> State:
-    """The state before the first step."""
     return State(flat.clone(), torch.zeros_like(flat), torch.zeros_like(flat))
 
 

@@ -93,7 +93,6 @@ def judge(ensemble: Ensemble, table: Table) -> dict[str, Any]:
 
 
 def case(context: Context, table: Table, rng: np.random.Generator, seed: int) -> dict[str, Any]:
-    """Meta-training, fine-tuning and a suggestion from the same weights."""
     model = ModelConfig(context=context, **SIZES)
     torch.manual_seed(seed)
     drawn = host_tree(model, Ensemble(model, N_COLUMNS, LIBRARY.response_scale))
@@ -115,7 +114,6 @@ def case(context: Context, table: Table, rng: np.random.Generator, seed: int) ->
 
 
 def golden() -> dict[str, Any]:
-    """Everything."""
     rng = np.random.default_rng(0)
     raw = make_table(rng)
     x, response = (torch.tensor(raw[name], dtype=torch.float64) for name in ("x", "response"))

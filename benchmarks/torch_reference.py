@@ -84,7 +84,6 @@ class Batch(NamedTuple):
 
 
 def _layers(sizes: Sequence[int]) -> nn.Sequential:
-    """Linear layers with ReLU between them."""
     parts: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
         parts += [nn.Linear(inputs, outputs), nn.ReLU()]
@@ -231,7 +230,6 @@ class Table(NamedTuple):
 
 
 def tensors(task: Task) -> Table:
-    """A task's table."""
     return Table(
         torch.tensor(task.X), torch.tensor(unit_scale(task.y)).float(), torch.tensor(tie_levels(task.y)).long()
     )

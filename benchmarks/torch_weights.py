@@ -25,7 +25,6 @@ def _parts(model: ModelConfig, ensemble: Ensemble) -> tuple[list[dict[str, nn.Li
 def to_torch(
     model: ModelConfig, params: EnsembleParams, response_scale: str, dtype: torch.dtype = torch.float32
 ) -> Ensemble:
-    """An ensemble of modules with the library's parameters."""
     inputs = params.scorers["hidden_0_kernel"].shape[-2]
     n_columns = inputs - (model.scorer_inputs(0) if model.context != "none" else 0)
     ensemble = Ensemble(model, n_columns, response_scale).to(dtype)

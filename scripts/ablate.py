@@ -47,7 +47,6 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Runs what is missing and prints a table a study."""
     given = arguments()
     make_folder(given.out)
     names = list(dict.fromkeys(one for name in given.name for one in (OF_VALIDATION if name == "all" else [name])))

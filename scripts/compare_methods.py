@@ -50,7 +50,6 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Runs what is missing, prints the table, and writes page and report."""
     given = arguments()
     if given.trials < 1:
         raise ConfigError(f"--trials must be at least 1, but got {given.trials}")
@@ -84,7 +83,6 @@ def available(names: Sequence[str]) -> list[str]:
 
 
 def tell(given: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str]) -> None:
-    """The page, and the report on the same runs."""
     results = {name: collect(jobs, name) for name in methods}
     comparison = compare(results)
     costs = {name: cost_of(jobs, name) for name in methods}

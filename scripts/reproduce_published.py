@@ -35,7 +35,6 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
 
 
 def run(traces: Path, out: Path) -> int:
-    """Draws everything; returns how many reference numbers were not met."""
     if not traces.is_dir():
         raise DreError(f"the traces must be a folder, but {traces} is none")
     make_folder(out)

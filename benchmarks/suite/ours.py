@@ -29,7 +29,6 @@ Program = tuple[Any, tuple[Any, ...]]
 
 
 def default_model(members: int = 10) -> ModelConfig:
-    """The library's default, with so many members."""
     return replace(preset("default"), members=members)
 
 
@@ -50,7 +49,6 @@ def method(model: ModelConfig, epochs: int) -> DRE:
 
 
 def parameters(model: ModelConfig, columns: int) -> EnsembleParams:
-    """Random ones."""
     return init(model, columns, jax.random.key(0))
 
 
@@ -65,7 +63,6 @@ def repeated(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]
 
 
 def meta_config(lists: int, own_lists: bool = True) -> MetaTrainConfig:
-    """What `meta_step` trains with."""
     return replace(PAPER_META_TRAINING, own_lists=own_lists, lists_per_step=lists)
 
 
@@ -173,7 +170,6 @@ def fine_tuning_program(model: ModelConfig, runs: int, history: int, columns: in
 
 
 def meta_training_program(model: ModelConfig, lists: int, columns: int, steps: int) -> Program:
-    """What meta-trains on one device."""
     config, table = meta_config(lists), build_table(random_tasks(5, 200, columns))
     state = start(model, config, columns, jax.random.key(0))
     return train, (model, config, table, state, jax.random.key(0), steps)

@@ -60,7 +60,6 @@ class Way:
         return 1 if self.split_members else self.processes * (self.runs if work.kind == "trial" else 1)
 
     def told(self, work: Work) -> str:
-        """How it was done, for a note."""
         how = ("compiled, " if self.compiled else "not compiled, ") if work.peer == "best" else ""
         each = f"{self.processes} processes of" if self.processes > 1 else "one process of"
         runs = f", {self.runs} runs stacked" if work.peer == "best" and self.runs > 1 else ""
@@ -129,7 +128,6 @@ def measure(work: Work, way: Way, *, part: int, whole: int, repeats: int) -> tup
 
 
 def fastest(work: Work, ways: Sequence[Way], *, part: int, whole: int, repeats: int) -> tuple[Timing, Way]:
-    """The best of several ways, and which it was."""
     fit = [way for way in ways if not way.split_members or work.members % way.processes == 0]
     found = [(measure(work, way, part=part, whole=whole, repeats=repeats)[0], way) for way in fit]
     return min(found, key=lambda one: one[0].median)

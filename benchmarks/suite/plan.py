@@ -30,8 +30,6 @@ _PUBLISHED = (
 
 @dataclass
 class Bench:
-    """What the rows share."""
-
     cores: int
     rates: Rates
     quick: bool = False
@@ -52,7 +50,6 @@ class Bench:
 
     @property
     def runs(self) -> int:
-        """Runs at once."""
         return self.side_by_side or self.cores
 
     def ways(self, work: Work) -> list[Way]:
@@ -99,7 +96,6 @@ class Bench:
         return self.known[work]
 
     def both(self, **given: Any) -> dict[str, Timing | None]:
-        """Both peers' times, as a row has them."""
         return {peer: self.peer(peer, **given) for peer in get_args(Peer)}
 
 
@@ -157,7 +153,6 @@ def meta_row(bench: Bench, name: str, *, lists: int = 1, published: bool = False
 
 
 def run_row(bench: Bench, name: str, *, count: int) -> Row:
-    """Whole runs of 100 trials."""
     model, measured = ours.default_model(), min(count, 50)
     mine = ours.runs(
         model,
@@ -251,7 +246,6 @@ def memory_trial_row(bench: Bench, name: str) -> Row:
 
 
 def memory_meta_row(bench: Bench, name: str) -> Row:
-    """Peak memory of meta-training on three million rows."""
     extra = children.peak_of("meta_step", lists=1, tasks=50, rows=60_000, columns=COLUMNS)
     table = 4 * 50 * 60_000 * (COLUMNS + 2)
     extra |= {"table_bytes": table, "over_table_bytes": extra["ours_bytes"] - table}

@@ -24,8 +24,6 @@ _LIBRARIES = re.compile(r"gemm|matmul|dot|cublas|cudnn|ynn|onednn", re.IGNORECAS
 
 @dataclass(frozen=True)
 class Instruction:
-    """A line of a computation."""
-
     name: str
     opcode: str
     bytes: int

@@ -46,8 +46,6 @@ def at_epochs(base: Timing, part: Timing, done: int, wanted: int) -> Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What is told of one thing that is timed."""
-
     name: str
     unit: str
     """What the seconds are of."""

@@ -35,12 +35,10 @@ def size(value: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """How many times as long."""
     return "-" if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
 def cells(row: Mapping[str, Any]) -> list[str]:
-    """A row's cells, in the order of `HEAD`."""
     if row["ours_s"] is None:
         sizes = [size(row.get(f"{name}_bytes")) for name in ("ours", "eager", "best")]
         return [row["name"], sizes[0], "-", *sizes[1:], *["-"] * 5]
@@ -54,7 +52,6 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def plain(rows: Sequence[Mapping[str, Any]]) -> str:
-    """In columns, for a terminal."""
     lines = [list(HEAD), *(cells(row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(

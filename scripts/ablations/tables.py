@@ -35,7 +35,6 @@ def seed_of(run: tuple[str, str, str]) -> str:
 
 
 def shown(comparison: Comparison) -> list[int]:
-    """The trials of the columns."""
     return [t for t in AT if t <= comparison.n_trials]
 
 
@@ -80,7 +79,6 @@ def _cells(line: Line) -> list[str]:
 
 
 def page(title: str, sections: Mapping[str, str]) -> str:
-    """All sections as one document."""
     top = f"""# {title}
 
 What each choice is worth on tasks that nothing was trained on; made by `scripts/ablate.py`. Regret and rank are means

@@ -42,7 +42,6 @@ class Result(NamedTuple):
     seconds: float
 
     def best_share(self) -> float:
-        """The share of rows that have the best value."""
         return self.responses.count(max(self.responses)) / len(self.responses)
 
 
@@ -131,7 +130,6 @@ def write(folder: Path, results: Results, provenance: str) -> int:
 
 
 def _designs(space: str, task: str, count: int) -> dict[str, list[int]]:
-    """Initial designs of distinct rows."""
     rng = stream(space, task, "designs")
     return {f"test{i}": rng.choice(count, DESIGN_ROWS, replace=False).tolist() for i in range(DESIGNS)}
 

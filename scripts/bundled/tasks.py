@@ -34,14 +34,11 @@ class Problem:
     classes: int
 
 
-def classification(name: str, features: Array, labels: Array) -> Problem:
-    values, codes = np.unique(labels, return_inverse=True)
-    return Problem(name, features, codes.reshape(-1, 1).astype(float), len(values))
-
-
-def regression(name: str, features: Array, target: Array) -> Problem:
-    standard = (target - target.mean()) / target.std()
-    return Problem(name, features, standard.reshape(-1, 1), 0)
+def make(name: str, features: Array, target: Array, *, classes: bool) -> Problem:
+    if classes:
+        values, codes = np.unique(target, return_inverse=True)
+        return Problem(name, features, codes.reshape(-1, 1).astype(float), len(values))
+    return Problem(name, features, ((target - target.mean()) / target.std()).reshape(-1, 1), 0)
 
 
 def part_rows(count: int, split: str) -> NDArray[np.int64]:
@@ -56,12 +53,15 @@ def table(source: str, split: str | None) -> tuple[Array, Array, tuple[str, ...]
     """(columns, target, column names) of a data set, all of it or the rows of one split."""
     bunch = getattr(datasets, f"load_{source}")()
     rows = slice(None) if split is None else part_rows(len(bunch.data), split)
-    names = tuple(str(name) for name in bunch.feature_names)
-    return np.asarray(bunch.data, float)[rows], np.asarray(bunch.target, float)[rows], names
+    return (
+        np.asarray(bunch.data, float)[rows],
+        np.asarray(bunch.target, float)[rows],
+        tuple(map(str, bunch.feature_names)),
+    )
 
 
 def column_task(
-    name: str, source: str, split: str | None, target: str, inputs: str, kind: str = "regression"
+    name: str, source: str, split: str | None, target: str, inputs: str, *, classes: bool = False
 ) -> Problem:
     """Predict one column (or `target`, the data set's own) from others.
 
@@ -74,36 +74,35 @@ def column_task(
         hits = [i for i, column in enumerate(names) if term.lstrip("!") in column and column != target]
         chosen = [i for i in chosen if i not in hits] + ([] if term.startswith("!") else hits)
     y = own_target if target == "target" else columns[:, names.index(target)]
-    make = classification if kind == "classification" else regression
-    return make(name, columns[:, chosen], y)
+    return make(name, columns[:, chosen], y, classes=classes)
 
 
 def class_rows(name: str, source: str, classes: tuple[int, ...], inputs: tuple[str, ...]) -> Problem:
     """Tell some classes of a whole data set apart by some of its columns."""
     columns, labels, names = table(source, None)
     rows = np.isin(labels, classes)
-    return classification(name, columns[rows][:, [names.index(i) for i in inputs]], labels[rows])
+    return make(name, columns[rows][:, [names.index(i) for i in inputs]], labels[rows], classes=True)
 
 
-def digit_rows(classes: tuple[int, ...], per_class: int, skip: int) -> tuple[Array, Array]:
-    """8 x 8 images and labels: `per_class` images of each class after the first `skip` of it."""
+def digit_rows(classes: tuple[int, ...], per_class: int) -> tuple[Array, Array]:
+    """8 x 8 images and labels: the first images of each class."""
     bunch = datasets.load_digits()
-    rows = np.concatenate([np.flatnonzero(bunch.target == c)[skip : skip + per_class] for c in classes])
-    return np.asarray(bunch.images, float)[np.sort(rows)], np.asarray(bunch.target, float)[np.sort(rows)]
+    rows = np.sort(np.concatenate([np.flatnonzero(bunch.target == c)[:per_class] for c in classes]))
+    return np.asarray(bunch.images, float)[rows], np.asarray(bunch.target, float)[rows]
 
 
-def digits(classes: tuple[int, ...], rows: slice, columns: slice, per_class: int, skip: int = 0) -> Problem:
+def digits(classes: tuple[int, ...], rows: slice, columns: slice, per_class: int) -> Problem:
     """Tell digits apart by part of the image: the pixels of these rows and columns."""
-    images, labels = digit_rows(classes, per_class, skip)
+    images, labels = digit_rows(classes, per_class)
     name = f"digits-{'v'.join(map(str, classes))}-r{_range(rows)}-c{_range(columns)}"
-    return classification(name, images[:, rows, columns].reshape(len(images), -1), labels)
+    return make(name, images[:, rows, columns].reshape(len(images), -1), labels, classes=True)
 
 
-def ink(digit: int, rows: slice, pixels: tuple[slice, slice], per_class: int = 150) -> Problem:
+def ink(digit: int, rows: slice, pixels: tuple[slice, slice]) -> Problem:
     """Predict how much ink one part of a digit's image has from the pixels of some of its rows."""
-    images, _ = digit_rows((digit,), per_class, 0)
+    images, _ = digit_rows((digit,), 150)
     name = f"digits-{digit}-ink-r{_range(pixels[0])}-c{_range(pixels[1])}-from-r{_range(rows)}"
-    return regression(name, images[:, rows].reshape(len(images), -1), images[:, *pixels].sum(axis=(1, 2)))
+    return make(name, images[:, rows].reshape(len(images), -1), images[:, *pixels].sum(axis=(1, 2)), classes=False)
 
 
 def _range(part: slice) -> str:
@@ -124,9 +123,9 @@ def train_problems() -> list[Problem]:
         ink(0, slice(0, 3), (slice(5, 8), slice(0, 4))),
         ink(2, slice(4, 8), (slice(2, 4), slice(0, 4))),
         column_task("cancer-diagnosis-by-shape", cancer, "train", "target",
-                    "mean smoothness,mean symmetry,mean fractal,mean texture", "classification"),
+                    "mean smoothness,mean symmetry,mean fractal,mean texture", classes=True),
         column_task("cancer-diagnosis-by-error", cancer, "train", "target",
-                    "error,!area,!perimeter,!radius", "classification"),
+                    "error,!area,!perimeter,!radius", classes=True),
         column_task("cancer-concavity-error", cancer, "train", "concavity error", "mean"),
         column_task("cancer-worst-symmetry", cancer, "train", "worst symmetry", "mean,error"),
         column_task("cancer-mean-smoothness", cancer, "train", "mean smoothness", "error"),
@@ -134,7 +133,7 @@ def train_problems() -> list[Problem]:
         column_task("diabetes-progression", sugar, "train", "target", "age,sex,bmi,bp,s"),
         column_task("diabetes-progression-from-serum", sugar, "train", "target", "s1,s2,s4,s6"),
         column_task("diabetes-bmi", sugar, "train", "bmi", "age,bp,s"),
-        column_task("diabetes-sex", sugar, "train", "sex", "age,bmi,bp,s1,s2,s3,s4,s5,s6", "classification"),
+        column_task("diabetes-sex", sugar, "train", "sex", "age,bmi,bp,s1,s2,s3,s4,s5,s6", classes=True),
         column_task("diabetes-s4", sugar, "train", "s4", "age,sex,bmi,bp,s1,s5"),
     ]  # fmt: skip
 
@@ -162,12 +161,11 @@ def test_problems() -> list[Problem]:
         digits((6, 8, 9), slice(2, 5), slice(0, 8, 2), 50),
         ink(8, slice(0, 4), (slice(4, 8), slice(0, 8))),
         column_task("cancer-diagnosis-by-worst-shape", "breast_cancer", "test", "target",
-                    "worst smoothness,worst symmetry,worst fractal,worst texture", "classification"),
+                    "worst smoothness,worst symmetry,worst fractal,worst texture", classes=True),
         column_task("cancer-texture-error", "breast_cancer", "test", "texture error", "mean,worst"),
         column_task("diabetes-glucose", "diabetes", "test", "s6", "age,sex,bmi,bp,s1,s2,s3,s4,s5"),
     ]  # fmt: skip
 
 
 def problems() -> dict[str, list[Problem]]:
-    """All tasks by split."""
     return {"train": train_problems(), "validation": validation_problems(), "test": test_problems()}

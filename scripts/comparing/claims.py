@@ -51,8 +51,6 @@ WHY: dict[tuple[str, str], str] = {
 
 
 class Finding(NamedTuple):
-    """One expectation."""
-
     expected: str
     verdict: str
     """Holds where the first one's mean is lower at all trials, and is not by chance where p is below 0.05 as well."""
@@ -95,7 +93,6 @@ def _verdict(ahead: np.ndarray, behind: np.ndarray, sure: np.ndarray, at: np.nda
 
 
 def claims_table(found: list[Finding]) -> str:
-    """Expectations, whether they hold, and by how much."""
     table = markdown_table(["expected", "holds", "mean regret over tasks"], [f[:3] for f in found])
     words = [textwrap.fill(f"- {f.expected}: {f.why}", 120, subsequent_indent="  ") for f in found if f.why]
     return "\n\n".join([table, *(["Where it does not, or not surely:", "\n".join(words)] if words else [])])

@@ -62,7 +62,6 @@ def page(
 
 
 def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[int]) -> str:
-    """Every method, the best average rank at the end first."""
     heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "ms a suggestion"]
     ranks, regrets = comparison.average_rank("spaces"), comparison.average_regret("spaces")
     errors = comparison.standard_error("spaces")
@@ -90,7 +89,6 @@ def against(comparison: Comparison, name: str, at: Sequence[int]) -> str:
 
 
 def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) -> list[str]:
-    """Where DRE is behind, trial by trial."""
     parts = ["## Where DRE loses"]
     mended = [MENDED] if MENDED in comparison.methods else []
     if mended:

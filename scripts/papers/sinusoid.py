@@ -29,7 +29,6 @@ def sinusoid(shift: float) -> np.ndarray:
 
 
 def make_task(name: str, shift: float) -> Task:
-    """One sinusoid as a task of one column."""
     return Task(name, ((X - X.mean()) / X.std())[:, None].astype(np.float32), sinusoid(shift))
 
 

@@ -20,7 +20,6 @@ MOST_STEPS = 5
 
 
 def _function(axes: Any, task: Task, step: Inside) -> None:
-    """The true function, what has been observed, and what comes next."""
     axes.plot(X, task.y, color=TRUE, lw=1.2, label="true function")
     axes.plot(X[step.rows], task.y[step.rows], "o", color=OBSERVED, ms=5.5, label="observed")
     axes.plot(X[step.chosen], task.y[step.chosen], "*", color=NEXT, ms=11, mec="black", mew=0.5, label="next")
@@ -113,7 +112,6 @@ def _distributions(axes: Any, values: np.ndarray) -> None:
 
 
 def _over_members(axes: Any, values: np.ndarray, x: np.ndarray, places: dict[str, float]) -> None:
-    """Histograms over members at some places, side by side."""
     at = [values[:, np.searchsorted(x, place)] for place in places.values()]
     labels = [f"{label}, x = {place:.1f}" for label, place in places.items()]
     edges = np.linspace(values.min(), values.max(), 11)
@@ -154,7 +152,6 @@ def draw_transfer(task: Task, step: Inside, traces: Traces, folder: Path, name: 
 
 
 def _reached(axes: Any, methods: dict[str, np.ndarray]) -> None:
-    """Share of runs at the optimum against trials."""
     for i, (name, incumbents) in enumerate(methods.items()):
         trials = np.arange(incumbents.shape[1])
         share = (trials_to_reach(incumbents)[:, None] <= trials[None, :]).mean(axis=0)

@@ -25,7 +25,6 @@ def expected_by_chance(task: Task) -> float:
 
 
 def step_table(task: Task, steps: list[Inside]) -> str:
-    """One row per step of a run."""
     rows = []
     for i, step in enumerate(steps, start=1):
         best, c = step.rows[np.argmax(task.y[step.rows])], step.chosen
@@ -39,7 +38,6 @@ def step_table(task: Task, steps: list[Inside]) -> str:
 
 
 def output_table(step: Inside) -> str:
-    """Scores and ranks of one step on their scales."""
     rows = []
     for name, values in (("scores", step.scores), ("ranks", step.ranks)):
         ranges = np.ptp(values[:, step.ranked], axis=1)
@@ -68,7 +66,6 @@ def transfer_table(traces: Traces, tasks: dict[str, Task]) -> str:
 
 
 def as_json(steps: list[Inside], traces: Traces) -> dict[str, Any]:
-    """The runs in full."""
     return {
         "steps": [{"observed": X[step.rows], "next": X[step.chosen]} for step in steps],
         "incumbents": traces,

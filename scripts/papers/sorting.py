@@ -37,8 +37,6 @@ fold_in = jax.vmap(jax.random.fold_in, in_axes=(0, None))
 
 
 class Arm(NamedTuple):
-    """One way to train."""
-
     loss: str
     """Of `dre_jax.losses.RANKED_LOSSES`."""
     limit: float | None

@@ -30,7 +30,6 @@ def spread(values: np.ndarray) -> float:
 
 
 def table(measured: list[Measured]) -> str:
-    """Markdown: one row for each loss, list size and number of epochs."""
     head = ["loss", "list size", "epochs", *RANGES, *(f"pairs {name}" for name in RANGES), "thesis"]
     rows = []
     for m in measured:
@@ -80,7 +79,6 @@ def _list(values: list[float]) -> str:
 
 
 def _verdict(before: list[float], after: list[float]) -> str:
-    """A verdict on whether accuracy rose."""
     gains = [b - a for a, b in zip(before, after, strict=True)]
     if min(gains) < -TOO_SMALL:
         return "does not agree"
@@ -88,7 +86,6 @@ def _verdict(before: list[float], after: list[float]) -> str:
 
 
 def as_json(measured: list[Measured]) -> list[dict[str, Any]]:
-    """Every seed's numbers."""
     return [{"loss": m.arm, **{key: value for key, value in m._asdict().items() if key != "arm"}} for m in measured]
 
 

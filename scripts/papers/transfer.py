@@ -36,8 +36,6 @@ Traces = dict[str, dict[str, np.ndarray]]
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Sizes of the study."""
-
     seeds: int = 20
     trials: int = 60
     training: MetaTrainConfig = TRAINING
@@ -50,7 +48,6 @@ def untrained(sizes: Sizes) -> DRE:
 
 
 def train(space: SearchSpace, sizes: Sizes, seed: int) -> Any:
-    """Parameters of the ensemble of a seed."""
     return meta_train(space, MODEL, sizes.training, key=jax.random.key(seed)).params
 
 

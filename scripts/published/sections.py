@@ -32,7 +32,6 @@ class Outcome(NamedTuple):
 
 
 def reproduce(experiment: Experiment, traces: Path, out: Path) -> Outcome:
-    """Reads an experiment's traces, draws its figures into `out`/name and checks what the paper says of them."""
     paths = {method: traces / f"{file}.json" for method, file in experiment.files.items()}
     missing = tuple(path.name for path in paths.values() if not path.is_file())
     paths = {method: path for method, path in paths.items() if path.is_file()}
