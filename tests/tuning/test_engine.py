@@ -1,0 +1,158 @@
+"""What to try next, from what was tried."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.methods import RandomSearch
+from dre_jax.search.candidates import propose
+from dre_jax.tuning import Categorical, Engine, EngineConfig, Float, Int, Observation, Space, Surrogate
+from dre_jax.tuning import engine as engine_module
+from dre_jax.tuning.engine import _shown
+
+SPACE = Space(
+    {"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})}
+)
+
+
+@dataclass(frozen=True)
+class Rising:
+    """Values candidates by their first column, or where the history is as long as it says by minus that."""
+
+    turns: int = -1
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        sign = jnp.where(jnp.sum(history.where) == self.turns, -1.0, 1.0)
+        return sign * candidates.x[:, 0]
+
+
+def rising(space=SPACE, turns=-1, start=(), **options):
+    return Engine(space, Surrogate(space, "rising", Rising(turns), None, start), **options)
+
+
+def observations(n, space=SPACE, seed=0):
+    rng = np.random.default_rng(seed)
+    return [Observation(space.params(point), float(rng.normal())) for point in rng.random((n, len(space)))]
+
+
+def test_an_engine_remembers_nothing():
+    """Another one, and one that has suggested much else, give the same; another number or seed gives another."""
+    told = observations(5)
+    draws = Surrogate(SPACE, "random", RandomSearch(), None)
+    used = Engine(SPACE, draws, seed=3)
+    for number in range(3):
+        used.suggest(observations(4, seed=number), number=number)
+    wanted = Engine(SPACE, draws, seed=3).suggest(told, number=7)
+    assert used.suggest(told, number=7) == wanted
+    assert used.suggest(told, number=8) != wanted
+    assert Engine(SPACE, draws, seed=4).suggest(told, number=7) != wanted
+
+
+def test_the_surrogates_start_comes_first_and_once():
+    start = ({"x": 0.25, "kernel": "rbf"}, {"x": 0.75, "kernel": "poly", "degree": 3})
+    engine = rising(start=start)
+    first = engine.suggest([], number=0)
+    assert first == start[0]
+    for more in ({"observed": [Observation(start[0], 1.0)]}, {"pending": [start[0]]}, {"failed": [start[0]]}):
+        assert engine.suggest(**{"observed": [], **more}, number=1) == start[1]
+    third = engine.suggest([Observation(start[0], 1.0)], pending=[start[1]], number=2)
+    assert third["x"] > 0.95  # the method's own
+    assert rising(start=start).suggest(observations(2), number=2) not in start  # as many were tried already
+
+
+def test_trials_that_run_are_in_the_history_as_a_lie():
+    """The method turns round once it sees five trials."""
+    told, running = observations(3), [o.params for o in observations(2, seed=1)]
+    high = lambda **options: rising(turns=5, config=EngineConfig(**options)).suggest(told, number=5, pending=running)  # noqa: E731
+    assert high(pending="mean")["x"] < 0.05
+    assert high(pending="none")["x"] > 0.95
+
+
+@pytest.mark.parametrize(("n", "room"), [(3, 8), (8, 8), (9, 8), (40, 8), (40, 7)])
+def test_which_trials_a_method_is_shown(n, room):
+    """Against a slow loop: the better half, then the latest, in their order."""
+    rng = np.random.default_rng(n)
+    responses = rng.integers(0, 6, n).astype(float)
+    points = np.arange(n, dtype=float)[:, None]
+    wanted = list(range(n))
+    if n > room:
+        best = sorted(wanted, key=lambda i: (-responses[i], i))[: room // 2]
+        wanted = sorted([*best, *[i for i in wanted if i not in best][-(room - len(best)) :]])
+    shown, kept = _shown(points, responses, room)
+    assert shown[:, 0].astype(int).tolist() == wanted
+    assert kept.tolist() == responses[wanted].tolist()
+    assert len(wanted) == min(n, room)
+
+
+def test_what_is_not_shown_is_not_proposed_again(monkeypatch):
+    """Levels enough for a hundred trials, most of them too many for the method."""
+    monkeypatch.setattr(engine_module, "LONGEST", 16)
+    space = Space({"x": Int(0, 63), "y": Int(0, 3)})
+    engine = rising(space, seed=1)
+    top = [{"x": 63 - i % 8, "y": i // 8} for i in range(32)]
+    told = [Observation(params, -i) for i, params in enumerate(top)]
+    found = engine.suggest(told[:30], number=30, pending=[top[30]], failed=[top[31]])
+    assert found["x"] == 55
+    assert found not in top
+
+
+def test_nothing_is_compiled_inside_a_bucket():
+    """One program for a new bucket, whatever runs, has failed, or is asked for."""
+    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 2.0), "z": Int(0, 9)})  # which no other test compiles for
+    engine = rising(space, seed=5)
+    sizes, compiled = (1, 2, 7, 15, 16, 17, 25, 32), []
+    before = propose._cache_size()
+    for n in sizes:
+        told = observations(n, space)
+        engine.suggest(told[: max(n - 2, 1)], number=n, pending=[o.params for o in told[max(n - 2, 1) :]])
+        compiled.append(propose._cache_size() - before)
+    assert compiled == [1, 1, 1, 1, 1, 2, 2, 2]
+    rising(space, seed=6).suggest(
+        observations(3, space), number=3, failed=[o.params for o in observations(3, space, 1)]
+    )
+    assert propose._cache_size() - before == 2
+
+
+def test_trials_that_run_take_their_slots_from_the_largest_bucket(monkeypatch):
+    """Not a bucket of twice the size, which takes eight times as long."""
+    monkeypatch.setattr(engine_module, "LONGEST", 16)
+    told, running = observations(20), [o.params for o in observations(5, seed=1)]
+    # The method turns round if it sees 16 trials, told and running.
+    assert rising(turns=16).suggest(told, number=25, pending=running)["x"] < 0.05
+
+
+def test_numbers_that_are_large_beside_their_range_are_told_apart():
+    space = Space({"x": Float(1e9, 1e9 + 1.0), "y": Float(0.0, 1.0)})
+    told = [Observation({"x": 1e9 + i / 10, "y": 0.5}, 0.0) for i in range(10)]
+    engine = rising(space)
+    found = [engine.suggest(told, number=number)["x"] - 1e9 for number in range(10, 13)]
+    assert min(found) > 0.95  # the method's own, not one that is drawn because all seem to be tried
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ({"observed": [Observation({"x": 0.5, "kernel": "rbf"}, float("nan"))]}, "must be a number, but got NaN"),
+        ({"observed": [Observation({"x": 0.5}, 1.0)]}, "'kernel' is missing"),
+        ({"observed": [Observation({"x": [0.5], "kernel": "rbf"}, 1.0)]}, "x must be a number"),
+        ({"pending": [{"x": 2.0, "kernel": "rbf"}]}, "but got 2.0"),
+        ({"failed": [{"z": 2.0}]}, "but got 'z'"),
+        ({"failed": [3]}, "must map names to values"),
+    ],
+)
+def test_refused(more, rule):
+    with pytest.raises(DataError) as error:
+        rising().suggest(**{"observed": [], **more}, number=0)
+    assert rule in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_lie():
+    with pytest.raises(ConfigError, match="pending must be one of min, mean, max, none, but got 'best'"):
+        EngineConfig(pending="best")

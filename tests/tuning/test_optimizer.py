@@ -1,0 +1,333 @@
+"""Ask and tell."""
+
+import itertools
+import math
+import threading
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, Surrogate, Trial
+from dre_jax.tuning.engine import N_START
+from dre_jax.tuning.optimizer import add_all
+
+SPACE = Space(
+    {
+        "x": Float(-1.0, 1.0),
+        "lr": Float(1e-4, 1.0, log=True),
+        "kernel": Categorical(["rbf", "poly"]),
+        "degree": Int(2, 5, when={"kernel": "poly"}),
+    }
+)
+LINE = Space({"x": Float(0.0, 1.0)})
+FINITE = Space({"a": Bool(), "b": Categorical(["x", "y", "z"], when={"a": True})})
+EVERYTHING = [{"a": False}, *({"a": True, "b": b} for b in "xyz")]
+
+
+@dataclass(frozen=True)
+class NearTheBest:
+    """Values candidates by how near they are to the best trial; all alike before the first."""
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        best = history.x[jnp.argmin(jnp.where(history.where, history.level, len(history.level)))]
+        return jnp.where(jnp.any(history.where), -jnp.sum((candidates.x - best[None]) ** 2, axis=-1), 0.0)
+
+
+def near(space, **options):
+    """An optimizer that knows nothing and stays near the best; quick to compile."""
+    return Optimizer(space, Surrogate(space, "near", NearTheBest(), None), **options)
+
+
+def loss(params):
+    return (params["x"] - 0.3) ** 2 + abs(math.log10(params["lr"]) + 2) + 0.1 * params.get("degree", 0)
+
+
+def run(optimizer, n, f=loss):
+    """Asks and tells, the suggestions."""
+    for _ in range(n):
+        trial = optimizer.ask()
+        optimizer.tell(trial, f(trial.params))
+    return [trial.params for trial in optimizer.trials]
+
+
+def distinct(configurations):
+    return len({tuple(params.items()) for params in configurations}) == len(configurations)
+
+
+class TestTrials:
+    def test_a_trial_from_asking_to_telling(self):
+        optimizer = Optimizer(SPACE)
+        first, second, third = optimizer.ask(), optimizer.ask(), optimizer.ask()
+        assert [first.number, second.number, third.number] == [0, 1, 2]
+        assert optimizer.trials == (first, second, third)
+        assert {trial.state for trial in optimizer.trials} == {"running"}
+        assert optimizer.tell(second, 2) == second._replace(state="complete", value=2.0)
+        assert optimizer.tell(0, np.float32(0.5)) == first._replace(state="complete", value=0.5)
+        assert optimizer.tell_failed(third) == third._replace(state="failed")
+        assert [trial.state for trial in optimizer.trials] == ["complete", "complete", "failed"]
+
+    def test_parameters_are_plain_values(self):
+        for params in run(Optimizer(SPACE), 4):
+            assert SPACE.check(params) == params
+            assert [type(value) for value in params.values()] == [float, float, str, int][: len(params)]
+
+    def test_the_best(self):
+        for direction, best in (("minimize", 1), ("maximize", 3)):
+            optimizer = Optimizer(LINE, direction=direction)
+            for x, value in enumerate((2.0, 1.0, 1.0, 3.0, math.nan, 3.0)):
+                optimizer.tell(optimizer.add_running({"x": x / 6}), value)
+            optimizer.add_running({"x": 1.0})
+            assert optimizer.best == optimizer.trials[best]
+            assert optimizer.trials[4].state == "failed"
+
+    def test_infinity_is_a_value(self):
+        optimizer = Optimizer(LINE)
+        optimizer.tell(optimizer.ask(), math.inf)
+        assert optimizer.best.value == math.inf
+        optimizer.tell(optimizer.ask(), 10**400)
+        optimizer.tell(optimizer.ask(), -(10**400))
+        assert [trial.value for trial in optimizer.trials] == [math.inf, math.inf, -math.inf]
+        assert optimizer.best.number == 2
+
+    def test_evaluations_made_elsewhere(self):
+        optimizer = Optimizer(LINE)
+        assert optimizer.add({"x": 1}, 0.5) == Trial(0, {"x": 1.0}, "complete", 0.5)
+        assert optimizer.add({"x": 0}, None).state == "failed"
+        assert optimizer.add_running({"x": 0.5}) == Trial(2, {"x": 0.5})
+        optimizer.tell(2, 0.25)
+        assert optimizer.best.number == 2
+        before = optimizer.trials
+        with pytest.raises(DataError, match=r"x must be a number in \[0.0, 1.0\], but got 2"):
+            add_all(optimizer, [({"x": 0.1}, 1.0), ({"x": 2}, 1.0)])
+        with pytest.raises(DataError, match="must be a number, but got 'a'"):
+            optimizer.add({"x": 0.1}, "a")
+        assert optimizer.trials == before
+
+
+class TestSuggestions:
+    def test_the_seed_and_the_answers_decide(self):
+        first = run(near(SPACE, seed=1), 8)
+        assert run(near(SPACE, seed=1), 8) == first
+        assert run(near(SPACE, seed=2), 8)[0] != first[0]
+        assert run(near(SPACE, seed=1), 8, lambda params: -loss(params))[1:] != first[1:]
+        assert run(near(SPACE, seed=1, direction="maximize"), 8, lambda params: -loss(params)) == first
+
+    def test_a_study_that_was_kept_goes_on_as_it_would_have(self, tmp_path):
+        whole, kept = near(SPACE, seed=3), near(SPACE, seed=3)
+        run(whole, 6)
+        run(kept, 3)
+        kept.save(tmp_path / "study.json")
+        loaded = Optimizer.load(tmp_path / "study.json", kept.surrogate, space=SPACE)
+        assert loaded.trials == kept.trials
+        run(loaded, 3)
+        assert loaded.trials == whole.trials
+
+    def test_asking_again_without_telling_gives_others(self):
+        optimizer = near(SPACE)
+        asked = [optimizer.ask() for _ in range(6)]
+        run(optimizer, 2)
+        more = optimizer.ask(8)
+        assert [trial.number for trial in more] == list(range(8, 16))
+        assert distinct([trial.params for trial in (*asked, *more)])
+
+    def test_a_finite_space_is_used_up_before_anything_comes_again(self):
+        optimizer = near(FINITE)
+        asked = [trial.params for trial in optimizer.ask(2)]
+        optimizer.tell(0, 1.0)
+        optimizer.tell_failed(1)
+        asked += [optimizer.ask().params, optimizer.ask().params]
+        assert sorted(asked, key=str) == sorted(EVERYTHING, key=str)
+        assert optimizer.ask().params in EVERYTHING
+
+    def test_what_failed_and_what_is_next_to_it_is_not_tried_again(self):
+        """Everything near the best fails."""
+        optimizer = near(LINE)
+        optimizer.add({"x": 0.5}, 0.0)
+        failed = []
+        for _ in range(12):
+            trial = optimizer.ask()
+            assert all(abs(trial.params["x"] - x) > 0.02 for x in failed)
+            optimizer.tell(trial, math.nan)
+            failed.append(trial.params["x"])
+        # It works its way outwards, since nothing was learned but where not to go.
+        assert max(abs(x - 0.5) for x in failed) < 0.5
+        assert optimizer.best.number == 0
+
+    def test_the_method_sees_no_failure(self, monkeypatch):
+        optimizer, seen = near(SPACE), []
+        suggest = optimizer._engine.suggest
+        monkeypatch.setattr(
+            optimizer._engine,
+            "suggest",
+            lambda observed, **more: seen.append((observed, more)) or suggest(observed, **more),
+        )
+        for value in (1.0, math.nan, math.inf, None, 2.0):
+            trial = optimizer.ask()
+            optimizer.tell_failed(trial) if value is None else optimizer.tell(trial, value)
+        running = optimizer.ask()
+        optimizer.ask()
+        observed, more = seen[-1]
+        params = [trial.params for trial in optimizer.trials]
+        assert [(o.params, o.response) for o in observed] == list(
+            zip([params[0], params[2], params[4]], [-1.0, -math.inf, -2.0], strict=True)
+        )
+        assert more == {"number": 6, "pending": [running.params], "failed": [params[1], params[3]]}
+
+
+GP = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
+
+
+class TestHistoriesWithoutSurrogate:
+    """The default, a Gaussian process, on what may come."""
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            [],
+            [0.5],
+            [0.5] * 6,
+            [math.inf] * 6,
+            [-math.inf] * 6,
+            [math.nan] * 6,
+            [math.inf, -math.inf, 1.0, 1e300, -1e300, math.nan],
+            [1e12, 1.0, 1.0 + 1e-12, 0.0, 5e-324, -0.0],
+            [0, 1, 2, 3, 4, 5],
+        ],
+    )
+    def test_suggestions_are_valid_and_new(self, values):
+        optimizer = Optimizer(GP, seed=1)
+        for value in values:
+            optimizer.tell(optimizer.ask(), value)
+        optimizer.ask(3)
+        configurations = [trial.params for trial in optimizer.trials]
+        assert distinct(configurations)
+        assert all(GP.check(params) == params for params in configurations)
+
+    def test_it_learns(self):
+        """After the even points, it is near the optimum that it has seen."""
+        optimizer = Optimizer(GP, seed=0)
+        run(optimizer, 12, lambda params: (params["x"] - 0.3) ** 2 + (params["kernel"] == "rbf"))
+        assert abs(optimizer.best.params["x"] - 0.3) < 0.05
+        assert optimizer.best.params["kernel"] == "poly"
+
+    def test_the_first_are_spread_out(self):
+        """As points of one sequence: each quarter has one."""
+        for seed in range(3):
+            asked = [trial.params["x"] for trial in Optimizer(LINE, seed=seed).ask(N_START)]
+            assert sorted(math.floor(4 * x) for x in asked) == [0, 1, 2, 3]
+
+
+class TestThreads:
+    def test_many_ask_and_tell(self):
+        optimizer, errors = near(SPACE), []
+
+        def work():
+            try:
+                run(optimizer, 5)
+            except Exception as error:  # for the main thread to see
+                errors.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        assert [trial.number for trial in optimizer.trials] == list(range(20))
+        assert distinct([trial.params for trial in optimizer.trials])
+        assert all(trial.value == loss(trial.params) for trial in optimizer.trials)
+
+    def test_telling_does_not_wait_for_asking(self, monkeypatch):
+        optimizer, inside, told = Optimizer(LINE), threading.Event(), threading.Event()
+        first = optimizer.ask()
+
+        def slow(*arguments, **more):
+            inside.set()
+            assert told.wait(60)
+            return {"x": 0.125}
+
+        monkeypatch.setattr(optimizer._engine, "suggest", slow)
+        thread = threading.Thread(target=optimizer.ask)
+        thread.start()
+        assert inside.wait(60)
+        optimizer.tell(first, 1.0)
+        assert optimizer.best.number == 0
+        told.set()
+        thread.join()
+        assert [trial.state for trial in optimizer.trials] == ["complete", "running"]
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("make", "rule"),
+        [
+            (lambda: Optimizer({}), "at least one name"),
+            (lambda: Optimizer({"x": 3}), "must be a Float, Int or Categorical"),
+            (lambda: Optimizer({"x": Float(1.0, 0.0)}), "low <= high must hold"),
+            (lambda: Optimizer({"x": Float(0.0, 1.0, log=True)}), "low > 0 must hold on a log scale"),
+            (lambda: Optimizer(LINE, direction="up"), "direction must be one of minimize, maximize, but got 'up'"),
+            (lambda: Optimizer(LINE, direction=["minimize"]), "direction must be one of"),
+            (lambda: Optimizer(LINE, seed=-1), "seed must be a whole number"),
+            (lambda: Optimizer(LINE, seed=True), "seed must be a whole number"),
+            (lambda: Optimizer(LINE, seed=0.5), "seed must be a whole number"),
+            (lambda: Optimizer(LINE).ask(0), "must be at least 1, but got 0"),
+            (lambda: Optimizer(LINE).ask(True), "must be at least 1, but got True"),
+            (lambda: Optimizer(LINE).ask("2"), "must be at least 1, but got '2'"),
+        ],
+    )
+    def test_configurations(self, make, rule):
+        with pytest.raises(ConfigError) as error:
+            make()
+        assert rule in str(error.value)
+        assert "\n" not in str(error.value)
+
+    @pytest.mark.parametrize(
+        ("act", "rule"),
+        [
+            (lambda o: o.best, "once one is complete"),
+            (lambda o: o.tell(1, 0.5), "one of the 1 of this study, but got number 1"),
+            (lambda o: o.tell(-1, 0.5), "one of the 1 of this study, but got number -1"),
+            (lambda o: o.tell("0", 0.5), "as `ask` returned it"),
+            (lambda o: o.tell(True, 0.5), "as `ask` returned it"),
+            (lambda o: o.tell(None, 0.5), "as `ask` returned it"),
+            (lambda o: o.tell(Trial(0, {"x": 0.123}), 0.5), "must be of this study, but trial 0 is"),
+            (lambda o: o.tell(Trial(7, {"x": 0.123}), 0.5), "but got number 7"),
+            (lambda o: o.tell(0, "good"), "must be a number, but got 'good'"),
+            (lambda o: o.tell(0, None), "must be a number, but got None"),
+            (lambda o: o.tell(0, True), "must be a number, but got True"),
+            (lambda o: o.tell(0, 1j), "must be a number, but got 1j"),
+            (lambda o: o.tell(0, np.zeros(2)), "must be a number"),
+            (lambda o: o.add({"y": 1.0}, 0.5), "hyperparameters are x, but got 'y'"),
+            (lambda o: o.add({}, 0.5), "'x' is missing"),
+            (lambda o: o.add({"x": 1.5}, 0.5), "but got 1.5"),
+            (lambda o: o.add({"x": "0.5"}, 0.5), "but got '0.5'"),
+            (lambda o: o.add([0.5], 0.5), "must map names to values"),
+            (lambda o: o.add_running({"x": math.nan}), "but got nan"),
+        ],
+    )
+    def test_trials(self, act, rule):
+        optimizer = Optimizer(LINE)
+        optimizer.ask()
+        before = optimizer.trials
+        with pytest.raises(DataError) as error:
+            act(optimizer)
+        assert rule in str(error.value)
+        assert "\n" not in str(error.value)
+        assert optimizer.trials == before
+
+    def test_telling_twice(self):
+        optimizer = Optimizer(LINE)
+        trials = optimizer.ask(2)
+        optimizer.tell(trials[0], 0.5)
+        optimizer.tell_failed(trials[1])
+        for trial, act in itertools.product(trials, [lambda t: optimizer.tell(t, 1.0), optimizer.tell_failed]):
+            rule = "trial 0 gave 0.5 already" if trial.number == 0 else "trial 1 failed already"
+            with pytest.raises(DataError, match=rule):
+                act(trial)
+        assert [trial.value for trial in optimizer.trials] == [0.5, None]
