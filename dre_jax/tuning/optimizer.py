@@ -71,9 +71,7 @@ class Optimizer:
           ConfigError: for an unknown direction, a seed that is no whole number from 0, or an empty space.
           DataError: for a surrogate of another space.
         """
-        one_of("direction", direction, DIRECTIONS)
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
-            raise ConfigError(f"the seed must be a whole number in [0, 2**32), but got {seed!r}")
+        check_course(direction, seed)
         self.space = space if isinstance(space, Space) else Space(space)
         self.direction = direction
         self.seed = int(seed)
@@ -251,6 +249,13 @@ class Optimizer:
             given = f"trial {number} is {own.params!r}, not {trial.params!r}"
             raise DataError(f"a trial must be of this study, but {given}")
         return own
+
+
+def check_course(direction: object, seed: object) -> None:
+    """Refuses what decides on suggestions and cannot. Raises `ConfigError`."""
+    one_of("direction", direction, DIRECTIONS)
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        raise ConfigError(f"the seed must be a whole number in [0, 2**32), but got {seed!r}")
 
 
 def add_all(optimizer: Optimizer, trials: Sequence[tuple[Mapping[str, Any], float | None]]) -> None:

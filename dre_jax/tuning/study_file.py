@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError, DreError
-from dre_jax.tuning.past import DIRECTIONS
 from dre_jax.tuning.space import Space
 from dre_jax.tuning.space_json import from_json, to_json
 
@@ -52,17 +51,16 @@ def read_study(path: Path) -> Study:
     Raises:
       DataError: for a file that is torn, of another version, or no study; the message names what is wrong.
     """
-    from dre_jax.tuning.optimizer import Trial
+    from dre_jax.tuning.optimizer import Trial, check_course
 
     content = read_json(path)
     if not isinstance(content, dict) or "dre_jax_study" not in content:
         raise DataError(f"{path} must hold a study, but does not")
-    if content["dre_jax_study"] != FORMAT:
+    if isinstance(content["dre_jax_study"], bool) or content["dre_jax_study"] != FORMAT:
         raise DataError(f"{path} must hold a study of format {FORMAT}, but is of {content['dre_jax_study']!r}")
     try:
         space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
-        if direction not in DIRECTIONS or isinstance(seed, bool) or not isinstance(seed, int):
-            raise ConfigError(f"a study needs a direction and a seed, but got {direction!r} and {seed!r}")
+        check_course(direction, seed)
         trials = []
         for number, given in enumerate(content["trials"]):
             state, value = given["state"], given.get("value")

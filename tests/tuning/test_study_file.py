@@ -1,0 +1,216 @@
+"""Studies as files."""
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from dre_jax.errors import DataError
+from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, write_space
+from dre_jax.tuning.space_json import to_json
+
+SPACE = Space(
+    {
+        "x": Float(-1.0, 1.0),
+        "n": Int(1, 2**40, log=True),
+        "c": Categorical([None, 1, 2.5, True, "1", "é\n"]),
+        "d": Float(0.0, 1.0, step=0.25, when={"c": [None, 1]}),
+        "b": Bool(),
+    }
+)
+
+
+@pytest.fixture
+def study(tmp_path):
+    return tmp_path / "study.json"
+
+
+def filled():
+    """A study with all that may be in one."""
+    optimizer = Optimizer(SPACE, direction="maximize", seed=7)
+    rows = [(c, value) for c in SPACE["c"].choices for value in (0.1, math.inf, -math.inf, None)]
+    for i, (choice, value) in enumerate(rows):
+        given = {"x": -0.1 * (i % 7), "n": 3**i, "c": choice, "b": i % 2 == 0}
+        optimizer.add(
+            given | ({"d": 0.25 * (i % 5)} if choice is None or choice is SPACE["c"].choices[1] else {}), value
+        )
+    optimizer.add_running({"x": 1 / 3, "n": 2**40, "c": "1", "b": True})
+    return optimizer
+
+
+def test_all_comes_back(study):
+    optimizer = filled()
+    optimizer.save(study)
+    found = Optimizer.load(study, space=SPACE)
+    assert found.trials == optimizer.trials
+    assert (found.direction, found.seed, found.space) == ("maximize", 7, SPACE)
+    kinds = [[type(value) for value in trial.params.values()] for trial in optimizer.trials]
+    assert [[type(value) for value in trial.params.values()] for trial in found.trials] == kinds
+    before = study.read_bytes()
+    found.save(study)
+    assert study.read_bytes() == before
+    json.loads(before, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
+
+
+def test_a_trial_that_ran_can_be_told(study):
+    optimizer = Optimizer(SPACE)
+    trial = optimizer.ask()
+    optimizer.save(study)
+    found = Optimizer.load(study)
+    found.tell(trial, 1.0)
+    assert found.best.params == trial.params
+
+
+# Starts child after child that saves a study again and again, and kills each at some moment; what the file holds is a
+# whole study each time. A child is forked, since starting Python and importing takes longer than all else.
+KILLING = """
+import os, random, signal, sys, time, warnings
+from pathlib import Path
+warnings.simplefilter("ignore")  # a fork of a process with threads; the child does not touch them
+from dre_jax.tuning import Float, Optimizer, Space
+path, rounds, random_numbers = Path(sys.argv[1]), int(sys.argv[2]), random.Random(0)
+space, seen = Space({"x": Float(0.0, 1.0)}), []
+for _ in range(rounds):
+    optimizer = Optimizer.load(path, space=space) if path.exists() else Optimizer(space)
+    trials = optimizer.trials
+    assert all(trial.params["x"] == trial.number / 2**20 for trial in trials), trials
+    assert len(trials) >= (seen[-1] if seen else 0)
+    seen.append(len(trials))
+    child = os.fork()
+    if child == 0:
+        while True:
+            optimizer.add({"x": len(optimizer.trials) / 2**20}, 0.5)
+            optimizer.save(path)
+    time.sleep(random_numbers.uniform(0.0, 0.03))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+print(len(set(seen)), len(list(path.parent.glob(".study.json.*.tmp"))))
+"""
+
+
+@pytest.mark.multiprocess
+def test_killed_at_any_moment(study):
+    command = [sys.executable, "-c", KILLING, str(study), "60"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    different, left = map(int, done.stdout.split())
+    assert different > 10  # the children have written
+    assert left > 0  # and some were killed while they did
+
+
+def assert_refused(path, rule=""):
+    before = path.read_bytes()
+    with pytest.raises(DataError) as error:
+        Optimizer.load(path)
+    assert rule in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert path.read_bytes() == before
+
+
+def test_torn_anywhere(study):
+    filled().save(study)
+    whole = study.read_bytes().rstrip()
+    cuts = random.Random(0).sample(range(1, len(whole)), 200)
+    for cut in cuts:
+        study.write_bytes(whole[:cut])
+        assert_refused(study)
+    study.write_bytes(b"")
+    assert_refused(study, "the file is empty")
+
+
+def content(**changes):
+    optimizer = Optimizer(Space({"x": Float(0.0, 1.0)}))
+    optimizer.add({"x": 0.5}, 1.0)
+    space = to_json(optimizer.space)
+    trials = [{"params": {"x": 0.5}, "state": "complete", "value": 1.0}]
+    found = {"dre_jax_study": 1, "direction": "minimize", "seed": 0, "space": space, "trials": trials, **changes}
+    return {name: value for name, value in found.items() if value is not ...}
+
+
+def trial(**changes):
+    found = {"params": {"x": 0.5}, "state": "complete", "value": 1.0, **changes}
+    return {"trials": [{name: value for name, value in found.items() if value is not ...}]}
+
+
+def test_the_content_that_is_changed_below_is_a_study(study):
+    study.write_text(json.dumps(content()))
+    assert Optimizer.load(study).best.value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ([], "must hold a study"),
+        ({"x": {"type": "float", "low": 0, "high": 1}}, "must hold a study"),
+        (content(dre_jax_study=2), "must hold a study of format 1, but is of 2"),
+        (content(dre_jax_study=None), "must hold a study of format 1, but is of None"),
+        (content(dre_jax_study=True), "must hold a study of format 1, but is of True"),
+        (content(direction="up"), "direction"),
+        (content(direction=["minimize"]), "direction"),
+        (content(direction=...), "direction"),
+        (content(seed=-1), "seed"),
+        (content(seed=2**32), "seed"),
+        (content(seed=0.5), "seed"),
+        (content(seed=True), "seed"),
+        (content(space={}), "at least one name"),
+        (content(space=3), "a space must be a JSON object"),
+        (content(space=...), "space"),
+        (content(trials=...), "trials"),
+        (content(trials=3), "whole study"),
+        (content(trials={"a": 1}), "whole study"),
+        (content(trials=["a"]), "whole study"),
+        (content(trials="ab"), "whole study"),
+        (content(**trial(params={"y": 0.5})), "but got 'y'"),
+        (content(**trial(params={"x": 1.5})), "but got 1.5"),
+        (content(**trial(params=3)), "must map names to values"),
+        (content(**trial(params=...)), "params"),
+        (content(**trial(state="done")), "trial 0"),
+        (content(**trial(state=["complete"])), "trial 0"),
+        (content(**trial(value=...)), "trial 0"),
+        (content(**trial(value="big")), "trial 0"),
+        (content(**trial(value=True)), "trial 0"),
+        (content(**trial(value=math.nan)), "trial 0"),
+        (content(**trial(value=10**400)), "whole study"),
+        (content(**trial(state="failed")), "trial 0"),
+        (content(**trial(state="running")), "trial 0"),
+    ],
+)
+def test_no_study_of_this_version(study, given, rule):
+    study.write_text(json.dumps(given))
+    assert_refused(study, rule)
+
+
+def test_a_file_of_something_else(study, tmp_path):
+    write_space(study, SPACE)
+    assert_refused(study, "must hold a study")
+    study.write_bytes(b"\x89PNG\r\n\xff")
+    assert_refused(study, "not UTF-8 text")
+    for path, rule in ((tmp_path / "none.json", "No such file"), (tmp_path, "s a directory")):
+        with pytest.raises(DataError, match=rule):
+            Optimizer.load(path)
+
+
+def test_a_study_of_another_space(study):
+    filled().save(study)
+    before = study.read_bytes()
+    with pytest.raises(DataError, match="must hold a study of the space given"):
+        Optimizer.load(study, space=Space({"x": Float(0.0, 1.0)}))
+    assert study.read_bytes() == before
+
+
+def test_what_cannot_be_written_leaves_the_old_file(study, tmp_path):
+    filled().save(study)
+    before = study.read_bytes()
+    no_json = Optimizer(Space({"c": Categorical([math.nan, 1.0])}))
+    with pytest.raises(DataError, match="cannot be written"):
+        no_json.save(study)
+    assert study.read_bytes() == before
+    for path in (tmp_path / "no" / "folder.json", tmp_path):
+        with pytest.raises(DataError, match="cannot be written"):
+            filled().save(path)
+    assert os.listdir(tmp_path) == [study.name]
