@@ -16,7 +16,7 @@ from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.errors import DataError
 from dre_jax.search import BatchConfig, run, run_tasks
-from dre_jax.search.batch import bucket, incumbents, run_id, run_key
+from dre_jax.search.batch import bucket, run_id, run_key
 
 N_TRIALS = 8
 KEY = jax.random.key(7)
@@ -173,18 +173,6 @@ def test_the_second_call_compiles_nothing(caplog, methods, tasks, designs):
     assert compilations(caplog, call(first, 1, 5)) == 0
     # Other tasks of the same size.
     assert compilations(caplog, call(["diabetes-glucose", "wine-alcalinity"], 1, 5)) == 0
-
-
-def test_incumbents_against_a_loop():
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        response, rows = rng.random(30), rng.permutation(30)
-        design, picks = rows[:4], rows[4:12].copy()
-        end = rng.integers(0, 9)
-        picks[end:] = -1
-        best = max(response[design])
-        expected = [best] + [best := max(best, response[row]) if row >= 0 else best for row in picks]
-        np.testing.assert_array_equal(incumbents(response, design, picks), expected)
 
 
 def test_buckets():

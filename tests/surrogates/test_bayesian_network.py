@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dre_jax.surrogates.bayesian_network import PriorConfig, n_coordinates, network_at, potential, predictions
+from dre_jax.surrogates.bayesian_network import PriorConfig, n_coordinates, potential, predictions
 from dre_jax.surrogates.mixture import mixture_moments
 from dre_jax.surrogates.mlp import MLPConfig
 from dre_jax.surrogates.sghmc import SGHMCConfig, sample
@@ -55,19 +55,6 @@ def test_predictions(z):
     expected = slow(z[:20], NEW)
     np.testing.assert_allclose(means, expected[0], rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(noises[:, 0], expected[1], rtol=1e-4)
-
-
-def test_the_prior_makes_layers_of_one_scale():
-    config = MLPConfig(hidden=(40, 50))
-    network = network_at(
-        config,
-        PriorConfig(weight_deviation=1.0),
-        10,
-        jax.random.normal(jax.random.key(0), (n_coordinates(config, 10),)),
-    )
-    for name, inputs in (("hidden_0", 10), ("hidden_1", 40), ("out", 50)):
-        deviation = float(jnp.std(network.params[f"{name}_kernel"]))
-        assert abs(deviation * np.sqrt(inputs) - 1.0) < 0.25
 
 
 def test_the_chain_has_the_moments_of_the_posterior(z):

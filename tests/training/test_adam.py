@@ -15,7 +15,7 @@ SCHEDULES = {
 def gradients(n_steps):
     """A tree of gradients for each step, over many magnitudes; one entry never moves."""
     rng = np.random.default_rng(0)
-    scale = 10.0 ** rng.uniform(-6, 3, (4, 3))
+    scale = 10.0 ** rng.uniform(-9, 9, (4, 3))  # epsilon matters to the least of them alone
     kernel = rng.normal(size=(n_steps, 4, 3)) * scale
     kernel[:, 0, 0] = 0.0
     return {"kernel": jnp.asarray(kernel, jnp.float32), "bias": jnp.asarray(rng.normal(size=(n_steps, 3)), jnp.float32)}
@@ -42,26 +42,6 @@ def test_equals_optax(name):
                 np.testing.assert_allclose(params[part], expected[part], rtol=2e-5, atol=2e-6)
     assert params["kernel"][0, 0] == -1.0
     assert np.abs(params["kernel"] - start()["kernel"])[1:].min() > 0.01
-
-
-def slow_adam(gradient, rates):
-    """Adam of one number, in float64, as in the paper's Algorithm 1."""
-    x, m, v = 0.0, 0.0, 0.0
-    for t, (g, rate) in enumerate(zip(gradient.tolist(), rates, strict=True), start=1):
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-        x -= rate * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8)
-    return x
-
-
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
-def test_equals_the_paper_where_epsilon_matters_and_where_not(scale):
-    gradient = np.random.default_rng(1).normal(size=200).astype(np.float32) * np.float32(scale)
-    sizes = step_sizes(SCHEDULES["constant"], jnp.arange(200))
-    x, moments = jnp.zeros(()), zero_moments(jnp.zeros(()))
-    step = jax.jit(apply_gradient)
-    for g, size, floor in zip(gradient, *sizes, strict=True):
-        x, moments = step(x, jnp.asarray(g), moments, StepSizes(size, floor))
-    np.testing.assert_allclose(x, slow_adam(gradient.astype(np.float64), [0.03] * 200), rtol=1e-4)
 
 
 def test_step_sizes_late_in_a_training_are_the_learning_rate():

@@ -126,39 +126,9 @@ def test_empty_slots_change_nothing(ties):
         chex.assert_trees_all_close(padded, expected, atol=1e-7)
 
 
-@pytest.mark.parametrize("ties", ["breslow", "shuffle"])
-def test_a_larger_capacity_draws_the_same_rows(ties):
-    config = FineTuneConfig(epochs=30, loss=LossConfig(ties=ties))
-    small, large = (epochs_of(config, capacity=capacity) for capacity in (N_TRIALS, 29))
-    for part in ("support", "query"):
-        width = getattr(small, part).shape[1]
-        np.testing.assert_array_equal(getattr(large, part)[:, :width], getattr(small, part))
-    assert not large.support_where[:, small.support.shape[1] :].any()
-    assert not large.ranked.where[:, small.query.shape[1] :].any()
-
-
 def test_no_epochs_change_nothing_and_one_trial_leaves_nothing_to_rank():
     chex.assert_trees_all_equal(tune(MODEL, FineTuneConfig(epochs=0), start(), *history(), KEY), start())
     chex.assert_trees_all_equal(tune(MODEL, CONFIG, start(), *history(8, 1), KEY), start())
-
-
-@jax.jit
-def loss_of(params):
-    """Mean loss over two hundred fixed splits of the history."""
-    h = history()
-    epochs = draw(FineTuneConfig(epochs=200), h.response, h.level, h.where, jax.random.key(9))
-
-    def one(support_rows, support_where, query):
-        values = scores(MODEL, params, Support(h.x[support_rows], h.response[support_rows], support_where), h.x[query])
-        return jax.vmap(lambda s: listmle(s, h.response[query], weights="inverse_linear"))(values)
-
-    return jnp.mean(jax.vmap(one)(epochs.support, epochs.support_where, epochs.query), axis=0)
-
-
-def test_the_loss_of_every_member_goes_down():
-    config = FineTuneConfig(epochs=100, learning_rate=0.01)
-    before, after = loss_of(start()), loss_of(tune(MODEL, config, start(), *history(), KEY))
-    assert (after < 0.95 * before).all()
 
 
 def test_a_member_does_not_see_the_others():

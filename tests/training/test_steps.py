@@ -3,7 +3,6 @@
 from dataclasses import replace
 from functools import partial
 
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,19 +36,6 @@ def train_in_portions(table, portions, config=CONFIG, key=KEY):
     return state, np.concatenate(losses)
 
 
-def test_portions_are_one_training(table):
-    (at_once, losses), (parts, part_losses) = (train_in_portions(table, p) for p in ([20], [5] * 4))
-    assert int(at_once.step) == int(parts.step) == 20
-    chex.assert_trees_all_close(at_once, parts, atol=1e-6)
-    np.testing.assert_allclose(losses, part_losses, rtol=1e-5)
-
-
-def test_the_seed_decides(table):
-    (one, _), (again, _), (other, _) = (train_in_portions(table, [5], key=jax.random.key(s)) for s in (4, 4, 5))
-    chex.assert_trees_all_equal(one, again)
-    assert np.abs(one.params.scorers["out_kernel"] - other.params.scorers["out_kernel"]).max() > 0.01
-
-
 @jax.jit
 def loss_of_list(table, params, support, query):
     """Loss of each member over a list in full, sorted by the loss itself."""
@@ -75,15 +61,6 @@ def test_the_first_loss_is_the_mean_over_members_of_their_lists(table):
     params = start(MODEL, CONFIG, table.n_columns, KEY).params
     _, losses = train_in_portions(table, [5])
     np.testing.assert_allclose(losses[0], np.mean(slow_losses(table, CONFIG, params, KEY, 0)), rtol=1e-4)
-
-
-def test_the_first_step_is_adams(table):
-    # Adam's first step is the learning rate, against the sign of the gradient.
-    before = start(MODEL, CONFIG, table.n_columns, KEY).params
-    after, _ = train_in_portions(table, [1])
-    change = np.asarray(after.params.scorers["out_kernel"] - before.scorers["out_kernel"])
-    np.testing.assert_allclose(np.abs(change)[change != 0], 0.01, rtol=1e-3)
-    assert np.mean(change != 0) > 0.5
 
 
 def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
