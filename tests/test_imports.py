@@ -24,7 +24,7 @@ ROOMS = (
     ("surrogates",),
     ("methods",),
     ("benchmark", "report"),
-    ("experiment",),
+    ("experiment", "tuning"),
     ("cli",),
 )
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
@@ -50,61 +50,51 @@ def imported(path):
     return found
 
 
-def test_the_scan_sees_imports(tmp_path):
+def test_the_scan_sees_imports():
     """The oracle of the tests below."""
     assert "dre_jax.errors.DreError" in imported(PACKAGE / "__init__.py")
     assert "optax" in imported(PACKAGE / "training" / "config.py")
     assert len(SOURCES) > 40
 
 
-def test_import_is_light():
-    heavy = ("matplotlib", "optuna", "torch", "sklearn", "orbax", "typer")
-    code = f"import dre_jax, sys; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_all_rooms_import_without_what_is_not_needed():
-    """Nothing outside the command line draws or saves before it is asked to."""
-    rooms = ", ".join(f"dre_jax.{room}" for room in LEVEL if room != "cli")
-    heavy = ("matplotlib.pyplot", "optuna", "torch", "sklearn", "orbax")
-    code = f"import {rooms}, sys; print([name for name in {heavy} if name in sys.modules])"
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [
+        (["dre_jax"], ["matplotlib", "optuna", "torch", "sklearn", "orbax", "typer"]),
+        # Nothing outside the command line draws or saves before it is asked to.
+        (
+            [f"dre_jax.{room}" for room in LEVEL if room != "cli"],
+            ["matplotlib.pyplot", "optuna", "torch", "sklearn", "orbax"],
+        ),
+    ],
+    ids=["package", "rooms"],
+)
+def test_an_import_is_light(modules, heavy):
+    code = f"import {', '.join(modules)}, sys; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "[]"
 
 
 def test_public_names_exist():
     assert dre_jax.__all__
-    for name in dre_jax.__all__:
-        assert getattr(dre_jax, name) is not None
     namespace = {}
     exec("from dre_jax import *", namespace)
-    assert set(dre_jax.__all__) <= set(namespace)
+    assert all(namespace[name] is not None for name in dre_jax.__all__)
 
 
 @pytest.mark.parametrize(("library", "home"), [("flax", "model/networks.py"), ("orbax", "training/storage.py")])
 def test_one_home_for(library, home):
-    users = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in SOURCES
-        if any(name.split(".")[0] == library for name in imported(path))
-    }
-    assert users == {home}
+    users = [path for path in SOURCES if library in {name.split(".")[0] for name in imported(path)}]
+    assert [path.relative_to(PACKAGE).as_posix() for path in users] == [home]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_nothing_below_imports_something_above(path):
     room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    if room not in LEVEL:  # the package's own files, and rooms that are not part of the flow
+    if room in ("__init__", "__main__"):
         return
     for name in imported(path):
         parts = name.split(".")
         if parts[0] == "dre_jax" and len(parts) > 1 and parts[1] in LEVEL:
             assert LEVEL[parts[1]] <= LEVEL[room], f"{path.relative_to(PACKAGE)} imports {name}"
             assert {parts[1], room} != {"benchmark", "report"}, "they share result files alone"
-
-
-def test_every_room_has_its_level():
-    rooms = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in SOURCES} - {"__init__", "__main__"}
-    # `tuning` sits on top, beside `cli`.
-    assert rooms - {"tuning"} == set(LEVEL)
