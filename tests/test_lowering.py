@@ -57,31 +57,15 @@ def test_meta_training(space, context):
     lower(evaluate, model, config, table, state.params, KEY)
 
 
-@pytest.mark.parametrize("side_by_side", [False, True])
-def test_a_batch_of_runs(space, task, side_by_side):
-    config = GridConfig(4, mesh_for(local()[:1], 2, 1), side_by_side)
-    tables = jax.tree.map(lambda a: jnp.stack([a, a]), task)
-    designs, keys = jnp.zeros((2, 1, 5), jnp.int32), jax.random.split(KEY, (2, 1))
-    params, counts = init(MODEL, space.n_columns, KEY), jnp.ones((1, 1, 2), jnp.int32)
-    lower(grid, METHOD, params, tables, designs, keys, counts, config)
-
-
-def test_one_suggestion(space, task):
-    history = History(*(a[:16] for a in task))
-    candidates = Candidates(task.x, task.where)
-    arguments = METHOD, init(MODEL, space.n_columns, KEY), None, history, candidates, KEY, jnp.int32(0)
-    lower(jitted_suggest, *arguments)
-
-
-def test_runs_of_several_search_spaces(space, task):
-    config = GridConfig(4, mesh_for(local()[:1], 2, 1), side_by_side=True, params_by_task=True)
-    params, tables = (jax.tree.map(lambda a: jnp.stack([a, a]), tree) for tree in (start_of(space), task))
+@pytest.mark.parametrize(("side_by_side", "several_spaces"), [(False, False), (True, False), (True, True)])
+def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
+    config = GridConfig(4, mesh_for(local()[:1], 2, 1), side_by_side, params_by_task=several_spaces)
+    params = init(MODEL, space.n_columns, KEY)
+    params, tables = (jax.tree.map(lambda a: jnp.stack([a, a]), tree) for tree in (params, task))
+    if not several_spaces:
+        params = jax.tree.map(lambda a: a[0], params)
     designs, keys = jnp.zeros((2, 1, 5), jnp.int32), jax.random.split(KEY, (2, 1))
     lower(grid, METHOD, params, tables, designs, keys, jnp.ones((1, 1, 2), jnp.int32), config)
-
-
-def start_of(space):
-    return init(MODEL, space.n_columns, KEY)
 
 
 FEW = ("gp", "dngo", "bohamiann", "deep-ensemble-reuse", "dkgp", "metis", "hebo", "fsbo", "tst", "taf", "dre-gp")
@@ -112,13 +96,15 @@ def learnt(space):
     return trace
 
 
-@pytest.mark.parametrize("name", FEW)
-def test_other_methods(name, space, task, learnt):
-    method, params = SURROGATES[name], learnt(name)[1]
-    history = History(*(a[:16] for a in task))
-    candidates = Candidates(task.x, task.where)
+@pytest.mark.parametrize("name", ["dre", *FEW])
+def test_one_suggestion(name, space, task, learnt):
+    if name == "dre":
+        method, params = METHOD, init(MODEL, space.n_columns, KEY)
+    else:
+        method, params = SURROGATES[name], learnt(name)[1]
     state = method.begin(params, space.n_columns, KEY) if getattr(method, "stateful", False) else None
-    lower(jitted_suggest, method, params, state, history, candidates, KEY, jnp.int32(0))
+    given = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY, jnp.int32(0)
+    lower(jitted_suggest, method, params, state, *given)
 
 
 def products(jaxpr):
@@ -142,7 +128,7 @@ def written_in(equation):
 def test_only_networks_have_products_of_low_precision(name, space, task, learnt):
     """Accelerators round the factors of a product, of which factorisations and differences must not be made."""
     method, (fit, params) = SURROGATES[name], learnt(name)
-    arguments = History(*(a[:16] for a in task)), Candidates(task.x, task.where), KEY
+    arguments = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY
     acquire = jax.make_jaxpr(method.acquire)(params, *arguments)
     found = [product for program in (fit, acquire) if program is not None for product in products(program.jaxpr)]
     low = {written_in(a) for a in found if a.params["precision"] != (HIGHEST, HIGHEST)}
