@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.errors import DataError
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.model import ModelConfig
 from dre_jax.search import Suggester
@@ -95,17 +94,3 @@ def test_a_growing_history_compiles_once_a_bucket():
     for n in range(1, 41):
         suggester.observe_and_suggest(x[:n], y[:n])
     assert propose._cache_size() - before == 3
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        (X[:0], Y[:0], "at least one row"),
-        (X[0], Y[:1], r"\(n, D\)"),
-        (X, Y[:3], r"\(7, 3\) and \(3,\)"),
-        (X * np.nan, Y, "NaN or infinity"),
-    ],
-)
-def test_bad_input_is_refused(x, y, message):
-    with pytest.raises(DataError, match=message):
-        Suggester(RandomSearch(), key=jax.random.key(0)).observe_and_suggest(x, y)

@@ -75,14 +75,6 @@ def test_sort_history_is_a_stable_sort_with_empty_slots_last():
         np.testing.assert_array_equal(getattr(found, name)[:filled], field[order][:filled])
 
 
-def test_sorting_keeps_a_history_whole():
-    x, y = trials(10)
-    found = sort_history(make_history(x, y, 13))
-    order = np.argsort(-y, kind="stable")
-    np.testing.assert_array_equal(found.x[:10], x.astype(np.float32)[order])
-    assert (np.diff(found.response[:10]) <= 0).all()
-
-
 @pytest.mark.parametrize("outlier", [None, -1e9])
 def test_the_loop_shows_histories_on_their_own_scale(outlier):
     """As `make_history` of the same trials: what the table holds besides does not count, however far away."""

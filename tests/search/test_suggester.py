@@ -68,22 +68,16 @@ def test_the_last_row_is_found():
     assert incumbents == [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
 
 
-def test_the_seed_decides():
+def test_the_seed_decides_and_trials_draw_anew():
     x, y = make_task()
-    y[:, 0] = np.arange(40)  # the last row is the optimum
 
     def picks(seed):
-        return evaluate(Suggester(RandomSearch(), seed=seed), x, y, [0, 1], n_trials=6)[1]
+        suggester = Suggester(RandomSearch(), seed=seed)
+        return tuple(suggester.observe_and_suggest(x[:n], y[:n], x[20:]) for n in range(1, 9))
 
     assert picks(0) == picks(0)
-    assert len({tuple(picks(seed)) for seed in range(5)}) > 1
-
-
-def test_trials_of_a_run_draw_anew():
-    x, y = make_task()
-    suggester = Suggester(RandomSearch(), seed=0)
-    drawn = [suggester.observe_and_suggest(x[:n], y[:n], x[20:]) for n in range(1, 9)]
-    assert len(set(drawn)) > 2
+    assert len({picks(seed) for seed in range(5)}) == 5
+    assert len(set(picks(0))) > 2
 
 
 @pytest.mark.parametrize("shape", [(), (1,)])
@@ -115,6 +109,10 @@ X, Y = make_task(8)
         (X[:3], Y[:3] * np.inf, X[3:], "NaN or infinity"),
         (X[:3] * np.nan, Y[:3], X[3:], "NaN or infinity"),
         (X[:3], Y[:3], X[3:] * np.inf, "X_pen must hold finite numbers"),
+        (X[:0], Y[:0], None, "at least one row"),
+        (X[0], Y[:1], None, r"\(n, D\)"),
+        (X[:3], Y[:2], None, r"\(3, 2\) and \(2,\)"),
+        (X[:3] * np.nan, Y[:3], None, "NaN or infinity"),
     ],
 )
 def test_bad_input_is_refused(x_obs, y_obs, x_pen, message):
