@@ -53,13 +53,13 @@ class Handler(BaseHTTPRequestHandler):
             headers |= {"ETag": shop.etag, "Last-Modified": shop.modified}
         if shop.length:
             headers["Content-Length"] = str(len(body))
+        body = body[: shop.stops.pop(0)] if body and shop.stops else body
+        shop.asked.append((path, wanted, guard, status, len(body)))  # before the client can look
         self.send_response(status)
         for name, value in headers.items():
             if value:
                 self.send_header(name, value)
         self.end_headers()
-        body = body[: shop.stops.pop(0)] if body and shop.stops else body
-        shop.asked.append((path, wanted, guard, status, len(body)))
         self.wfile.write(body)  # and the connection is closed, be it the end or not
 
 
