@@ -73,6 +73,7 @@ def read_study(path: Path) -> Study:
             trials.append(Trial(number, space.check(given["params"]), state, float(value) if is_number else None))
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         why = str(error) if isinstance(error, DreError) else repr(error)
+        why = f"{error} is missing" if isinstance(error, KeyError) else why
         raise DataError(f"{path} must hold a whole study, but: {why}") from error
     return Study(space, direction, seed, trials)
 
