@@ -263,11 +263,9 @@ def _fitted(folder: str | Path, step: int, with_params: bool) -> Fitted:
 
 def _ensemble(folder: str | Path, with_params: bool) -> Fitted:
     """The training of an ensemble, as a method: the one that it says it is for, where that learns nothing else."""
-    from dre_jax.training.checkpoint import Checkpoint, model_config, training_config
+    from dre_jax.training.checkpoint import Checkpoint, load_params, model_config, training_config
 
-    checkpoint = Checkpoint(folder)
-    saved = checkpoint.load() if with_params else None
-    said = checkpoint.metadata() if saved is None else saved.metadata
+    params, said = load_params(folder) if with_params else (None, Checkpoint(folder).metadata())
     model, training = model_config(said), training_config(said)
     told = said.get("method") or {}
     is_all = bool(told) and told["member"] is None
@@ -280,7 +278,7 @@ def _ensemble(folder: str | Path, with_params: bool) -> Fitted:
     return Fitted(
         name=name,
         method=dataclasses.replace(method, model=model, training=training),
-        params=None if saved is None else (saved.state.params if saved.best is None else saved.best),
+        params=params,
         space=said["space"],
         n_columns=said["columns"],
         columns=columns_from_json(said.get("schema")),

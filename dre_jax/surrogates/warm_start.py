@@ -23,6 +23,7 @@ _POPULATION = 64
 N_START = 4
 """Configurations that are tried first on a new task."""
 _BEST_ROWS = 10  # of a task, that may be tried first
+_MOST_ROWS = 1000  # of a task, that are searched for the nearest
 
 
 def warm_start(meta: SearchSpace, candidates: np.ndarray, n: int, key: Array, *, steps: int = 5000) -> np.ndarray:
@@ -57,7 +58,8 @@ def warm_start(meta: SearchSpace, candidates: np.ndarray, n: int, key: Array, *,
 def start_rows(tasks: Mapping[str, Task], n: int, seed: int) -> np.ndarray:
     """Configurations to try first: of those that were best on some task, the set that leaves the least regret on all.
 
-    It grows by the configuration that lowers the mean most.
+    It grows by the configuration that lowers the mean most. Of a large task the best rows count and as many others as
+    can be searched in a moment.
 
     Args:
       tasks: at least one.
@@ -73,10 +75,22 @@ def start_rows(tasks: Mapping[str, Task], n: int, seed: int) -> np.ndarray:
       >>> start_rows(tasks, 1, seed=0).tolist()
       [[0.5]]
     """
+    random = np.random.default_rng(seed)
     best = [task.X[np.argsort(-task.y, kind="stable")[:_BEST_ROWS]] for task in tasks.values()]
     rows: np.ndarray = np.unique(np.concatenate(best), axis=0)
-    rows = rows[np.random.default_rng(seed).permutation(len(rows))]
-    return rows[greedy(regrets(tasks, rows), min(n, len(rows)))]
+    rows = rows[random.permutation(len(rows))]
+    known = {name: _thinned(task, random) for name, task in tasks.items()}
+    return rows[greedy(regrets(known, rows), min(n, len(rows)))]
+
+
+def _thinned(task: Task, random: np.random.Generator) -> Task:
+    """At most so many rows of a task, the best among them."""
+    if task.n_rows <= _MOST_ROWS:
+        return task
+    order = np.argsort(-task.y, kind="stable")
+    others = random.choice(order[_BEST_ROWS:], _MOST_ROWS - _BEST_ROWS, replace=False)
+    kept = np.concatenate([order[:_BEST_ROWS], others])
+    return Task(task.name, task.X[kept], task.y[kept])
 
 
 def regrets(tasks: Mapping[str, Task], x: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.surrogates.warm_start import greedy, least_regret, regrets, set_loss, warm_start
+from dre_jax.surrogates.warm_start import greedy, least_regret, regrets, set_loss, start_rows, warm_start
 
 
 def best_by_trying_all(regret, n):
@@ -66,3 +66,18 @@ def test_of_a_search_space():
             warm_start(space, x, n, jax.random.key(0))
     with pytest.raises(DataError, match="needs training tasks"):
         warm_start(SearchSpace("none"), x, 3, jax.random.key(0))
+
+
+def test_first_configurations_of_tasks_large_and_small():
+    """Each task has an optimum of its own, and one row that is nearly as good on all of them."""
+    random = np.random.default_rng(1)
+    x = random.random((3000, 2)).astype(np.float32)
+    tasks = {}
+    for i, n in enumerate((3000, 3000, 40)):
+        y = random.uniform(0.0, 0.5, n)
+        y[7], y[20 + i] = 0.9, 1.0
+        tasks[str(i)] = Task(str(i), x[:n], y)
+    assert start_rows(tasks, 1, seed=0).tolist() == [x[7].tolist()]
+    found = start_rows(tasks, 4, seed=0)
+    assert {tuple(row) for row in found.tolist()} == {tuple(x[row].tolist()) for row in (7, 20, 21, 22)}
+    np.testing.assert_array_equal(start_rows(tasks, 4, seed=0), found)
