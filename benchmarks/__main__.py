@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from pathlib import Path
 
 
@@ -37,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     from dre_jax.cli.runtime import prepare
 
     prepare()
-    from benchmarks.suite import environment, plan, table
+    from benchmarks.suite import plan
 
     if given.list:
         print("\n".join(plan.catalogue()))
@@ -47,17 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    begun = time.perf_counter()
-    about, measured = environment.begin("benchmarks", arguments)
     repeats = given.repeats or (3 if given.quick else 5)
-    bench = plan.Bench(cores=about["cores"], rates=measured, quick=given.quick, epochs=given.epochs, repeats=repeats)
-    done = plan.measure_all(rows.items(), bench, given.out, about)
-    if bench.known and not given.quick:
-        about["linearity"] = plan.linearity(bench)
-    about["took_s"] = round(time.perf_counter() - begun)
-    environment.write(given.out, about, done)
-    print(table.page(about, done))
-    return 1 if any("error" in row for row in done) else 0
+    return plan.run("benchmarks", arguments, rows, given.out, quick=given.quick, epochs=given.epochs, repeats=repeats)
 
 
 if __name__ == "__main__":

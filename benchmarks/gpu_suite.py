@@ -91,63 +91,56 @@ def main(arguments: list[str] | None = None) -> int:
     from dre_jax.cli.runtime import prepare
 
     prepare()
-    from benchmarks.suite import environment, ours, plan, table
+    from benchmarks.suite import ours, plan
     from benchmarks.suite.loops import loops
 
     size = SMALL if given.small else Size()
     if given.full:
         size = replace(size, portions=STEPS // 200)
-    about, measured = environment.begin("benchmarks.gpu_suite", arguments)
-    about["peer_device"] = _peer_device(about["platform"], given)
-    profile = []
-    if "profile" in given.only:
-        model = replace(ours.default_model(), members=size.members)
-        profile = loops(model, (1, size.at_once), (1,))
-    rows: list[tuple[str, plan.Measure]] = []
+    model = replace(ours.default_model(), members=size.members)
+    rows: dict[str, plan.Measure] = {}
     if "hpob" in given.only:
-        rows.append(("hpob-430-runs", partial(hpob_row, size=size)))
+        rows["hpob-430-runs"] = partial(hpob_row, model=model, size=size)
     if "meta-train" in given.only:
-        rows.append((f"meta-train-{STEPS}", partial(steps_row, size=size)))
+        rows[f"meta-train-{STEPS}"] = partial(steps_row, model=model, size=size)
     if "rows" in given.only:
-        rows += plan.chosen(False, list(size.rows)).items()
-    bench = plan.Bench(
-        cores=about["cores"],
-        rates=measured,
+        rows |= plan.chosen(False, list(size.rows))
+    return plan.run(
+        "benchmarks.gpu_suite",
+        arguments,
+        rows,
+        given.out,
+        loops(model, (1, size.at_once), (1,)) if "profile" in given.only else (),
         quick=given.small,
-        device=about["peer_device"],
+        device=_peer_device(given),
         epochs=size.epochs,
         repeats=size.repeats,
         side_by_side=size.at_once,
         eager_epochs=min(10, size.epochs),
     )
-    done = plan.measure_all(rows, bench, given.out, about, profile=profile)
-    environment.write(given.out, about, done, profile=profile)
-    for loop in profile:
-        print(", ".join(f"{key} {value}" for key, value in loop.items()))
-    print(table.page(about, done))
-    return 1 if any("error" in row for row in done) else 0
 
 
-def _peer_device(platform: str, given: argparse.Namespace) -> str | None:
+def _peer_device(given: argparse.Namespace) -> str | None:
     """Where the peers run: on the GPU that PyTorch sees; in miniature on the CPU; otherwise nowhere."""
+    import jax
+
     try:
         import torch
     except ImportError:
         return None
     if given.no_peers:
         return None
-    if platform not in ("cpu", "tpu") and torch.cuda.is_available():
-        return "cuda"
-    return "cpu" if given.small else None
+    on_gpu = jax.devices()[0].platform not in ("cpu", "tpu") and torch.cuda.is_available()
+    return "cuda" if on_gpu else "cpu" if given.small else None
 
 
-def hpob_row(bench: Any, name: str, *, size: Size) -> Any:
+def hpob_row(bench: Any, name: str, *, model: Any, size: Size) -> Any:
     """All runs of HPO-B's test split, as `dre-jax evaluate` does them: on an accelerator, search spaces together."""
     from benchmarks.suite import floors, ours
     from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES
     from benchmarks.suite.rows import Row, Timing
 
-    model, spaces = replace(ours.default_model(), members=size.members), SPACES[: size.spaces]
+    spaces = SPACES[: size.spaces]
     rows = {one.name: min(one.rows_per_task, size.largest_table) for one in spaces}
     tasks = {one.name: ours.random_tasks(one.test_tasks, rows[one.name], one.columns) for one in spaces}
     n_runs, clock = DESIGNS * sum(map(len, tasks.values())), CompileClock()
@@ -169,13 +162,12 @@ def hpob_row(bench: Any, name: str, *, size: Size) -> Any:
     )
 
 
-def steps_row(bench: Any, name: str, *, size: Size) -> Any:
+def steps_row(bench: Any, name: str, *, model: Any, size: Size) -> Any:
     """Half a million steps of one list on the largest search space."""
     from benchmarks.suite import floors, ours
     from benchmarks.suite.hpob_shapes import SPACES
     from benchmarks.suite.rows import Row
 
-    model = replace(ours.default_model(), members=size.members)
     space = max(SPACES, key=lambda one: one.columns)
     rows = min(space.train_rows // space.train_tasks, 2 * size.largest_table)
     one = ours.meta_step(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.suite import children, environment, floors, ours, peers
+from benchmarks.suite import children, environment, floors, ours, peers, table
 from benchmarks.suite.peers import Peer, Way, Work
 from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, timing
@@ -247,8 +247,8 @@ def memory_trial_row(bench: Bench, name: str) -> Row:
 
 def memory_meta_row(bench: Bench, name: str) -> Row:
     extra = children.peak_of("meta_step", lists=1, tasks=50, rows=60_000, columns=COLUMNS)
-    table = 4 * 50 * 60_000 * (COLUMNS + 2)
-    extra |= {"table_bytes": table, "over_table_bytes": extra["ours_bytes"] - table}
+    rows = 4 * 50 * 60_000 * (COLUMNS + 2)
+    extra |= {"table_bytes": rows, "over_table_bytes": extra["ours_bytes"] - rows}
     return Row(name=name, unit="peak bytes of a process", notes=("bytes, no seconds; 3,000,000 rows",), extra=extra)
 
 
@@ -292,16 +292,32 @@ def record(name: str, measure: Measure, bench: Bench) -> dict[str, Any]:
         return {**Row(name=name, unit="failed").as_json(), "error": reason}
 
 
-def measure_all(
-    rows: Iterable[tuple[str, Measure]], bench: Bench, out: Path | None, about: dict[str, Any], **more: Any
-) -> list[dict[str, Any]]:
-    """The rows, written after each: what is done is kept if the next one takes too long."""
+def run(
+    module: str,
+    arguments: list[str],
+    rows: Mapping[str, Measure],
+    out: Path | None,
+    profile: Sequence[dict[str, Any]] = (),
+    **given: Any,
+) -> int:
+    """Measures rows, keeps what is done after each, and prints; the exit status. ``given`` are fields of `Bench`."""
     begun, done = time.perf_counter(), list[dict[str, Any]]()
-    for name, measure in rows:
+    about, rates = environment.begin(module, arguments)
+    bench = Bench(cores=about["cores"], rates=rates, **given)
+    about["peer_device"] = bench.device
+    environment.write(out, about, done, profile=profile)
+    for name, measure in rows.items():
         print(f"{time.perf_counter() - begun:5.0f} s  {name}", file=sys.stderr)
         done.append(record(name, measure, bench))
-        environment.write(out, about, done, **more)
-    return done
+        environment.write(out, about, done, profile=profile)
+    if bench.known and bench.device == "cpu" and not bench.quick:
+        about["linearity"] = linearity(bench)
+    about["took_s"] = round(time.perf_counter() - begun)
+    environment.write(out, about, done, profile=profile)
+    for loop in profile:
+        print(", ".join(f"{key} {value}" for key, value in loop.items()))
+    print(table.page(about, done))
+    return 1 if any("error" in row for row in done) else 0
 
 
 def linearity(bench: Bench) -> dict[str, float]:
@@ -310,7 +326,7 @@ def linearity(bench: Bench) -> dict[str, float]:
     for peer in get_args(Peer):
         if peer == "best" and ("trial", "default") not in bench.won:
             continue
-        work = Work(peer=peer, kind="trial", device=bench.device or "cpu")
+        work = Work(peer=peer, kind="trial")
         way, part = bench.ways(work)[0], bench.eager_epochs if peer == "eager" else 100
         with peers.team(way.work(work), way.processes) as ask:
             ask("ready", way.work(work))
