@@ -50,32 +50,25 @@ def findings(measured: list[Measured]) -> list[str]:
     sentences = []
     for arm in CASE_STUDY:
         before, after = ([mean[arm, e, n][0] for n in sizes] for e in (epochs[0], most))
-        sentences.append(
-            f"{arm}, more epochs: from {epochs[0]} to {most}, accuracy in range goes from {_list(before)} to "
-            f"{_list(after)} at list sizes {', '.join(map(str, sizes))}; the thesis says that more epochs help: "
-            f"{_verdict(before, after)}."
-        )
-        sentences.append(
+        inside, outside, hybrid = mean[arm, most, longest]
+        listed = ["/".join(f"{v:.2f}" for v in values) for values in (before, after)]
+        sentences += [
+            f"{arm}, more epochs: from {epochs[0]} to {most}, accuracy in range goes from {listed[0]} to "
+            f"{listed[1]} at list sizes {', '.join(map(str, sizes))}; the thesis says that more epochs help: "
+            f"{_verdict(before, after)}.",
             f"{arm}, longer lists: after {most} epochs accuracy in range is {after[0]:.2f} at list size {sizes[0]} and "
             f"{after[-1]:.2f} at {longest}; the thesis, with 0.99 and 1.00, says that longer lists help: "
-            f"{_verdict(after[:1], after[-1:])}."
-        )
-        inside, outside, hybrid = mean[arm, most, longest]
-        sentences.append(
+            f"{_verdict(after[:1], after[-1:])}.",
             f"{arm}, elsewhere: after {most} epochs at list size {longest} accuracy is {outside:.2f} out of range and "
             f"{hybrid:.2f} hybrid, against {inside:.2f} in range; the thesis has 0.71, 0.48 and 1.00, the best in "
-            f"range: {'agrees' if inside > max(outside, hybrid) else 'does not agree'}."
-        )
+            f"range: {'agrees' if inside > max(outside, hybrid) else 'does not agree'}.",
+        ]
     ranking = sorted({m.arm for m in measured}, key=lambda arm: -mean[arm, most, longest][0])
     order = "; ".join(f"{arm} {mean[arm, most, longest][0]:.2f}" for arm in ranking)
     sentences.append(f"Losses in range after {most} epochs at list size {longest} (not in the thesis): {order}.")
     tied = max(float(m.tied["in range"].mean()) for m in measured)
     sentences.append(f"Rounding: at most {tied:.2%} of the pairs in range score the same in float32, whatever the row.")
     return sentences
-
-
-def _list(values: list[float]) -> str:
-    return "/".join(f"{v:.2f}" for v in values)
 
 
 def _verdict(before: list[float], after: list[float]) -> str:
@@ -91,13 +84,13 @@ def as_json(measured: list[Measured]) -> list[dict[str, Any]]:
 
 def draw(measured: list[Measured], folder: Path, name: str) -> None:
     """Accuracy by range (columns), epochs (rows), list size and loss, with the thesis' numbers; NAME.png and .svg."""
-    epochs = sorted({m.epochs for m in measured})
-    save((9.6, 2.4 * len(epochs) + 1.0), lambda figure: _paint(figure, measured, epochs), folder, name)
+    rows = len({m.epochs for m in measured})
+    save((9.6, 2.4 * rows + 1.0), lambda figure: _paint(figure, measured), folder, name)
 
 
-def _paint(figure: Any, measured: list[Measured], epochs: list[int]) -> None:
+def _paint(figure: Any, measured: list[Measured]) -> None:
+    epochs, sizes = (sorted({getattr(m, name) for m in measured}) for name in ("epochs", "list_size"))
     arms = list(dict.fromkeys(m.arm for m in measured))
-    sizes = sorted({m.list_size for m in measured})
     grid = figure.subplots(len(epochs), len(RANGES), sharex=True, sharey=True, squeeze=False)
     legend: dict[str, Any] = {}
     for row, e in zip(grid, epochs, strict=True):
@@ -111,8 +104,7 @@ def _paint(figure: Any, measured: list[Measured], epochs: list[int]) -> None:
                     (legend["thesis (ListMLE)"],) = axes.plot(ends, [THESIS[e, n][i]] * 2, color="0.3", lw=1.4, ls=":")
             axes.set_title(f"{where} ({low:g} to {high:g}), {e} epochs")
             axes.set_xticks(range(len(sizes)), [str(n) for n in sizes])
-            axes.set_xlim(-0.5, len(sizes) - 0.5)
-            axes.set_ylim(-0.03, 1.03)
+            axes.set(xlim=(-0.5, len(sizes) - 0.5), ylim=(-0.03, 1.03))
             axes.grid(axis="x", visible=False)
     for axes in grid[-1]:
         axes.set_xlabel("numbers in a list")
