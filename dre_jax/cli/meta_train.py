@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +20,17 @@ if TYPE_CHECKING:
 
 
 def meta_train(
-    data: options.Data,
-    out: Annotated[Path, typer.Option(help="Checkpoints go to OUT/SPACE.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(help="Checkpoints go to OUT/SPACE; that of past studies to OUT.", show_default=False)
+    ],
+    data: Annotated[Path | None, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.")] = None,
+    from_optuna: Annotated[
+        str | None,
+        typer.Option(metavar="STORAGE", help="Past Optuna studies in place of --data: a database's URL, or a journal."),
+    ] = None,
+    space_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Their search space, JSON, with --from-optuna.")
+    ] = None,
     method: Annotated[str, typer.Option(help="A method with transfer that `dre-jax methods` lists.")] = "recommended",
     space: options.Spaces = None,
     steps: Annotated[
@@ -58,8 +68,8 @@ def meta_train(
 ) -> None:
     """Meta-train on past tasks; the same command after an interruption goes on from the last checkpoint.
 
-    What `evaluate --checkpoints` reads of a method, or of the ranking ensemble that it contains. Several processes
-    share out the search spaces.
+    What `evaluate --checkpoints` reads of a method, or of the ranking ensemble that it contains; and what `suggest` and
+    `tune` take as --checkpoint. Several processes share out the search spaces.
     """
     from dre_jax.cli.runtime import prepare
 
@@ -67,8 +77,6 @@ def meta_train(
     import jax
 
     from dre_jax.cli.distributed import wait
-    from dre_jax.data import list_spaces, load_space
-    from dre_jax.data.columns import read_descriptor
     from dre_jax.methods import find
     from dre_jax.methods.learn import method_to_learn
     from dre_jax.methods.settings import parse
@@ -78,17 +86,63 @@ def meta_train(
     training: dict[str, object] = {"steps": steps, "lists_per_step": lists_per_step, "patience": patience}
     training["evaluate_every"] = evaluate_every
     made = method_to_learn(entry, parse(settings or []), preset=preset, training=training)
-    names = space or list_spaces(data, mode)
-    mine = share(names)
+    folders = _folders(data, space, mode, from_optuna, space_file, seed)
+    mine = share(list(folders))
     for name in mine:
-        found, descriptor = load_space(data, name, mode), read_descriptor(data, name)
-        extra = {} if descriptor is None else {"descriptor": descriptor}
+        found, extra = folders[name]()
         train_space(found, entry.name, made, jax.random.key(seed), out / name, extra, quiet=quiet)
     wait()
     if is_first():
-        for name in names:
+        for name in folders:
             if name not in mine:
                 print(_closing_line(out / name))
+
+
+_Tasks = tuple["SearchSpace", dict[str, Any]]
+"""A search space, and what its checkpoint keeps beside what is learned from it."""
+
+
+def _folders(
+    data: Path | None, spaces: list[str] | None, mode: str, storage: str | None, space_file: Path | None, seed: int
+) -> dict[str, Callable[[], _Tasks]]:
+    """What is to be learned from, by the folder inside of OUT; read when its turn comes."""
+    from dre_jax.data import list_spaces
+    from dre_jax.errors import ConfigError
+
+    if (data is None) == (storage is None):
+        given = "neither" if data is None else "both"
+        raise ConfigError(f"past tasks come from --data or from --from-optuna, but got {given}")
+    if data is not None:
+        if space_file is not None:
+            raise ConfigError("--space-file goes with --from-optuna, but got --data")
+        return {name: partial(_of_data, data, name, mode) for name in spaces or list_spaces(data, mode)}
+    if storage is None or space_file is None or spaces:
+        given = "--space" if spaces else "none"
+        raise ConfigError(f"--from-optuna takes the search space from --space-file, but got {given}")
+    return {".": partial(_of_studies, storage, space_file, seed)}
+
+
+def _of_data(data: Path, name: str, mode: str) -> _Tasks:
+    from dre_jax.data import load_space
+    from dre_jax.data.columns import read_descriptor
+
+    descriptor = read_descriptor(data, name)
+    return load_space(data, name, mode), {} if descriptor is None else {"descriptor": descriptor}
+
+
+def _of_studies(storage: str, space_file: Path, seed: int) -> _Tasks:
+    """Past studies; says on standard error what does not fit."""
+    from dre_jax.errors import DataError
+    from dre_jax.surrogates.warm_start import N_START
+    from dre_jax.tuning import from_studies, read_space
+    from dre_jax.tuning.surrogate import SPACE_NAME, kept_of, start_design
+
+    past = from_studies(storage, read_space(space_file))
+    for one in past.left_out:
+        print(f"dre-jax: left out: {one}", file=sys.stderr)
+    if not past.tasks:
+        raise DataError(f"at least one study must fit {space_file}, but none does")
+    return past.search_space(SPACE_NAME), kept_of(past.space, start_design(past, N_START, seed))
 
 
 def train_space(

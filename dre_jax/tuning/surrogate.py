@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,7 +118,7 @@ class Surrogate:
                 n_columns=len(self.space.columns),
                 columns=self.space.columns,
                 facts=self.facts,
-                extra={"tuning": {"space": to_json(self.space), "start": list(self.start)}},
+                extra=kept_of(self.space, self.start),
             ),
         )
 
@@ -148,6 +148,11 @@ class Surrogate:
 
 
 _Path = str | os.PathLike[str]
+
+
+def kept_of(space: Space, start: Sequence[Params]) -> dict[str, Any]:
+    """What a checkpoint keeps of a surrogate beside its method, for `Surrogate.load`."""
+    return {"tuning": {"space": to_json(space), "start": list(start)}}
 
 
 def _own(folder: _Path, fitted: Fitted) -> tuple[Space, tuple[Params, ...]]:

@@ -3,11 +3,14 @@
 import json
 import re
 
+import optuna
 import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
 from dre_jax.data import bundled
 from dre_jax.methods.fitted import load_fitted
-from dre_jax.tuning import Surrogate
+from dre_jax.tuning import Surrogate, read_space
 
 QUICK = ["--set", "members.1.meta_training.steps=4", "--set", "members.0.training.evaluation_lists=2"]
 
@@ -51,6 +54,67 @@ def test_a_method_that_is_fitted_at_once(meta_train, tmp_path):
     status, out, error = meta_train("--method", "gcp-ts", "--set", "prior.steps=21")
     assert status == 2
     assert "holds another training: prior.steps (21 here, 20 in the checkpoint)" in error
+
+
+@pytest.fixture
+def studies(tmp_path):
+    """A journal of three studies that fit, and one that does not."""
+    path = tmp_path / "studies.log"
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage = JournalStorage(JournalFileBackend(str(path)))
+    for i, low in enumerate((0.0, 0.1, 0.2, 7.0)):
+        study = optuna.create_study(
+            study_name=f"week {i}", storage=storage, sampler=optuna.samplers.RandomSampler(seed=i)
+        )
+        study.optimize(lambda trial, low=low: trial.suggest_float("x", low, low + 0.5) ** 2, n_trials=5)
+    optuna.logging.set_verbosity(before)
+    return path
+
+
+def test_past_studies(cli, studies, tmp_path):
+    space, out = tmp_path / "space.json", tmp_path / "surrogate"
+    space.write_text('{"x": {"type": "float", "low": 0, "high": 1}}')
+    command = ["meta-train", "--from-optuna", studies, "--space-file", space, "--out", out, "--method", "gcp"]
+    status, said, error = cli(*command, "--set", "prior.steps=2", "--quiet")
+    assert (status, said) == (0, f"past: gcp fitted to 3 tasks, saved in {out}\n")
+    lines = error.splitlines()
+    assert [line.partition(": ")[2].partition(",")[0] for line in lines] == [
+        "left out: week 3: x must be a number in [0.0",
+        "left out: week 3: a task must have at least 3 trials with a value that fit",
+    ]
+    surrogate = Surrogate.load(out)
+    assert surrogate.space == read_space(space)
+    assert len(surrogate.start) == 4
+    assert min(params["x"] for params in surrogate.start) < 0.2
+    status, said, _ = cli("suggest", "--space", space, "--checkpoint", out)
+    assert (status, json.loads(said)) == (0, surrogate.start[0])
+
+
+def test_past_studies_of_another_space(cli, studies, tmp_path):
+    space = tmp_path / "space.json"
+    space.write_text('{"y": {"type": "float", "low": 0, "high": 1}}')
+    out = tmp_path / "surrogate"
+    status, said, error = cli("meta-train", "--from-optuna", studies, "--space-file", space, "--out", out)
+    assert (status, said) == (2, "")
+    assert error.splitlines()[-1] == f"dre-jax: at least one study must fit {space}, but none does"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ([], "--data or from --from-optuna, but got neither"),
+        (["--data", "a", "--from-optuna", "b"], "but got both"),
+        (["--data", "a", "--space-file", "b"], "--space-file goes with --from-optuna"),
+        (["--from-optuna", "b"], "--space-file, but got none"),
+        (["--from-optuna", "b", "--space-file", "c", "--space", "svm"], "but got --space"),
+        (["--from-optuna", "b", "--space-file", "c"], "c"),
+    ],
+)
+def test_where_past_tasks_come_from(refused, tmp_path, given, named):
+    assert named in refused("meta-train", "--out", tmp_path / "root", *given)
+    assert not (tmp_path / "root").exists()
 
 
 @pytest.mark.parametrize(
