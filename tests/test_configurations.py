@@ -16,8 +16,8 @@ from dre_jax.search import AcquisitionConfig
 from dre_jax.search.candidates import CandidateConfig
 from dre_jax.surrogates import GPConfig
 from dre_jax.surrogates.bayesian_network import PriorConfig
-from dre_jax.surrogates.deep_kernel import DeepKernelConfig, TuningConfig
-from dre_jax.surrogates.full_batch import FullBatchConfig
+from dre_jax.surrogates.deep_kernel import DeepKernelConfig
+from dre_jax.surrogates.full_batch import FullBatchConfig, TuningConfig
 from dre_jax.surrogates.meta_kernel import KernelTraining
 from dre_jax.surrogates.mlp import MLPConfig
 from dre_jax.surrogates.quantile_net import QuantileConfig

@@ -18,7 +18,8 @@ from jax import Array
 from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
 from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates.deep_kernel import DeepKernelConfig, TuningConfig, init, posterior, tune
+from dre_jax.surrogates.deep_kernel import DeepKernelConfig, init, posterior, tune
+from dre_jax.surrogates.full_batch import TuningConfig
 
 _TUNING = TuningConfig(steps=200, learning_rate=0.01)
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
 from dre_jax.methods.fsbo import FREE, FewShotBO
-from dre_jax.surrogates.deep_kernel import DeepKernelConfig, TuningConfig
+from dre_jax.surrogates.deep_kernel import DeepKernelConfig
+from dre_jax.surrogates.full_batch import TuningConfig
 
 DKLM = FewShotBO(model=DeepKernelConfig(rho=(32, 32, 16)), tuning=TuningConfig(steps=0, learning_rate=1e-4))
 """FSBO's network behind the deep set of the ranking ensembles. It is not fine-tuned: the deep set fits it to the task,

@@ -23,7 +23,8 @@ from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of, standardise
-from dre_jax.surrogates.deep_kernel import DeepKernel, DeepKernelConfig, TuningConfig, posterior, tune
+from dre_jax.surrogates.deep_kernel import DeepKernel, DeepKernelConfig, posterior, tune
+from dre_jax.surrogates.full_batch import TuningConfig
 from dre_jax.surrogates.meta_kernel import KernelTraining, meta_train
 
 FREE = ("tuning", "reuse", "acquisition")

@@ -107,20 +107,10 @@ def grid(
 
     ``counts`` is i32[mesh, 2]: tasks and designs of each device.
     """
+    options = config.n_trials, config.stop_at_optimum, config.side_by_side, config.table_scale, config.batch
 
     def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:
-        return run(
-            method,
-            params,
-            task,
-            design,
-            key,
-            config.n_trials,
-            config.stop_at_optimum,
-            config.side_by_side,
-            config.table_scale,
-            config.batch,
-        )
+        return run(method, params, task, design, key, *options)
 
     own = config.params_by_task
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.checks import at_least, layer_sizes, one_of, positive
+from dre_jax.checks import layer_sizes, one_of
 from dre_jax.model import Support
 from dre_jax.model.blocks import by_blocks
 from dre_jax.model.ensemble import scale_response
@@ -24,6 +24,7 @@ from dre_jax.model.initial import draw
 from dre_jax.model.networks import apply_deep_set, deep_set_shapes
 from dre_jax.surrogates import mlp
 from dre_jax.surrogates.descent import maximise
+from dre_jax.surrogates.full_batch import TuningConfig
 from dre_jax.surrogates.gp import condition, log_density, noisy, predict
 from dre_jax.surrogates.kernels import Kernel, correlation, squared_distances_of_many
 
@@ -64,24 +65,6 @@ class DeepKernelConfig:
     def network(self) -> mlp.MLPConfig:
         """The network, of which the outputs are the features."""
         return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
-
-
-@dataclass(frozen=True, kw_only=True)
-class TuningConfig:
-    """Fitting to a history.
-
-    Raises:
-      ConfigError: where a number is out of range.
-    """
-
-    steps: int
-    """Points that full-batch Adam tries, what was learned among them: 0 and 1 leave the parameters as they are."""
-    learning_rate: float
-    """Adam's, at the start, of network and kernel alike; it falls to zero along a cosine."""
-
-    def __post_init__(self) -> None:
-        at_least(0, self, "steps")
-        positive(self, "learning_rate")
 
 
 class DeepKernel(NamedTuple):
@@ -161,7 +144,10 @@ def log_likelihood(
 def tune(
     tuning: TuningConfig, config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array
 ) -> DeepKernel:
-    """The likeliest parameters that Adam comes across from the given ones on, whatever stands in empty slots."""
+    """The likeliest parameters that Adam comes across from the given ones on, whatever stands in empty slots.
+
+    Its steps are points that are tried, the given one among them: 0 and 1 change nothing.
+    """
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     support = Support(x, y, where)
     return maximise(

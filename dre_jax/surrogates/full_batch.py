@@ -20,8 +20,8 @@ _UNROLL = 2  # steps in a turn of the loop, as in fine-tuning
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullBatchConfig:
-    """Training of a network on a history.
+class TuningConfig:
+    """Fitting to a history.
 
     Raises:
       ConfigError: where a number is out of range or a name is unknown.
@@ -30,13 +30,22 @@ class FullBatchConfig:
     steps: int
     """Adam steps before every trial."""
     learning_rate: float
-    """Adam's, at the start."""
-    schedule: Schedule = "constant"
-    """Learning rate over the steps: constant, or a cosine decay to zero."""
+    """Adam's, at the start; it falls to zero along a cosine."""
 
     def __post_init__(self) -> None:
         at_least(0, self, "steps")
         positive(self, "learning_rate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullBatchConfig(TuningConfig):
+    """Training of a network on a history."""
+
+    schedule: Schedule = "constant"
+    """Learning rate over the steps: constant, or a cosine decay to zero."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:

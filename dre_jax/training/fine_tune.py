@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
-from dre_jax.losses import RANKED_LOSSES, RankedList, rank_sorted
+from dre_jax.losses import RANKED_LOSSES, rank_sorted
 from dre_jax.model import EnsembleParams, ModelConfig, Support, scores
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 from dre_jax.training.config import FineTuneConfig
+from dre_jax.training.lists import Lists
 from dre_jax.training.native_steps import native_steps, supports_native
 
 Carry = tuple[EnsembleParams, Moments]
@@ -21,21 +21,8 @@ Carry = tuple[EnsembleParams, Moments]
 _UNROLL = 2  # epochs in a turn of the loop: on a CPU 8 to 10 % less time than one, and no more is gained by four
 
 
-class Epochs(NamedTuple):
-    """What each epoch trains on, worked out before the first: rows are numbers in the sorted history."""
-
-    support: Array
-    """i32[E, K]"""
-    support_where: Array
-    """bool[E, K]"""
-    query: Array
-    """i32[E, Q], in the order of relevance."""
-    ranked: RankedList
-    """[E, Q]"""
-
-
-def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> Epochs:
-    """A fresh support, a fifth of the history, for every epoch; the rest is ranked.
+def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> Lists:
+    """A fresh support, a fifth of the history, for every epoch; the rest is ranked. Rows are numbers in the history.
 
     The history, f32[C], i32[C] and bool[C], stands best first, empty slots last. A larger capacity draws the same rows:
     padding cannot change a result.
@@ -58,7 +45,7 @@ def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Ar
         coins = jax.random.bits(coins_key, (q_max, config.epochs), jnp.uint32).T
         query = shuffle_ties(coins, query, level[query], query_where)
     ranked = rank_sorted(response[query], level[query], query_where, config.loss.weights, config.loss.ties)
-    return Epochs(jnp.where(support_where, support, 0), support_where, query, ranked)
+    return Lists(jnp.where(support_where, support, 0), support_where, query, ranked)
 
 
 def fine_tune(
@@ -99,12 +86,12 @@ def _scan_epochs(
     params: EnsembleParams,
     x: Array,
     response: Array,
-    epochs: Epochs,
+    epochs: Lists,
     steps: StepSizes,
 ) -> EnsembleParams:
     loss_of = RANKED_LOSSES[loss_name]
 
-    def epoch(carry: Carry, inputs: tuple[Epochs, StepSizes]) -> tuple[Carry, None]:
+    def epoch(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, None]:
         params, moments = carry
         one, step = inputs
 
@@ -126,7 +113,7 @@ def _native_epochs(
     params: EnsembleParams,
     x: Array,
     response: Array,
-    epochs: Epochs,
+    epochs: Lists,
     steps: StepSizes,
 ) -> EnsembleParams:
     """As `_scan_epochs`, by `dre_jax.native`."""

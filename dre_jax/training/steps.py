@@ -116,19 +116,9 @@ def _native_steps(
     model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: Lists, sizes: StepSizes
 ) -> tuple[Carry, Array]:
     """As `_scan_steps`, by `dre_jax.native`."""
-    params, moments = start
     support = lists.support, table.response[lists.support], lists.support_where
     params, moments, losses = native_steps(
-        model,
-        params,
-        moments,
-        table.x,
-        support,
-        lists.query,
-        lists.ranked,
-        sizes,
-        loss=config.loss.name,
-        wants_losses=True,
+        model, *start, table.x, support, lists.query, lists.ranked, sizes, loss=config.loss.name, wants_losses=True
     )
     return (params, moments), losses
 

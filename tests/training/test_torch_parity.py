@@ -17,7 +17,6 @@ from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
 from dre_jax.training import FineTuneConfig, MetaTrainConfig, fine_tune
 from dre_jax.training.adam import StepSizes, step_sizes, zero_moments
 from dre_jax.training.config import PAPER_LOSS
-from dre_jax.training.fine_tune import Epochs
 from dre_jax.training.lists import Lists
 from dre_jax.training.steps import _scan_steps
 
@@ -142,7 +141,7 @@ def follow_tuning(model, case, monkeypatch):
     config = FineTuneConfig(epochs=len(query), learning_rate=GOLDEN["rates"]["fine"], loss=PAPER_LOSS)
     empty = np.full((len(query), 1), -1)  # the history has more room than trials: padding must not matter
     rows = np.concatenate([support, empty], axis=1), np.concatenate([query, empty, empty], axis=1)
-    epochs = Epochs(*read_lists(table, rows, config))
+    epochs = read_lists(table, rows, config)
     monkeypatch.setattr(sys.modules[fine_tune.__module__], "draw_epochs", lambda *_: epochs)
     filled = jnp.arange(CAPACITY) < N
     history = (jnp.where(filled[:, None], table.x[:CAPACITY], 0.5), table.response[:CAPACITY], table.level[:CAPACITY])
