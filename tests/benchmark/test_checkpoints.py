@@ -29,8 +29,12 @@ def plan(data, checkpoints):
 
 
 def test_what_the_file_says(plan, tmp_path, spaces, save_checkpoint, content):
-    out = tmp_path / "dre.json"
+    out, by_space = tmp_path / "dre.json", tmp_path / "by-space.json"
     assert len(list(Evaluation(plan, out))) == 6
+    # Search spaces are added to a file with their checkpoints.
+    for name in ("s", "t", "s"):
+        list(Evaluation(dataclasses.replace(plan, spaces=(name,)), by_space))
+    assert content(by_space) == content(out)
     facts = content(out)["_meta"]["checkpoints"]["s"]
     assert (facts["step"], facts["fingerprint"]) == (0, fingerprint(spaces["s"]))
     # The same file and a checkpoint that was trained further are not the same evaluation.
@@ -98,14 +102,6 @@ def test_a_method_as_an_object(plan, tmp_path):
     assert by_object.meta["configuration"]["acquisition"]["beta"] == 2.0
     for (*_, ours), (*_, theirs) in zip(by_object.runs(), by_name.runs(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
-
-
-def test_spaces_are_added_to_a_file_with_their_checkpoints(plan, tmp_path, content):
-    both, out = tmp_path / "both.json", tmp_path / "out.json"
-    list(Evaluation(plan, both))
-    for name in ("s", "t", "s"):
-        list(Evaluation(dataclasses.replace(plan, spaces=(name,)), out))
-    assert content(out) == content(both)
 
 
 def test_a_checkpoint_that_changes_under_way(plan, tmp_path, spaces, save_checkpoint):

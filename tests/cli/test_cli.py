@@ -95,8 +95,7 @@ def test_help(cli):
     for arguments in ([], ["--help"]):
         status, out, _ = cli(*arguments)
         assert status == 0
-        for command in ("demo", "meta-train", "evaluate", "report", "methods", "info"):
-            assert command in out
+        assert all(command in out for command in ("demo", "meta-train", "evaluate", "report", "methods", "info"))
     assert "--lists-per-step" in cli("meta-train", "--help")[1]
 
 

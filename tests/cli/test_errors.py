@@ -81,30 +81,23 @@ def test_bad_data(refused, cli, tmp_path, split, evaluate, small_folder):
         assert not out.exists()
 
 
-def test_a_checkpoint_of_another_space(refused, trained, tmp_path, evaluate):
+def test_checkpoints_that_do_not_fit(refused, trained, tmp_path, evaluate):
     (tmp_path / "random-forest").symlink_to(trained / "svm")
     line = refused(*evaluate("dre", space="random-forest", checkpoints=tmp_path, out=tmp_path / "a.json"))
     assert "space (random-forest here, svm in the checkpoint)" in line
-    # And meta-training does not go on with it.
-    refusal = ["meta-train", "--data", DATA, "--space", "random-forest", "--out", tmp_path, "--steps", 20, "--quiet"]
-    assert "space (random-forest here, svm in the checkpoint)" in refused(*refusal)
+    # And meta-training does not go on with it, nor with one of another seed or method.
+    going_on = ["meta-train", "--data", DATA, "--steps", 20, "--evaluate-every", 10, "--quiet"]
+    line = refused(*going_on, "--space", "random-forest", "--out", tmp_path)
+    assert "space (random-forest here, svm in the checkpoint)" in line
     assert sorted(path.name for path in tmp_path.iterdir()) == ["random-forest"]
-
-
-def test_a_damaged_checkpoint(refused, trained, tmp_path, evaluate):
     root = shutil.copytree(trained, tmp_path / "root")
+    going_on += ["--space", "svm", "--out", root]
+    assert "holds another training: key" in refused(*going_on, "--method", "dre", "--seed", 1)
+    assert "holds another training: method (committee here, dre in the checkpoint)" in refused(*going_on)
     for path in (root / "svm" / "steps" / "20" / "arrays").rglob("manifest.ocdbt"):
         path.write_bytes(b"")
     assert "damaged" in refused(*evaluate("dre", checkpoints=root, out=tmp_path / "a.json"))
     assert "damaged" in refused("info", root / "svm")
-
-
-def test_a_training_of_another_seed(refused, trained, tmp_path):
-    root = shutil.copytree(trained, tmp_path / "root")
-    command = ["meta-train", "--data", DATA, "--space", "svm", "--out", root, "--steps", 20, "--evaluate-every", 10]
-    assert "holds another training: key" in refused(*command, "--method", "dre", "--seed", 1, "--quiet")
-    said = "holds another training: method (committee here, dre in the checkpoint)"
-    assert said in refused(*command, "--quiet")
 
 
 @pytest.mark.parametrize("content", [b"", b'{"svm": 3}', b'{"svm": {"a": {"test0": [0.5, 0.4]}}}'])

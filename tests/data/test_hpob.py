@@ -89,22 +89,15 @@ def test_arrays(save):
     assert space.designs["e1"]["test0"].dtype == np.int64
 
 
-def test_a_space_may_lack_splits(save):
-    folder = save(content())
-    assert splits_of(load_space(folder, "t")) == {"train": ["t1"], "validation": [], "test": []}
-    assert splits_of(load_space(folder, "u")) == {"train": [], "validation": [], "test": ["u1"]}
-
-
-def test_other_spaces_are_not_looked_at(save):
-    files = content()
-    files[TRAIN]["t"]["t1"] = {"X": "nonsense"}
-    assert load_space(save(files), "s").n_columns == 3
-
-
-def test_merging_follows_hpob_where_names_clash(save):
+def test_what_other_spaces_and_splits_hold_does_not_matter(save):
     files = content()
     files[TEST]["s"]["s1"] = table(10)
-    assert load_space(save(files), "s", "v2").test["s1"].n_rows == 10
+    folder = save(files)
+    assert splits_of(load_space(folder, "t")) == {"train": ["t1"], "validation": [], "test": []}
+    assert splits_of(load_space(folder, "u")) == {"train": [], "validation": [], "test": ["u1"]}
+    assert load_space(folder, "s", "v2").test["s1"].n_rows == 10  # as HPO-B has it where names clash
+    files[TRAIN]["t"]["t1"] = {"X": "nonsense"}
+    assert load_space(save(files), "s").n_columns == 3
 
 
 @pytest.mark.parametrize("compress", [False, True])

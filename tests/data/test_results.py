@@ -108,23 +108,17 @@ def test_other_layouts(save, value, message):
         read_results(save(value))
 
 
-def test_rounding_errors_are_read_as_they_are(save):
-    trace = [-1e-10, 1 + 1e-10]
-    np.testing.assert_array_equal(read_results(save(one_run(trace))).traces["s"]["d"]["test0"], trace)
-
-
-def test_a_fall_after_the_initial_design_is_read_but_not_written(save, tmp_path):
+def test_defects_of_published_files(save, tmp_path):
+    rounded, fallen = [-1e-10, 1 + 1e-10], [0.5, 0.25, 0.75]
+    np.testing.assert_array_equal(read_results(save(one_run(rounded))).traces["s"]["d"]["test0"], rounded)
     with pytest.warns(DataWarning, match=r"seed 'test0': better before the first trial than after it \(1 such runs"):
-        results = read_results(save(one_run([0.5, 0.25, 0.75])))
-    np.testing.assert_array_equal(results.traces["s"]["d"]["test0"], [0.5, 0.25, 0.75])
+        results = read_results(save(one_run(fallen)))
+    np.testing.assert_array_equal(results.traces["s"]["d"]["test0"], fallen)
     with pytest.raises(DataError, match=r"incumbents must not decrease, but entry 1 is 0.25 after 0.5"):
         write_results(tmp_path / "new.json", results)
-
-
-def test_runs_on_constant_responses_are_left_out(save):
-    value = {"s": {"d": {"test0": [NAN, NAN], "test1": [0.5, 0.5]}, "e": {"test0": [NAN]}}}
-    with pytest.warns(DataWarning, match=r"seed 'test0': NaN throughout and left out \(2 such runs in this file\)"):
-        results = read_results(save(value))
+    constant = {"s": {"d": {"test0": [NAN, NAN], "test1": [0.5, 0.5]}, "e": {"test0": [NAN]}}}
+    with pytest.warns(DataWarning, match=r"NaN throughout and left out \(2 such runs in this file\)"):
+        results = read_results(save(constant))
     assert [run[:3] for run in results.runs()] == [("s", "d", "test1")]
 
 

@@ -43,10 +43,6 @@ def of_task(task):
     return support, lists.query[tasks == task][:, lists.query_where[tasks == task][0]] - start
 
 
-def test_tasks_are_equally_likely_whatever_their_size():
-    assert stats.chisquare(np.bincount(drawn()[1], minlength=3)).pvalue > SURE
-
-
 @pytest.mark.parametrize(("task", "n_support", "n_query"), [(0, 4, 10), (1, 2, 10), (2, 1, 4)])
 def test_a_fifth_is_support_and_short_tasks_are_masked(task, n_support, n_query):
     lists, tasks = drawn()
@@ -80,10 +76,11 @@ def chance_if_uniform(rows, numbers):
     return stats.chi2.sf(np.sum((counts - len(rows) * share) ** 2) / spread, len(numbers) - 1)
 
 
-@pytest.mark.parametrize("task", range(3))
-def test_rows_are_equally_likely(task):
-    for rows in of_task(task):
-        assert chance_if_uniform(rows, range(SIZES[task])) > SURE
+def test_tasks_are_equally_likely_whatever_their_size_and_so_are_their_rows():
+    assert stats.chisquare(np.bincount(drawn()[1], minlength=3)).pvalue > SURE
+    for task, size in enumerate(SIZES):
+        for rows in of_task(task):
+            assert chance_if_uniform(rows, range(size)) > SURE
 
 
 def test_lists_of_one_call_and_of_other_keys_differ():
@@ -139,24 +136,15 @@ LEVEL = np.array([0, 1, 1, 1, 2, 3, 3, 9, 9], np.int32)
 WHERE = np.array([True] * 7 + [False] * 2)
 
 
-@cache
-def shuffles():
-    rows, level = jnp.arange(10, 19, dtype=jnp.int32), jnp.asarray(LEVEL)
+def test_shuffled_ties():
+    """Levels stay in order, and empty slots last."""
     coins = jax.random.bits(jax.random.key(5), (2400, 9), jnp.uint32)
-    shuffled = jax.jit(jax.vmap(lambda coin: shuffle_ties(coin, rows, level, jnp.asarray(WHERE))))(coins)
-    return np.asarray(shuffled) - 10
-
-
-def test_shuffled_ties_keep_levels_in_order_and_empty_slots_last():
-    rows = shuffles()
+    given = jnp.arange(10, 19, dtype=jnp.int32), jnp.asarray(LEVEL), jnp.asarray(WHERE)
+    rows = np.asarray(jax.jit(jax.vmap(lambda coin: shuffle_ties(coin, *given)))(coins)) - 10
     np.testing.assert_array_equal(LEVEL[rows], np.tile(LEVEL, (len(rows), 1)))
     np.testing.assert_array_equal(np.sort(rows, axis=1), np.tile(np.arange(9), (len(rows), 1)))
     assert not WHERE[rows[:, 7:]].any()
-
-
-def test_shuffled_ties_take_every_order_equally_often_and_independently():
-    rows = shuffles()
-    # Six orders of one group times two of the other.
+    # Every order equally often and independently: six of one group times two of the other.
     orders = [(*a, *b) for a in itertools.permutations((1, 2, 3)) for b in itertools.permutations((5, 6))]
     counts = [np.sum((rows[:, [1, 2, 3, 5, 6]] == order).all(axis=1)) for order in orders]
     assert sum(counts) == len(rows)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax.report.critical_difference import diagram_data, draw_diagram
-from dre_jax.report.statistics import Significance, significance
+from dre_jax.report.statistics import Significance
 
 
 def made_up(ranks, cliques=(), *, names=None, unit="tasks", friedman_p=0.001):
@@ -73,14 +73,3 @@ def test_nothing_overlaps_or_leaves_the_figure(painted, n_methods, names):
         assert 0 <= box.y0 <= box.y1 <= figure.bbox.y1
     for one, other in itertools.combinations(boxes, 2):
         assert not one.overlaps(other)
-
-
-def test_of_a_comparison(make_comparison):
-    given = make_comparison(5, n_runs=20)
-    found = significance(given, 10)
-    data = diagram_data(found, given.methods, "Title")
-    assert sorted(leader.method for leader in data.leaders) == sorted(given.methods)
-    assert {bar.methods for bar in data.bars} == set(found.cliques)
-    ranks = dict(zip(found.methods, found.average_rank, strict=True))
-    for bar in data.bars:
-        assert (bar.low, bar.high) == (min(ranks[m] for m in bar.methods), max(ranks[m] for m in bar.methods))

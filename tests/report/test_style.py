@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ET
 import matplotlib
 import pytest
 
-from dre_jax.errors import DataError
 from dre_jax.report.style import COLOURS, save, shown, style
 
 
@@ -61,8 +60,3 @@ def test_files_do_not_change(tmp_path):
         assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
     assert ET.parse(tmp_path / "a.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
     assert "dc:date" not in (tmp_path / "a.svg").read_text()
-
-
-def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match="cannot be written"):
-        save((3, 2), plot, tmp_path / "nowhere" / "a.png")

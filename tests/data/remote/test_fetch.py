@@ -229,24 +229,20 @@ def test_a_part_that_nothing_is_known_of(broken_off, get, shop, tmp_path, state)
     assert ranges(shop) == [None]
 
 
-def test_too_little_room(get, tmp_path, monkeypatch):
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=200_000))
-    with pytest.raises(DataError, match=r"needs 0.3 MB, but only 0.2 MB are free"):
+def test_a_disk_that_cannot_be_written_is_too_small_or_full(get, shop, tmp_path, small_disk, monkeypatch):
+    """Full in the middle of the file: what came before is gone on from."""
+    (tmp_path / "a.zip.part").mkdir()
+    with pytest.raises(DataError, match="cannot be written"):
         get()
-
-
-def test_full_disk(get, shop, tmp_path, small_disk):
-    """In the middle of the file; what came before is gone on from."""
+    (tmp_path / "a.zip.part").rmdir()
+    usage = shutil.disk_usage(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=200_000))
+        with pytest.raises(DataError, match=r"needs 0.3 MB, but only 0.2 MB are free"):
+            get()
     with small_disk(150_000), pytest.raises(DataError, match=r"a\.zip\.part cannot be written: File too large"):
         get()
     assert (tmp_path / "a.zip.part").read_bytes() == CONTENT[:150_000]
     shop.asked.clear()
     assert get() == CONTENT
     assert ranges(shop) == ["bytes=150000-"]
-
-
-def test_folder_that_may_not_be_written(tmp_path, get):
-    (tmp_path / "a.zip.part").mkdir()
-    with pytest.raises(DataError, match="cannot be written"):
-        get()
