@@ -6,8 +6,8 @@ it is fine-tuned on the history by the same likelihood, each time anew from the 
 falling along a cosine (the thesis, chapter 4, on both). Expected improvement picks.
 
 The paper's network is 128-128 with a squared-exponential kernel (see `DeepKernelConfig.kernel`), a rate of 0.001 and
-batches of 50; HPO-B's 4 x 32 with a Matern 5/2, the default here. The paper's choice of the first configurations is
-`dre_jax.surrogates.warm_start`.
+batches of 50; HPO-B's 4 x 32 with a Matern 5/2, the default here. `dre_jax.surrogates.warm_start` chooses the first
+configurations by the paper's measure.
 """
 
 from __future__ import annotations

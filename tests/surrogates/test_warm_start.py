@@ -1,37 +1,29 @@
-"""The warm start against every set that there is."""
+"""Configurations to try first, against every set that there is."""
 
 from itertools import combinations
 
-import jax
 import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task
-from dre_jax.errors import ConfigError, DataError
-from dre_jax.surrogates.warm_start import greedy, least_regret, regrets, set_loss, start_rows, warm_start
+from dre_jax.data import Task
+from dre_jax.surrogates.warm_start import greedy, regrets, start_rows
 
 
-def best_by_trying_all(regret, n):
-    return min(
-        sum(min(regret[t, row] for row in rows) for t in range(len(regret)))
-        for rows in combinations(range(regret.shape[1]), n)
-    )
+def left(regret, rows):
+    """Regret that is left after a set, task by task."""
+    return sum(min(regret[t, row] for row in rows) for t in range(len(regret)))
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("n", [1, 3])
-def test_the_least_of_all_sets(seed, n):
+def test_greedy_takes_the_best_next_one_and_is_not_far_from_the_best_set(seed):
     regret = np.random.default_rng(seed).random((9, 12))
-    rows = least_regret(regret, n, jax.random.key(seed), steps=1500)
-    assert len(set(rows.tolist())) == n
-    assert set_loss(regret, rows) == pytest.approx(best_by_trying_all(regret, n))
-
-
-def test_better_than_greedy_where_greedy_falls_short():
-    # The best single row does a little for all tasks; the best pair has a row for each half.
-    regret = np.array([[0.4, 0.0, 1.0], [0.4, 0.0, 1.0], [0.4, 1.0, 0.0], [0.4, 1.0, 0.0]])
-    assert set_loss(regret, greedy(regret, 2)) == pytest.approx(0.8)
-    assert set(least_regret(regret, 2, jax.random.key(0), steps=50).tolist()) == {1, 2}
+    rows = greedy(regret, 3).tolist()
+    for n in (1, 2, 3):
+        others = set(range(12)) - set(rows[: n - 1])
+        assert left(regret, rows[:n]) == pytest.approx(min(left(regret, [*rows[: n - 1], row]) for row in others))
+    least = min(left(regret, some) for some in combinations(range(12), 3))
+    assert len(set(rows)) == 3
+    assert least <= left(regret, rows) < 1.5 * least
 
 
 def test_regrets_are_those_of_the_tables():
@@ -47,37 +39,13 @@ def test_regrets_are_those_of_the_tables():
     np.testing.assert_array_equal(moved, found)
 
 
-def test_equal_rows_fall_by_chance():
-    picked = {int(least_regret(np.full((3, 8), 0.5), 1, jax.random.key(seed), steps=5)[0]) for seed in range(60)}
-    assert picked == set(range(8))
-
-
-def test_of_a_search_space():
+def test_of_past_tasks():
     random = np.random.default_rng(4)
     x = random.random((30, 2)).astype(np.float32)
-    good = int(np.argmin(((x - 0.5) ** 2).sum(axis=1)))
-    tasks = {f"t{i}": Task(f"t{i}", x, -(((x - x[good]) ** 2) @ random.random(2)) * 7 + 3) for i in range(4)}
-    space = SearchSpace("toy", train=tasks)
-    assert good in warm_start(space, x, 3, jax.random.key(0), steps=10)
-    rows = warm_start(space, x, 30, jax.random.key(0), steps=10)
-    assert sorted(rows.tolist()) == list(range(30))
-    for n in (0, 31):
-        with pytest.raises(ConfigError, match=f"got n={n} of N=30"):
-            warm_start(space, x, n, jax.random.key(0))
-    with pytest.raises(DataError, match="needs training tasks"):
-        warm_start(SearchSpace("none"), x, 3, jax.random.key(0))
-
-
-def test_first_configurations_of_tasks_large_and_small():
-    """Each task has an optimum of its own, and one row that is nearly as good on all of them."""
-    random = np.random.default_rng(1)
-    x = random.random((3000, 2)).astype(np.float32)
-    tasks = {}
-    for i, n in enumerate((3000, 3000, 40)):
-        y = random.uniform(0.0, 0.5, n)
-        y[7], y[20 + i] = 0.9, 1.0
-        tasks[str(i)] = Task(str(i), x[:n], y)
-    assert start_rows(tasks, 1, seed=0).tolist() == [x[7].tolist()]
-    found = start_rows(tasks, 4, seed=0)
-    assert {tuple(row) for row in found.tolist()} == {tuple(x[row].tolist()) for row in (7, 20, 21, 22)}
-    np.testing.assert_array_equal(start_rows(tasks, 4, seed=0), found)
+    good = x[np.argmin(((x - 0.5) ** 2).sum(axis=1))]
+    tasks = {f"t{i}": Task(f"t{i}", x, -(((x - good) ** 2) @ random.random(2)) * 7 + 3) for i in range(4)}
+    assert (start_rows(tasks, 1, seed=0) == good).all()
+    rows = start_rows(tasks, 30, seed=0)  # as many as were among the best ten of some task
+    assert 10 <= len(rows) == len(np.unique(rows, axis=0)) <= 30
+    flat = {"t": Task("t", x[:8], np.ones(8))}
+    assert len({tuple(start_rows(flat, 1, seed)[0]) for seed in range(60)}) == 8  # equally good ones fall by chance
