@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from dre_jax.checks import one_of
 from dre_jax.data import SearchSpace, Task, list_spaces, load_space, write_dataset
@@ -59,7 +60,7 @@ def fold(space: SearchSpace, number: int, of: int) -> SearchSpace:
     )
 
 
-def _designs(space: str, task: Task) -> Mapping[str, np.ndarray]:
+def _designs(space: str, task: Task) -> dict[str, npt.NDArray[np.int64]]:
     random = np.random.default_rng([zlib.crc32(space.encode()), zlib.crc32(task.name.encode())])
     rows = min(_ROWS, task.n_rows)
     return {f"test{i}": random.choice(task.n_rows, rows, replace=False).astype(np.int64) for i in range(_DESIGNS)}
