@@ -80,21 +80,28 @@ class Number:
         if not self.levels:
             x = self.search.from_unit(u, xp)
             return xp.clip(x, self.search.low, self.search.high)
+        return self.low + self._steps(u, xp) * self.step
+
+    def _steps(self, u: Any, xp: Any) -> Any:
+        """How many steps the values at coordinates f[...] are above the least."""
+        # As floats: there may be more levels than a whole number of 32 bits holds.
         if self.search.log:
-            steps = xp.round((self.search.from_unit(u, xp) - self.low) / self.step)
-        else:
-            steps = xp.floor(u * self.levels)
-        return self.low + xp.clip(steps, 0, self.levels - 1) * self.step
+            return xp.clip(xp.round((self.search.from_unit(u, xp) - self.low) / self.step), 0.0, float(self.levels - 1))
+        return xp.clip(xp.floor(u * float(self.levels)), 0.0, float(self.levels - 1))
 
     def middle(self, u: Any, xp: Any = np) -> Any:
         """The coordinates of the values at coordinates f[...]: equal where the values are."""
-        return self.coordinates(self.values(u, xp), xp) if self.levels else u
+        if not self.levels:
+            return u
+        if self.search.log:
+            return self.coordinates(self.values(u, xp), xp)
+        return (self._steps(u, xp) + 0.5) / float(self.levels)
 
     def coordinates(self, x: Any, xp: Any = np) -> Any:
         """The coordinates of values, the middle of their part."""
         if not self.levels or self.search.log:
             return self.search.to_unit(x, xp)
-        return (xp.round((x - self.low) / self.step) + 0.5) / self.levels
+        return (xp.round((x - self.low) / self.step) + 0.5) / float(self.levels)
 
     def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
         """The columns at coordinates f[...]; where inactive, as not set."""
@@ -102,11 +109,12 @@ class Number:
             return {}
         if not self.levels and self.search == self.encoding:
             inside = u  # through the value, float32 would lose numbers that are large beside their range
+        elif self.levels > 1 and self.encoding == Scale(self.low, self.low + (self.levels - 1) * self.step):
+            inside = self._steps(u, xp) / float(self.levels - 1)
         else:
-            x = self.values(u, xp)
-            inside = xp.clip(self.encoding.to_unit(x, xp), 0.0, 1.0)
-            if self.unset is not None:
-                active = active & (xp.abs(x - self.unset) > 1e-6 * max(1.0, abs(self.unset)))
+            inside = xp.clip(self.encoding.to_unit(self.values(u, xp), xp), 0.0, 1.0)
+        if self.unset is not None:
+            active = active & (xp.abs(self.values(u, xp) - self.unset) > 1e-6 * max(1.0, abs(self.unset)))
         found = {self.column: xp.where(active, inside, self.empty)}
         if self.missing is not None:
             found[self.missing] = xp.where(active, 0.0, 1.0)

@@ -144,3 +144,23 @@ def test_even_points_are_sobols(n_parts):
     assert (even_points(64, n_parts, 6) != points).any()
     # Each of 64 equal parts of a coordinate holds one point.
     np.testing.assert_array_equal(np.sort(np.floor(points * 64), axis=0), np.arange(64)[:, None].repeat(n_parts, 1))
+
+
+@pytest.mark.parametrize(
+    ("space", "least"),
+    [
+        (Space({"x": Int(2**50, 2**50 + 9)}), 10),  # float32 has one number for all of them
+        (Space({"x": Int(0, 2**53 - 1)}), 40),  # more levels than 32 bits count
+        (Space({"x": Int(1, 2**53, log=True)}), 20),
+        (Space({"x": Float(1e15, 1e15 + 4.0, step=0.5)}), 9),
+    ],
+)
+def test_whole_numbers_of_any_size(space, least):
+    """What is compiled draws all of them, and encodes them as float64 does."""
+    points = even_points(64, 1, 0)
+    same = np.asarray(jax.jit(settled, static_argnums=0)(space.layout, jnp.asarray(points)))
+    columns = np.asarray(jax.jit(lambda points: space.layout.columns(points, jnp))(jnp.asarray(same)))
+    found = [space.params(point) for point in same]
+    assert len({params["x"] for params in found}) >= least
+    np.testing.assert_allclose(columns, [space.encode(params) for params in found], rtol=0, atol=1e-6)
+    assert [space.check(params) for params in found] == found
