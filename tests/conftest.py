@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +62,30 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("no ../shared/data beside the repository: the large meta-datasets are not on this machine")
     return folder
+
+
+@pytest.fixture
+def left_by_kills(tmp_path):
+    """Copies of a folder at every call that touches a file in it: what a process leaves that is killed there."""
+
+    def copies_of(folder, write):
+        copies, watching = [], [True]
+
+        def watch(event, arguments):
+            touching = event in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
+            if watching and touching and str(folder) in str(arguments[0]):
+                watching.clear()  # what the copy does is not looked at
+                copies.append(shutil.copytree(folder, tmp_path / f"killed at {len(copies)}", dirs_exist_ok=True))
+                watching.append(True)
+
+        sys.addaudithook(watch)  # for good: there is no way to take it away
+        try:
+            write()
+        finally:
+            watching.clear()
+        return copies
+
+    return copies_of
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import functools
 import json
 import re
 import shutil
-import sys
 
 import chex
 import jax
@@ -243,23 +242,10 @@ def test_what_cannot_be_saved(made, tmp_path, change, said):
     assert not is_there(tmp_path / "a")
 
 
-def test_at_every_moment_the_old_or_the_new(made, tmp_path):
-    """A copy of the folder is taken at every call that touches a file in it: each is one or the other, in whole."""
-    folder, copies = tmp_path / "svm", []
-    old, new = made("gcp"), made("rgpe")
+def test_at_every_moment_the_old_or_the_new(made, tmp_path, left_by_kills):
+    folder, old, new = tmp_path / "svm", made("gcp"), made("rgpe")
     save_fitted(folder, old)
-
-    def watch(event, arguments):
-        touching = event in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
-        if watching and touching and str(folder) in str(arguments[0]):
-            watching.clear()  # what the copy does is not looked at
-            copies.append(shutil.copytree(folder, tmp_path / str(len(copies)), dirs_exist_ok=True))
-            watching.append(True)
-
-    watching = [True]
-    sys.addaudithook(watch)
-    save_fitted(folder, new)
-    watching.clear()
+    copies = left_by_kills(folder, lambda: save_fitted(folder, new))
     assert len(copies) > 20
     names = [load_fitted(copy).name for copy in copies]
     assert names == sorted(names)  # gcp, then rgpe

@@ -1,8 +1,9 @@
-"""Meta-training from start to end. Killed processes are in test_killed.py."""
+"""Meta-training from start to end, and from whatever end it came to."""
 
 import csv
 import dataclasses
 import functools
+import random
 import shutil
 
 import chex
@@ -45,25 +46,23 @@ go = functools.partial(meta_train, SPACE, MODEL, CONFIG)
 assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
 
 
-@pytest.fixture(autouse=True)
-def short_portions(monkeypatch):
+@pytest.fixture(scope="module", autouse=True)
+def short_portions():
     """Two steps at a time, so that there are several portions between two evaluations, and one program for all."""
-    monkeypatch.setattr(trainer, "portion", lambda config: 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "portion", lambda config: 2)
+        yield
 
 
 @pytest.fixture(scope="module")
 def uninterrupted():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "portion", lambda config: 2)
-        return go(key=jax.random.key(0))
+    return go(key=jax.random.key(0))
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory, uninterrupted):
     folder = tmp_path_factory.mktemp("saved") / "s"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trainer, "portion", lambda config: 2)
-        trained = go(key=jax.random.key(0), folder=folder)
+    trained = go(key=jax.random.key(0), folder=folder)
     assert_same(trained.params, uninterrupted.params)
     assert trained.history == uninterrupted.history
     return folder
@@ -138,6 +137,25 @@ def test_interrupted_and_called_again(tmp_path, uninterrupted, interruptions, la
     assert {at.resumed_from for at in told} == {last}
     assert resumed.history == uninterrupted.history
     assert_same(resumed.params, uninterrupted.params)
+
+
+def test_killed_at_any_moment(tmp_path, uninterrupted, left_by_kills):
+    folder = tmp_path / "s"
+    folder.mkdir()
+    copies = left_by_kills(folder, lambda: go(key=jax.random.key(0), folder=folder))
+    assert len(copies) > 50
+
+    def files(folder):
+        return sorted(str(path.relative_to(folder)) for path in [*folder.glob("*"), *folder.glob("steps/*")])
+
+    for copy in random.Random(0).sample(copies, 8):
+        last = trainer.last_step(copy)
+        resumed = go(key=jax.random.key(0), folder=copy)
+        assert resumed.resumed_from == last
+        assert_same(resumed.params, uninterrupted.params)
+        assert Checkpoint(copy).metadata() == Checkpoint(folder).metadata()
+        assert (copy / "losses.csv").read_text() == (folder / "losses.csv").read_text()
+        assert files(copy) == files(folder)  # nothing half-written is left
 
 
 def test_a_finished_training_is_not_repeated(saved, uninterrupted):
