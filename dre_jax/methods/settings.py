@@ -18,7 +18,6 @@ Settings = Mapping[str, object]
 """Value, or its text, by dotted field: `{"fine_tuning.epochs": 10, "acquisition.kind": "ei"}`."""
 
 Config = TypeVar("Config")
-_ByPath = Mapping[tuple[str, ...], object]
 _NOT_OF_THE_TYPE = (ValueError, TypeError, OverflowError)
 _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", NoneType: "none"}
 

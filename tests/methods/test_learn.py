@@ -1,12 +1,13 @@
 """Meta-training into a folder: what `fit` learns, whatever interrupts it, and nothing over something else."""
 
 import dataclasses
+import functools
 import json
 import re
 import shutil
 
+import chex
 import jax
-import numpy as np
 import pytest
 
 from dre_jax.data.columns import Column
@@ -22,17 +23,13 @@ from dre_jax.surrogates.warm_start import start_rows
 from dre_jax.training.config import META_TRAINING_PRESETS
 
 KEY = jax.random.key(1)
+assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
 COLUMNS = (Column("C", "float", "C", True), Column("d", "int", "d"))
 
 
 @pytest.fixture(scope="module")
 def space(past):
     return dataclasses.replace(past(2), columns=COLUMNS)
-
-
-def assert_same(ours, theirs):
-    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
-    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b, strict=True), ours, theirs)
 
 
 class Interrupted(Exception):

@@ -1,5 +1,6 @@
 """Runs of several search spaces as one program against each space alone."""
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_search_spaces_together_are_each_alone(monkeypatch, methods, spaces):
     found = together(method, spaces, SIDE_BY_SIDE)
     assert seen == [3]
     assert len(found) == 6
-    assert_equal(found, expected)
+    chex.assert_trees_all_equal(found, expected)
 
 
 def test_one_run_after_the_other_each_space_is_a_program_of_its_own(monkeypatch, methods, spaces):
@@ -90,16 +91,10 @@ def test_parameters_of_each_task_one_run_after_the_other(methods, spaces):
     np.testing.assert_array_equal(*picks)
 
 
-def assert_equal(found, expected):
-    assert found.keys() == expected.keys()
-    for names, trace in found.items():
-        np.testing.assert_array_equal(trace, expected[names], err_msg=str(names))
-
-
 def test_methods_that_cannot_be_widened_go_space_by_space(monkeypatch, spaces):
     without = {n: runs._replace(params=None) for n, runs in spaces.items()}
     expected, seen = alone(RandomSearch(), without, SIDE_BY_SIDE), grids(monkeypatch)
-    assert_equal(together(RandomSearch(), without, SIDE_BY_SIDE), expected)
+    chex.assert_trees_all_equal(together(RandomSearch(), without, SIDE_BY_SIDE), expected)
     assert seen == [2, 1]
     # Random weights are drawn by the number of columns.
     assert as_widening(DRE(transfer=False)) is None

@@ -56,14 +56,10 @@ def layers_of(tree, prefix, count):
 
 
 def forward(layers, rows):
-    """A plain loop over rows and layers."""
-    found = []
-    for row in rows:
-        for i, (kernel, bias) in enumerate(layers):
-            row = [sum(row[k] * kernel[k, j] for k in range(len(row))) + bias[j] for j in range(len(bias))]
-            row = row if i == len(layers) - 1 else [max(value, 0.0) for value in row]
-        found.append(row)
-    return np.array(found)
+    """Affine maps, with ReLU in front of all but the first."""
+    for i, (kernel, bias) in enumerate(layers):
+        rows = (np.maximum(rows, 0.0) if i else rows) @ kernel + bias
+    return rows
 
 
 def numpy_features(config, params, x, y, rows):

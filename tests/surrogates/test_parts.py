@@ -10,13 +10,7 @@ from scipy import stats
 
 from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.discordance import misranked, misranked_left_out
-from dre_jax.surrogates.kernels import (
-    epanechnikov,
-    matern52,
-    squared_distances,
-    squared_distances_of_many,
-    squared_exponential,
-)
+from dre_jax.surrogates.kernels import matern52, squared_distances, squared_distances_of_many, squared_exponential
 from dre_jax.surrogates.parzen import bandwidths, log_parzen
 
 
@@ -49,13 +43,6 @@ def test_kernels_are_scikit_learns_and_have_a_slope_at_zero(kernel, name):
         np.testing.assert_allclose(kernel(squared), theirs(a, b), atol=1e-6)
     slope = jax.grad(lambda a: kernel(squared_distances(a, a)).sum())(jnp.ones((3, 2)))
     assert np.isfinite(slope).all()
-
-
-def test_epanechnikov_is_a_density():
-    t = np.linspace(-2.0, 2.0, 4001)
-    values = np.asarray(epanechnikov(jnp.asarray(t, jnp.float32)))
-    assert np.trapezoid(values, t) == pytest.approx(1.0, abs=1e-4)
-    assert (values[np.abs(t) > 1.001] == 0).all()
 
 
 def slow_misranked(predicted, level, where):
