@@ -40,16 +40,10 @@ def running_sum(x: Array) -> Array:
 
 
 def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
-    """Logarithm of the running sum of ``factor * exp(x)`` over the last axis.
+    """Logarithm of the running sum of ``factor * exp(x)`` over the last axis, from its start or, reversed, its end.
 
-    Args:
-      x: f32[..., n], any range.
-      factor: f32[..., n], not negative; zero leaves an item out.
-      reverse: sum from each item to the end of the list, instead of from its start.
-
-    Returns:
-      f32[..., n]; minus infinity where nothing has been summed yet. Not differentiable: the losses that use it carry
-      their own derivative.
+    Factors, f32[..., n] like x, are not negative; zero leaves an item out. Minus infinity where nothing has been summed
+    yet. Not differentiable: the losses that use it carry their own derivative.
     """
     in_rounds, one_by_one = partial(_in_rounds, reverse=reverse), partial(_one_by_one, reverse=reverse)
     if x.shape[-1] > _LONGEST:

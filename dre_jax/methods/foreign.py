@@ -30,13 +30,9 @@ def is_foreign(name: str) -> bool:
 
 
 def host_of(method: object) -> str | type | None:
-    """Returns the class of a host method, or its name: the one place that says which methods are such.
+    """The class of a host method, or its name; None for methods of the one protocol and for what is no method.
 
-    Args:
-      method: of a plan: a name, a class, or an object.
-
-    Returns:
-      The name of a class, a class, or None for methods of the one protocol and for what is no method.
+    The one place that says which methods are such. A plan's method is a name, a class, or an object.
 
     Example:
       >>> host_of("peers/gp.py:GP"), host_of("dre"), host_of("tpe")
@@ -65,13 +61,10 @@ def _entry(name: str) -> Entry | None:
 
 
 def load_class(name: str | type) -> type[HostMethod]:
-    """The class of a name.
+    """The class of a name, `package.module:Class` or `path/to/file.py:Class`; a class is its own.
 
     A module is looked for where Python looks, and in the current folder; beside a file, its own folder is looked
     through for what it imports, as when Python runs it.
-
-    Args:
-      name: `package.module:Class` or `path/to/file.py:Class`; or the class itself.
 
     Raises:
       ConfigError: where it cannot be imported, or has no `observe_and_suggest`.
@@ -85,11 +78,6 @@ def load_class(name: str | type) -> type[HostMethod]:
 
 def arguments_of(found: type, settings: Settings, name: str) -> dict[str, Any]:
     """Arguments of a host method's constructor, read as their annotations say, or as literals of Python without one.
-
-    Args:
-      found: the class.
-      settings: values, or their text, by argument.
-      name: of the method, for messages.
 
     Raises:
       ConfigError: for an argument that the constructor does not take, or a value of another type.

@@ -44,13 +44,10 @@ def parse(texts: Iterable[str]) -> dict[str, object]:
 
 
 def configure(config: Config, settings: Settings, *, name: str, short: Iterable[str] = ()) -> Config:
-    """A copy of a configuration with other values in some of its fields.
+    """A copy of a method's configuration with other values, or their text, in some of its fields.
 
-    Args:
-      config: a frozen dataclass; its fields may be dataclasses too, or tuples of them (`members.0.fitting.steps`).
-      settings: the fields to change; text is read as the field's annotation says.
-      name: of the method, for messages.
-      short: other settings of the method, for messages.
+    The configuration is a frozen dataclass; its fields may be dataclasses too, or tuples of them
+    (`members.0.fitting.steps`). Messages name the method, and its other, ``short`` settings.
 
     Raises:
       ConfigError: for an unknown field, or a value of another type or out of range.
@@ -92,15 +89,10 @@ def to_text(value: object) -> str:
 
 
 def convert(kind: Any, value: object, field: str) -> Any:
-    """A value of an annotated type: int, float, bool, str, None, Literal, tuple, a union of them, or anything (`Any`).
-
-    Args:
-      kind: the annotation.
-      value: one of that type, or its text.
-      field: for the message.
+    """A value, or its text, as an annotation says: int, float, bool, str, None, Literal, tuple, union, or anything.
 
     Raises:
-      ConfigError: for a value of another type.
+      ConfigError: for a value of another type; the message names the field.
 
     Example:
       >>> convert(tuple[int, ...], "32,32", "layers"), convert(int | None, "none", "patience")

@@ -19,16 +19,10 @@ _TRUNCATED_DEVIATION = 0.87962566103423978  # of a normal variable cut at +-2
 
 
 def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[str, Array]:
-    """Random parameters for a flat tree of layers.
+    """Random parameters for a flat tree of layers, ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs].
 
-    Args:
-      shapes: ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs] for each layer.
-      initialiser: "lecun_normal" (truncated normal of variance 1/inputs, zero biases: Flax's default) or
-        "torch_uniform" (uniform in +-1/sqrt(inputs) for kernels and biases: PyTorch's default for a linear layer).
-      key: PRNG key.
-
-    Returns:
-      f32 arrays under the same names.
+    "lecun_normal" is a truncated normal of variance 1/inputs with zero biases, Flax's default; "torch_uniform" is
+    uniform in +-1/sqrt(inputs) for kernels and biases, PyTorch's default for a linear layer.
     """
     names = sorted(shapes)
     sizes = [math.prod(shapes[name].shape) for name in names]

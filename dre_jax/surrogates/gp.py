@@ -8,10 +8,9 @@ few bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -120,6 +119,12 @@ def predict(given: Conditioned, cross: Array, prior: Array) -> tuple[Array, Arra
     return matmul(given.weights, cross), jnp.maximum(prior - reduction, least)
 
 
+def predict_at(params: GPParams, x: Array, given: Conditioned, new: Array) -> tuple[Array, Array]:
+    """Mean and variance of the signal at f[m, D], two f[m], given observations at f[n, D]."""
+    prior = jnp.broadcast_to(jnp.exp(params.log_scale), new.shape[:1])
+    return predict(given, covariance(params, x, new), prior)
+
+
 def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
     """Mean and variance of the signal, two f[m], at any number of new points f[m, D] given a history.
 
@@ -132,15 +137,8 @@ def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) ->
     """
     y = jnp.where(where, y, 0.0)
     given = condition(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
-    return by_blocks(_predictor(params, x, given), new)
-
-
-def _predictor(params: GPParams, x: Array, given: Conditioned) -> Callable[[Array], Any]:
-    def at(new: Array) -> tuple[Array, Array]:
-        prior = jnp.broadcast_to(jnp.exp(params.log_scale), new.shape[:1])
-        return predict(given, covariance(params, x, new), prior)
-
-    return at
+    mean, variance = by_blocks(partial(predict_at, params, x, given), new)
+    return mean, variance
 
 
 class LeaveOneOut(NamedTuple):

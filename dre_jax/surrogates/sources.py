@@ -13,7 +13,7 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates.cholesky import half_solve
-from dre_jax.surrogates.gp import Conditioned, GPParams, condition, covariance, matmul, noisy, predict
+from dre_jax.surrogates.gp import Conditioned, GPParams, condition, covariance, matmul, noisy, predict_at
 from dre_jax.surrogates.gp_fit import GPConfig, fit_gp
 from dre_jax.surrogates.standard import standardise
 
@@ -75,16 +75,11 @@ def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
 
     def at(rows: Array) -> tuple[Array, Array]:
-        mean, variance = jax.vmap(partial(_predict_one, rows))(sources)
+        mean, variance = jax.vmap(predict_at, in_axes=(0, 0, 0, None))(*sources, rows)
         return mean.T, variance.T
 
     mean, variance = by_blocks(at, x)
     return mean.T, variance.T
-
-
-def _predict_one(rows: Array, source: SourceProcesses) -> tuple[Array, Array]:
-    prior = jnp.broadcast_to(jnp.exp(source.params.log_scale), rows.shape[:1])
-    return predict(source.given, covariance(source.params, source.x, rows), prior)
 
 
 def predict_means(sources: SourceProcesses, x: Array) -> Array:

@@ -62,7 +62,7 @@ def native_steps(
     loss: str,
     wants_losses: bool,
 ) -> tuple[EnsembleParams, Moments, Array]:
-    """What a scan over steps would give, for what `supports_native` accepts.
+    """Parameters, moments and losses f32[steps, members] that a scan would give, for what `supports_native` accepts.
 
     Args:
       model: sizes.
@@ -76,9 +76,6 @@ def native_steps(
       sizes: of the steps.
       loss: its name.
       wants_losses: whether they are worked out.
-
-    Returns:
-      Parameters, moments and f32[steps, members], the losses.
     """
     rows, response, where = support
     seen = seen_response(model, response, where)

@@ -82,11 +82,3 @@ def test_of_float32_with_equal_rows_and_no_noise():
     np.testing.assert_allclose(mean, y[::5], atol=0.05)
     assert (variance > 0).all()
     assert (variance < 0.01).all()
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_next_to_nothing(n):
-    history = slots(data(12)[0][:n], np.zeros(n), np.float32)
-    new = jnp.asarray(data(12)[0][:8], jnp.float32)
-    for value in evaluated(fit(*history), history, new):
-        assert np.isfinite(value).all()

@@ -75,15 +75,6 @@ def test_posterior_and_likelihood_are_those_of_the_weights(dtype):
     assert float(found_density) == pytest.approx(density, rel=1e-9 if dtype == np.float64 else 1e-4)
 
 
-def test_many_candidates_go_by_blocks():
-    x, z, y, n = points(m=3000)
-    old, y, where, new = split(x, z, y, n, jnp.float32, n)
-    values = predicted(params(jnp.float32), old, y, where, new)
-    first = Ranked(new.x[:10], new.z[:10])
-    for a, b in zip(values, predicted(params(jnp.float32), old, y, where, first), strict=True):
-        np.testing.assert_allclose(a[:10], b, rtol=1e-4)
-
-
 def response(x):
     return np.sin(3 * x[:, 0])
 
