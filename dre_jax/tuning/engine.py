@@ -28,7 +28,7 @@ WITHOUT_SURROGATE = "gp"
 """The method without past tasks: the best average rank of those without transfer (docs/methods.md)."""
 N_START = 4
 """Even points that are tried first where nothing is known of past tasks."""
-LONGEST = 256
+LONGEST = 192
 """Trials that a method is shown at most, those that run among them: the better half by response, and the latest."""
 _MOST_KNOWN = 20_000
 _NOT_PICKLED = ("_params", "_method", "_worked_out")
@@ -220,6 +220,8 @@ class Engine:
         shown, responses = _shown(points, np.array([o.response for o in observed], np.float64), room)
         known = np.vstack([shown, running])
         capacity = capacity_for(len(known))
+        if len(known) <= LONGEST:
+            capacity = min(capacity, LONGEST)
         history = make_history(self._layout.columns(shown), scale_responses(responses), capacity)
         levels = np.pad(tie_levels(responses), (0, capacity - len(shown)))
         hidden = points if len(points) > len(shown) else points[:0]
