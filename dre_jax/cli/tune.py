@@ -31,6 +31,9 @@ def tune(
         str | None, typer.Option(help="minimize or maximize; a new study minimizes.", show_default=False)
     ] = None,
     metric: Annotated[str, typer.Option(help="The value's key, where the command prints a JSON object.")] = "value",
+    logs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keeps what trial 7 prints in DIR/7.out and DIR/7.err.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Of a new study, 0 by default.", min=0, max=2**32 - 1, show_default=False)
     ] = None,
@@ -56,7 +59,9 @@ def tune(
     surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=searched)
     file = StudyFile(study)
     optimizer = file.open(searched, surrogate, direction=direction, seed=seed)
-    progress = run_trials(optimizer, template, file, trials=trials, workers=workers, timeout=timeout, metric=metric)
+    progress = run_trials(
+        optimizer, template, file, trials=trials, workers=workers, timeout=timeout, metric=metric, logs=logs
+    )
     with ended_by_signals(), Trials(optimizer, trials, quiet=quiet) as shown, contextlib.closing(progress):
         for state in progress:
             shown.show(state)

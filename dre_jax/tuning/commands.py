@@ -10,9 +10,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO, NamedTuple
 
-from dre_jax.errors import ConfigError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.printed import METRIC, read_value
 
 GRACE = 3.0
@@ -42,16 +43,25 @@ class Command:
       0.5
     """
 
-    def __init__(self, arguments: Sequence[str], *, timeout: float | None = None, metric: str = METRIC) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout: float | None = None,
+        metric: str = METRIC,
+        logs: Path | None = None,
+    ) -> None:
         """Starts it, without a shell and without input.
 
         Args:
           arguments: the program and its arguments.
           timeout: seconds until it is ended.
           metric: see `read_value`.
+          logs: where what it prints is kept, as `LOGS.out` and `LOGS.err`.
 
         Raises:
           ConfigError: where it cannot be started.
+          DataError: where what it prints cannot be written.
         """
         self.outcome: Outcome | None = None
         self._metric, self._timeout = metric, timeout
@@ -59,8 +69,8 @@ class Command:
         self._begun = time.monotonic()
         with contextlib.ExitStack() as files:
             # Files, not pipes: a pipe is open as long as anything has it that the command started.
-            self._out = files.enter_context(tempfile.TemporaryFile())
-            self._error = files.enter_context(tempfile.TemporaryFile())
+            self._out = files.enter_context(_new_file(logs, "out"))
+            self._error = files.enter_context(_new_file(logs, "err"))
             self._process = self._start(arguments)
             self._files = files.pop_all()
 
@@ -129,6 +139,15 @@ def end(commands: Sequence[Command]) -> None:
         command._signal(signal.SIGKILL)  # its group too, which may outlive it
         command._process.wait()
         command._files.close()
+
+
+def _new_file(logs: Path | None, ending: str) -> IO[bytes]:
+    if logs is None:
+        return tempfile.TemporaryFile()
+    try:
+        return open(f"{logs}.{ending}", "w+b")
+    except OSError as error:
+        raise DataError(f"{logs}.{ending} cannot be written: {error.strerror}") from error
 
 
 def _tail(stream: IO[bytes]) -> str:

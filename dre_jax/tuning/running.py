@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dre_jax.data.files import remove_left_over, stamp
+from dre_jax.data.files import make_folder, remove_left_over, stamp
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.commands import Command, Outcome, end
 from dre_jax.tuning.optimizer import Optimizer, Trial
@@ -85,6 +85,7 @@ def run_trials(
     workers: int = 1,
     timeout: float | None = None,
     metric: str = METRIC,
+    logs: Path | None = None,
 ) -> Generator[Progress]:
     """Runs a command a trial until the study has so many; whatever ends the loop ends the commands.
 
@@ -98,6 +99,7 @@ def run_trials(
       workers: commands side by side.
       timeout: seconds until a command is ended; the trial has failed then.
       metric: see `read_value`.
+      logs: a folder in which what a command prints is kept, `NUMBER.out` and `NUMBER.err`.
 
     Returns:
       Where it stands, some twenty times a second.
@@ -109,11 +111,18 @@ def run_trials(
     if min(trials, workers) < 1 or (timeout is not None and not timeout > 0):
         given = f"{trials=}, {workers=}, {timeout=}"
         raise ConfigError(f"trials, workers and the time-out must be positive, but got {given}")
-    return _run(optimizer, template, file, trials, workers, {"timeout": timeout, "metric": metric})
+    if logs is not None:
+        make_folder(logs)
+
+    def start(trial: Trial) -> Command:
+        arguments = template.fill(trial.params, trial.number)
+        return Command(arguments, timeout=timeout, metric=metric, logs=logs and logs / str(trial.number))
+
+    return _run(optimizer, file, start, trials, workers)
 
 
 def _run(
-    optimizer: Optimizer, template: Template, file: StudyFile, trials: int, workers: int, options: dict[str, Any]
+    optimizer: Optimizer, file: StudyFile, start: Callable[[Trial], Command], trials: int, workers: int
 ) -> Generator[Progress]:
     again = [trial for trial in optimizer.trials if trial.state == "running"]
     commands: dict[int, Command] = {}
@@ -126,7 +135,7 @@ def _run(
             if next_one is not None and next_one.done():
                 trial, next_one = next_one.result(), None
                 file.save(optimizer)
-                commands[trial.number] = Command(template.fill(trial.params, trial.number), **options)
+                commands[trial.number] = start(trial)
             elif ended:
                 file.save(optimizer)
             if next_one is None and len(commands) < workers and (again or len(optimizer.trials) < trials):

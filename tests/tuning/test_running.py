@@ -69,6 +69,14 @@ class TestCommand:
         )
         assert shell(r"printf '\377\376\n'; cat; echo bye").value is None  # and there is no input to wait for
 
+    def test_what_it_prints_is_kept_where_it_is_asked_for(self, tmp_path):
+        for word in ("first", "second"):
+            assert shell(f"echo {word}; echo 0.5; echo oh >&2", logs=tmp_path / "7").value == 0.5
+        assert (tmp_path / "7.out").read_text() == "second\n0.5\n"
+        assert (tmp_path / "7.err").read_text() == "oh\n"
+        with pytest.raises(DataError, match=r"none/7\.out cannot be written: No such file"):
+            Command(["true"], logs=tmp_path / "none" / "7")
+
     @pytest.mark.parametrize("arguments", [["/no/such/program"], ["/"], ["a\0b"], ["echo", "x" * 10_000_000]])
     def test_what_cannot_be_started(self, arguments):
         with pytest.raises(ConfigError, match="must be one that can be started"):
@@ -125,8 +133,11 @@ def run(study, command, *, space=SPACE, trials=4, **options):
 
 
 class TestRun:
-    def test_a_study(self, study):
-        found = run(study, "echo {x}", workers=2)
+    def test_a_study(self, study, tmp_path):
+        found = run(study, "echo {x}", workers=2, logs=tmp_path / "logs")
+        assert [(tmp_path / "logs" / f"{i}.out").read_text() for i in range(4)] == [
+            f"{t.value}\n" for t in found.trials
+        ]
         assert [trial.value for trial in found.trials] == [trial.params["x"] for trial in found.trials]
         assert len({trial.value for trial in found.trials}) == 4
         assert Optimizer.load(study).trials == found.trials
