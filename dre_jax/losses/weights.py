@@ -13,15 +13,10 @@ PositionWeights = Literal["inverse_log", "inverse_linear", "attention", "none"]
 
 
 def position_weights(kind: PositionWeights, position: Array, length: Array) -> Array:
-    """Weight of each position of a list.
+    """Weight of each position of a list, f32[..., n].
 
-    Args:
-      kind: "inverse_log" 1/ln(j+1), "inverse_linear" 1/j, "attention" (k-j+1) / (1+...+k), "none" 1.
-      position: f32[..., n], j from 1; smaller values (empty slots ahead of the first item) are read as 1.
-      length: f32[..., 1] or scalar, k, the number of items of the list.
-
-    Returns:
-      f32[..., n].
+    "inverse_log" is 1/ln(j+1), "inverse_linear" 1/j, "attention" (k-j+1) / (1+...+k) for k items, "none" 1. Positions j
+    count from 1; smaller ones, of empty slots ahead of the first item, are read as 1.
 
     Raises:
       ConfigError: for an unknown kind.

@@ -13,19 +13,11 @@ MOST = 1024
 
 
 def pareto_front(values: Array, where: Array, key: Array) -> Array:
-    """The candidates that no other equals or exceeds in every value while exceeding it in one.
+    """Which candidates, of those that count, no other equals or exceeds in all K values while exceeding it in one.
 
     Of more than 1024 candidates those are compared whose ranks in all values have the least sum. A candidate that
     beats another has the lesser sum, so none that is beaten is ever taken for one of the front; members of the front
-    whose sum is too large are left out; of equal sums it is drawn by key which.
-
-    Args:
-      values: f32[K, N], higher is better.
-      where: bool[N], which candidates count.
-      key: PRNG key.
-
-    Returns:
-      bool[N].
+    whose sum is too large are left out; of equal sums it is drawn by key which. f32[K, N] and bool[N] -> bool[N].
 
     Example:
       >>> values = jnp.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.5]])

@@ -78,17 +78,10 @@ def descend(
 def maximise(
     objective: Callable[[T], Array], start: T, *, steps: int, learning_rate: float, project: Callable[[T], T]
 ) -> tuple[T, Array]:
-    """The best point that Adam comes across, its rate falling along a cosine.
+    """The best point that Adam comes across, its rate falling along a cosine, and the objective there.
 
-    Args:
-      objective: of a tree of arrays, a scalar.
-      start: the tree.
-      steps: how many points are tried, the start among them; at least one is.
-      learning_rate: at the start.
-      project: brings a tree back to where the objective is defined.
-
-    Returns:
-      The point, and the objective there; minus infinity and the start if it was finite nowhere.
+    That many points are tried, the start among them; at least one is. ``project`` brings a point back to where the
+    objective is defined. Minus infinity and the start if it was finite nowhere.
 
     Example:
       >>> hill = lambda a: -((a - 2.0) ** 2)

@@ -73,12 +73,9 @@ class Batches(NamedTuple):
 
 
 def random_scale(y: Array, where: Array, limits: Array) -> Array:
-    """Responses on a random scale (Wistuba and Grabocka 2021, equation 11), 0 in empty slots.
+    """Responses f32[..., B] on a random scale (Wistuba and Grabocka 2021, equation 11), 0 in empty slots.
 
-    Args:
-      y: f32[..., B], scaled to [0, 1] by the table.
-      where: bool[..., B].
-      limits: f32[..., 2], uniform in [0, 1]: l and u, in any order. They are kept a twentieth of the range apart.
+    The limits f32[..., 2], l and u in any order, are kept a twentieth of the range apart.
 
     Example:
       >>> y = random_scale(jnp.array([0.0, 0.5, 1.0]), jnp.ones(3, bool), jnp.array([0.75, 0.25]))

@@ -87,13 +87,8 @@ def features(
 ) -> Array:
     """Outputs of the last hidden layer; f[n, D] -> f[n, width].
 
-    Args:
-      config: sizes.
-      params: from `init`.
-      x: f[n, D].
-      shared: f[C], further inputs that are the same for all rows.
-      dropout: share of the hidden units that is left out, drawn by the key; the others are scaled up.
-      key: PRNG key, needed for dropout.
+    Further inputs f[C] may be shared by all rows. With a key, that share of the hidden units is left out, and the
+    others are scaled up (dropout).
     """
     activation = _ACTIVATIONS[config.activation]
     for i in range(len(config.hidden)):

@@ -67,9 +67,6 @@ def test_the_order_is_kept_where_all_members_agree():
     values = log_ei(mean, jnp.zeros_like(mean), jnp.full_like(mean, 3.0))
     assert np.isfinite(values).all()
     assert (np.diff(values) < 0).all()
-    # What is not in logarithms is a tie of zeros there.
-    z = (3.0 - np.asarray(mean)[3:]) / np.float32(1e-9)
-    np.testing.assert_array_equal(np.float32(stats.norm.pdf(z) + z * stats.norm.cdf(z)), 0.0)
 
 
 N_MEMBERS, N_CANDIDATES = 4, 9

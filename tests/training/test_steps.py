@@ -27,13 +27,8 @@ def table():
     return build_table(bundled.load("svm").train)
 
 
-def train_in_portions(table, portions, config=CONFIG, key=KEY):
-    state = start(MODEL, config, table.n_columns, key)
-    losses = []
-    for n_steps in portions:
-        state, part = train(MODEL, config, table, state, key, n_steps)
-        losses.append(np.asarray(part))
-    return state, np.concatenate(losses)
+def trained(table, n_steps, config=CONFIG):
+    return train(MODEL, config, table, start(MODEL, config, table.n_columns, KEY), KEY, n_steps)
 
 
 @jax.jit
@@ -44,23 +39,11 @@ def loss_of_list(table, params, support, query):
     return jax.vmap(lambda one: listmle(one, table.response[query], weights=CONFIG.loss.weights))(values)
 
 
-def slow_losses(table, config, params, key, step):
-    """Mean loss of each member over its lists of a step, list by list, from the responses as they are."""
-    lists = draw(table, jax.random.fold_in(key, step), (MODEL.members, config.lists_per_step), config)
-    means = []
-    for member in range(MODEL.members):
-        values = []
-        for b in range(config.lists_per_step):
-            support, query = (np.asarray(rows[member, b]) for rows in (lists.support, lists.query))
-            values.append(float(loss_of_list(table, params, support, query)[member]))
-        means.append(np.mean(values))
-    return means
-
-
 def test_the_first_loss_is_the_mean_over_members_of_their_lists(table):
     params = start(MODEL, CONFIG, table.n_columns, KEY).params
-    _, losses = train_in_portions(table, [5])
-    np.testing.assert_allclose(losses[0], np.mean(slow_losses(table, CONFIG, params, KEY, 0)), rtol=1e-4)
+    support, _, query, _ = draw(table, jax.random.fold_in(KEY, 0), (MODEL.members, CONFIG.lists_per_step), CONFIG)
+    expected = [loss_of_list(table, params, support[i], query[i])[i[0]] for i in np.ndindex(support.shape[:2])]
+    np.testing.assert_allclose(trained(table, 5)[1][0], np.mean(expected), rtol=1e-4)
 
 
 def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
@@ -80,7 +63,7 @@ def test_members_can_share_their_lists(table):
     own = lists_of(CONFIG).query[0]
     assert len(own) == 3
     assert not np.array_equal(own[0], own[1])
-    state, losses = train_in_portions(table, [5], config)
+    state, losses = trained(table, 5, config)
     assert np.isfinite(losses).all()
     assert not np.array_equal(*state.params.scorers["out_kernel"][:2])
 
@@ -118,7 +101,7 @@ def test_a_loss_of_values_sees_them_on_the_scale_of_the_list(table, name):
 def test_the_loss_goes_down_on_real_tasks(table):
     config = MetaTrainConfig(**{**vars(CONFIG), "steps": 200})
     before = evaluate(MODEL, config, table, start(MODEL, config, table.n_columns, KEY).params, KEY)
-    state, losses = train_in_portions(table, [100, 100], config)
+    state, losses = trained(table, 200, config)
     after = evaluate(MODEL, config, table, state.params, KEY)
     assert after < 0.95 * before
     assert losses[-40:].mean() < 0.95 * losses[:40].mean()
