@@ -106,22 +106,11 @@ def search(
         yield from run_tasks(method, params, tasks, rows, n_trials=given.trials, key=key)
         return
     ensemble = to_torch(MODEL, params, decisions.response_scale)
+    tuning = {"epochs": given.epochs, "learning_rate": given.learning_rate, "fused": True}
     for name, task in tasks.items():
-        yield (
-            name,
-            draw,
-            optimise(
-                ensemble,
-                task,
-                rows[name][draw].tolist(),
-                decisions,
-                trials=given.trials,
-                seed=run_id(f"{variant} {space.name} {name} {draw}"),
-                epochs=given.epochs,
-                learning_rate=given.learning_rate,
-                fused=True,
-            ),
-        )
+        seed = run_id(f"{variant} {space.name} {name} {draw}")
+        design_rows = rows[name][draw].tolist()
+        yield name, draw, optimise(ensemble, task, design_rows, decisions, trials=given.trials, seed=seed, **tuning)
 
 
 def open_results(given: Given, variant: str, path: Path) -> Results:

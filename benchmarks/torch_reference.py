@@ -261,17 +261,16 @@ def meta_train(
     steps: int,
     seed: int,
     learning_rate: float = 1e-3,
-    lists_per_step: int = 1,
     fused: bool = False,
 ) -> Ensemble:
-    """Meta-trains from PyTorch's initialisation (the paper, Algorithm 1); seeds PyTorch's own generator."""
+    """Meta-trains on one list a step from PyTorch's initialisation (the paper, Algorithm 1), which it seeds."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     ensemble = Ensemble(model, tables[0].x.shape[-1], decisions.response_scale)
     optimiser = adam(ensemble, learning_rate, fused=fused)
     draws = model.members if decisions.lists == "own" else 1
     for _ in range(steps):
-        batches = [draw_lists(tables, lists_per_step, generator) for _ in range(draws)]
+        batches = [draw_lists(tables, 1, generator) for _ in range(draws)]
         train_step(ensemble, optimiser, batches, decisions, generator)
     return ensemble
 

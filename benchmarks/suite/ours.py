@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -13,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.suite.rates import repeated
 from benchmarks.suite.rows import Timing, at_epochs, timing
 from dre_jax import DRE, MetaTrainConfig, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.data import build_table
@@ -50,16 +50,6 @@ def method(model: ModelConfig, epochs: int) -> DRE:
 
 def parameters(model: ModelConfig, columns: int) -> EnsembleParams:
     return init(model, columns, jax.random.key(0))
-
-
-def repeated(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
-    """Seconds of the first call, and of each of the later ones."""
-    seconds = []
-    for _ in range(repeats + 1):
-        begun = time.perf_counter()
-        jax.block_until_ready(work())
-        seconds.append(time.perf_counter() - begun)
-    return seconds[0], seconds[1:]
 
 
 def meta_config(lists: int, own_lists: bool = True) -> MetaTrainConfig:

@@ -21,15 +21,14 @@ class Rates(NamedTuple):
     """Bytes a second of a copy, read and written."""
 
 
-def best_of(work: Callable[[], Any], repeats: int = 7) -> float:
-    """Shortest time of a call, after one for warming up."""
-    work()
+def repeated(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
+    """Seconds of the first call, and of each of the later ones."""
     seconds = []
-    for _ in range(repeats):
+    for _ in range(repeats + 1):
         begun = time.perf_counter()
-        work()
+        jax.block_until_ready(work())
         seconds.append(time.perf_counter() - begun)
-    return min(seconds)
+    return seconds[0], seconds[1:]
 
 
 def measure(cores: int) -> Rates:
@@ -39,12 +38,15 @@ def measure(cores: int) -> Rates:
     a, b = jnp.ones((n, n), jnp.float32), jnp.zeros(length, jnp.float32)
     product = jax.jit(lambda a: jnp.matmul(a, a, precision=jax.lax.Precision.HIGHEST))
     copy = jax.jit(lambda b: b + 1.0)
-    seconds = [best_of(lambda: product(a).block_until_ready())]
-    copies = [best_of(lambda: copy(b).block_until_ready())]
+
+    def shortest(work: Callable[[], Any]) -> float:
+        return min(repeated(work, 7)[1])
+
+    seconds, copies = [shortest(lambda: product(a))], [shortest(lambda: copy(b))]
     if on_cpu:
         host, source = np.ones((n, n), np.float32), np.zeros(length, np.float32)
-        seconds.append(best_of(lambda: host @ host))
+        seconds.append(shortest(lambda: host @ host))
         parts = list(zip(np.array_split(np.empty_like(source), cores), np.array_split(source, cores), strict=True))
         with ThreadPoolExecutor(cores) as pool:
-            copies.append(best_of(lambda: list(pool.map(lambda pair: np.copyto(*pair), parts))))
+            copies.append(shortest(lambda: list(pool.map(lambda pair: np.copyto(*pair), parts))))
     return Rates(2 * n**3 / min(seconds), 8 * length / min(copies))
