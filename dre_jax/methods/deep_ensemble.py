@@ -36,8 +36,6 @@ from dre_jax.surrogates.mlp import MLPConfig, MLPParams, apply, init, standard_c
 
 _NETWORK = MLPConfig(hidden=(32, 32), activation="relu", outputs=2)
 _FITTING = FullBatchConfig(steps=200, learning_rate=0.02)
-THESIS_FITTING = FullBatchConfig(steps=1000, learning_rate=0.02)
-"""As the thesis trains the members."""
 
 
 @dataclass(frozen=True, kw_only=True)

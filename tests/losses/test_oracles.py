@@ -15,15 +15,12 @@ from scipy import stats
 
 from dre_jax import losses
 
-WEIGHTS = ["none", "inverse_log", "inverse_linear", "attention"]
-
-
-def weight_at(kind, j, k):
-    if kind == "inverse_log":
-        return 1.0 / math.log(j + 1)
-    if kind == "inverse_linear":
-        return 1.0 / j
-    return (k - j + 1) / (k * (k + 1) / 2) if kind == "attention" else 1.0
+WEIGHTS = {  # of position j of k, by the names that the losses know
+    "none": lambda j, k: 1.0,
+    "inverse_log": lambda j, k: 1.0 / math.log(j + 1),
+    "inverse_linear": lambda j, k: 1.0 / j,
+    "attention": lambda j, k: (k - j + 1) / sum(range(1, k + 1)),
+}
 
 
 def tie_groups(response):
@@ -35,7 +32,7 @@ def item_weights(response, kind):
     """Weight of each item: that of its position, or the mean over the positions that its tie group takes."""
     weights, position, k = np.zeros(len(response)), 1, len(response)
     for group in tie_groups(response):
-        taken = [weight_at(kind, position + i, k) for i in range(len(group))]
+        taken = [WEIGHTS[kind](position + i, k) for i in range(len(group))]
         weights[group] = sum(taken) / len(taken)
         position += len(group)
     return weights
@@ -53,7 +50,7 @@ def slow_listmle(scores, response, kind):
 def slow_listmle_in_order(scores, order, kind):
     """ListMLE of one order in full."""
     terms = [np.logaddexp.reduce(scores[list(order[j:])]) - scores[i] for j, i in enumerate(order)]
-    return sum(weight_at(kind, j + 1, len(order)) * term for j, term in enumerate(terms))
+    return sum(WEIGHTS[kind](j + 1, len(order)) * term for j, term in enumerate(terms))
 
 
 def slow_listnet(scores, response, kind):

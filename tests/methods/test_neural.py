@@ -1,21 +1,17 @@
 """Networks that predict responses: how `dngo` and the deep ensembles are trained."""
 
 import dataclasses
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import pytest
 from scipy import stats
 
-from dre_jax.data import bundled
-from dre_jax.methods.deep_ensemble import THESIS_FITTING, DeepEnsemble
+from dre_jax.methods.deep_ensemble import DeepEnsemble
 from dre_jax.methods.dngo import DNGO
 from dre_jax.search import make_history
 from dre_jax.surrogates.full_batch import FullBatchConfig
-from dre_jax.surrogates.mixture import mixture_moments
 from dre_jax.surrogates.mlp import MLPConfig, standard_columns
 
 SMALL = DeepEnsemble(
@@ -82,25 +78,3 @@ def test_reuse_goes_on_from_the_last_trial(hills, make_candidates):
     for name, before in state.items():
         np.testing.assert_allclose(after[name], expected[name], atol=1e-3)
         assert np.abs(after[name] - before).max() > 0.05
-
-
-@pytest.mark.thorough
-def test_members_trained_longer_are_too_unsure_of_what_they_have_not_seen():
-    """Why the thesis' number of steps is not kept: the deviation away from ten trials, whose responses have one."""
-
-    @partial(jax.jit, static_argnums=0)
-    def deviations(method, x, y, elsewhere, key):
-        members = method.begin(None, x.shape[1], key)
-        members = method.train(members, standard_columns(x), y, jnp.ones(y.shape, bool))
-        return jnp.sqrt(mixture_moments(*method.predictions(members, standard_columns(elsewhere)))[1])
-
-    def median(method):
-        found = []
-        for i, task in enumerate(list(bundled.load("gradient-boosting").validation.values())[:4]):
-            rows = np.random.default_rng(i).permutation(task.n_rows)
-            y = task.y[rows[:10]]
-            y = jnp.asarray((y - y.mean()) / y.std(), jnp.float32)
-            found.append(deviations(method, task.X[rows[:10]], y, task.X[rows[10:]], jax.random.key(i)))
-        return np.median(found)
-
-    assert median(DeepEnsemble()) < 1.0 < median(DeepEnsemble(fitting=THESIS_FITTING))

@@ -28,12 +28,9 @@ def test_make_history(capacity):
     assert [str(a.dtype) for a in history] == ["float32", "float32", "int32", "bool"]
 
 
-def test_make_history_takes_a_column_of_responses():
+def test_make_history_of_a_column_of_responses_of_nothing_and_of_one_trial():
     x, y = trials(4)
     np.testing.assert_array_equal(make_history(x, y[:, None]).response, make_history(x, y).response)
-
-
-def test_make_history_of_nothing_and_of_one_trial():
     nothing = make_history(np.zeros((0, 2)), np.zeros(0), capacity=3)
     assert nothing.x.shape == (3, 2)
     assert not nothing.where.any()
