@@ -117,9 +117,7 @@ def open_results(given: Given, variant: str, path: Path) -> Results:
     """What an earlier call left of a variant."""
     facts = {name: getattr(given, name) for name in FACTS}
     if not path.exists():
-        return Results(
-            {}, {"method": variant, "protocol": facts, "versions": versions() | {"torch": torch.__version__}}
-        )
+        return Results({}, {"method": variant, "protocol": facts, "versions": versions("torch")})
     found = read_results(path)
     if found.meta["protocol"] != facts:
         raise SystemExit(f"{path} holds runs of {found.meta['protocol']}, not {facts}; give another --out")

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.suite import rates
 from dre_jax.data.files import write_json
 from dre_jax.devices import cores
+from dre_jax.training.trainer import versions
 
 _THREADS = tuple(f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS"))
 _SETTINGS = ("DRE_JAX_NATIVE", *_THREADS, "XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
-_PACKAGES = ("dre_jax", "jax", "jaxlib", "numpy", "torch")
 
 
 def describe(module: str, arguments: list[str]) -> dict[str, Any]:
@@ -35,7 +34,7 @@ def describe(module: str, arguments: list[str]) -> dict[str, Any]:
         "cores": cores(),
         "compiled_loops": native.available(),
         "system": f"{platform.system()} {platform.machine()}",
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
+        "versions": versions("torch"),
         "threads": {name: os.environ[name] for name in _SETTINGS if name in os.environ},
         "load_before": _load(),
     }
@@ -57,13 +56,6 @@ def write(path: Path | None, about: dict[str, Any], rows: Sequence[dict[str, Any
 
 def _load() -> float | None:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _processor() -> str:

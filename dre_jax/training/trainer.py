@@ -269,9 +269,9 @@ def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
         warnings.warn(message, DataWarning, stacklevel=3)
 
 
-def versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
-    packages = ("dre_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy")
+def versions(*more: str) -> dict[str, str]:
+    """Versions of what a result depends on, and of more packages."""
+    packages = ("dre_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", *more)
     found = {"python": platform.python_version()}
     for name in packages:
         try:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dre_jax.data import Results, add_trace, read_results, write_results
+from dre_jax.data import Results, read_results, write_results
 from dre_jax.errors import ConfigError
 from dre_jax.report import compare
 
@@ -43,15 +43,16 @@ def test_the_script_from_end_to_end(tmp_path, run_script, capsys, jobs_in_this_p
     assert (out / "times" / "random.json").stat().st_mtime_ns == before
 
 
+def results_of(regret, space="bundled/svm"):
+    """Method -> regret at each trial of each task, as results."""
+    return {
+        method: Results({space: {f"task{i}": {"test0": 1.0 - np.array(values)} for i, values in enumerate(tasks)}})
+        for method, tasks in regret.items()
+    }
+
+
 def comparison_of(regret):
-    """Method -> regret at each trial of each task, as a comparison."""
-    results = {}
-    for method, tasks in regret.items():
-        found = Results()
-        for i, values in enumerate(tasks):
-            found = add_trace(found, "bundled/svm", f"task{i}", "test0", 1.0 - np.asarray(values, float))
-        results[method] = found
-    return compare(results)
+    return compare(results_of(regret))
 
 
 def test_what_is_expected_of_the_table(comparing):
@@ -108,29 +109,22 @@ def test_the_order_of_the_losses_is_expected(comparing):
     assert last.verdict == "no, within chance"
 
 
-def published_of(tmp_path, regret):
-    for name, tasks in regret.items():
-        found = Results()
-        for i, values in enumerate(tasks):
-            found = add_trace(found, "5636", f"task{i}", "test0", 1.0 - np.asarray(values, float))
-        write_results(tmp_path / f"{name}.json", found)
-    return tmp_path
-
-
 def test_the_published_order_is_held_against_ours(comparing, tmp_path, monkeypatch):
     n = 12
     module = comparing["published"]
-    folder = published_of(tmp_path, {"GP": [[0.5, 0.1]] * n, "RGPE": [[0.5, 0.2]] * n, "Random": [[0.5, 0.3]] * n})
+    there = {"GP": [[0.5, 0.1]] * n, "RGPE": [[0.5, 0.2]] * n, "Random": [[0.5, 0.3]] * n}
+    for name, found in results_of(there, "5636").items():
+        write_results(tmp_path / f"{name}.json", found)
     here = {"gp": [[0.5, 0.2]] * n, "rgpe": [[0.5, 0.1]] * n, "random": [[0.5, 0.3]] * n, "hebo": [[0.5, 0.0]] * n}
     monkeypatch.setitem(module.WHY, "rgpe", "other tasks.")
-    text = "\n".join(module.published_order(comparison_of(here), folder, (1,)))
+    text = "\n".join(module.published_order(comparison_of(here), tmp_path, (1,)))
     assert "12 runs a method of 1 search spaces" in text
     assert "| `gp` | 1.00 | 2.00 |" in text
     assert "hebo" not in text  # no results of it are published
     assert "| 1 | 0.33 | 3 | 2 | 0 | 1 |" in text  # of three pairs one is turned
     assert "- `gp` is ahead of `rgpe` there, behind it here, at 1 trials: other tasks." in text
     here["gp"], here["rgpe"] = here["rgpe"], here["gp"]
-    assert "No pair is turned" in module.published_order(comparison_of(here), folder, (1,))[-1]
+    assert "No pair is turned" in module.published_order(comparison_of(here), tmp_path, (1,))[-1]
 
 
 def test_a_folder_without_published_results_is_refused(comparing, tmp_path):
