@@ -32,6 +32,16 @@ class Hill:
         return -jnp.sum((candidates.x - jnp.asarray(self.top, jnp.float32)[None]) ** 2, axis=-1)
 
 
+def driven(suggester, n):
+    """The trials after n more of them on the hill."""
+    x, y = X, Y
+    for _ in range(n):
+        point = suggester.observe_and_suggest(x, y)
+        assert ((point >= 0) & (point <= 1)).all()
+        x, y = np.vstack([x, point]), np.append(y, -((point - [0.3, 0.7, 0.5]) ** 2).sum())
+    return x, y
+
+
 def test_a_constant_acquisition_is_uniform_random_search():
     points = np.array(
         [Suggester(RandomSearch(), key=jax.random.key(seed)).observe_and_suggest(X, Y) for seed in range(400)]
@@ -49,13 +59,7 @@ def test_the_best_point_is_taken():
     """As by a slow search of the points that were drawn; steps from the best trials come closer than uniform draws."""
     far = {}
     for name, config in (("both", CandidateConfig()), ("uniform", CandidateConfig(steps=0))):
-        x, y = X.copy(), Y.copy()
-        suggester = Suggester(Hill(), key=jax.random.key(1), candidates=config)
-        for _ in range(8):
-            point = suggester.observe_and_suggest(x, y)
-            assert ((point >= 0) & (point <= 1)).all()
-            x, y = np.vstack([x, point]), np.append(y, -((point - [0.3, 0.7, 0.5]) ** 2).sum())
-        far[name] = np.sqrt(-y.max())
+        far[name] = np.sqrt(-driven(Suggester(Hill(), key=jax.random.key(1), candidates=config), 8)[1].max())
     assert far["both"] < 0.01 < far["uniform"] < 0.1
 
 
@@ -76,13 +80,7 @@ def test_dre(reuse):
     """Of random weights, whether a trial goes on from the last or not: the same key gives the same points."""
     tuning = FineTuneConfig(epochs=5, learning_rate=0.02, reuse=reuse)
     method = DRE(model=ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)), fine_tuning=tuning, transfer=False)
-    runs = []
-    for key in (0, 0, 1):
-        suggester, x, y = Suggester(method, key=jax.random.key(key)), X.copy(), Y.copy()
-        for _ in range(3):
-            point = suggester.observe_and_suggest(x, y)
-            x, y = np.vstack([x, point]), np.append(y, -((point - [0.3, 0.7, 0.5]) ** 2).sum())
-        runs.append(x)
+    runs = [driven(Suggester(method, key=jax.random.key(key)), 3)[0] for key in (0, 0, 1)]
     np.testing.assert_array_equal(runs[0], runs[1])
     assert (runs[0] != runs[2]).any()
 

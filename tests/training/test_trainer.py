@@ -306,12 +306,6 @@ def test_needs_tasks(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
-def test_last_step(saved, tmp_path):
-    assert trainer.last_step(saved) == 10
-    assert trainer.last_step(tmp_path) is None
-    assert trainer.last_step(tmp_path / "nowhere") is None
-
-
 def test_who_computed_is_kept_and_another_is_told_of(saved, tmp_path, monkeypatch):
     folder, other = shutil.copytree(saved, tmp_path / "s"), {"steps": "native 1a2b", "device": "H200"}
     mine = native.backend()
