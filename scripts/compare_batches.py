@@ -1,23 +1,35 @@
 """Several trials at once: what those of a batch are taken to give, by regret per evaluation on validation tasks.
 
 ``python scripts/compare_batches.py [--method committee] [--sizes 1 4 8] [--trials 48] [--out batches.json]``
+
+Prints the mean regret over tasks with its standard error.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from markdown_tables import markdown_table
+from one_line import errors_in_one_line
+
+from dre_jax.cli.runtime import prepare
+from dre_jax.data import Results, bundled, list_spaces, load_space
+from dre_jax.data.files import read_json, write_json
+from dre_jax.methods import find
+from dre_jax.report import compare
+from dre_jax.search import BatchConfig, run_tasks
+from dre_jax.search.loop import Batch
 
 AT = (8, 16, 24, 48)
+Done = dict[str, dict[str, Any]]
+"""Size and lie -> search space -> dataset -> design -> trace."""
 
 
 def parse() -> argparse.Namespace:
-    """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", default="committee")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 8])
@@ -30,71 +42,46 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Runs what is missing, and prints the table."""
     given = parse()
-    from dre_jax.cli.runtime import prepare
-
     prepare()
-    from dre_jax.data import bundled, list_spaces
-
-    done: dict[str, Any] = json.loads(given.out.read_text()) if given.out.exists() else {}
+    # With one trial at a time there is no lie to tell.
+    batches = [(size, lie) for size in given.sizes for lie in (["-"] if size == 1 else given.lies)]
+    done: Done = read_json(given.out) if given.out.exists() else {}
     for folder in [bundled.path(), *given.data]:
         for space in list_spaces(folder):
-            evaluate(given, folder, space, done)
-    print(
-        markdown_table(
-            ["trials at once", "lie", *(f"regret at {t}" for t in AT if t <= given.trials)], rows(given, done)
-        )
-    )
+            evaluate(given, folder, space, batches, done)
+    at = [t for t in AT if t <= given.trials]
+    found = compare({batch: Results(_arrays(traces)) for batch, traces in done.items()})
+    regret, error = found.average_regret(), found.standard_error()
+    rows = []
+    for size, lie in batches:
+        i = found.methods.index(f"{size} {lie}")
+        rows.append([str(size), lie, *(f"{regret[i, t]:.4f} ± {error[i, t]:.4f}" for t in at)])
+    print(markdown_table(["trials at once", "lie", *(f"regret at {t}" for t in at)], rows))
 
 
-def evaluate(given: argparse.Namespace, folder: Path, name: str, done: dict[str, Any]) -> None:
-    """All batches on one search space; a method is fitted once."""
-    import jax
+def _arrays(traces: dict[str, Any]) -> dict[str, Any]:
+    return jax.tree.map(np.asarray, traces, is_leaf=lambda value: isinstance(value, list))
 
-    from dre_jax.data import load_space
-    from dre_jax.methods import find
-    from dre_jax.search import BatchConfig, run_tasks
-    from dre_jax.search.loop import Batch
 
-    fitted = None
-    space = load_space(folder, name)
-    designs = {d: {s: space.designs[d][s] for s in given.designs} for d in space.validation}
-    for size, lie in batches(given):
-        key = f"{folder.name}/{name} {size} {lie}"
-        if key in done:
+def evaluate(given: argparse.Namespace, folder: Path, name: str, batches: list[tuple[int, str]], done: Done) -> None:
+    """What is missing on one search space; a method is fitted once."""
+    fitted, space, label = None, load_space(folder, name), f"{folder.name}/{name}"
+    designs = {dataset: {s: space.designs[dataset][s] for s in given.designs} for dataset in space.validation}
+    method = find(given.method).make()
+    for size, lie in batches:
+        traces = done.setdefault(f"{size} {lie}", {})
+        if label in traces:
             continue
-        method = find(given.method).make()
         fitted = fitted or method.fit(space, jax.random.key(0))
-        config = BatchConfig(at_once=Batch(size, lie))
-        runs = run_tasks(
-            method, fitted, space.validation, designs, n_trials=given.trials, key=jax.random.key(1), config=config
-        )
-        done[key] = {f"{dataset} {seed}": (1.0 - trace).tolist() for dataset, seed, trace in runs}
-        given.out.write_text(json.dumps(done))
-
-
-def batches(given: argparse.Namespace) -> list[tuple[int, str]]:
-    """Sizes and lies; with one trial at a time there is none to tell."""
-    return [(size, lie) for size in given.sizes for lie in (["none"] if size == 1 else given.lies)]
-
-
-def rows(given: argparse.Namespace, done: dict[str, Any]) -> list[list[str]]:
-    """Mean regret over tasks, the mean over designs first, with its standard error."""
-    found = []
-    for size, lie in batches(given):
-        by_task: dict[str, list[list[float]]] = {}
-        for key, runs in done.items():
-            space, n, what = key.rsplit(" ", 2)
-            if (int(n), what) == (size, lie):
-                for run, regret in runs.items():
-                    by_task.setdefault(f"{space} {run.rpartition(' ')[0]}", []).append(regret)
-        means = np.array([np.mean(runs, axis=0) for runs in by_task.values()])
-        error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
-        shown = [f"{means[:, t].mean():.4f} ± {error[t]:.4f}" for t in AT if t <= given.trials]
-        found.append([str(size), lie if size > 1 else "-", *shown])
-    return found
+        config = BatchConfig(at_once=Batch(size, "none" if lie == "-" else lie))
+        go = {"n_trials": given.trials, "key": jax.random.key(1), "config": config}
+        traces[label] = {}
+        for dataset, seed, trace in run_tasks(method, fitted, space.validation, designs, **go):
+            traces[label].setdefault(dataset, {})[seed] = trace.tolist()
+        write_json(given.out, done)
 
 
 if __name__ == "__main__":
-    main()
+    with errors_in_one_line():
+        main()

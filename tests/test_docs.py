@@ -1,20 +1,24 @@
-"""The examples of the pages for users, run as they stand there."""
-
-from __future__ import annotations
+"""The examples of the README and of the pages for users, run as they stand there."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parent.parent / "docs"
+REPOSITORY = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("page", ["tuning.md"])
-def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("page", "lines"), [("README.md", 11), ("docs/tuning.md", 0)])
+def test_examples_run(page, lines, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+    names = {}
+    blocks = re.findall(r"```python\n(.*?)```", (REPOSITORY / page).read_text(), re.DOTALL)
     assert blocks
     for block in blocks:
         exec(block, names)
+    said = capsys.readouterr().out.splitlines()[:lines]
+    assert len(said) == lines
+    if said:  # regrets of runs, then a suggestion
+        assert said.pop().startswith("evaluate row ")
+        found = [re.search(r": ([\d.]+) at the start, ([\d.]+) after", line) for line in said]
+        assert all(match and float(match[1]) <= float(match[2]) <= 1 for match in found)

@@ -188,12 +188,7 @@ def _peer_run(bench: Bench, peer: Peer) -> Timing | None:
 
 
 def between(n: float, at: tuple[int, ...], values: list[float]) -> float:
-    """On straight lines between points; beyond them on the nearest line.
-
-    Example:
-      >>> between(20, (10, 30), [1.0, 3.0]), between(40, (10, 30), [1.0, 3.0])
-      (2.0, 4.0)
-    """
+    """On straight lines between points; beyond them on the nearest line."""
     i = next((i for i in range(1, len(at) - 1) if n <= at[i]), len(at) - 1)
     share = (n - at[i - 1]) / (at[i] - at[i - 1])
     return max(0.0, values[i - 1] + share * (values[i] - values[i - 1]))
