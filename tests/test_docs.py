@@ -8,7 +8,7 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize(("page", "lines"), [("README.md", 11), ("docs/tuning.md", 0)])
+@pytest.mark.parametrize(("page", "lines"), [("README.md", 12), ("docs/tuning.md", 0)])
 def test_examples_run(page, lines, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -18,7 +18,8 @@ def test_examples_run(page, lines, tmp_path, monkeypatch, capsys):
         exec(block, names)
     said = capsys.readouterr().out.splitlines()[:lines]
     assert len(said) == lines
-    if said:  # regrets of runs, then a suggestion
+    if said:  # the best of a study, regrets of runs, a suggestion
+        assert said.pop(0).startswith("best {'lr': ")
         assert said.pop().startswith("evaluate row ")
         found = [re.search(r": ([\d.]+) at the start, ([\d.]+) after", line) for line in said]
         assert all(match and float(match[1]) <= float(match[2]) <= 1 for match in found)
