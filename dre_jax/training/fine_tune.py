@@ -58,17 +58,10 @@ def fine_tune(
     where: Array,
     key: Array,
 ) -> EnsembleParams:
-    """Parameters fitted to a history, from the given ones on.
+    """Parameters fitted to a history, from the given ones on: a checkpoint's, or random ones.
 
-    Args:
-      model: sizes.
-      config: epochs, learning rate, loss.
-      params: where to start: the checkpoint's, or random ones.
-      x: f32[C, D], the history sorted by response, best first, empty slots last.
-      response: f32[C], on the history's own scale; see `dre_jax.search.History`.
-      level: i32[C], equal where responses are tied.
-      where: bool[C], which slots are filled.
-      key: PRNG key.
+    The history is sorted by response, best first, empty slots last: f32[C, D], f32[C] on its own scale (see
+    `dre_jax.search.History`), levels i32[C], equal where responses are tied, and which slots are filled, bool[C].
     """
     if config.epochs == 0:
         return params

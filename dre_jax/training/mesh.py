@@ -47,12 +47,8 @@ def _carry_spec(model: ModelConfig) -> tuple[EnsembleParams, Moments]:
 def on_mesh(scan: Callable[..., Any], mesh: Mesh, model: ModelConfig, own_lists: bool) -> Callable[..., Any]:
     """A scan over training steps, on each device for its own members and lists.
 
-    Args:
-      scan: ``(table, (params, moments), bits, sizes) -> ((params, moments), losses)``; bits have the dimensions
-        [steps, members, lists] in front, losses are f32[steps, members].
-      mesh: see `mesh_for`.
-      model: sizes.
-      own_lists: whether bits are by member; [steps, lists] if not.
+    The scan is ``(table, (params, moments), bits, sizes) -> ((params, moments), losses)``; bits have the dimensions
+    [steps, members, lists] in front, [steps, lists] where members share their lists; losses are f32[steps, members].
     """
     carry = _carry_spec(model)
     bits = P(None, MEMBERS, LISTS) if own_lists else P(None, LISTS)

@@ -62,7 +62,7 @@ def train(
     n_steps: int,
     mesh: Mesh | None = None,
 ) -> tuple[TrainState, Array]:
-    """Does ``n_steps`` steps from where the state stands.
+    """Does ``n_steps`` steps from where the state stands; the new state, and the mean loss of each step, f32[n_steps].
 
     A step's lists depend on the key and on the step's number alone, so that the same steps in other portions, or after
     an interruption, draw the same lists.
@@ -75,9 +75,6 @@ def train(
       key: PRNG key, the same for all portions of one training.
       n_steps: static.
       mesh: members and lists are shared out over it; state and table must lie there. See `dre_jax.training.mesh`.
-
-    Returns:
-      The state, and the mean loss of each step, f32[n_steps].
     """
     steps = state.step + jnp.arange(n_steps, dtype=jnp.int32)
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)

@@ -188,6 +188,18 @@ def test_far_scores_in_the_wrong_order_are_pulled_back(name):
     assert (gradient[:4, -1] > 0.04).all()
 
 
+def test_an_epsilon_in_the_sums_pushes_a_far_tail_up_whatever_its_order():
+    """What the reference code's ListMLE does; where the shift has no gradient, nothing holds the scores together."""
+
+    def reference(scores):
+        shifted = scores - jax.lax.stop_gradient(jnp.max(scores))
+        return jnp.sum(jnp.log(jnp.flip(jnp.cumsum(jnp.flip(jnp.exp(shifted)))) + 1e-10) - shifted)
+
+    gradient = jax.grad(reference)(jnp.array([100.0, 1.0, 2.0, 3.0]))
+    np.testing.assert_array_equal(gradient[1:], -1.0)
+    assert float(gradient.sum()) < -2.5
+
+
 @every_loss
 def test_compiled_vmapped_and_as_it_is_are_one(name):
     arrays = [jnp.asarray(a) for a in draw(3)]
