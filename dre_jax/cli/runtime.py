@@ -33,9 +33,7 @@ def prepare(
         # Refused once JAX has begun to compute: who calls from a program of their own has the devices they have.
         with contextlib.suppress(RuntimeError):
             jax.config.update("jax_num_cpu_devices", count or devices.cores())
-    # JAX's factorisations on a CPU are OpenBLAS', which starts a thread a core for each of them. With a device a core
-    # these wait for each other: a Gaussian process of 32 trials took 5 s to fit in place of 16 ms.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    devices.factorise_on_one_thread()
     start(distributed, coordinator, processes, process_id)
     devices.use(count)
     cache.keep_programs()

@@ -45,10 +45,11 @@ def times_of(method: str, out: Path, *, data: str = BUNDLED, space: str = SPACE,
 
 
 def _measure_from_cold(method: str, data: str, space: str, split: str) -> Times:
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the commands have it
     import jax
 
     from dre_jax import devices
+
+    devices.factorise_on_one_thread()  # as the commands do
 
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         jax.config.update("jax_num_cpu_devices", devices.cores())

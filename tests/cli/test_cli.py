@@ -110,3 +110,21 @@ def test_as_a_module(tmp_path, evaluate, small_folder):
     assert done.stdout.startswith("random: 1 runs, mean regret ")
     assert done.stderr.splitlines()[0] == "evaluate random: 0/1 runs"
     assert [len(trace) for *_, trace in read_results(out).runs()] == [3]
+
+
+THREADS = """
+from dre_jax.cli.runtime import prepare
+from threadpoolctl import threadpool_info
+prepare()
+print({library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"})
+"""
+
+
+@pytest.mark.multiprocess
+@pytest.mark.parametrize("given", [None, "3"])
+def test_factorisations_take_one_thread(given):
+    """The libraries are loaded before a command begins, so that the environment alone would come too late."""
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
+    done = subprocess.run([sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, timeout=240)
+    assert done.stdout == f"{{{given or 1}}}\n", done.stderr
