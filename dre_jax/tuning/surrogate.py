@@ -174,7 +174,7 @@ def _described(folder: _Path, fitted: Fitted, space: Space | None) -> tuple[Spac
     descriptor = fitted.extra.get("descriptor")
     try:
         known = space if descriptor is None else of_descriptor(fitted.space, descriptor)
-    except DataError:  # columns alone
+    except (DataError, ConfigError):  # columns alone
         known = space
     if known is None:
         names = ", ".join(dict.fromkeys(column.parent for column in fitted.columns))
