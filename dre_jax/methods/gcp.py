@@ -40,7 +40,7 @@ class GaussianCopulaProcess:
 
     prior: QuantileConfig = field(default_factory=QuantileConfig)
     """The network and its training."""
-    fitting: GPConfig = field(default_factory=GPConfig)
+    fitting: GPConfig = field(default_factory=lambda: GPConfig(density_of="logarithm"))
     """Search for the residual Gaussian process' hyperparameters."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""

@@ -114,7 +114,9 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
     def objective(params: WarpedGP) -> Array:
         value = log_marginal_likelihood(params.process, params.bend(x), y, where)
         bends = jnp.sum(params.log_a**2) + jnp.sum(params.log_b**2)
-        return value + log_prior(params.process) - 0.5 * bends / _BEND_SPREAD**2 if config.priors else value
+        if not config.priors:
+            return value
+        return value + log_prior(params.process, config.density_of) - 0.5 * bends / _BEND_SPREAD**2
 
     def project(params: WarpedGP) -> WarpedGP:
         log_a, log_b = (jnp.clip(log, -_BENDS, _BENDS) for log in (params.log_a, params.log_b))

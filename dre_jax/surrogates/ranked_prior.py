@@ -22,9 +22,9 @@ from jax import Array
 
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates.gp import GPParams, condition, covariance, log_density, matmul, noisy, predict
-from dre_jax.surrogates.gp_fit import GPConfig, Start, log_prior, maximise_from_starts, within_bounds
+from dre_jax.surrogates.gp_fit import DensityOf, GPConfig, Start, log_prior, maximise_from_starts, within_bounds
 
-FITTING = GPConfig(learning_rate=0.1, first_lengths=(0.5, 0.5))
+FITTING = GPConfig(learning_rate=0.1, first_lengths=(0.5, 0.5), density_of="logarithm")
 """From long length scales only: what differs from one configuration to the next, the ensemble is to say first."""
 
 _OFFSET = 1.0  # variance of b
@@ -93,11 +93,11 @@ def log_likelihood(params: RankedPrior, at: Ranked, y: Array, where: Array) -> A
     return log_density(matrix, off, where)
 
 
-def _log_prior(params: RankedPrior) -> Array:
+def _log_prior(params: RankedPrior, density_of: DensityOf) -> Array:
     rest = replace(params.rest, log_scale=params.rest.log_scale - _LOG_SCALE)
     slope = (params.log_slope - _LOG_SLOPE[0]) / _LOG_SLOPE[1]
     spread = (params.log_spread - _LOG_SPREAD[0]) / _LOG_SPREAD[1]
-    return log_prior(rest) - 0.5 * (slope**2 + spread**2)
+    return log_prior(rest, density_of) - 0.5 * (slope**2 + spread**2)
 
 
 def _within_bounds(params: RankedPrior) -> RankedPrior:
@@ -113,7 +113,7 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
 
     def objective(params: RankedPrior) -> Array:
         value = log_likelihood(params, at, y, where)
-        return value + _log_prior(params) if config.priors else value
+        return value + _log_prior(params, config.density_of) if config.priors else value
 
     def start_at(start: Start) -> RankedPrior:
         slope, spread, scale = (jnp.full((), a, y.dtype) for a in (_LOG_SLOPE[0], _LOG_SPREAD[0], _LOG_SCALE))

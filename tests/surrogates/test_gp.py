@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import lognorm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
@@ -125,7 +126,16 @@ def test_the_fit_reaches_scikit_learns_likelihood():
 
 def test_priors_hold_a_gaussian_process_of_few_trials():
     found = fit(GPConfig(kernel="squared_exponential"), jnp.full((1, 4), 0.5), jnp.zeros(1), jnp.ones(1, bool))
-    usual = float(np.sqrt(2.0) + 0.5 * np.log(4.0))
-    np.testing.assert_allclose(found.log_length, usual, atol=0.1)
-    assert float(log_prior(found)) > -1.0
+    lengths = np.geomspace(1e-3, 1e2, 20_001)
+    likeliest = lengths[lognorm.logpdf(lengths, np.sqrt(3.0), scale=np.exp(np.sqrt(2.0) + 0.5 * np.log(4.0))).argmax()]
+    np.testing.assert_allclose(found.log_length, np.log(likeliest), atol=0.1)
     assert found.kernel == "squared_exponential"
+
+
+def test_length_scales_have_the_log_normal_density():
+    def density(length: list[float]) -> float:
+        return float(log_prior(GPParams(jnp.log(jnp.array(length)), jnp.float32(0.0), jnp.float32(-6.0))))
+
+    prior = lognorm(np.sqrt(3.0), scale=np.exp(np.sqrt(2.0)) * np.sqrt(2.0))
+    expected = prior.logpdf([0.3, 4.0]).sum() - prior.logpdf([2.0, 0.05]).sum()
+    np.testing.assert_allclose(density([0.3, 4.0]) - density([2.0, 0.05]), expected, rtol=1e-4)
