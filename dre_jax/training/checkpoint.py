@@ -212,10 +212,9 @@ def load_params(
       CheckpointError: where there is none, or it does not fit; the message says what differs.
     """
     checkpoint = Checkpoint(folder)
-    metadata = checkpoint.metadata()
+    saved = checkpoint.load()
     wanted = {"space": space, "columns": n_columns}
-    found = differences({k: v for k, v in wanted.items() if v is not None}, metadata)
+    found = differences({k: v for k, v in wanted.items() if v is not None}, saved.metadata)
     if found:
         raise CheckpointError(f"the checkpoint in {checkpoint.folder} does not fit: {'; '.join(found)}")
-    saved = checkpoint.load()
     return (saved.state.params if saved.best is None else saved.best), saved.metadata
