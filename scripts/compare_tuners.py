@@ -1,6 +1,6 @@
 """Tuners of live models, from nothing: this library's, with and without past tasks, beside Optuna's.
 
-``python scripts/compare_tuners.py --out tuners.jsonl [--seeds 10] [--trials 30] [--page docs/tuning-results.md]``
+``python scripts/compare_tuners.py --out tuners.jsonl [--seeds 10] [--trials 30] [--page docs/tuners.md]``
 
 The objectives are scikit-learn models, cross-validated on problems that no training task has rows of, and three
 functions with a known optimum. Optuna's GPSampler needs torch==2.13.0. What is done is in the file, a line a study: the
@@ -51,7 +51,9 @@ def main() -> None:
                 print(
                     f"{time.monotonic() - begun:.0f} s: {i + 1} of {len(jobs)}: {' '.join(map(str, job))}", flush=True
                 )
-    text = page({job: values for job, values in read(given.out).items() if job in set(wanted(given))}, given.tuners, AT)
+    command = f"python scripts/compare_tuners.py --seeds {given.seeds} --trials {given.trials}"
+    found = {job: values for job, values in read(given.out).items() if job in set(wanted(given))}
+    text = page(found, given.tuners, AT, command)
     print(text)
     if given.page:
         given.page.write_text(text)

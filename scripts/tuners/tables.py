@@ -10,15 +10,27 @@ from scipy.stats import rankdata
 
 from dre_jax.report.statistics import signed_rank
 
+_TOP = """\
+# Tuners compared
+
+Made by `{command}`; do not edit by hand.
+
+`dre-surrogate` is `DRESampler` with the recommended method, meta-trained on the bundled training tasks of the
+model; `dre` is `DRESampler` that knows no past task; the others are Optuna's `TPESampler`, `GPSampler` and
+`RandomSampler` as they come, which begin with ten random trials, the same for one seed. All start from nothing.
+The live models are those of the bundled search spaces, cross-validated on problems of which no training task
+has a row.
+"""
+
 Studies = Mapping[tuple[str, str, int], Sequence[float]]
 """Values by objective, tuner and seed."""
 
 
-def page(studies: Studies, tuners: Sequence[str], at: Sequence[int]) -> str:
+def page(studies: Studies, tuners: Sequence[str], at: Sequence[int], command: str) -> str:
     """All tables: models and functions apart."""
     names = sorted({name for name, _, _ in studies})
     live, functions = [n for n in names if "/" in n], [n for n in names if "/" not in n]
-    parts = []
+    parts = [_TOP.format(command=command).rstrip()]
     for title, chosen in (("Live models", live), ("Functions", functions)):
         here = [tuner for tuner in tuners if any((n, tuner, 0) in studies for n in chosen)]
         if chosen and len(here) > 1:
@@ -68,4 +80,5 @@ def _cell(values: np.ndarray, digits: int) -> str:
 
 
 def _test(ours: np.ndarray, theirs: np.ndarray) -> str:
-    return f"{(ours - theirs).mean():+.3f} (p {signed_rank(ours, theirs):.3f})"
+    p = signed_rank(ours, theirs)
+    return f"{(ours - theirs).mean():+.3f} ({'p < 0.001' if p < 0.001 else f'p {p:.3f}'})"
