@@ -1,5 +1,6 @@
 """Switches for every test: the CPU, no silent dtype or rank promotion, no window for figures."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -64,6 +65,12 @@ def shared_data() -> Path:
     return folder
 
 
+def _copy_if_there(source, target):
+    """Threads in C++ go on meanwhile, and take locks away."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy2(source, target)
+
+
 @pytest.fixture
 def left_by_kills(tmp_path):
     """Copies of a folder at every call that touches a file in it: what a process leaves that is killed there."""
@@ -75,7 +82,8 @@ def left_by_kills(tmp_path):
             touching = event in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
             if watching and touching and str(folder) in str(arguments[0]):
                 watching.clear()  # what the copy does is not looked at
-                copies.append(shutil.copytree(folder, tmp_path / f"killed at {len(copies)}", dirs_exist_ok=True))
+                target = tmp_path / f"killed at {len(copies)}"
+                copies.append(shutil.copytree(folder, target, copy_function=_copy_if_there, dirs_exist_ok=True))
                 watching.append(True)
 
         sys.addaudithook(watch)  # for good: there is no way to take it away
