@@ -13,7 +13,7 @@ it again with other seeds. Variants:
     reference      the PyTorch reference with the published code's decisions (REFERENCE)
 
 Weights and traces are kept in a folder beside FILE: the same command goes on where it was. ``--summary`` counts what
-is there. Everything on one core; set JAX_NUM_CPU_DEVICES=1.
+is there; ``dre-jax report`` makes a page of it. Everything on one core; set JAX_NUM_CPU_DEVICES=1.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
 
-from benchmarks.parity_statistics import Paired, paired
 from benchmarks.torch_reference import LIBRARY, REFERENCE, Decisions, meta_train, tensors
 from benchmarks.torch_search import optimise
 from benchmarks.torch_weights import from_torch, to_torch
@@ -38,6 +38,8 @@ from dre_jax.cli.runtime import prepare
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
 from dre_jax.data.files import atomic_writer, make_folder, write_json
 from dre_jax.model import EnsembleParams, init, preset
+from dre_jax.report import Comparison, compare
+from dre_jax.report.statistics import Unit, significance
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.batch import run_id, run_tasks
 from dre_jax.training.config import PAPER_LOSS
@@ -141,24 +143,26 @@ def run_variant(given: Given, spaces: list[SearchSpace], variant: str, draw: str
         print(f"{variant}: {space.name} from {draw}, {len(missing)} runs in {taken:.0f} s", flush=True)
 
 
-def compare_all(given: Given, folder: Path) -> dict[str, list[Paired]]:
+def compare_all(given: Given, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Every pair of `PAIRS` that has runs, at the trials of `AT`; a line each is printed."""
     paths = {name: folder / f"{name}.json" for name in VARIANTS}
-    runs = {
-        name: {run[:3]: run[3] for run in open_results(given, name, path).runs()}
-        for name, path in paths.items()
-        if path.exists()
-    }
-    found: dict[str, list[Paired]] = {}
-    for first, second in PAIRS:
-        if {first, second} <= set(runs):
-            at = [trial for trial in AT if trial <= given.trials]
-            each = [paired(runs[first], runs[second], trial, given.margin) for trial in at]
-            found[f"{first} - {second}"] = each
+    results = {name: open_results(given, name, path) for name, path in paths.items() if path.exists()}
+    found: dict[str, list[dict[str, Any]]] = {}
+    for pair in PAIRS:
+        if set(pair) <= set(results):
+            comparison = compare({name: results[name] for name in pair})
+            found[" - ".join(pair)] = [paired(comparison, trial) for trial in AT if trial <= given.trials]
     for name, each in found.items():
         for one in each:
-            print(f"{name:<24} {one.told(given.margin)}", flush=True)
+            print(f"{name:<24} {', '.join(f'{key} {value}' for key, value in one.items())}", flush=True)
     return found
+
+
+def paired(comparison: Comparison, trial: int) -> dict[str, Any]:
+    """Mean regrets of two variants after so many trials, and what signed-rank tests say of the difference."""
+    tests = {f"p_{unit}": significance(comparison, trial, unit=unit).wilcoxon_p[0, 1] for unit in get_args(Unit)}
+    regret = comparison.average_regret()[:, trial].tolist()
+    return {"trial": trial, "runs": len(comparison.runs), "regret": regret, **tests}
 
 
 def arguments(given: Sequence[str] | None) -> Given:
@@ -175,7 +179,6 @@ def arguments(given: Sequence[str] | None) -> Given:
     parser.add_argument("--epochs", type=int, default=100, help="of fine-tuning")
     parser.add_argument("--learning-rate", type=float, default=1e-3, help="of fine-tuning")
     parser.add_argument("--trials", type=int, default=15)
-    parser.add_argument("--margin", type=float, default=0.01, help="of regret, for the equivalence")
     parser.add_argument("--summary", action="store_true", help="compare what is there, run nothing")
     return parser.parse_args(given)
 
@@ -194,10 +197,8 @@ def main(asked: Sequence[str] | None = None) -> None:
         for draw in draws:
             for variant in given.variants.split(","):
                 run_variant(given, spaces, variant, draw, folder)
-    found = compare_all(given, folder)
-    comparisons = {name: [one._asdict() for one in each] for name, each in found.items()}
     facts = {name: getattr(given, name) for name in FACTS}
-    write_json(given.out, {"protocol": facts, "margin": given.margin, "comparisons": comparisons}, indent=1)
+    write_json(given.out, {"protocol": facts, "comparisons": compare_all(given, folder)}, indent=1)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,9 @@ def test_runs_resumes_and_refuses(go, capsys):
     assert "reference - torch" in capsys.readouterr().out
     (found,) = summary["comparisons"].values()
     assert [(one["trial"], one["runs"]) for one in found] == [(1, 4), (5, 4)]
+    for variant, regret in zip(("reference", "torch"), found[1]["regret"], strict=True):
+        traces = [trace for *_, trace in read_results(go.folder / f"{variant}.json").runs()]
+        assert regret == pytest.approx(1.0 - np.mean(traces, axis=0)[5], abs=1e-8)
     files = {path.name: path.read_bytes() for path in go.folder.iterdir()}
     assert {name for name in files if name.startswith("weights")} == {
         f"weights-{who}-svm-{design}.npz" for who in ("torch", "reference") for design in ("test0", "test1")
