@@ -42,12 +42,6 @@ class Observation(NamedTuple):
     """Higher is better; may be infinite."""
 
 
-class Failure(NamedTuple):
-    """A trial that has none and will have none."""
-
-    params: Mapping[str, Any]
-
-
 @dataclass(frozen=True, kw_only=True)
 class EngineConfig:
     """How an engine suggests.
