@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, overload
 
@@ -256,14 +256,3 @@ def check_course(direction: object, seed: object) -> None:
     one_of("direction", direction, DIRECTIONS)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
         raise ConfigError(f"the seed must be a whole number in [0, 2**32), but got {seed!r}")
-
-
-def add_all(optimizer: Optimizer, trials: Sequence[tuple[Mapping[str, Any], float | None]]) -> None:
-    """Adds evaluations that were made elsewhere, all of them or none; see `Optimizer.add`."""
-    before = len(optimizer.trials)
-    try:
-        for params, value in trials:
-            optimizer.add(params, value)
-    except DataError:
-        del optimizer._trials[before:]
-        raise

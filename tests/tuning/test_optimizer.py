@@ -12,7 +12,6 @@ import pytest
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, Surrogate, Trial
 from dre_jax.tuning.engine import N_START
-from dre_jax.tuning.optimizer import add_all
 
 SPACE = Space(
     {
@@ -104,7 +103,7 @@ class TestTrials:
         assert optimizer.best.number == 2
         before = optimizer.trials
         with pytest.raises(DataError, match=r"x must be a number in \[0.0, 1.0\], but got 2"):
-            add_all(optimizer, [({"x": 0.1}, 1.0), ({"x": 2}, 1.0)])
+            optimizer.add({"x": 2}, 1.0)
         with pytest.raises(DataError, match="must be a number, but got 'a'"):
             optimizer.add({"x": 0.1}, "a")
         assert optimizer.trials == before
