@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from dre_jax.errors import ConfigError
 
 
@@ -44,6 +46,19 @@ def positive(config: Any, *names: str) -> None:
         value = getattr(config, name)
         if not value > 0:
             raise ConfigError(f"{name} > 0 must hold, but got {name}={value}")
+
+
+def check_seed(seed: object) -> None:
+    """A seed that NumPy, JAX and Optuna all take.
+
+    Example:
+      >>> check_seed(2**32)
+      Traceback (most recent call last):
+      ...
+      dre_jax.errors.ConfigError: the seed must be a whole number in [0, 2**32), but got 4294967296
+    """
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+        raise ConfigError(f"the seed must be a whole number in [0, 2**32), but got {seed!r}")
 
 
 def layer_sizes(config: Any, *names: str, empty: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
-from dre_jax.checks import one_of
+from dre_jax.checks import check_seed, one_of
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
 from dre_jax.tuning.past import DIRECTIONS
@@ -254,5 +254,4 @@ class Optimizer:
 def check_course(direction: object, seed: object) -> None:
     """Refuses what decides on suggestions and cannot. Raises `ConfigError`."""
     one_of("direction", direction, DIRECTIONS)
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
-        raise ConfigError(f"the seed must be a whole number in [0, 2**32), but got {seed!r}")
+    check_seed(seed)

@@ -14,7 +14,8 @@ from optuna.search_space import intersection_search_space
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.checks import check_seed
+from dre_jax.errors import DataError
 from dre_jax.tuning.engine import Engine, EngineConfig
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import Reading, read, share, values_of
@@ -69,9 +70,8 @@ class DRESampler(BaseSampler):
           ConfigError: for a seed that is no whole number in [0, 2**32), or a search space that is none.
           DataError: for a surrogate of another space; the message names what differs.
         """
-        whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= seed < 2**32
-        if seed is not None and not whole:
-            raise ConfigError(f"the seed must be a whole number in [0, 2**32), but got {seed!r}")
+        if seed is not None:
+            check_seed(seed)
         self._seed = secrets.randbits(32) if seed is None else int(seed)
         self._surrogate = surrogate
         self._config = config
