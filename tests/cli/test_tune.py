@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -123,22 +122,15 @@ def group(leader):
     return [stat for stat in stats if stat[0] != "Z" and int(stat[2]) == leader]
 
 
-def wait_until(ready):
-    until = time.monotonic() + WAIT
-    while not ready():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 @pytest.mark.multiprocess
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted_and_resumed(cli, tune, study, tmp_path, number):
+def test_interrupted_and_resumed(cli, tune, study, tmp_path, number, wait_until):
     """The second trial's command hangs; the interruption ends it, except where it cannot."""
     pids = tmp_path / "pids"
     script = f"echo $$ >> {pids}; [ {{trial}} = 0 ] || sleep 100; echo {{x}}"
     command = [sys.executable, "-m", "dre_jax", *map(str, tune("sh", "-c", script, trials=2))]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_until(lambda: pids.exists() and pids.read_text().count("\n") == 2)
+    wait_until(lambda: pids.exists() and pids.read_text().count("\n") == 2, process)
     process.send_signal(number)
     _, error = process.communicate(timeout=WAIT)
     second = int(pids.read_text().split()[1])
