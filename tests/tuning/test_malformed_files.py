@@ -22,6 +22,7 @@ from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.history_csv import read_history
 from dre_jax.tuning.space_json import to_json
 from dre_jax.tuning.templates import parse
+from tests.tuning.conftest import places
 
 often = settings(derandomize=True, deadline=None, database=None, max_examples=300)
 SPACE = Space(
@@ -93,14 +94,6 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("files")
     write_space(path / "space.json", SPACE)
     return path
-
-
-def places(node, path=()):
-    """All paths into a JSON value."""
-    yield path
-    if isinstance(node, (dict, list)):
-        for key in node if isinstance(node, dict) else range(len(node)):
-            yield from places(node[key], (*path, key))
 
 
 @st.composite

@@ -14,6 +14,7 @@ from dre_jax.errors import ConfigError, DataError, DreError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space, read_space, write_space
 from dre_jax.tuning.descriptors import from_descriptor
 from dre_jax.tuning.space_json import from_json, to_json
+from tests.tuning.conftest import places
 
 often = settings(derandomize=True, deadline=None, database=None, max_examples=400)
 PLAIN = Space(
@@ -64,14 +65,6 @@ def assert_refused_or_usable(make):
         return True
     assert_usable(space)
     return False
-
-
-def places(node, path=()):
-    """All paths into a JSON value."""
-    yield path
-    if isinstance(node, (dict, list)):
-        for key in node if isinstance(node, dict) else range(len(node)):
-            yield from places(node[key], (*path, key))
 
 
 @st.composite
