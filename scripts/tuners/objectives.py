@@ -52,14 +52,10 @@ def live(split: str) -> list[Objective]:
     from bundled.tasks import problems
 
     from dre_jax.data import bundled
-    from dre_jax.data.columns import read_descriptor
-    from dre_jax.tuning.descriptors import from_descriptor
 
     found = []
     for model in bundled.spaces():
-        descriptor = read_descriptor(bundled.path(), model)
-        assert descriptor is not None
-        space = from_descriptor(descriptor)
+        space = space_of(model)
         for problem in problems()[split]:
             seen: dict[str, float] = {}
 
@@ -73,6 +69,17 @@ def live(split: str) -> list[Objective]:
 
             found.append(Objective(f"{model}/{problem.name}", space, model, evaluate))
     return found
+
+
+def space_of(model: str) -> Space:
+    """The search space of a bundled model."""
+    from dre_jax.data import bundled
+    from dre_jax.data.columns import read_descriptor
+    from dre_jax.tuning.descriptors import from_descriptor
+
+    descriptor = read_descriptor(bundled.path(), model)
+    assert descriptor is not None
+    return from_descriptor(descriptor)
 
 
 def functions() -> dict[str, Objective]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dre_jax.tuning import Categorical, Float, Space, Surrogate
 from dre_jax.tuning.past import Past
-from tuners.objectives import Objective
+from tuners.objectives import Objective, space_of
 
 if TYPE_CHECKING:
     import optuna
@@ -21,13 +21,8 @@ TUNERS = ("dre-surrogate", "dre", "tpe", "gp-sampler", "random")
 def surrogate(model: str, **settings: Any) -> Surrogate:
     """The recommended method, meta-trained on the bundled training tasks of a model."""
     from dre_jax.data import bundled
-    from dre_jax.data.columns import read_descriptor
-    from dre_jax.tuning.descriptors import from_descriptor
 
-    descriptor = read_descriptor(bundled.path(), model)
-    assert descriptor is not None
-    past = Past(from_descriptor(descriptor), dict(bundled.load(model).train))
-    return Surrogate.fit(past, **settings)
+    return Surrogate.fit(Past(space_of(model), dict(bundled.load(model).train)), **settings)
 
 
 def sampler(tuner: str, objective: Objective, seed: int) -> Any:
