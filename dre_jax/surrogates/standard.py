@@ -9,12 +9,10 @@ from jax import Array
 
 
 class Standard(NamedTuple):
-    """Standardised responses and the scale they came from."""
+    """Standardised responses, and what they were divided by."""
 
     y: Array
     """f[n], mean 0 and deviation 1 over the filled slots, 0 in empty ones."""
-    mean: Array
-    """Scalar."""
     deviation: Array
     """Scalar; 1 where all responses are equal."""
 
@@ -33,7 +31,7 @@ def standardise(response: Array, where: Array) -> Standard:
     # Rounding leaves a rest where all are equal, which must not be blown up to a deviation of one.
     varied = deviation > 1e-6 * jnp.maximum(jnp.abs(mean), 1e-6)
     deviation = jnp.where(varied, deviation, 1.0)
-    return Standard(jnp.where(varied, off / deviation, 0.0), mean, deviation)
+    return Standard(jnp.where(varied, off / deviation, 0.0), deviation)
 
 
 def best_of(y: Array, where: Array) -> Array:
