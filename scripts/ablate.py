@@ -2,30 +2,34 @@
 
     python scripts/ablate.py NAME [NAME ...] --data FOLDER [--data bundled] --out DIR
     python scripts/ablate.py all --data FOLDER --out DIR        # every choice, a few hours of 2 cores
+    python scripts/ablate.py NAME --folds 5 --data FOLDER --out DIR    # cross-validation over all past tasks
     python scripts/ablate.py test --data FOLDER --out DIR       # what was chosen, on the test tasks
 
 FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Every number is a mean over search spaces, so
-that none counts for more than another. What is finished is kept in DIR: the same command goes on where it was.
+that none counts for more than another; of folds there are means over all tasks too, and what difference they can see.
+With ``--folds`` each fold of the training and validation tasks together is held out once. What is finished is kept in
+DIR: the same command goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from ablations import folds, tables
 from ablations.by_loss import BY_LOSS
 from ablations.own import OWN
 from ablations.studies import STUDIES as CHOICES
 from ablations.studies import Study
-from ablations.tables import markdown, page
 from one_line import errors_in_one_line
 
 from dre_jax.cli.compare import run
 from dre_jax.data.files import make_folder, write_text
-from dre_jax.errors import DataError
-from dre_jax.experiment import BUNDLED, Job, collect, make_jobs
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.experiment import BUNDLED, Job, collect, make_jobs, unfold, write_folds
 from dre_jax.report import Comparison, compare
 
 STUDIES = CHOICES | BY_LOSS | OWN
@@ -37,10 +41,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("name", nargs="+", choices=[*STUDIES, "all"])
     parser.add_argument("--data", action="append", help="a folder, or bundled; may be given again (default: bundled)")
     parser.add_argument("--out", type=Path, required=True, help="checkpoints, results and tables")
+    parser.add_argument("--space", action="append", help="a search space; may be given again (default: all)")
+    parser.add_argument("--folds", type=int, help="how many; without them the validation tasks are optimised")
     parser.add_argument("--seeds", type=int, default=3, help="meta-trainings of each variant")
-    parser.add_argument("--designs", default="test0,test1", help="initial designs")
+    parser.add_argument("--designs", help="initial designs (default: two, of folds all five)")
+    parser.add_argument("--trials", type=int, help="of a run (default: the study's)")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/ablations.md)")
+    parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/ablations.md or folds.md)")
     parser.add_argument("--title", default="Ablations", help="of that page")
     parser.add_argument("--table-only", action="store_true", help="make the tables of what is finished")
     return parser.parse_args()
@@ -50,24 +57,35 @@ def main() -> None:
     given = arguments()
     make_folder(given.out)
     names = list(dict.fromkeys(one for name in given.name for one in (OF_VALIDATION if name == "all" else [name])))
-    jobs = jobs_of(names, given.data or [BUNDLED], given.seeds, tuple(given.designs.split(",")), given.out)
+    studies = {name: replace(STUDIES[name], trials=given.trials or STUDIES[name].trials) for name in names}
+    data = given.data or [BUNDLED]
+    if given.folds is not None:
+        if apart := [name for name in names if name not in OF_VALIDATION]:
+            raise ConfigError(f"folds are of past tasks, but {', '.join(apart)} looks at the test tasks")
+        data = [fold for one in data for fold in write_folds(one, given.out / "data", given.folds)]
+    designs = given.designs or ("test0,test1" if given.folds is None else "test0,test1,test2,test3,test4")
+    jobs = jobs_of(studies.values(), data, given.seeds, tuple(designs.split(",")), given.out, given.space)
     if not given.table_only:
         run(jobs, given.workers, "ablate", quiet=False)
-    sections = {}
-    for name in names:
-        comparison = finished(name, jobs)
-        if comparison is not None:
-            sections[name] = markdown(name, STUDIES[name], comparison)
-            print(sections[name], end="\n\n")
-    write_text(given.page or given.out / "ablations.md", page(given.title, sections))
+    text = tell(given, studies, jobs)
+    write_text(given.page or given.out / ("ablations.md" if given.folds is None else "folds.md"), text)
 
 
-def jobs_of(names: Sequence[str], data: Sequence[str], seeds: int, designs: tuple[str, ...], out: Path) -> list[Job]:
+def jobs_of(
+    studies: Iterable[Study],
+    data: Sequence[str],
+    seeds: int,
+    designs: tuple[str, ...],
+    out: Path,
+    spaces: Sequence[str] | None = None,
+) -> list[Job]:
     """The jobs of the studies: those with the same split and trials share their common variants."""
     found: list[Job] = []
-    for (split, trials), alike in groupby(sorted((STUDIES[name] for name in names), key=_setting), _setting):
+    for (split, trials), alike in groupby(sorted(studies, key=_setting), _setting):
         methods = [method for study in alike for method in study.variants.values()]
-        found += make_jobs(methods, data, designs=designs, out=out, split=split, trials=trials, seeds=range(seeds))
+        found += make_jobs(
+            methods, data, designs=designs, out=out, spaces=spaces, split=split, trials=trials, seeds=range(seeds)
+        )
     return found
 
 
@@ -75,12 +93,24 @@ def _setting(study: Study) -> tuple[str, int]:
     return study.split, study.trials
 
 
-def finished(name: str, jobs: Sequence[Job]) -> Comparison | None:
+def tell(given: argparse.Namespace, studies: Mapping[str, Study], jobs: Sequence[Job]) -> str:
+    """Prints the tables of what is finished; returns them as a page."""
+    sections = {}
+    for name, study in studies.items():
+        comparison = finished(name, study, jobs)
+        if comparison is not None:
+            kind = tables if given.folds is None else folds
+            sections[name] = kind.markdown(name, study, comparison)
+            print(sections[name], end="\n\n")
+    return tables.page(given.title, sections) if given.folds is None else folds.page(given.title, sections, given.folds)
+
+
+def finished(name: str, study: Study, jobs: Sequence[Job]) -> Comparison | None:
     """The study's runs that all its variants have; None if there are none."""
-    study = STUDIES[name]
     own = [job for job in jobs if (job.split, job.trials) == _setting(study)]
     try:
-        return compare({variant: collect(own, method, by_seed=True) for variant, method in study.variants.items()})
+        found = {variant: collect(own, method, by_seed=True) for variant, method in study.variants.items()}
+        return compare({variant: unfold(results) for variant, results in found.items()})
     except DataError as error:
         print(f"{name}: nothing to compare yet ({error})")
         return None

@@ -3,7 +3,7 @@
 from dre_jax.experiment.grid import Failure, run_jobs
 from dre_jax.experiment.jobs import BUNDLED, Job, collect, cost_of, data_folder, finished_methods, make_jobs
 from dre_jax.experiment.timing import Times, times_of
-from dre_jax.experiment.variants import MISLEADING, fold, mislead, write_folds, write_misleading
+from dre_jax.experiment.variants import MISLEADING, fold, mislead, unfold, write_folds, write_misleading
 
 __all__ = [
     "BUNDLED",
@@ -20,6 +20,7 @@ __all__ = [
     "mislead",
     "run_jobs",
     "times_of",
+    "unfold",
     "write_folds",
     "write_misleading",
 ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -13,17 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.checks import one_of
-from dre_jax.data import SearchSpace, Task, list_spaces, load_space, write_dataset
+from dre_jax.data import Results, SearchSpace, Task, list_spaces, load_space, write_dataset
 from dre_jax.data.columns import DESCRIPTORS
 from dre_jax.errors import ConfigError
 from dre_jax.experiment.jobs import data_folder, source_of
 
-__all__ = ["MISLEADING", "fold", "mislead", "write_folds", "write_misleading"]
+__all__ = ["MISLEADING", "fold", "mislead", "unfold", "write_folds", "write_misleading"]
 
 Misleading = Literal["reversed", "permuted"]
 MISLEADING: tuple[Misleading, ...] = ("reversed", "permuted")
 """What is done to the responses of test tasks: negated, or dealt out to other rows."""
 _DESIGNS, _ROWS = 5, 5
+_FOLD = re.compile(r"-fold-\d+-of-\d+(?=/)")
 
 
 def fold(space: SearchSpace, number: int, of: int) -> SearchSpace:
@@ -96,6 +98,20 @@ def write_folds(data: str, out: Path, n: int) -> list[str]:
       ConfigError: as `fold`.
     """
     return [_write(data, out / f"{source_of(data)}-fold-{i + 1}-of-{n}", _folded(i, n)) for i in range(n)]
+
+
+def unfold(results: Results) -> Results:
+    """Results that `collect` has of the folders of folds, under the labels of the search spaces that were folded.
+
+    Example:
+      >>> kept = Results({"bundled-fold-1-of-2/svm": {"wine": {}}, "bundled-fold-2-of-2/svm": {"iris": {}}})
+      >>> unfold(kept).traces
+      {'bundled/svm': {'wine': {}, 'iris': {}}}
+    """
+    found: dict[str, dict[str, Mapping[str, npt.NDArray[np.float64]]]] = {}
+    for label, datasets in results.traces.items():
+        found.setdefault(_FOLD.sub("", label), {}).update(datasets)
+    return replace(results, traces=found)
 
 
 def _folded(number: int, of: int) -> Callable[[SearchSpace], SearchSpace]:

@@ -13,7 +13,7 @@ from ablations.studies import Study
 from dre_jax.report import Comparison
 from dre_jax.report.statistics import holm, signed_rank
 
-AT = (5, 10, 25, 50)
+AT = (5, 10, 25, 50, 100)
 
 
 class Line(NamedTuple):
@@ -35,7 +35,7 @@ def seed_of(run: tuple[str, str, str]) -> str:
 
 
 def shown(comparison: Comparison) -> list[int]:
-    return [t for t in AT if t <= comparison.n_trials]
+    return [t for t in AT if t <= comparison.n_trials] or [comparison.n_trials]
 
 
 def lines(comparison: Comparison) -> list[Line]:
@@ -55,17 +55,22 @@ def lines(comparison: Comparison) -> list[Line]:
     return [Line(*line) for line in zip(comparison.methods, regret, spread, rank, tests, strict=True)]
 
 
-def markdown(name: str, study: Study, comparison: Comparison) -> str:
-    """The study as a section: question, what the papers say, table, and what was found."""
+def facts(comparison: Comparison, kind: str) -> str:
+    """What was run, on tasks of such a kind."""
     n_seeds = len({seed_of(run) for run in comparison.runs})
-    facts = (
-        f"{len(comparison.runs)} runs a variant: {len(set(comparison.tasks))} {study.split} tasks of "
+    return (
+        f"{len(comparison.runs)} runs a variant: {len(set(comparison.tasks))} {kind} tasks of "
         f"{len(comparison.spaces)} search spaces, {n_seeds} meta-trainings, "
         f"{len({run[2] for run in comparison.runs}) // n_seeds} initial designs."
     )
+
+
+def markdown(name: str, study: Study, comparison: Comparison) -> str:
+    """The study as a section: question, what the papers say, table, and what was found."""
     heads = ["variant", *(f"{what} at {t}" for what in ("regret", "rank", "p") for t in shown(comparison))]
     rows = [_cells(line) for line in lines(comparison)]
-    parts = [f"## {study.question}", f"`{name}`. The papers: {study.papers}.", facts, markdown_table(heads, rows)]
+    papers = f"`{name}`. The papers: {study.papers}."
+    parts = [f"## {study.question}", papers, facts(comparison, study.split), markdown_table(heads, rows)]
     if study.found:
         parts.append(textwrap.fill(study.found, 120))
     return "\n\n".join(parts)

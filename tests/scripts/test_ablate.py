@@ -75,7 +75,9 @@ def test_test_tasks_are_kept_apart(ablations, part, tmp_path):
     script = part("ablate")
     assert {name for name, study in script.STUDIES.items() if study.split != "validation"} == {"test"}
     assert "test" not in script.OF_VALIDATION
-    jobs = script.jobs_of(["test", "ties", "schedule"], ["bundled"], 2, ("test0",), tmp_path)
+    jobs = script.jobs_of(
+        [script.STUDIES[n] for n in ("test", "ties", "schedule")], ["bundled"], 2, ("test0",), tmp_path
+    )
     counts = {split: sum(job.split == split for job in jobs) for split in ("test", "validation")}
     # Four search spaces, two seeds; "ties" and "schedule" share their first variant.
     assert counts == {"test": 3 * 4 * 2, "validation": (2 + 3 - 1) * 4 * 2}
