@@ -5,7 +5,6 @@ import tracemalloc
 
 import pytest
 
-from dre_jax.data import json_stream
 from dre_jax.data.json_stream import iter_datasets, list_spaces
 from dre_jax.errors import DataError
 
@@ -26,12 +25,6 @@ def write(tmp_path):
     return write
 
 
-@pytest.fixture(params=[1, 2, 7, 1 << 20])
-def any_chunk(request, monkeypatch):
-    monkeypatch.setattr(json_stream, "CHUNK_BYTES", request.param)
-
-
-@pytest.mark.usefixtures("any_chunk")
 @pytest.mark.parametrize("layout", [{}, {"indent": 1}, {"separators": (",", ":")}, {"ensure_ascii": False}])
 def test_reads_what_json_reads(write, layout):
     path = write(json.dumps(CONTENT, **layout))
@@ -57,7 +50,6 @@ def test_a_byte_order_mark_and_values_that_are_no_json_numbers(write):
     assert value["y"][1:] == [math.inf, -math.inf]
 
 
-@pytest.mark.usefixtures("any_chunk")
 @pytest.mark.parametrize("space", ["a", "c", "unknown"])
 def test_every_cut_is_found(write, space):
     text = json.dumps(CONTENT).encode()
@@ -85,10 +77,6 @@ def test_every_cut_is_found(write, space):
         ('{"a": {"one": {"X": [1]}', "space 'a': the file ends where a comma or a closing brace must follow"),
         ('{"a": {"one": {"X', "space 'a', dataset 'one': the file ends inside a name"),
         (b'{"a": {"one": {"\xff": 1}}}', "space 'a', dataset 'one': not UTF-8 text at byte 16"),
-        (
-            '{"a": {"one": {"X: ' + "1, " * 40_000,
-            "space 'a', dataset 'one': a name must be shorter than .* quote missing",
-        ),
     ],
 )
 def test_malformed_files(write, text, message):
@@ -103,7 +91,7 @@ def test_damage_after_the_space_is_found(write):
         next(datasets)
 
 
-def test_skipping_holds_a_few_chunks(write):
+def test_skipping_holds_next_to_nothing(write):
     table = {"X": [[i / 7.0, 0.5, 0.25] for i in range(2000)], "y": [[i / 3.0] for i in range(2000)]}
     path = write(json.dumps({"big": {str(i): table for i in range(200)}, "small": {"one": {}}}))
     size = path.stat().st_size
@@ -111,4 +99,4 @@ def test_skipping_holds_a_few_chunks(write):
     assert [name for name, _ in iter_datasets(path, "small")] == ["one"]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 8 * json_stream.CHUNK_BYTES < size
+    assert peak < 1_000_000 < size / 10
