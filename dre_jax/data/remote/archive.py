@@ -1,29 +1,30 @@
 """Unpacks a zip archive that nobody vouches for.
 
-All names and sizes are judged before the first byte is written, and every file's checksum while it is.
+Only data files of one of its folders are written, under their bare names: no name in it can lead anywhere else. Sizes
+are judged before the first byte is written, and every file's checksum while it is.
 """
 
 from __future__ import annotations
 
 import lzma
 import os
-import posixpath
 import re
-import stat
 import struct
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from dre_jax.data.remote.fetch import Refused, Watch
 from dre_jax.data.remote.part import check_room, disk, megabytes, write_whole
 
-__all__ = ["Limits", "unpack"]
+__all__ = ["unpack"]
 
 _CHUNK = 1 << 20
+_DATA = re.compile(r"[\w.-]+\.json(\.gz)?", re.ASCII)
+# HPO-B's archives unpack to a few GB, some twenty times their size.
+_MOST_BYTES, _FREE_BYTES = 32 * 10**9, 100 * 10**6
+_MOST_TIMES = 200  # unpacked to packed size, beyond the free bytes
 # Everything that zipfile and what it calls raise for bytes that are no archive, or a damaged one.
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -39,116 +40,54 @@ _DAMAGE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What an archive may claim to hold. HPO-B's unpack to a few GB, some twenty times their size."""
-
-    max_bytes: int = 32 * 10**9
-    max_members: int = 100_000
-    max_ratio: float = 200.0  # of unpacked to packed size, beyond `free_bytes`
-    free_bytes: int = 100 * 10**6
-
-
-def unpack(archive: Path, folder: Path, key: Iterable[str], *, limits: Limits | None = None, watch: Watch) -> None:
-    """Unpacks into `folder`, which must not exist, the archive's folder that holds a file of one of the `key` names.
-
-    What lies beside that folder is left out, such as the `__MACOSX` that some packers add.
+def unpack(archive: Path, folder: Path, key: Iterable[str], *, watch: Watch) -> None:
+    """Unpacks into `folder`, which must not exist, the JSON files that lie beside the one of the `key` names.
 
     Raises:
-      Refused: for what is no zip archive or a damaged one; for names that are absolute, hold `..`, or are there twice;
-        for links, encrypted and special files; beyond the limits; and when no or several folders hold the key.
+      Refused: for what is no zip archive, a damaged or an encrypted one; when no or several folders hold the key, or
+        that folder a name twice; and for more than a hundred megabytes that come out of next to nothing.
       DataError: when the disk is full or not writable, or has too little room.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
-            members = _judged(archive, opened, limits or Limits())
-            top = _top(archive, members, set(key))
-            chosen = {path.relative_to(top): info for path, info in members.items() if path.is_relative_to(top)}
-            _write_all(opened, folder, chosen, watch)
+            chosen = _chosen(archive, opened.infolist(), set(key))
+            total = _total(archive, chosen)
+            check_room(folder.parent, total, f"what is in {archive}")
+            with disk(folder):
+                folder.mkdir()
+            done = 0
+            for name, info in chosen.items():
+                done = _write_one(opened, folder / name, info, done, total, watch)
     except _DAMAGE as error:
         raise Refused(f"{archive} must be a whole zip archive, but is not: {error or type(error).__name__}") from error
 
 
-def _judged(archive: Path, opened: zipfile.ZipFile, limits: Limits) -> dict[PurePosixPath, zipfile.ZipInfo]:
-    """The files by path, if all is well with the archive's names and sizes."""
-    infos = opened.infolist()
-    if len(infos) > limits.max_members:
-        raise Refused(f"{archive} must hold at most {limits.max_members} files, but has {len(infos)}")
-    total, packed = sum(info.file_size for info in infos), archive.stat().st_size
-    allowed = min(limits.max_bytes, max(limits.free_bytes, limits.max_ratio * packed))
-    if total > allowed:
-        raise Refused(
-            f"{archive} of {megabytes(packed)} must unpack to at most {megabytes(int(allowed))}, "
-            f"but claims {megabytes(total)}"
-        )
-    for info in infos:
-        if fault := _fault(info):
-            raise Refused(f"{archive} must hold plain files under its own folder, but {info.orig_filename!r} {fault}")
-    members = {PurePosixPath(info.filename): info for info in infos if not info.is_dir()}
-    _check_unique(archive, [info.filename for info in infos if not info.is_dir()])
-    return members
-
-
-def _fault(info: zipfile.ZipInfo) -> str:
-    name = info.orig_filename  # zipfile has cut `filename` at a NUL
-    if "\0" in name or "\\" in name or re.match(r"[A-Za-z]:", name):
-        return "is no portable name"
-    if name.startswith("/"):
-        return "is an absolute path"
-    parts = name.removesuffix("/").split("/")
-    if ".." in parts:
-        return "leads out of it"
-    if "" in parts or "." in parts:
-        return "is no plain path"
-    kind = stat.S_IFMT(info.external_attr >> 16)
-    if kind == stat.S_IFLNK:
-        return "is a link"
-    if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-        return "is a special file"
-    return "is encrypted" if info.flag_bits & 1 else ""
-
-
-def _check_unique(archive: Path, names: list[str]) -> None:
-    # Some file systems take names for equal that differ in case or in the way that accents are written.
-    seen: dict[str, str] = {}
-    for name in names:
-        plain = unicodedata.normalize("NFC", name).casefold()
-        if plain in seen:
-            raise Refused(f"{archive} must hold every name once, but has {seen[plain]!r} and {name!r}")
-        seen[plain] = name
-    for name in seen:
-        if clash := next((parent for parent in _parents(name) if parent in seen), None):
-            raise Refused(f"{archive} must hold every name once, but {seen[clash]!r} is a file and a folder")
-
-
-def _parents(name: str) -> Iterable[str]:
-    while name := posixpath.dirname(name):
-        yield name
-
-
-def _top(archive: Path, members: Iterable[PurePosixPath], key: set[str]) -> PurePosixPath:
-    folders = sorted({path.parent for path in members if path.name in key and path.parts[0] != "__MACOSX"})
+def _chosen(archive: Path, infos: list[zipfile.ZipInfo], key: set[str]) -> dict[str, zipfile.ZipInfo]:
+    """The data files by name. What packers add in `__MACOSX` does not count."""
+    places = [(*info.filename.rpartition("/")[::2], info) for info in infos]
+    folders = sorted({folder for folder, name, _ in places if name in key and not folder.startswith("__MACOSX")})
     if len(folders) != 1:
-        found = f"{len(folders)}: {', '.join(map(str, folders[:5]))}" if folders else "none"
+        found = f"{len(folders)}: {', '.join(folder or '.' for folder in folders[:5])}" if folders else "none"
         raise Refused(f"{archive} must have one folder that holds {' or '.join(sorted(key))}, but has {found}")
-    return folders[0]
+    data = [(name, info) for folder, name, info in places if folder == folders[0] and _DATA.fullmatch(name)]
+    # Some file systems take names for equal that differ in case.
+    if len({name.lower() for name, _ in data}) < len(data):
+        raise Refused(f"{archive} must hold every name once, but has one of {len(data)} files twice")
+    return dict(data)
 
 
-def _write_all(
-    opened: zipfile.ZipFile, folder: Path, chosen: dict[PurePosixPath, zipfile.ZipInfo], watch: Watch
-) -> None:
-    total = sum(info.file_size for info in chosen.values())
-    check_room(folder.parent, total, f"what is in {opened.filename}")
-    with disk(folder):
-        folder.mkdir()
-    done = 0
-    for path, info in chosen.items():
-        done = _write_one(opened, folder.joinpath(path), info, done, total, watch)
+def _total(archive: Path, chosen: dict[str, zipfile.ZipInfo]) -> int:
+    """Bytes that are going to be written."""
+    total, packed = sum(info.file_size for info in chosen.values()), archive.stat().st_size
+    allowed = min(_MOST_BYTES, max(_FREE_BYTES, _MOST_TIMES * packed))
+    if total > allowed:
+        rule = f"{archive} of {megabytes(packed)} must unpack to at most {megabytes(allowed)}"
+        raise Refused(f"{rule}, but claims {megabytes(total)}")
+    return total
 
 
 def _write_one(opened: zipfile.ZipFile, path: Path, info: zipfile.ZipInfo, done: int, total: int, watch: Watch) -> int:
     with disk(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         out = path.open("xb", buffering=0)
     with out, opened.open(info) as packed:
         # zipfile hands out no more bytes than the name claims, and compares the checksum at their end.

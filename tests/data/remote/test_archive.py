@@ -1,4 +1,4 @@
-"""Zip archives of all the kinds that must not be unpacked, and the few that may."""
+"""Zip archives of all kinds: what is written, and which are refused."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from dre_jax.data.remote.archive import Limits, unpack
+from dre_jax.data.remote.archive import unpack
 from dre_jax.data.remote.fetch import Refused
 from dre_jax.errors import DataError
 
@@ -33,9 +33,9 @@ def packed(tmp_path):
 def unpacked(tmp_path, heard):
     """Unpacks; the files by name."""
 
-    def read(archive, **options):
+    def read(archive):
         folder = tmp_path / "content"
-        unpack(archive, folder, KEY, watch=heard, **options)
+        unpack(archive, folder, KEY, watch=heard)
         return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
     return read
@@ -55,69 +55,39 @@ def info(name, mode):
 
 @pytest.mark.parametrize("top", ["", "data/", "some/where/"])
 def test_good_archive(packed, unpacked, heard, top):
-    beside = [("__MACOSX/data/._key.json", b"x"), ("__MACOSX/data/key.json", b"x"), ("README", b"x")] if top else []
-    archive = packed((f"{top}key.json", b"{}" * 900_000), (f"{top}sub/more.txt", b"more"), *beside)
-    assert unpacked(archive) == {"key.json": b"{}" * 900_000, "sub/more.txt": b"more"}
+    beside = [("__MACOSX/data/._key.json", b"x"), ("__MACOSX/data/key.json", b"x"), ("README", b"x")]
+    archive = packed((f"{top}key.json", b"{}" * 900_000), (f"{top}more.json.gz", b"more"), *beside)
+    assert unpacked(archive) == {"key.json": b"{}" * 900_000, "more.json.gz": b"more"}
     assert heard.steps == [("unpack", done, 1_800_004) for done in (1 << 20, 1_800_000, 1_800_004)]
 
 
-@pytest.mark.parametrize(
-    ("member", "fault"),
-    [
-        ("../evil.txt", "leads out of it"),
-        ("data/../../evil.txt", "leads out of it"),
-        ("data/..", "leads out of it"),
-        ("/tmp/evil.txt", "is an absolute path"),
-        ("//evil.txt", "is an absolute path"),
-        ("C:/evil.txt", "is no portable name"),
-        ("data\\..\\evil.txt", "is no portable name"),
-        ("data/evil\0.txt", "is no portable name"),
-        ("data/./evil.txt", "is no plain path"),
-        ("data//evil.txt", "is no plain path"),
-        (info("data/evil", stat.S_IFLNK | 0o777), "is a link"),
-        (info("data/evil", stat.S_IFIFO | 0o644), "is a special file"),
-        (info("data/evil", stat.S_IFCHR | 0o644), "is a special file"),
-    ],
-    ids=repr,
-)
-def test_evil_names(packed, unpacked, tmp_path, member, fault):
-    if isinstance(member, str) and "\0" in member:  # zipfile cuts it when it writes
-        archive = packed(("data/key.json", b"{}"), ("data/evil#.txt", b"x"))
-        spoil(archive, lambda content: content.__setitem__(slice(None), content.replace(b"evil#", b"evil\0")))
-    else:
-        archive = packed(("data/key.json", b"{}"), (member, b"/etc/passwd"))
-    with pytest.raises(Refused, match=fault):
-        unpacked(archive)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
-    assert not (tmp_path.parent / "evil.txt").exists()
+@pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
+def test_evil_names_are_not_written(packed, unpacked, tmp_path):
+    names = ["../evil.json", "data/../../evil.json", "data/..", "/tmp/evil.json", "//evil.json", "C:/evil.json"]
+    names += ["data/./evil.json", "data//evil.json", "data/sub/evil.json", "data\\..\\evil.json", "data/evil#.json"]
+    names += [info(f"data/evil-{kind}", kind | 0o777) for kind in (stat.S_IFLNK, stat.S_IFIFO, stat.S_IFCHR)]
+    names += [info("data/link.json", stat.S_IFLNK | 0o777)]
+    archive = packed(("data/key.json", b"{}"), *((name, b"/etc/passwd") for name in names))
+    spoil(archive, lambda content: content.__setitem__(slice(None), content.replace(b"evil#", b"evil\0")))
+    assert unpacked(archive) == {"key.json": b"{}", "link.json": b"/etc/passwd"}
+    assert not (tmp_path / "content" / "link.json").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zip", "content"]
+    assert not (tmp_path.parent / "evil.json").exists()
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name:UserWarning")
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("data/a.json", "data/a.json"),
-        ("data/a.json", "data/A.JSON"),
-        ("data/\u00e9.json", "data/e\u0301.json"),
-        ("data/a", "data/a/b"),
-        ("data/A/b", "data/a"),
-    ],
-)
-def test_names_that_clash(packed, unpacked, one, other):
+@pytest.mark.parametrize("other", ["data/a.json", "data/A.json"])
+def test_names_that_clash(packed, unpacked, other):
     with pytest.raises(Refused, match="must hold every name once"):
-        unpacked(packed(("data/key.json", b"{}"), (one, b"1"), (other, b"2")))
+        unpacked(packed(("data/key.json", b"{}"), ("data/a.json", b"1"), (other, b"2")))
 
 
 def test_bomb(packed, unpacked, tmp_path):
-    archive = packed(("key.json", b"{}"), ("zeros", bytes(3_000_000)))
-    with pytest.raises(Refused, match=r"must unpack to at most 1\.0 MB, but claims 3\.0 MB"):
-        unpacked(archive, limits=Limits(free_bytes=1_000_000))
-    with pytest.raises(Refused, match=r"at most 2\.0 MB"):
-        unpacked(archive, limits=Limits(max_bytes=2_000_000))
-    with pytest.raises(Refused, match="must hold at most 1 files, but has 2"):
-        unpacked(archive, limits=Limits(max_members=1))
+    archive = packed(("key.json", b"{}"))
+    spoil(archive, lambda content: struct.pack_into("<I", content, content.index(b"PK\x01\x02") + 24, 3 * 10**9))
+    with pytest.raises(Refused, match=r"must unpack to at most 100 MB, but claims 3000 MB"):
+        unpacked(archive)
     assert not (tmp_path / "content").exists()
-    assert len(unpacked(archive, limits=Limits(free_bytes=3_000_002))) == 2
 
 
 def encrypt(content):

@@ -122,11 +122,7 @@ NOT_WHOLE = "must be a whole zip archive"
         ("hpob-data.zip", lambda whole: b"PK\x03\x04" + bytes(5000), NOT_WHOLE),
         ("hpob-data.zip", lambda whole: b"PK\x05\x06" + bytes(18), "must have one folder that holds bo-init"),
         ("hpob-data.zip", lambda whole: whole[:-100], NOT_WHOLE),
-        (
-            "hpob-data.zip",
-            lambda whole: whole.replace(b"hpob-data/bo-", b"hpob-data/../"),
-            r"/\.\./.*' leads out of it",
-        ),
+        ("hpob-data.zip", lambda whole: whole.replace(b"hpob-data/bo-", b"hpob-data/../"), "must have one folder"),
     ],
 )
 def test_what_cannot_be_had_as_it_must_be(get, there, stocked, tmp_path, name, change, message):
