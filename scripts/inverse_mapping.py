@@ -16,7 +16,7 @@ from pathlib import Path
 
 from one_line import errors_in_one_line
 from papers.sorting import TRAINED_ON, Measured, Sizes, run
-from papers.sorting_report import CASE_STUDY, as_json, draw, findings, table
+from papers.sorting_report import CASE_STUDY, as_json, draw, table
 
 from dre_jax import devices
 from dre_jax.cli.runtime import prepare
@@ -47,7 +47,7 @@ def main() -> None:
         f"seeds; trained on numbers in [{low:g}, {high:g}], {sizes.batch} lists an epoch. "
         "Pairs: share of pairs in order. Thesis: its accuracies in the same order."
     )
-    text = "\n\n".join([head, table(measured), "\n".join(f"- {line}" for line in findings(measured))])
+    text = f"{head}\n\n{table(measured)}"
     print(text)
     write_text(given.out / f"{NAME}.md", text + "\n")
     write_json(given.out / f"{NAME}.json", {"sizes": asdict(sizes), "measured": as_json(measured)}, indent=1)

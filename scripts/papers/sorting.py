@@ -75,9 +75,7 @@ class Measured(NamedTuple):
     accuracy: Shares
     """Of test lists that the scores put in order, the whole list."""
     pairs: Shares
-    """Of pairs of numbers in order, whatever the list size."""
-    tied: Shares
-    """Of pairs of different numbers that score the same."""
+    """Of pairs of numbers in order, whatever the list size; one that scores the same is not."""
 
 
 def draw_numbers(rng: np.random.Generator, bounds: tuple[float, float], shape: tuple[int, ...]) -> np.ndarray:
@@ -124,19 +122,13 @@ def is_in_order(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.all((np.diff(values) < 0) | (np.diff(numbers) == 0), axis=-1)
 
 
-def has_tie(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Whether different neighbours among ascending numbers score the same; f32[..., n] twice -> bool[...]."""
-    return np.any((np.diff(values) == 0) & (np.diff(numbers) != 0), axis=-1)
-
-
-def measure(model: ModelConfig, params: EnsembleParams, shape: tuple[int, int]) -> tuple[Shares, Shares]:
-    """Shares of lists in order, and of lists with a tie; the same lists for all seeds."""
-    order, ties = {}, {}
+def measure(model: ModelConfig, params: EnsembleParams, shape: tuple[int, int]) -> Shares:
+    """Shares of lists in order; the same lists for all seeds."""
+    found = {}
     for i, (name, bounds) in enumerate(RANGES.items()):
         numbers = draw_numbers(np.random.default_rng([1, i]), bounds, shape)
-        values = score(model, params, numbers)
-        order[name], ties[name] = (of(numbers, values).mean(axis=-1) for of in (is_in_order, has_tie))
-    return order, ties
+        found[name] = is_in_order(numbers, score(model, params, numbers)).mean(axis=-1)
+    return found
 
 
 def run(name: str, n: int, sizes: Sizes) -> Iterator[Measured]:
@@ -144,5 +136,5 @@ def run(name: str, n: int, sizes: Sizes) -> Iterator[Measured]:
     model = model_of(ARMS[name], sizes)
     for epochs in sizes.epochs:
         params = train(ARMS[name], n, epochs, sizes)
-        accuracy, _ = measure(model, params, (sizes.test_lists, n))
-        yield Measured(name, n, epochs, accuracy, *measure(model, params, (N_PAIRS, 2)))
+        lists, pairs = (measure(model, params, shape) for shape in ((sizes.test_lists, n), (N_PAIRS, 2)))
+        yield Measured(name, n, epochs, lists, pairs)

@@ -1,4 +1,4 @@
-"""The inverse-mapping case study as a table, a figure, and what it says beside the thesis."""
+"""The inverse-mapping case study as a table and a figure, beside the thesis' numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ THESIS = {
     (100, 100): (0.99, 0.00, 0.39),
     (1000, 100): (1.00, 0.71, 0.48),
 }
-TOO_SMALL = 0.02  # a difference of means that is not worth a word
 CASE_STUDY = ("ListMLE", "ListMLE, rate 1e-4", "ListMLE, free range")
 
 
@@ -39,43 +38,6 @@ def table(measured: list[Measured]) -> str:
         quoted = " / ".join(f"{v:.2f}" for v in thesis) if thesis else "–"
         rows.append([m.arm, str(m.list_size), str(m.epochs), *accuracy, *pairs, quoted])
     return markdown_table(head, rows)
-
-
-def findings(measured: list[Measured]) -> list[str]:
-    """One sentence for each thing that the thesis finds, then the other losses; every number from what was run."""
-    epochs = sorted({m.epochs for m in measured})
-    sizes = sorted({m.list_size for m in measured})
-    most, longest = epochs[-1], sizes[-1]
-    mean = {(m.arm, m.epochs, m.list_size): [float(v.mean()) for v in m.accuracy.values()] for m in measured}
-    sentences = []
-    for arm in CASE_STUDY:
-        before, after = ([mean[arm, e, n][0] for n in sizes] for e in (epochs[0], most))
-        inside, outside, hybrid = mean[arm, most, longest]
-        listed = ["/".join(f"{v:.2f}" for v in values) for values in (before, after)]
-        sentences += [
-            f"{arm}, more epochs: from {epochs[0]} to {most}, accuracy in range goes from {listed[0]} to "
-            f"{listed[1]} at list sizes {', '.join(map(str, sizes))}; the thesis says that more epochs help: "
-            f"{_verdict(before, after)}.",
-            f"{arm}, longer lists: after {most} epochs accuracy in range is {after[0]:.2f} at list size {sizes[0]} and "
-            f"{after[-1]:.2f} at {longest}; the thesis, with 0.99 and 1.00, says that longer lists help: "
-            f"{_verdict(after[:1], after[-1:])}.",
-            f"{arm}, elsewhere: after {most} epochs at list size {longest} accuracy is {outside:.2f} out of range and "
-            f"{hybrid:.2f} hybrid, against {inside:.2f} in range; the thesis has 0.71, 0.48 and 1.00, the best in "
-            f"range: {'agrees' if inside > max(outside, hybrid) else 'does not agree'}.",
-        ]
-    ranking = sorted({m.arm for m in measured}, key=lambda arm: -mean[arm, most, longest][0])
-    order = "; ".join(f"{arm} {mean[arm, most, longest][0]:.2f}" for arm in ranking)
-    sentences.append(f"Losses in range after {most} epochs at list size {longest} (not in the thesis): {order}.")
-    tied = max(float(m.tied["in range"].mean()) for m in measured)
-    sentences.append(f"Rounding: at most {tied:.2%} of the pairs in range score the same in float32, whatever the row.")
-    return sentences
-
-
-def _verdict(before: list[float], after: list[float]) -> str:
-    gains = [b - a for a, b in zip(before, after, strict=True)]
-    if min(gains) < -TOO_SMALL:
-        return "does not agree"
-    return "agrees" if max(gains) > TOO_SMALL else "no difference to be seen"
 
 
 def as_json(measured: list[Measured]) -> list[dict[str, Any]]:
