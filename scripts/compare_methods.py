@@ -3,9 +3,14 @@
     python scripts/compare_methods.py --out DIR                                        # all methods, bundled data
     python scripts/compare_methods.py --data bundled --data FOLDER --out DIR           # hours of 2 cores
     python scripts/compare_methods.py --methods dre gp tpe --designs test0 --out DIR   # some of it
+    python scripts/compare_methods.py --methods dre gp --reverse --permute --out DIR   # where the past misleads
 
 FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. What is finished is kept in DIR: the same
 command goes on where it was, run by run. A method whose package is missing is left out, and said to be.
+
+``--reverse`` and ``--permute`` have the methods learn from the true past and optimise test tasks whose responses are
+reversed, or dealt out to other rows. Such tasks are written to DIR/data. Their results, reports and page have names of
+their own, so that DIR may hold the true tasks' too.
 """
 
 from __future__ import annotations
@@ -15,19 +20,21 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from comparing.misled import GUARD, misled_page
 from comparing.page import page
 from one_line import errors_in_one_line
 
 from dre_jax.cli.compare import check_method, finished, run, save
+from dre_jax.cli.report import trials_of
 from dre_jax.cli.runtime import prepare
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.experiment import BUNDLED, Job, collect, cost_of, make_jobs, times_of
+from dre_jax.experiment import BUNDLED, Job, collect, cost_of, make_jobs, times_of, write_misleading
 from dre_jax.methods import METHODS
 from dre_jax.methods.ensembles import LOSSES
 from dre_jax.report import compare
 
-AT = (5, 10, 25, 50)
+AT = (5, 10, 25, 50, 100)
 # Those by a loss take 1000 epochs a trial, and have a page of their own (docs/losses.md).
 OF_LOSSES = tuple(LOSSES)
 
@@ -40,9 +47,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--split", choices=("test", "validation"), default="test", help="whose tasks are optimised")
     parser.add_argument("--designs", default="test0,test1,test2,test3,test4", help="initial designs")
     parser.add_argument("--trials", type=int, default=50, help="after the initial design")
+    parser.add_argument("--at", help="trials of the tables (default: those of 5,10,25,50,100 that there are)")
+    for name, how in (("--reverse", "reversed"), ("--permute", "permuted")):
+        parser.add_argument(name, dest="misled", action="append_const", const=how, help=f"test tasks are {how}")
     parser.add_argument("--seed", type=int, default=0, help="of fitting and of the picks")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/methods.md)")
+    parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/methods.md or reversed.md)")
     parser.add_argument("--title", default="Methods compared", help="of that page")
     parser.add_argument("--published", type=Path, help="results published for HPO-B, whose order is compared")
     parser.add_argument("--table-only", action="store_true", help="make the tables of what is finished")
@@ -51,22 +61,63 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     given = arguments()
-    if given.trials < 1:
-        raise ConfigError(f"--trials must be at least 1, but got {given.trials}")
+    at = trials_to_tell(given)
     prepare()
     make_folder(given.out)
-    jobs = make_jobs(
-        available(given.methods or [name for name in METHODS if not name.startswith(OF_LOSSES)]),
-        given.data or [BUNDLED],
+    names = available(given.methods or [name for name in METHODS if not name.startswith(OF_LOSSES)])
+    if given.misled:
+        compare_misled(given, names, at)
+        return
+    jobs = jobs_of(given, names, given.data or [BUNDLED])
+    if not given.table_only:
+        run(jobs, given.workers, "compare", quiet=False)
+    tell(given, jobs, finished(jobs), at)
+
+
+def trials_to_tell(given: argparse.Namespace) -> tuple[int, ...]:
+    """The trials of the tables. Raises `ConfigError` for options that do not go together as well."""
+    if given.trials < 1:
+        raise ConfigError(f"--trials must be at least 1, but got {given.trials}")
+    if given.misled and (given.split != "test" or given.published):
+        rule = "--reverse and --permute change test tasks, of which nothing is published"
+        raise ConfigError(f"{rule}, but got {'--published' if given.published else f'--split {given.split}'}")
+    at = sorted(set(trials_of(given.at))) if given.at else [t for t in AT if t <= given.trials] or [given.trials]
+    if not 1 <= at[0] <= at[-1] <= given.trials:
+        raise ConfigError(f"--at must be from 1 to --trials {given.trials}, but got {given.at}")
+    return tuple(at)
+
+
+def jobs_of(given: argparse.Namespace, names: Sequence[str], data: Sequence[str]) -> list[Job]:
+    return make_jobs(
+        names,
+        data,
         designs=tuple(given.designs.split(",")),
         out=given.out,
         split=given.split,
         trials=given.trials,
         seeds=[given.seed],
     )
+
+
+def compare_misled(given: argparse.Namespace, names: Sequence[str], at: tuple[int, ...]) -> None:
+    """Compares methods on test tasks on which the past misleads, each kind by itself."""
+    if GUARD not in names:
+        raise ConfigError(f"--reverse and --permute compare with {GUARD}, but --methods are {', '.join(names)}")
+    data = given.data or [BUNDLED]
+    jobs = {
+        how: jobs_of(given, names, [write_misleading(one, given.out / "data", how) for one in data])
+        for how in dict.fromkeys(given.misled)
+    }
     if not given.table_only:
-        run(jobs, given.workers, "compare", quiet=False)
-    tell(given, jobs, finished(jobs))
+        run([job for own in jobs.values() for job in own], given.workers, "compare", quiet=False)
+    results = {how: {name: collect(own, name) for name in finished(own)} for how, own in jobs.items()}
+    options = {"reversed": "--reverse", "permuted": "--permute"}
+    command = command_of(given, *(options[how] for how in jobs))
+    text = misled_page(given.title, command, {how: compare(found) for how, found in results.items()}, at)
+    print(text)
+    write_text(given.page or given.out / f"{'-'.join(jobs)}.md", text)
+    for how, found in results.items():
+        save(found, given.out / how, at, reference=GUARD, title=f"{given.title}, test tasks {how}")
 
 
 def available(names: Sequence[str]) -> list[str]:
@@ -82,20 +133,26 @@ def available(names: Sequence[str]) -> list[str]:
     return found
 
 
-def tell(given: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str]) -> None:
+def tell(given: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str], at: tuple[int, ...]) -> None:
     results = {name: collect(jobs, name) for name in methods}
     comparison = compare(results)
     costs = {name: cost_of(jobs, name) for name in methods}
-    at = tuple(t for t in AT if t <= comparison.n_trials) or (comparison.n_trials,)
-    data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in given.data or [BUNDLED])
-    chosen = f" --methods {' '.join(given.methods)}" if given.methods else ""
-    beside = f" --published {given.published.name}" if given.published else ""
-    command = f"scripts/compare_methods.py{chosen} {data} --designs {given.designs} --trials {given.trials}{beside}"
+    command = command_of(given, *(["--published", given.published.name] if given.published else []))
     times = {name: times_of(name, given.out) for name in methods}
-    text = page(given.title, f"{command} --out DIR", comparison, costs, times, jobs, at, given.published)
+    text = page(given.title, command, comparison, costs, times, jobs, at, given.published)
     print(text)
     write_text(given.page or given.out / "methods.md", text)
     save(results, given.out, at, reference="dre" if "dre" in results else None, title=given.title)
+
+
+def command_of(given: argparse.Namespace, *more: str) -> str:
+    data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in given.data or [BUNDLED])
+    chosen = f" --methods {' '.join(given.methods)}" if given.methods else ""
+    at = ["--at", given.at] if given.at else []
+    beside = "".join(f" {word}" for word in (*at, *more))
+    return (
+        f"scripts/compare_methods.py{chosen} {data} --designs {given.designs} --trials {given.trials}{beside} --out DIR"
+    )
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import numpy as np
 from markdown_tables import markdown_table
 
 from comparing.claims import MENDED, claims_table, findings, losses
+from comparing.hindsight import WHAT, hindsight_table
 from comparing.published import published_order
 from dre_jax.data import SearchSpace, load_space
 from dre_jax.experiment import Job, Times, data_folder
@@ -50,6 +51,8 @@ def page(
     if failed:
         parts += ["Runs that ended with an error, and are left out for all methods:"]
         parts += ["\n".join(f"- `{name}`: {len(lines)}, the first: {lines[0]}" for name, lines in failed.items())]
+    if len(comparison.methods) > 1:
+        parts += ["## The best method by hindsight", textwrap.fill(WHAT, 120), hindsight_table(comparison, at)]
     expected = list(findings(comparison, at))
     if expected:
         parts += ["## What the literature leads one to expect", claims_table(expected)]

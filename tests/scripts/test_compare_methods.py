@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from dre_jax.data import Results, read_results, write_results
+from dre_jax.data import Results, read_results, write_dataset, write_results
 from dre_jax.errors import ConfigError
+from dre_jax.experiment import MISLEADING, write_misleading
 from dre_jax.report import compare
 
 
 @pytest.fixture(scope="module")
 def comparing(part):
     """The script's modules by name."""
-    return {name: part(f"comparing.{name}") for name in ("claims", "published")}
+    return {name: part(f"comparing.{name}") for name in ("claims", "hindsight", "misled", "published")}
 
 
 @pytest.fixture
@@ -41,6 +42,29 @@ def test_the_script_from_end_to_end(tmp_path, run_script, capsys, jobs_in_this_p
     run_script("--methods", "random", "rf", "--designs", "test0", "--trials", "3", "--out", out, "--table-only")
     assert (out / "methods.md").read_text() == text
     assert (out / "times" / "random.json").stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_misled_from_end_to_end(tmp_path, run_script, make_space, capsys, jobs_in_this_process):
+    spaces = [make_space(name, test="xy", seed=i) for i, name in enumerate(("p", "q"))]
+    write_dataset(tmp_path / "toy", spaces)
+    out = tmp_path / "out"
+    given = ["--methods", "gp", "random", "--data", tmp_path / "toy", "--designs", "test0,test1", "--trials", "12"]
+    given += ["--reverse", "--permute", "--at", "5,10,12", "--out", out]
+    run_script(*given)
+    text = (out / "reversed-permuted.md").read_text()
+    assert text in capsys.readouterr().out
+    assert text.count("\n| `random` |") == 2 * (1 + len(spaces))
+    assert "### toy-permuted/q" in text
+    for how in ("reversed", "permuted"):
+        kept = read_results(out / how / "results" / "gp.json")
+        assert {run[0] for run in kept.runs()} == {f"toy-{how}/p", f"toy-{how}/q"}
+        assert (out / how / "report" / "report.html").exists()
+    written = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.json")}
+    run_script(*given)
+    assert (out / "reversed-permuted.md").read_text() == text
+    assert {path: path.stat().st_mtime_ns for path in written} == written
 
 
 def results_of(regret, space="bundled/svm"):
@@ -142,3 +166,112 @@ def test_a_method_whose_package_is_missing_is_left_out(part, monkeypatch, capsys
     monkeypatch.setattr(tpe, "needed", missing)
     assert part("compare_methods").available(["random", "tpe", "random"]) == ["random"]
     assert "tpe is left out: this needs the package 'optuna'" in capsys.readouterr().err
+
+
+def random_runs(seed=0, trials=12):
+    """Method -> results on two search spaces of unequal size, two designs; late in a run there are ties."""
+    rng = np.random.default_rng(seed)
+
+    def trace():
+        return np.maximum.accumulate(np.minimum(rng.integers(0, 9, trials + 1) / 8, 1.0))
+
+    sizes = {"big": 5, "small": 3}
+    return {
+        name: Results({s: {f"t{i}": {"a": trace(), "b": trace()} for i in range(n)} for s, n in sizes.items()})
+        for name in ("gp", "one", "two")
+    }
+
+
+def test_the_guard_against_plain_loops(comparing):
+    runs = random_runs()
+    comparison = compare(runs)
+    for part in (comparison, comparison.of_space("small")):
+        found = comparing["misled"].behind(part)
+        for t in (5, 10, 12):
+            for i, name in enumerate(comparison.methods):
+                less = []
+                for space, task in dict.fromkeys(part.tasks):
+                    own, gp = (runs[n].traces[space][task] for n in (name, "gp"))
+                    less.append(sum((1 - own[d][t]) - (1 - gp[d][t]) for d in "ab") / 2)
+                mean = sum(less) / len(less)
+                error = (sum((x - mean) ** 2 for x in less) / (len(less) - 1) / len(less)) ** 0.5
+                assert found[i, t] == pytest.approx(mean / error if error else 0.0)
+
+
+def test_a_guard_is_kept_within_one_standard_error_and_a_single_task_has_none(comparing):
+    def verdicts(**regret):
+        rows = comparing["misled"].guard_table(comparison_of(regret), (5, 10)).splitlines()[2:]
+        return {cells[1].strip(" `"): cells[-2].strip() for cells in (row.split("|") for row in rows)}
+
+    tasks = [0.1, 0.2, 0.3]
+    flat = {name: [[r + more * (i == 0)] * 11 for i, r in enumerate(tasks)] for name, more in (("gp", 0), ("odd", 0.3))}
+    worse = [[r + 0.1 + 0.01 * i] * 11 for i, r in enumerate(tasks)]
+    late = [[r] * 10 + [r + 0.1 + 0.01 * i] for i, r in enumerate(tasks)]
+    found = verdicts(**flat, same=flat["gp"], worse=worse, late=late)
+    assert found == {"gp": "", "same": "kept", "odd": "kept", "worse": "**broken**", "late": "**broken**"}
+    for n in range(3, 30):  # a single task that differs is one standard error
+        gp = [[0.1] * 11] * n
+        assert verdicts(gp=gp, odd=[*gp[1:], [0.23] * 11])["odd"] == "kept"
+    assert verdicts(gp=flat["gp"][:1], worse=worse[:1]) == {"gp": "", "worse": "–"}
+
+
+def test_the_best_by_hindsight_against_plain_loops(comparing):
+    runs = random_runs(1)
+    comparison = compare(runs)
+    found = comparing["hindsight"].by_hindsight(comparison)
+    for t in range(13):
+        of_runs, of_tasks = [], []
+        for space, task in dict.fromkeys(comparison.tasks):
+            regret = [[1 - results.traces[space][task][d][t] for d in "ab"] for results in runs.values()]
+            of_runs += [min(own[d] for own in regret) for d in range(2)]
+            of_tasks.append(min(sum(own) / 2 for own in regret))
+        np.testing.assert_allclose(found.regret[0, :, t], of_runs)
+        np.testing.assert_allclose(found.by_task(found.regret)[1, :, t], of_tasks)
+    table = comparing["hindsight"].hindsight_table(comparison, (5, 10))
+    for over, title in (("runs", "runs"), ("spaces", "search spaces")):
+        means = comparison.average_regret(over)[:, 10]
+        single = f"`{comparison.methods[int(means.argmin())]}`"
+        (row,) = (line for line in table.splitlines() if line.startswith(f"| best single method | {title} |"))
+        assert row.split("|")[-2].strip().startswith(f"{means.min():.4f}")
+        assert single in row.split("|")[-2]
+
+
+def test_misleading_tasks_have_runs_and_checkpoints_of_their_own(part, make_space, tmp_path, monkeypatch):
+    script = part("compare_methods")
+    write_dataset(tmp_path / "toy", [make_space("p")])
+    monkeypatch.setattr("sys.argv", ["compare_methods.py", "--reverse", "--out", str(tmp_path / "out")])
+    given = script.arguments()
+    folders = [str(tmp_path / "toy"), *(write_misleading(str(tmp_path / "toy"), tmp_path, how) for how in MISLEADING)]
+    jobs = [job for folder in folders for job in script.jobs_of(given, ["gp", "dre"], [folder])]
+    assert len({job.path for job in jobs}) == len(jobs) == 2 * 3
+    assert len({job.checkpoints() for job in jobs} - {None}) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["--trials", "100"], (5, 10, 25, 50, 100)),
+        ([], (5, 10, 25, 50)),
+        (["--trials", "3"], (3,)),
+        (["--trials", "100", "--at", "5,100,25"], (5, 25, 100)),
+        (["--trials", "50", "--at", "5,100"], "--at must be from 1 to --trials 50, but got 5,100"),
+        (["--at", "0"], "--at must be from 1 to --trials 50, but got 0"),
+        (["--trials", "0"], "--trials must be at least 1, but got 0"),
+        (["--reverse", "--split", "validation"], "change test tasks, .* but got --split validation"),
+        (["--permute", "--published", "traces"], "nothing is published, but got --published"),
+    ],
+)
+def test_trials_of_the_tables(part, monkeypatch, given, expected):
+    script = part("compare_methods")
+    monkeypatch.setattr("sys.argv", ["compare_methods.py", "--out", "out", *given])
+    if isinstance(expected, tuple):
+        assert script.trials_to_tell(script.arguments()) == expected
+    else:
+        with pytest.raises(ConfigError, match=expected):
+            script.trials_to_tell(script.arguments())
+
+
+def test_a_guard_needs_the_method_that_it_compares_with(part, monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.argv", ["compare_methods.py", "--reverse", "--methods", "random", "--out", str(tmp_path)])
+    with pytest.raises(ConfigError, match="--reverse and --permute compare with gp, but --methods are random"):
+        part("compare_methods").main()

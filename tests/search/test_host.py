@@ -21,7 +21,7 @@ def make_task(rows, seed):
     return Task("t", rng.random((rows, 3), dtype=np.float32), 1e3 - 50 * rng.random(rows))
 
 
-@pytest.mark.parametrize(("rows", "n_trials"), [(60, 25), (9, 25), (60, 0)])
+@pytest.mark.parametrize(("rows", "n_trials"), [(60, 25), (9, 100), (60, 0)])
 def test_both_loops_agree(nearest, rows, n_trials):
     tasks = [make_task(rows, seed) for seed in range(4)]
     constant = Task("t", tasks[0].X, np.full(rows, 0.3))
@@ -30,6 +30,9 @@ def test_both_loops_agree(nearest, rows, n_trials):
         designs, key = {"t": {"s": design}}, jax.random.key(0)
         ((_, _, expected),) = run_tasks(nearest(), None, {"t": task}, designs, n_trials=n_trials, key=key)
         np.testing.assert_array_equal(run_host(NearestHost(), task.X, task.y, design, n_trials), expected)
+        assert expected.shape == (n_trials + 1,)
+        # Once no row is left the optimum has been found, and stays for all trials that are asked for.
+        assert (expected[rows - len(design) :] == (0.5 if task is constant else 1.0)).all()
 
 
 def test_what_a_method_does_to_its_arguments_stays_with_it():
