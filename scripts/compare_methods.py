@@ -32,6 +32,7 @@ from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.experiment import BUNDLED, Job, collect, cost_of, make_jobs, times_of, write_misleading
 from dre_jax.methods import METHODS
 from dre_jax.methods.ensembles import LOSSES
+from dre_jax.methods.registry import real_name
 from dre_jax.report import compare
 
 AT = (5, 10, 25, 50, 100)
@@ -123,7 +124,7 @@ def compare_misled(given: argparse.Namespace, names: Sequence[str], at: tuple[in
 def available(names: Sequence[str]) -> list[str]:
     """The methods whose packages are there; the others are told of on standard error."""
     found = []
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(map(real_name, names)):
         try:
             check_method(name)
         except MissingExtraError as error:

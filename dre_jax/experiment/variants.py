@@ -31,7 +31,8 @@ _FOLD = re.compile(r"-fold-\d+-of-\d+(?=/)")
 def fold(space: SearchSpace, number: int, of: int) -> SearchSpace:
     """A fold of the training and validation tasks together: its tasks are for validation, all others for training.
 
-    Tasks are dealt out by name. One without initial designs gets five of five rows, drawn by its name.
+    Whatever looks at validation tasks while it learns, as meta-training with `patience` does, sees those that are held
+    out. Tasks are dealt out by name. One without initial designs gets five of five rows, drawn by its name.
 
     Args:
       space: its test tasks are left out.

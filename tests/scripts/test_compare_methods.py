@@ -6,6 +6,7 @@ import pytest
 from dre_jax.data import Results, read_results, write_dataset, write_results
 from dre_jax.errors import ConfigError
 from dre_jax.experiment import MISLEADING, write_misleading
+from dre_jax.methods.registry import real_name
 from dre_jax.report import compare
 
 
@@ -165,6 +166,7 @@ def test_a_method_whose_package_is_missing_is_left_out(part, monkeypatch, capsys
 
     monkeypatch.setattr(tpe, "needed", missing)
     assert part("compare_methods").available(["random", "tpe", "random"]) == ["random"]
+    assert part("compare_methods").available(["recommended"]) == [real_name("recommended")]
     assert "tpe is left out: this needs the package 'optuna'" in capsys.readouterr().err
 
 
