@@ -13,6 +13,7 @@ from torch import Tensor
 from benchmarks.torch_reference import Batch, Decisions, Ensemble, Table, fine_tune, tensors
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import unit_scale
+from dre_jax.methods.table import log_expected_improvement
 
 _SMALLEST_DEVIATION = 1e-9
 
@@ -26,20 +27,10 @@ def expected_improvement(ranks: np.ndarray, logarithm: bool) -> np.ndarray:
     """Of the mean rank of each candidate on the incumbent's, which stands last; f64[M, n + 1] -> f64[n]."""
     mean, deviation = ranks.mean(axis=0), np.maximum(ranks.std(axis=0), _SMALLEST_DEVIATION)
     gain, deviation = mean[-1] - mean[:-1], deviation[:-1]
+    if logarithm:
+        return log_expected_improvement(gain, deviation, 0.0)
     z = gain / deviation
-    if not logarithm:
-        return gain * stats.norm.cdf(z) + deviation * stats.norm.pdf(z)
-    return np.log(deviation) + _log_gain(z)
-
-
-def _log_gain(z: np.ndarray) -> np.ndarray:
-    """log(pdf(z) + z cdf(z)) of a standard normal: directly, by the ratio of both, and by its limit far on the left."""
-    right, middle, left = np.maximum(z, -1.0), np.clip(z, -1e3, -1.0), np.minimum(z, -1e3)
-    direct = np.log(stats.norm.pdf(right) + right * stats.norm.cdf(right))
-    ratio = middle * np.exp(stats.norm.logcdf(middle) - stats.norm.logpdf(middle))
-    by_ratio = stats.norm.logpdf(middle) + np.log1p(ratio)
-    limit = stats.norm.logpdf(left) - 2.0 * np.log(-left)
-    return np.where(z > -1.0, direct, np.where(z > -1e3, by_ratio, limit))
+    return gain * stats.norm.cdf(z) + deviation * stats.norm.pdf(z)
 
 
 def suggest(

@@ -18,7 +18,7 @@ import numpy as np
 from dre_jax.data import checks
 from dre_jax.data.files import find_json
 from dre_jax.data.hpob import DESIGNS, MERGED, files_of
-from dre_jax.data.lazy import LazySpaces, check_designs, check_table
+from dre_jax.data.lazy import LazySpaces, check_designs
 from dre_jax.data.outline import outline
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.host import HostMethod, run_host
@@ -73,13 +73,13 @@ class HPOBHandler:
         self.bo_initializations = LazySpaces([find_json(root_dir, DESIGNS)], check_designs)
         if mode in MERGED:
             order = [files[split] for split in ("train", "test", "validation")]
-            self.meta_test_data = LazySpaces(order, check_table)
+            self.meta_test_data = LazySpaces(order, checks.table)
             self.meta_train_data = self.meta_validation_data = None
             return
-        self.meta_test_data = LazySpaces([files["test"]], check_table)
+        self.meta_test_data = LazySpaces([files["test"]], checks.table)
         for name, split in _LOADED.items():
             if split in files:
-                setattr(self, name, LazySpaces([files[split]], check_table))
+                setattr(self, name, LazySpaces([files[split]], checks.table))
 
     def __getattr__(self, name: str) -> Any:
         if name in _LOADED:

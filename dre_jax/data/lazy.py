@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dre_jax.data import checks
 from dre_jax.data.files import place
 from dre_jax.data.json_stream import iter_datasets, list_spaces
 from dre_jax.errors import DataError
@@ -28,7 +27,8 @@ class LazySpaces(Mapping[str, Datasets]):
 
     Example:
       >>> from dre_jax.data import bundled
-      >>> tables = LazySpaces([bundled.path() / "meta-test-dataset.json.gz"], check_table)
+      >>> from dre_jax.data.checks import table
+      >>> tables = LazySpaces([bundled.path() / "meta-test-dataset.json.gz"], table)
       >>> list(tables)[0], sorted(next(iter(tables["svm"].values())))
       ('svm', ['X', 'y'])
     """
@@ -68,11 +68,6 @@ class LazySpaces(Mapping[str, Datasets]):
         for name, value in iter_datasets(path, space):
             self._check(value, place(path, space, name))
             yield name, value
-
-
-def check_table(value: Any, where: str) -> None:
-    """Refuses an object that is no `{"X": .., "y": ..}` table."""
-    checks.table(value, where)
 
 
 def check_designs(value: Any, where: str) -> None:

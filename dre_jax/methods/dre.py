@@ -8,15 +8,16 @@ import jax
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.model import EnsembleParams, ModelConfig, Support, check_columns, init, scores, scores_in_blocks, widen
+from dre_jax.methods.shared import FromEnsemble
+from dre_jax.model import EnsembleParams, Support, check_columns, init, scores, scores_in_blocks, widen
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
 from dre_jax.search.history import Candidates, History, sort_history
-from dre_jax.training.config import FineTuneConfig, MetaTrainConfig
+from dre_jax.training.config import FineTuneConfig
 from dre_jax.training.fine_tune import fine_tune
 
 
 @dataclass(frozen=True, kw_only=True)
-class DRE:
+class DRE(FromEnsemble):
     """Meta-trained scorers, fine-tuned on the history before every trial; an acquisition over their ranks picks.
 
     Example:
@@ -24,10 +25,6 @@ class DRE:
       DRE(...)
     """
 
-    model: ModelConfig = field(default_factory=ModelConfig)
-    """Sizes."""
-    training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
-    """Meta-training, where `fit` is asked to do it."""
     fine_tuning: FineTuneConfig = field(default_factory=FineTuneConfig)
     """Fine-tuning, before every trial."""
     acquisition: AcquisitionConfig = field(default_factory=AcquisitionConfig)
@@ -36,12 +33,8 @@ class DRE:
     """Start from meta-trained parameters; False draws random ones at every trial (DRE-RI)."""
 
     def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams | None:
-        """Meta-trains on a search space's training tasks (the paper, Algorithm 1)."""
-        if not self.transfer:
-            return None
-        from dre_jax.training.trainer import meta_train
-
-        return meta_train(meta, self.model, self.training, key=key).params
+        """Meta-trains, unless it starts from random parameters."""
+        return super().fit(meta, key) if self.transfer else None
 
     def acquire(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
         """Fine-tunes, and values the candidates by their ranks (the paper, Algorithm 2, lines 3 and 4)."""

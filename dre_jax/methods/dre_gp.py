@@ -8,23 +8,21 @@ prefers the members that are right on this task, and where the ensemble is of no
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data import SearchSpace
 from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
-from dre_jax.methods.shared import ByResponse
-from dre_jax.model import EnsembleParams, ModelConfig, Support, check_columns, gaussian_ranks, scores, scores_in_blocks
+from dre_jax.methods.shared import ByResponse, FromEnsemble
+from dre_jax.model import EnsembleParams, Support, check_columns, gaussian_ranks, scores, scores_in_blocks
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig
 from dre_jax.surrogates.ranked_prior import FITTING, Ranked, fit, posterior
-from dre_jax.training.config import MetaTrainConfig
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankedGaussianProcess(ByResponse):
+class RankedGaussianProcess(FromEnsemble, ByResponse):
     """A Gaussian process around what a meta-trained ranking ensemble expects.
 
     Example:
@@ -32,18 +30,8 @@ class RankedGaussianProcess(ByResponse):
       'ei'
     """
 
-    model: ModelConfig = field(default_factory=ModelConfig)
-    """Sizes of the ensemble."""
-    training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
-    """Its meta-training, where `fit` is asked to do it."""
     fitting: GPConfig = FITTING
     """Search for the Gaussian process' hyperparameters."""
-
-    def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams:
-        """Meta-trains the ensemble on a search space's training tasks."""
-        from dre_jax.training.trainer import meta_train
-
-        return meta_train(meta, self.model, self.training, key=key).params
 
     def predict(
         self, params: EnsembleParams, history: History, y: Array, candidates: Candidates, key: Array

@@ -30,7 +30,19 @@ from dre_jax.surrogates.quantile_net import QuantileConfig, moments, past_rows, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianCopulaProcess:
+class _FromQuantiles:
+    """A method whose prior is a network of the past tasks' quantiles."""
+
+    prior: QuantileConfig = field(default_factory=QuantileConfig)
+    """The network and its training."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> MLPParams:
+        """Trains the network on all evaluations of the training tasks."""
+        return train_quantile_net(self.prior, past_rows(meta), key)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianCopulaProcess(_FromQuantiles):
     """A Gaussian process of the trials' residuals from a prior of past tasks.
 
     Example:
@@ -38,16 +50,10 @@ class GaussianCopulaProcess:
       'ei'
     """
 
-    prior: QuantileConfig = field(default_factory=QuantileConfig)
-    """The network and its training."""
     fitting: GPConfig = field(default_factory=lambda: GPConfig(density_of="logarithm"))
     """Search for the residual Gaussian process' hyperparameters."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
-
-    def fit(self, meta: SearchSpace, key: Array) -> MLPParams:
-        """Trains the network on all evaluations of the training tasks."""
-        return train_quantile_net(self.prior, past_rows(meta), key)[0]
 
     def acquire(self, params: MLPParams, history: History, candidates: Candidates, key: Array) -> Array:
         """Fits the Gaussian process of residuals, and values the candidates by it and the prior together."""
@@ -67,20 +73,13 @@ class GaussianCopulaProcess:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CopulaThompsonSampling:
+class CopulaThompsonSampling(_FromQuantiles):
     """Draws from what past tasks predict.
 
     Example:
       >>> CopulaThompsonSampling().prior.hidden
       (50, 50, 50)
     """
-
-    prior: QuantileConfig = field(default_factory=QuantileConfig)
-    """The network and its training."""
-
-    def fit(self, meta: SearchSpace, key: Array) -> MLPParams:
-        """Trains the network on all evaluations of the training tasks."""
-        return train_quantile_net(self.prior, past_rows(meta), key)[0]
 
     def acquire(self, params: MLPParams, history: History, candidates: Candidates, key: Array) -> Array:
         """A draw of z at every candidate."""

@@ -1,4 +1,4 @@
-"""What methods share: nothing to learn, Gaussian processes of past tasks, predictions that an acquisition reads."""
+"""What methods share: nothing to learn, an ensemble or Gaussian processes of past tasks, valuing by predictions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
+from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, standardise
 from dre_jax.surrogates.sources import SourceProcesses, fit_sources, source_tasks
+from dre_jax.training.config import MetaTrainConfig
 
 
 class Untaught:
@@ -54,3 +56,19 @@ class FromSources:
     def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
         """A Gaussian process of each training task."""
         return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromEnsemble:
+    """A method that has a ranking ensemble."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """Sizes of the ensemble."""
+    training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
+    """Its meta-training, where `fit` is asked to do it."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams | None:
+        """Meta-trains on a search space's training tasks (Khazi et al. 2023, Algorithm 1)."""
+        from dre_jax.training.trainer import meta_train
+
+        return meta_train(meta, self.model, self.training, key=key).params

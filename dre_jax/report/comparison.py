@@ -20,7 +20,7 @@ from dre_jax.checks import one_of
 from dre_jax.data import Results
 from dre_jax.errors import DataError
 
-__all__ = ["DECIMALS", "Comparison", "Order", "Over", "Row", "WinTieLoss", "compare", "counted", "table"]
+__all__ = ["DECIMALS", "Comparison", "Order", "Over", "WinTieLoss", "compare", "counted"]
 
 DECIMALS = 8
 """Regret is rounded to so many decimals before it is ranked, as HPO-B does."""
@@ -253,19 +253,3 @@ def _in_order(runs: set[Run], order: Order | None) -> list[Run]:
         return sorted(runs)
     place = {(space, dataset): i for i, (space, dataset) in enumerate((s, d) for s in order for d in order[s])}
     return sorted((run for run in runs if run[:2] in place), key=lambda run: (place[run[:2]], run[2]))
-
-
-class Row(NamedTuple):
-    """A method's line in a table."""
-
-    method: str
-    regret: list[float]
-    error: list[float]
-    rank: list[float]
-
-
-def table(comparison: Comparison, at: Sequence[int], over: Over = "runs") -> list[Row]:
-    """Mean regret, its standard error, and average rank after the trials given; see `Comparison.standard_error`."""
-    wanted = list(at)
-    parts = (comparison.average_regret(over), comparison.standard_error(over), comparison.average_rank(over))
-    return [Row(name, *(part[i, wanted].tolist() for part in parts)) for i, name in enumerate(comparison.methods)]

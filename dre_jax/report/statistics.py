@@ -7,9 +7,9 @@ optimum, and a test whose variance includes the tied tasks has wrong p-values.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from scipy import stats
 from dre_jax.errors import ConfigError
 from dre_jax.report.comparison import DECIMALS, Comparison
 
-__all__ = ["Significance", "Significances", "Unit", "holm", "signed_rank", "significance"]
+__all__ = ["Significance", "Significances", "Unit", "holm", "signed_rank", "significance", "significances"]
 
 Unit = Literal["tasks", "runs"]
 # The time of the exact test grows with the cube, to 2 ms here. Beyond, the normal approximation differs from it by less
@@ -83,6 +83,12 @@ def significance(comparison: Comparison, trial: int, *, unit: Unit = "tasks", al
         alpha=alpha,
         cliques=_cliques(comparison.methods, rank, p > alpha),
     )
+
+
+def significances(comparison: Comparison, at: Iterable[int]) -> Significances:
+    """The tests after each of so many trials, over tasks and over runs."""
+    trials = tuple(at)
+    return {unit: {t: significance(comparison, t, unit=unit) for t in trials} for unit in get_args(Unit)}
 
 
 def holm(p: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from dre_jax.checks import one_of
 from dre_jax.data.files import make_folder
 from dre_jax.errors import ConfigError
 from dre_jax.report.comparison import Comparison, compare
 from dre_jax.report.result_files import Files, read_files, read_order, warn_of_losses, warn_of_protocols
-from dre_jax.report.statistics import Unit, significance
+from dre_jax.report.statistics import significances
 from dre_jax.report.summary import summarise, write_summary
 
 __all__ = ["DEFAULT_AT", "write_report"]
@@ -55,7 +55,7 @@ def write_report(
     make_folder(folder)
     warn_of_protocols(read)
     warn_of_losses(comparison, read, tasks)
-    tests = {unit: {t: significance(comparison, t, unit=unit) for t in wanted} for unit in get_args(Unit)}
+    tests = significances(comparison, wanted)
     summary = summarise(comparison, read, tests, at=wanted, reference=reference, title=title)
     write_summary(summary, folder)
     from dre_jax.report.drawings import draw_all

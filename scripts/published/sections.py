@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from dre_jax.report import Comparison, compare
 from dre_jax.report.drawings import draw_all
 from dre_jax.report.page import Section
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.result_files import read_files
-from dre_jax.report.statistics import Significances, Unit, significance
+from dre_jax.report.statistics import Significances, significances
 from dre_jax.report.summary import summarise
 from published.claims import TOLERANCE, Claim
 from published.experiments import Experiment
@@ -40,7 +40,7 @@ def reproduce(experiment: Experiment, traces: Path, out: Path) -> Outcome:
     files = read_files(paths)
     comparison = compare({name: file.results for name, file in files.items()})
     at = tuple(trial for trial in AT if trial <= comparison.n_trials) or (comparison.n_trials,)
-    by_unit: Significances = {unit: {t: significance(comparison, t, unit=unit) for t in at} for unit in get_args(Unit)}
+    by_unit = significances(comparison, at)
     summary = summarise(comparison, files, by_unit, at=at, reference=comparison.methods[0], title=experiment.title)
     lacking = (f"Missing in the folder, and so not drawn: {', '.join(missing)}.",) if missing else ()
     said, numbers = (

@@ -11,7 +11,7 @@ import pytest
 
 from dre_jax.report.drawings import draw_all
 from dre_jax.report.page import Section, write_page
-from dre_jax.report.statistics import significance
+from dre_jax.report.statistics import significances
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
@@ -64,7 +64,7 @@ def browse(page, profile, *options):
 @pytest.fixture
 def report(make_comparison, tmp_path):
     given = make_comparison(4, names=[EVIL, "b", "a", "c"])
-    tests = {unit: {20: significance(given, 20, unit=unit)} for unit in ("tasks", "runs")}
+    tests = significances(given, (20,))
     figures = draw_all(given, tests["tasks"], tmp_path, "Title")
     files = {EVIL: {"file": "a.json", "runs": 8, "trials": 20, "meta": {"note": EVIL}}}
     write_page(tmp_path / "report.html", "The title", [Section("", given, tests, figures, {"files": files})])

@@ -6,7 +6,7 @@ from scipy import stats
 
 from dre_jax.data import Results
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.report import compare, table
+from dre_jax.report import compare
 
 
 def results(runs):
@@ -161,14 +161,6 @@ def test_wins_ties_and_losses(uneven):
             assert counts == (signs.count(-1), signs.count(0), signs.count(1))
     with pytest.raises(ConfigError, match="one of a, b, c, d, but got 'e'"):
         uneven.win_tie_loss("e", 0)
-
-
-@pytest.mark.parametrize("over", ["runs", "spaces"])
-def test_table(over):
-    found = compare({name: results(draw(seed)) for seed, name in enumerate("ab")})
-    parts = found.average_regret(over), found.standard_error(over), found.average_rank(over)
-    for i, row in enumerate(table(found, [0, 5], over)):
-        assert row == ("ab"[i], *(part[i, [0, 5]].tolist() for part in parts))
 
 
 def test_nothing_to_compare():

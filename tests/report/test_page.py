@@ -9,7 +9,7 @@ import pytest
 from dre_jax.errors import DataError
 from dre_jax.report.page import Section, write_page
 from dre_jax.report.page_tables import Cell, Table
-from dre_jax.report.statistics import significance
+from dre_jax.report.statistics import significances
 
 EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
 META = {"protocol": {"mode": "v3-test"}, "configuration": {"note": EVIL}, "seed": 7}
@@ -43,17 +43,13 @@ class Reader(html.parser.HTMLParser):
         return [attributes for tag, attributes in self.elements if tag == wanted]
 
 
-def both_units(comparison, *trials):
-    return {unit: {t: significance(comparison, t, unit=unit) for t in trials} for unit in ("tasks", "runs")}
-
-
 def page(path, comparison, *, figures=None, files=None, title="A title"):
     summary = {
         "win_tie_loss": {"reference": comparison.methods[-1]},
         "files": files or {},
         "versions": {"numpy": "9.9"},
     }
-    write_page(path, title, [Section("", comparison, both_units(comparison, 5, 20), figures or {}, summary)])
+    write_page(path, title, [Section("", comparison, significances(comparison, (5, 20)), figures or {}, summary)])
     return path.read_text(encoding="utf-8")
 
 
@@ -127,7 +123,7 @@ def test_sizes(make_comparison, tmp_path, shape):
 
 def test_several_sections(make_comparison, tmp_path):
     given = make_comparison()
-    tests = both_units(given, 5)
+    tests = significances(given, (5,))
     extra = Table("Extra", ("A", "B"), ((Cell("x <y>", "x"), Cell("z", "z")),), "Note", sortable=False, words=True)
     sections = [
         Section("First", given, tests, {}, text=("Text <b>",), tables=(extra,)),
