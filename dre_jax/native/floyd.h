@@ -17,7 +17,7 @@ class Floyd {
     if (range <= kMarked)
       by_marks(draws, newest, k, range, chosen);
     else
-      by_table(draws, newest, k, chosen);
+      by_search(draws, newest, k, chosen);
     std::fill(chosen + k, chosen + length, std::numeric_limits<int32_t>::max());
   }
 
@@ -40,27 +40,14 @@ class Floyd {
         *chosen++ = static_cast<int32_t>(64 * w + __builtin_ctzll(word));
   }
 
-  // Open addressing, at most half full.
-  void by_table(const int32_t* draws, const int32_t* newest, int64_t k, int32_t* chosen) {
-    int bits = 4;
-    while ((int64_t{1} << bits) < 2 * k) ++bits;
-    table_.assign(size_t{1} << bits, -1);
-    const auto insert = [&](int32_t value) -> bool {
-      size_t at = (static_cast<uint32_t>(value) * 2654435769u) >> (32 - bits);
-      for (; table_[at] != -1; at = (at + 1) & (table_.size() - 1))
-        if (table_[at] == value) return false;
-      table_[at] = value;
-      return true;
-    };
-    for (int64_t j = 0; j < k; ++j) {
-      chosen[j] = draws[j];
-      if (!insert(draws[j])) insert(chosen[j] = newest[j]);
-    }
+  // Looks each number up among those chosen before: k is small beside such a range.
+  static void by_search(const int32_t* draws, const int32_t* newest, int64_t k, int32_t* chosen) {
+    for (int64_t j = 0; j < k; ++j)
+      chosen[j] = std::find(chosen, chosen + j, draws[j]) == chosen + j ? draws[j] : newest[j];
     std::sort(chosen, chosen + k);
   }
 
   std::vector<uint64_t> marks_;
-  std::vector<int32_t> table_;
 };
 
 }  // namespace dre
