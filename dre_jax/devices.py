@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from importlib import import_module
 
 import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh
-from threadpoolctl import threadpool_limits
 
 from dre_jax.errors import ConfigError
 
@@ -97,16 +95,3 @@ def make_mesh(devices: Iterable[jax.Device], shape: tuple[int, int], names: tupl
     """The first of the devices as a mesh."""
     grid = np.array(list(devices)[: shape[0] * shape[1]]).reshape(shape)
     return Mesh(grid, names, axis_types=(AxisType.Auto,) * 2)
-
-
-def factorise_on_one_thread() -> None:
-    """Takes one thread for each of JAX's factorisations on a CPU, unless ``OPENBLAS_NUM_THREADS`` says otherwise.
-
-    They are OpenBLAS', which starts a thread a core for each of them. With a device a core these wait for each other: a
-    Gaussian process of 32 trials took 5 s to fit in place of 16 ms. The variable is for the processes that this one
-    starts: the library reads it when it is loaded, which importing JAX does.
-    """
-    given = os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    import_module("scipy.linalg")  # whose library JAX calls
-    if given.isdigit():
-        threadpool_limits(int(given), user_api="blas")

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from dre_jax import cache, devices
+from dre_jax import cache, devices, threads
 from dre_jax.cli.distributed import start
 
 
@@ -33,7 +33,7 @@ def prepare(
         # Refused once JAX has begun to compute: who calls from a program of their own has the devices they have.
         with contextlib.suppress(RuntimeError):
             jax.config.update("jax_num_cpu_devices", count or devices.cores())
-    devices.factorise_on_one_thread()
+    threads.factorise_on_one_thread()
     start(distributed, coordinator, processes, process_id)
     devices.use(count)
     cache.keep_programs()

@@ -47,9 +47,9 @@ def times_of(method: str, out: Path, *, data: str = BUNDLED, space: str = SPACE,
 def _measure_from_cold(method: str, data: str, space: str, split: str) -> Times:
     import jax
 
-    from dre_jax import devices
+    from dre_jax import devices, threads
 
-    devices.factorise_on_one_thread()  # as the commands do
+    threads.factorise_on_one_thread()  # as the commands do
 
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         jax.config.update("jax_num_cpu_devices", devices.cores())

@@ -26,6 +26,7 @@ from dre_jax.surrogates import best_of, standardise
 from dre_jax.surrogates.deep_kernel import DeepKernel, DeepKernelConfig, posterior, tune
 from dre_jax.surrogates.full_batch import TuningConfig
 from dre_jax.surrogates.meta_kernel import KernelTraining, meta_train
+from dre_jax.threads import on_one_thread
 
 FREE = ("tuning", "reuse", "acquisition")
 """Fields that meta-training does not depend on."""
@@ -54,6 +55,7 @@ class FewShotBO:
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
 
+    @on_one_thread
     def fit(self, meta: SearchSpace, key: Array) -> DeepKernel:
         """Meta-trains on a search space's training tasks (Algorithm 1)."""
         return meta_train(self.model, self.meta_training, build_table(meta.require_train_tasks()), key)[0]

@@ -14,6 +14,7 @@ from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, 
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, standardise
 from dre_jax.surrogates.sources import SourceProcesses, fit_sources, source_tasks
+from dre_jax.threads import on_one_thread
 from dre_jax.training.config import MetaTrainConfig
 
 
@@ -53,6 +54,7 @@ class FromSources:
     rows: int = 100
     """Rows of a past task that its Gaussian process is conditioned on, at most."""
 
+    @on_one_thread
     def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
         """A Gaussian process of each training task."""
         return fit_sources(self.fitting, source_tasks(meta, self.rows, key))

@@ -17,6 +17,7 @@ from dre_jax import processes
 from dre_jax.devices import Devices, covering, make_mesh
 from dre_jax.search.loop import Batch, SearchTask, run
 from dre_jax.search.method import Method
+from dre_jax.threads import on_one_thread
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ def mesh_for(devices: Devices, tasks: int, designs: int) -> Mesh:
     return make_mesh(devices, covering(len(devices), tasks, designs), (_TASKS, _DESIGNS))
 
 
+@on_one_thread
 def run_grid(
     method: Method, params: Any, tables: SearchTask, designs: np.ndarray, keys: Array, config: GridConfig, capacity: int
 ) -> np.ndarray:

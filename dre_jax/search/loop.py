@@ -15,6 +15,7 @@ from dre_jax.search.acquisition import pick
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_stateful
 from dre_jax.search.pending import with_pending
+from dre_jax.threads import on_one_thread
 
 FIRST_BUCKET = 16
 _BEGIN = 2**32 - 1  # folded into a run's key in place of a trial: no trial has this number
@@ -199,6 +200,7 @@ _jitted_pick = jax.jit(pick)
 _jitted_look_up = jax.jit(look_up, static_argnames="table_scale")
 
 
+@on_one_thread
 def run_in_python(
     method: Method,
     params: Any,

@@ -16,6 +16,7 @@ from dre_jax.search.history import Candidates, History, make_history
 from dre_jax.search.layout import unit_cube
 from dre_jax.search.loop import FIRST_BUCKET, begin, jitted_suggest
 from dre_jax.search.method import Method
+from dre_jax.threads import on_one_thread
 
 
 class Suggester:
@@ -57,6 +58,7 @@ class Suggester:
         self._candidates = candidates or CandidateConfig()
         self._state: Any = None
 
+    @on_one_thread
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any = None) -> Any:
         """What to evaluate next.
 

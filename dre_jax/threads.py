@@ -1,0 +1,105 @@
+"""Threads of what is factorised on a CPU: one each.
+
+JAX has OpenBLAS factorise there, which starts a thread a core for each matrix. Where these cores have something else to
+do, other devices of this process or the model that is tuned, the threads wait for each other: with ``gp``, 60 trials
+took 100 to 190 s in place of 1 to 2.5 s. ``OPENBLAS_NUM_THREADS``, where it is set, decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable
+from functools import cache, wraps
+from importlib import import_module
+from typing import Any, ParamSpec, TypeVar
+
+VARIABLE = "OPENBLAS_NUM_THREADS"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Shared:
+    """A context that the first of several threads enters, and the last one leaves.
+
+    Example:
+      >>> @contextlib.contextmanager
+      ... def told():
+      ...     print("in")
+      ...     yield
+      ...     print("out")
+      >>> shared = Shared(told)
+      >>> with shared:
+      ...     with shared:
+      ...         print("twice")
+      in
+      twice
+      out
+    """
+
+    def __init__(self, make: Callable[[], contextlib.AbstractContextManager[Any]]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._entered = contextlib.ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._entered.enter_context(self._make())
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._entered.close()
+
+
+def _limit() -> Any:
+    """Limits the threads, and is a context that takes the limit back."""
+    given = os.environ.get(VARIABLE, "1")
+    return _libraries().limit(limits=int(given) if given.isdigit() else None, user_api="blas")
+
+
+@cache
+def _libraries() -> Any:
+    """The libraries of linear algebra that are loaded."""
+    from threadpoolctl import ThreadpoolController
+
+    import_module("scipy.linalg")  # whose library JAX calls
+    return ThreadpoolController()
+
+
+one_thread = Shared(_limit)
+"""Within, a factorisation takes one thread."""
+
+
+def on_one_thread(compute: Callable[P, T]) -> Callable[P, T]:
+    """The function, whose factorisations take one thread; it waits until its results are there.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> on_one_thread(jnp.linalg.cholesky)(jnp.eye(2)).shape
+      (2, 2)
+    """
+
+    @wraps(compute)
+    def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
+        import jax
+
+        with one_thread:
+            return jax.block_until_ready(compute(*args, **kwargs))
+
+    return waiting
+
+
+def factorise_on_one_thread() -> None:
+    """From now on factorisations of this process, and of those that it starts, take one thread.
+
+    The variable alone would come too late: the library reads it when it is loaded, which importing JAX does.
+    """
+    os.environ.setdefault(VARIABLE, "1")
+    _limit()
