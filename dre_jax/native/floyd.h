@@ -22,7 +22,7 @@ class Floyd {
   }
 
  private:
-  static constexpr int64_t kMarked = 1 << 14;  // a bit a number: to look them all through takes less than sorting
+  static constexpr int64_t kMarked = 1 << 17;  // a bit a number: to look them all through takes less than sorting
 
   void by_marks(const int32_t* draws, const int32_t* newest, int64_t k, int64_t range, int32_t* chosen) {
     marks_.assign((range + 63) / 64, 0);

@@ -14,7 +14,7 @@ loop, compiled = (jax.jit(jax.vmap(f)) for f in (_choose, native.draw_without_re
 
 
 # Around the border between a bit a number and a search among those chosen, and where nearly all are chosen.
-@pytest.mark.parametrize("n", [1, 40, 63, 64, 65, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 2**31 - 1])
+@pytest.mark.parametrize("n", [1, 40, 63, 64, 65, (1 << 17) - 1, 1 << 17, (1 << 17) + 1, 2**31 - 1])
 @pytest.mark.parametrize("length", [1, 40])
 def test_the_same_numbers_as_the_loop(n, length):
     batch = 50
