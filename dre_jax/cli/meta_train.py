@@ -17,19 +17,31 @@ if TYPE_CHECKING:
 
     from dre_jax.data import SearchSpace
     from dre_jax.search.method import Method
+    from dre_jax.tuning import Past, Space
 
 
 def meta_train(
     out: Annotated[
-        Path, typer.Option(help="Checkpoints go to OUT/SPACE; that of past studies to OUT.", show_default=False)
+        Path, typer.Option(help="Checkpoints go to OUT/SPACE; that of past trials to OUT.", show_default=False)
     ],
     data: Annotated[Path | None, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.")] = None,
     from_optuna: Annotated[
         str | None,
         typer.Option(metavar="STORAGE", help="Past Optuna studies in place of --data: a database's URL, or a journal."),
     ] = None,
+    from_csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Past trials in place of --data, a row a trial, a column a hyperparameter."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="FILE's column of the task; task by default.")
+    ] = None,
+    value: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="FILE's column of what a trial gave; value by default.")
+    ] = None,
+    direction: Annotated[str | None, typer.Option(help="minimize or maximize what is in FILE.")] = None,
     space_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Their search space, JSON, with --from-optuna.")
+        Path | None, typer.Option(metavar="FILE", help="Search space of past studies or trials, JSON.")
     ] = None,
     method: Annotated[str, typer.Option(help="A method with transfer that `dre-jax methods` lists.")] = "recommended",
     space: options.Spaces = None,
@@ -86,7 +98,8 @@ def meta_train(
     training: dict[str, object] = {"steps": steps, "lists_per_step": lists_per_step, "patience": patience}
     training["evaluate_every"] = evaluate_every
     made = method_to_learn(entry, parse(settings or []), preset=preset, training=training)
-    folders = _folders(data, space, mode, from_optuna, space_file, seed)
+    read = _reader(data, from_optuna, from_csv, {"direction": direction, "task": task, "value": value})
+    folders = _folders(data, space, mode, read, space_file, seed)
     mine = share(list(folders))
     for name in mine:
         found, extra = folders[name]()
@@ -102,24 +115,47 @@ _Tasks = tuple["SearchSpace", dict[str, Any]]
 """A search space, and what its checkpoint keeps beside what is learned from it."""
 
 
+def _reader(
+    data: Path | None, storage: str | None, table: Path | None, columns: Mapping[str, str | None]
+) -> Callable[[Space], Past] | None:
+    """What reads past studies or trials; None where there are meta-datasets."""
+    from dre_jax.errors import ConfigError
+    from dre_jax.tuning import from_csv, from_studies
+
+    sources = {"--data": data, "--from-optuna": storage, "--from-csv": table}
+    given = [name for name, source in sources.items() if source is not None]
+    if len(given) != 1:
+        raise ConfigError(f"past tasks come from one of {', '.join(sources)}, but got {' and '.join(given) or 'none'}")
+    told = {name: text for name, text in columns.items() if text is not None}
+    if table is None:
+        if told:
+            raise ConfigError(f"--{next(iter(told))} goes with --from-csv, but got {given[0]}")
+        return None if storage is None else partial(from_studies, storage)
+    if "direction" not in told:
+        raise ConfigError("--from-csv takes --direction, minimize or maximize, but got none")
+    return lambda space: from_csv(table, space, **told)
+
+
 def _folders(
-    data: Path | None, spaces: list[str] | None, mode: str, storage: str | None, space_file: Path | None, seed: int
+    data: Path | None,
+    spaces: list[str] | None,
+    mode: str,
+    read: Callable[[Space], Past] | None,
+    space_file: Path | None,
+    seed: int,
 ) -> dict[str, Callable[[], _Tasks]]:
     """What is to be learned from, by the folder inside of OUT; read when its turn comes."""
     from dre_jax.data import list_spaces
     from dre_jax.errors import ConfigError
 
-    if (data is None) == (storage is None):
-        given = "neither" if data is None else "both"
-        raise ConfigError(f"past tasks come from --data or from --from-optuna, but got {given}")
     if data is not None:
         if space_file is not None:
-            raise ConfigError("--space-file goes with --from-optuna, but got --data")
+            raise ConfigError("--space-file goes with --from-optuna or --from-csv, but got --data")
         return {name: partial(_of_data, data, name, mode) for name in spaces or list_spaces(data, mode)}
-    if storage is None or space_file is None or spaces:
+    if read is None or space_file is None or spaces:
         given = "--space" if spaces else "none"
-        raise ConfigError(f"--from-optuna takes the search space from --space-file, but got {given}")
-    return {".": partial(_of_studies, storage, space_file, seed)}
+        raise ConfigError(f"--from-optuna and --from-csv take the search space from --space-file, but got {given}")
+    return {".": partial(_of_trials, read, space_file, seed)}
 
 
 def _of_data(data: Path, name: str, mode: str) -> _Tasks:
@@ -130,18 +166,18 @@ def _of_data(data: Path, name: str, mode: str) -> _Tasks:
     return load_space(data, name, mode), {} if descriptor is None else {"descriptor": descriptor}
 
 
-def _of_studies(storage: str, space_file: Path, seed: int) -> _Tasks:
-    """Past studies; says on standard error what does not fit."""
+def _of_trials(read: Callable[[Space], Past], space_file: Path, seed: int) -> _Tasks:
+    """Past studies or trials; says on standard error what does not fit."""
     from dre_jax.errors import DataError
     from dre_jax.surrogates.warm_start import N_START
-    from dre_jax.tuning import from_studies, read_space
+    from dre_jax.tuning import read_space
     from dre_jax.tuning.surrogate import SPACE_NAME, kept_of, start_design
 
-    past = from_studies(storage, read_space(space_file))
+    past = read(read_space(space_file))
     for one in past.left_out:
         print(f"dre-jax: left out: {one}", file=sys.stderr)
     if not past.tasks:
-        raise DataError(f"at least one study must fit {space_file}, but none does")
+        raise DataError(f"at least one past task must fit {space_file}, but none does")
     return past.search_space(SPACE_NAME), kept_of(past.space, start_design(past, N_START, seed))
 
 

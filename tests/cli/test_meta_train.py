@@ -97,17 +97,54 @@ def test_past_studies_of_another_space(cli, studies, tmp_path):
     out = tmp_path / "surrogate"
     status, said, error = cli("meta-train", "--from-optuna", studies, "--space-file", space, "--out", out)
     assert (status, said) == (2, "")
-    assert error.splitlines()[-1] == f"dre-jax: at least one study must fit {space}, but none does"
+    assert error.splitlines()[-1] == f"dre-jax: at least one past task must fit {space}, but none does"
     assert not out.exists()
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Three tasks that fit, one of which a row is out of bounds, and one whose values cannot be read."""
+    path, rows = tmp_path / "past.csv", ["machine,x,seconds,notes"]
+    for name, best in (("a", 0.2), ("b", 0.3), ("c", 0.4)):
+        rows += [f"{name},{x / 10},{(x / 10 - best) ** 2}," for x in range(10)]
+    rows += ["c,7,0,", "c,0.5,,crashed", *(f"d,0.{x},fast," for x in range(5))]
+    path.write_text("\n".join(rows))
+    return path
+
+
+def test_past_trials_in_a_table(cli, refused, table, tmp_path):
+    space, out = tmp_path / "space.json", tmp_path / "surrogate"
+    space.write_text('{"x": {"type": "float", "low": 0, "high": 1}}')
+    command = ["meta-train", "--from-csv", table, "--space-file", space, "--out", out, "--method", "gcp"]
+    command += ["--set", "prior.steps=2", "--quiet", "--task", "machine", "--value", "seconds"]
+    assert "direction must be one of minimize, maximize, but got 'up'" in refused(*command, "--direction", "up")
+    assert "has no 'task'" in refused(*command[:7], "--direction", "minimize")
+    assert not out.exists()
+    status, said, error = cli(*command, "--direction", "minimize")
+    assert (status, said) == (0, f"past: gcp fitted to 3 tasks, saved in {out}\n")
+    assert error.splitlines() == [
+        "dre-jax: left out: d: seconds must be a number, but got 'fast' (5 trials)",
+        "dre-jax: left out: c: x must be a number in [0.0, 1.0], but got 7.0",
+        "dre-jax: left out: d: a task must have at least 3 trials with a value that fit, but has 0",
+    ]
+    surrogate = Surrogate.load(out)
+    assert surrogate.space == read_space(space)
+    assert 0.2 <= surrogate.start[0]["x"] <= 0.4  # where every task's least value is near
 
 
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ([], "--data or from --from-optuna, but got neither"),
-        (["--data", "a", "--from-optuna", "b"], "but got both"),
-        (["--data", "a", "--space-file", "b"], "--space-file goes with --from-optuna"),
+        ([], "one of --data, --from-optuna, --from-csv, but got none"),
+        (["--data", "a", "--from-optuna", "b"], "but got --data and --from-optuna"),
+        (["--from-csv", "a", "--from-optuna", "b"], "but got --from-optuna and --from-csv"),
+        (["--data", "a", "--space-file", "b"], "--space-file goes with --from-optuna or --from-csv"),
+        (["--data", "a", "--task", "b"], "--task goes with --from-csv, but got --data"),
+        (["--from-optuna", "a", "--direction", "minimize"], "--direction goes with --from-csv, but got --from-optuna"),
         (["--from-optuna", "b"], "--space-file, but got none"),
+        (["--from-csv", "b", "--space-file", "c"], "--from-csv takes --direction, minimize or maximize, but got none"),
+        (["--from-csv", "b", "--direction", "maximize"], "--space-file, but got none"),
+        (["--from-csv", "b", "--direction", "maximize", "--space-file", "c"], "c"),
         (["--from-optuna", "b", "--space-file", "c", "--space", "svm"], "but got --space"),
         (["--from-optuna", "b", "--space-file", "c"], "c"),
     ],
