@@ -1,7 +1,7 @@
 """Worker processes that work off items one by one, and whose deaths are results like any other.
 
-Each is a fresh interpreter on one thread, with a pipe to this process. `concurrent.futures` has such pools too, but
-when one of its workers dies, it does not say which item killed it, and all items that it holds are lost.
+Each is a fresh interpreter on one thread. When a worker of `concurrent.futures` dies, all items that its pool holds are
+lost, and which of them killed it is not said: so each has a pool of its own, and one item at a time.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
-from dre_jax.errors import DreError, MethodError
+from dre_jax.errors import MethodError
 
 Work = Callable[[Any], Any]
 Named = tuple[Any, Any]
@@ -62,17 +63,18 @@ class Pool:
 
         Items must pickle; each is asked for when a process is free. Raises `MethodError` where no process can start.
         """
-        waiting = iter(items)
+        waiting, at = iter(items), dict[Future[Any], tuple[Any, _Worker]]()
         try:
-            left = self._hand_out(waiting)
-            while busy := [worker for worker in self._workers if worker.busy]:
-                speaking = wait([worker.connection for worker in busy])
-                heard = [self._hear(worker) for worker in busy if worker.connection in speaking]
-                left = left and self._hand_out(waiting)  # before the caller's own work with what was heard
-                yield from (one for one in heard if one is not None)
+            self._hand_out(waiting, at)
+            while at:
+                done, _ = wait(at, return_when=FIRST_COMPLETED)
+                heard = [(at[future][0], at[future][1].outcome(future)) for future in done]
+                at = {future: named for future, named in at.items() if future not in done}
+                self._hand_out(waiting, at)  # before the caller's own work with what was heard
+                yield from heard
         finally:
             # Whoever stops listening does not want the rest, and the next call must not get it.
-            if any(worker.busy for worker in self._workers):
+            if at:
                 self.close()
 
     def close(self) -> None:
@@ -80,119 +82,77 @@ class Pool:
         while self._workers:
             self._workers.pop().end()
 
-    def _hand_out(self, waiting: Iterator[Named]) -> bool:
-        """Gives idle workers items, and hires as long as there are more; whether there may be any left."""
-        for worker in [worker for worker in self._workers if not worker.alive and not worker.busy]:
+    def _hand_out(self, waiting: Iterator[Named], at: dict[Future[Any], tuple[Any, _Worker]]) -> None:
+        """Gives idle workers items, and hires as long as there are more."""
+        busy = [worker for _, worker in at.values()]
+        for worker in [worker for worker in self._workers if worker not in busy and not worker.alive]:
             self._workers.remove(worker)
             worker.end()
-        while True:
-            idle = next((worker for worker in self._workers if not worker.busy), None)
-            if idle is None and len(self._workers) >= self._count:
-                return True
-            found = next(waiting, None)
-            if found is None:
-                return False
-            if idle is None:
-                idle = _Worker(self._make)
-                self._workers.append(idle)
-            idle.take(found)
-
-    def _hear(self, worker: _Worker) -> Named | None:
-        """Reads a message of a worker; returns it if it is a result."""
-        try:
-            said = worker.connection.recv()
-        except (EOFError, OSError):
-            self._workers.remove(worker)
-            return worker.last_words()
-        return worker.hears_back(said)
+        idle = [worker for worker in self._workers if worker not in busy]
+        while (idle or len(self._workers) < self._count) and (found := next(waiting, None)) is not None:
+            if not idle:
+                idle.append(_Worker(self._make))
+                self._workers.append(idle[-1])
+            worker = idle.pop()
+            at[worker.do(found[1])] = found[0], worker
 
 
 class _Worker:
-    """A process, and what it is at."""
+    """A process, in a pool of its own: if it dies, the one item that it was at is lost."""
 
     def __init__(self, make: Callable[[], Work]) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection: Connection
-        self.connection, theirs = context.Pipe()
-        # A daemon is ended with this process.
-        self._process: BaseProcess = context.Process(target=_work, args=(theirs, make), daemon=True)
+        before = multiprocessing.active_children()
+        self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), end_with_parent)
         with _environment(_ONE_THREAD), _interrupts_held_back():
-            self._process.start()
-        theirs.close()  # now only the worker holds it, and its end is the worker's
-        self._ready = False
-        self._at: Named | None = None
-
-    @property
-    def busy(self) -> bool:
-        return self._at is not None
+            self._begun = self._pool.submit(_begin, make)
+        self._process = next(child for child in multiprocessing.active_children() if child not in before)
 
     @property
     def alive(self) -> bool:
         return self._process.is_alive()
 
-    def take(self, named: Named) -> None:
-        self._at = named
-        if self._ready:
-            self._send()
+    def do(self, item: Any) -> Future[Any]:
+        return self._pool.submit(_do, item)
 
-    def _send(self) -> None:
-        assert self._at is not None
-        # One that has just died cannot be written to; that is heard of soon enough.
-        with contextlib.suppress(OSError):
-            self.connection.send(self._at[1])
-
-    def hears_back(self, said: Any) -> Named | None:
-        if self._ready:
-            assert self._at is not None
-            name, self._at = self._at[0], None
-            return name, said
-        if said is not None:
-            raise MethodError(said)
-        self._ready = True
-        self._send()
-        return None
-
-    def last_words(self) -> Named | None:
-        self._process.join(_PATIENCE)
-        how, at, ready = _ending(self._process.exitcode), self._at, self._ready
-        self.end()
-        if not ready:
+    def outcome(self, done: Future[Any]) -> Any:
+        """What came of an item. Raises `MethodError` where the process did not come to do any."""
+        wrong = self._begun.exception()
+        if isinstance(wrong, BrokenProcessPool):
             hint = "a script that uses several must keep its own work under `if __name__ == '__main__'`"
-            raise MethodError(f"a worker process must start, but one {how}; {hint}")
-        return None if at is None else (at[0], Died(how))
+            raise MethodError(f"a worker process must start, but one {self._ending()}; {hint}")
+        if wrong is not None:
+            raise MethodError(str(wrong)) from wrong
+        try:
+            return done.result()
+        except BrokenProcessPool:
+            return Died(self._ending())
+
+    def _ending(self) -> str:
+        self._pool.shutdown()  # after which the process has been waited for
+        status = self._process.exitcode
+        if status is None or status >= 0:
+            return f"ended with status {status}"
+        name = signal.Signals(-status).name
+        return f"was ended by {name}{' (too little memory?)' if name == 'SIGKILL' else ''}"
 
     def end(self) -> None:
-        self.connection.close()
         self._process.terminate()
         self._process.join(_PATIENCE)
         if self._process.is_alive():
             self._process.kill()
-            self._process.join()
-        self._process.close()
+        self._pool.shutdown()
 
 
-def _ending(status: int | None) -> str:
-    if status is None or status >= 0:
-        return f"ended with status {status}"
-    name = signal.Signals(-status).name
-    return f"was ended by {name}{' (too little memory?)' if name == 'SIGKILL' else ''}"
+_here: list[Work] = []
+"""What this process does with items, if it is a worker."""
 
 
-def _work(connection: Connection, make: Callable[[], Work]) -> None:
-    """Loop of a worker: sends None, or the reason why it cannot work; then takes items and sends results."""
-    end_with_parent()
-    try:
-        work = make()
-    except DreError as error:
-        connection.send(str(error))
-        return
-    connection.send(None)
-    while True:
-        try:
-            item = connection.recv()
-        except EOFError:
-            return
-        connection.send(work(item))
+def _begin(make: Callable[[], Work]) -> None:
+    _here[:] = [make()]
+
+
+def _do(item: Any) -> Any:
+    return _here[0](item)
 
 
 def end_with_parent() -> None:
