@@ -15,9 +15,8 @@ from typing import IO, NamedTuple
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.printed import METRIC, read_value
+from dre_jax.tuning.watcher import GRACE
 
-GRACE = 3.0
-"""Seconds from the request to end until a process is ended."""
 _TAIL = 1 << 16
 """Bytes of what was printed that are looked at."""
 
@@ -73,6 +72,11 @@ class Command:
             self._error = files.enter_context(_new_file(logs, "err"))
             self._process = self._start(arguments)
             self._files = files.pop_all()
+
+    @property
+    def group(self) -> int:
+        """The number of its process group, which what it starts is in."""
+        return self._process.pid
 
     @property
     def seconds(self) -> float:

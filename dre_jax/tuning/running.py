@@ -18,6 +18,7 @@ from dre_jax.tuning.printed import METRIC
 from dre_jax.tuning.space import Space
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.templates import Template
+from dre_jax.tuning.watcher import Watcher
 
 _LOOK = 0.05
 """Seconds between two looks at the commands."""
@@ -87,7 +88,7 @@ def run_trials(
     metric: str = METRIC,
     logs: Path | None = None,
 ) -> Generator[Progress]:
-    """Runs a command a trial until the study has so many; whatever ends the loop ends the commands.
+    """Runs a command a trial until the study has so many; whatever ends the loop, or this process, ends the commands.
 
     Trials that a study says still run, of a run that was interrupted, are run again first: nothing is known of them.
 
@@ -128,7 +129,7 @@ def _run(
     commands: dict[int, Command] = {}
     next_one: Future[Trial] | None = None
     # Suggestions are made beside: a program that is being compiled must not hold up a time-out.
-    with ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as at_end:
+    with Watcher() as watcher, ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as at_end:
         at_end.callback(lambda: end(list(commands.values())))
         while True:
             ended = tuple(_tell(optimizer, commands))
@@ -138,6 +139,7 @@ def _run(
                 commands[trial.number] = start(trial)
             elif ended:
                 file.save(optimizer)
+            watcher.watch(command.group for command in commands.values())
             if next_one is None and len(commands) < workers and (again or len(optimizer.trials) < trials):
                 next_one = beside.submit(again.pop, 0) if again else beside.submit(optimizer.ask)
             yield Progress(tuple((optimizer.trials[n], command.seconds) for n, command in commands.items()), ended)

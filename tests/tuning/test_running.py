@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -15,6 +16,7 @@ from dre_jax.tuning import commands as commands_module
 from dre_jax.tuning.commands import Command, end
 from dre_jax.tuning.running import StudyFile, run_trials
 from dre_jax.tuning.templates import parse
+from dre_jax.tuning.watcher import Watcher
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
 WAIT = 60  # a hard limit on a busy machine, not a measurement
@@ -41,6 +43,16 @@ def lives(pid):
             return stat.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def alive_in(group):
+    """The processes of a group that do not only wait to be collected."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    with_groups = []
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            with_groups.append((pid, os.getpgid(pid)))
+    return [pid for pid, found in with_groups if found == group and lives(pid)]
 
 
 def pid_in(path):
@@ -130,6 +142,48 @@ def run(study, command, *, space=SPACE, trials=4, **options):
     for _ in run_trials(optimizer, parse(["sh", "-c", command], space), file, trials=trials, **options):
         pass
     return optimizer
+
+
+class TestWatcher:
+    @pytest.fixture
+    def groups(self, tmp_path):
+        """A process that ends when asked, one that does not and has a child, and one that nobody watches."""
+        made = []
+        for i, text in enumerate(("sleep 100", "trap '' TERM; sleep 100 & sleep 100; sleep 100", "sleep 100")):
+            shell = ["sh", "-c", f"echo $$ > {tmp_path / str(i)}; {text}"]
+            made.append(subprocess.Popen(shell, start_new_session=True))
+            pid_in(tmp_path / str(i))
+        yield made
+        for one in made:
+            with contextlib.suppress(OSError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.wait()
+
+    def test_ends_what_it_was_told_of_last(self, groups, wait_until):
+        asked, stubborn, other = groups
+        watcher = Watcher(grace=0.2)
+        watcher.watch([other.pid])
+        watcher.watch([asked.pid, stubborn.pid])
+        watcher._process.communicate()  # as if this process had gone: nobody writes any more
+        assert [asked.wait(WAIT), stubborn.wait(WAIT)] == [-signal.SIGTERM, -signal.SIGKILL]
+        wait_until(lambda: not alive_in(stubborn.pid), seconds=WAIT)
+        assert other.poll() is None
+
+    def test_ends_nothing_of_who_leaves(self, groups):
+        with Watcher(grace=0.0) as watcher:
+            watcher.watch([one.pid for one in groups])
+        assert watcher._process.returncode == -signal.SIGKILL
+        assert [one.poll() for one in groups] == [None] * 3
+
+    def test_nobody_has_to_watch(self, monkeypatch):
+        with Watcher() as watcher:
+            os.killpg(watcher._process.pid, signal.SIGKILL)
+            watcher._process.wait()
+            for group in (1, 2):
+                watcher.watch([group])
+        monkeypatch.setenv("PATH", "")
+        with Watcher() as watcher:
+            watcher.watch([1])
 
 
 class TestRun:
