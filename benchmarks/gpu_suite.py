@@ -12,48 +12,27 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 STEPS = 500_000
 PARTS = ("profile", "hpob", "meta-train", "rows")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Size:
-    epochs: int = 1000
-    trials: int = 100
-    repeats: int = 5
-    largest_table: int = 10**9
-    spaces: int = 16
-    at_once: int = 64
-    """Runs side by side in the rows of a trial."""
-    members: int = 10
-    portions: int = 50
-    """Of 200 steps, of meta-training."""
-    rows: tuple[str, ...] = (
-        *(f"trial-{n}" for n in (105, 30, 10)),
-        *(f"trial-105-candidates-{n}" for n in (3000, 30000)),
-        *(f"meta-train-step-{n}" for n in (1, 16, 100)),
-        *(f"trial-{n}-published" for n in (105, 30, 10)),
-        "meta-train-step-published",
-        "suggest",
-    )
-
-
-SMALL = Size(
-    epochs=4,
-    trials=2,
-    repeats=1,
-    largest_table=64,
-    spaces=1,
-    at_once=2,
-    members=2,
-    portions=1,
-    rows=("meta-train-step-1",),
+NAMES = {"hpob": "hpob-430-runs", "meta-train": f"meta-train-{STEPS}"}
+"""Of the parts that are one row."""
+ROWS = (
+    *(f"trial-{n}" for n in (105, 30, 10)),
+    *(f"trial-105-candidates-{n}" for n in (3000, 30000)),
+    *(f"meta-train-step-{n}" for n in (1, 16, 100)),
+    *(f"trial-{n}-published" for n in (105, 30, 10)),
+    "meta-train-step-published",
+    "suggest",
 )
+LARGE: dict[str, Any] = {"epochs": 1000, "repeats": 5, "side_by_side": 64, "eager_epochs": 10}
+SMALL: dict[str, Any] = {"epochs": 4, "repeats": 1, "side_by_side": 2, "eager_epochs": 4}
+"""Fields of `benchmarks.suite.plan.Bench`."""
+SMALL_ROWS = ("meta-train-step-1",)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -94,29 +73,25 @@ def main(arguments: list[str] | None = None) -> int:
     from benchmarks.suite import ours, plan
     from benchmarks.suite.loops import loops
 
-    size = SMALL if given.small else Size()
-    if given.full:
-        size = replace(size, portions=STEPS // 200)
-    model = replace(ours.default_model(), members=size.members)
-    rows: dict[str, plan.Measure] = {}
-    if "hpob" in given.only:
-        rows["hpob-430-runs"] = partial(hpob_row, model=model, size=size)
-    if "meta-train" in given.only:
-        rows[f"meta-train-{STEPS}"] = partial(steps_row, model=model, size=size)
+    small = given.small
+    sizes, model = SMALL if small else LARGE, ours.default_model(2 if small else 10)
+    portions = STEPS // 200 if given.full else 1 if small else 50
+    special: dict[str, plan.Measure] = {
+        "hpob": partial(hpob_row, model=model, small=small),
+        "meta-train": partial(steps_row, model=model, portions=portions, most_rows=128 if small else 10**9),
+    }
+    rows = {NAMES[part]: measure for part, measure in special.items() if part in given.only}
     if "rows" in given.only:
-        rows |= plan.chosen(False, list(size.rows))
+        rows |= plan.chosen(False, list(SMALL_ROWS if small else ROWS))
     return plan.run(
         "benchmarks.gpu_suite",
         arguments,
         rows,
         given.out,
-        loops(model, (1, size.at_once), (1,)) if "profile" in given.only else (),
-        quick=given.small,
+        loops(model, (1, sizes["side_by_side"]), (1,)) if "profile" in given.only else (),
+        quick=small,
         device=_peer_device(given),
-        epochs=size.epochs,
-        repeats=size.repeats,
-        side_by_side=size.at_once,
-        eager_epochs=min(10, size.epochs),
+        **sizes,
     )
 
 
@@ -134,27 +109,26 @@ def _peer_device(given: argparse.Namespace) -> str | None:
     return "cuda" if on_gpu else "cpu" if given.small else None
 
 
-def hpob_row(bench: Any, name: str, *, model: Any, size: Size) -> Any:
+def hpob_row(bench: Any, name: str, *, model: Any, small: bool) -> Any:
     """All runs of HPO-B's test split, as `dre-jax evaluate` does them: on an accelerator, search spaces together."""
     from benchmarks.suite import floors, ours
     from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES
     from benchmarks.suite.rows import Row, Timing
 
-    spaces = SPACES[: size.spaces]
-    rows = {one.name: min(one.rows_per_task, size.largest_table) for one in spaces}
+    n_spaces, trials, most_rows = (1, 2, 64) if small else (16, 100, 10**9)
+    spaces = SPACES[:n_spaces]
+    rows = {one.name: min(one.rows_per_task, most_rows) for one in spaces}
     tasks = {one.name: ours.random_tasks(one.test_tasks, rows[one.name], one.columns) for one in spaces}
     n_runs, clock = DESIGNS * sum(map(len, tasks.values())), CompileClock()
-    seconds = ours.runs_of_spaces(
-        model, tasks, design=DESIGN_ROWS, designs=DESIGNS, trials=size.trials, epochs=size.epochs
-    )
+    seconds = ours.runs_of_spaces(model, tasks, design=DESIGN_ROWS, designs=DESIGNS, trials=trials, epochs=bench.epochs)
     floor = 0.0
     for one in spaces:
-        work = floors.run(model, one.columns, DESIGN_ROWS, size.trials, rows[one.name], size.epochs)
+        work = floors.run(model, one.columns, DESIGN_ROWS, trials, rows[one.name], bench.epochs)
         floor += one.test_tasks * DESIGNS * work.seconds(*bench.rates)
     total = seconds - clock.seconds
     return Row(
         name=name,
-        unit=f"all {n_runs} runs of {size.trials} trials, {size.epochs} epochs each",
+        unit=f"all {n_runs} runs of {trials} trials, {bench.epochs} epochs each",
         ours=Timing(median=total, low=total, high=total, compile_s=clock.seconds),
         floor_s=floor,
         notes=("once; synthetic tables of HPO-B's shapes; no peer, as theirs take hours",),
@@ -162,23 +136,21 @@ def hpob_row(bench: Any, name: str, *, model: Any, size: Size) -> Any:
     )
 
 
-def steps_row(bench: Any, name: str, *, model: Any, size: Size) -> Any:
+def steps_row(bench: Any, name: str, *, model: Any, portions: int, most_rows: int) -> Any:
     """Half a million steps of one list on the largest search space."""
     from benchmarks.suite import floors, ours
     from benchmarks.suite.hpob_shapes import SPACES
     from benchmarks.suite.rows import Row
 
     space = max(SPACES, key=lambda one: one.columns)
-    rows = min(space.train_rows // space.train_tasks, 2 * size.largest_table)
-    one = ours.meta_step(
-        model, lists=1, columns=space.columns, repeats=size.portions, tasks=space.train_tasks, rows=rows
-    )
+    rows = min(space.train_rows // space.train_tasks, most_rows)
+    one = ours.meta_step(model, lists=1, columns=space.columns, repeats=portions, tasks=space.train_tasks, rows=rows)
     return Row(
         name=name,
         unit=f"{STEPS:,} steps of one list",
         ours=replace(one, median=STEPS * one.median, low=STEPS * one.low, high=STEPS * one.high),
         floor_s=STEPS * floors.step(model, space.columns, 20, 100).seconds(*bench.rates),
-        notes=(f"{size.portions} portions of 200 steps timed, so many steps by the median",),
+        notes=(f"{portions} portions of 200 steps timed, so many steps by the median",),
         extra={"space": space.name, "step_s": one.median},
     )
 

@@ -98,8 +98,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
-    tiny = gpu_suite.replace(gpu_suite.SMALL, rows=("trial-10",))
-    monkeypatch.setattr(gpu_suite, "SMALL", tiny)
+    monkeypatch.setattr(gpu_suite, "SMALL_ROWS", ("trial-10",))
     monkeypatch.setattr(ours, "default_model", lambda members=2: MODEL)
     monkeypatch.setattr(native, "available", lambda: False)  # the command's switch comes too late for this process
     out = tmp_path / "found.json"
