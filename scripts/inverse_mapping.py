@@ -3,7 +3,7 @@
     python scripts/inverse_mapping.py --out DIR            # minutes on one core
     python scripts/inverse_mapping.py --out DIR --quick    # tiny sizes, to try the script
 
-Writes DIR/inverse_mapping.md, .json, .png and .svg and prints the table. `scripts/papers/sorting.py` says what the
+Writes DIR/inverse_mapping.md and .json and prints the table. `scripts/papers/sorting.py` says what the
 thesis fixes and what is our choice.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from one_line import errors_in_one_line
 from papers.sorting import TRAINED_ON, Measured, Sizes, run
-from papers.sorting_report import CASE_STUDY, as_json, draw, table
+from papers.sorting_report import CASE_STUDY, as_json, table
 
 from dre_jax import devices
 from dre_jax.cli.runtime import prepare
@@ -28,7 +28,7 @@ NAME = "inverse_mapping"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="folder for table and figure")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the table")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
     given = parser.parse_args()
     sizes = QUICK if given.quick else Sizes()
@@ -51,7 +51,6 @@ def main() -> None:
     print(text)
     write_text(given.out / f"{NAME}.md", text + "\n")
     write_json(given.out / f"{NAME}.json", {"sizes": asdict(sizes), "measured": as_json(measured)}, indent=1)
-    draw(measured, given.out, NAME)
 
 
 if __name__ == "__main__":

@@ -6,23 +6,10 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 from benchmarks.suite.rows import Timing
-
-
-def peak_bytes() -> int:
-    """Bytes of main memory that this process had at the most, since it began to run this program."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        # Not `getrusage`: on Linux that begins with what the parent had when it started this process.
-        peaks = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM")]
-        if peaks:
-            return 1024 * int(peaks[0])
-    from dre_jax.benchmark.evaluation import peak_memory
-
-    return peak_memory()
+from dre_jax.benchmark.evaluation import peak_memory
 
 
 def side_by_side(work: Callable[..., Any], given: list[dict[str, Any]]) -> list[Any]:
@@ -40,9 +27,9 @@ def _peak_here(what: str, **given: Any) -> dict[str, int]:
     from benchmarks.suite import ours
 
     _get_ready()
-    before = peak_bytes()
+    before = peak_memory()
     getattr(ours, what)(ours.default_model(), repeats=1, **given)
-    return {"ours_bytes": peak_bytes(), "idle_bytes": before}
+    return {"ours_bytes": peak_memory(), "idle_bytes": before}
 
 
 def steps_on(*, core: list[int], columns: int, repeats: int) -> Timing:

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from benchmarks import torch_best_search as search
-from benchmarks.suite.children import peak_bytes
 from benchmarks.suite.ours import random_tasks
 from benchmarks.suite.peers import Work
 from benchmarks.torch_best import Layout, Trainer
@@ -19,6 +18,7 @@ from benchmarks.torch_reference import LIBRARY, REFERENCE, Ensemble, Table, adam
 from benchmarks.torch_reference import train_step as plain_step
 from benchmarks.torch_search import suggest
 from benchmarks.torch_weights import host_tree
+from dre_jax.benchmark.evaluation import peak_memory
 from dre_jax.model import preset
 
 Doing = Callable[[int], Any]
@@ -62,7 +62,7 @@ def go(amount: int) -> tuple[float, int]:
     begun = time.perf_counter()
     do(amount)
     synchronise()
-    return time.perf_counter() - begun, peak_bytes() if on_cpu else torch.cuda.max_memory_allocated()
+    return time.perf_counter() - begun, peak_memory() if on_cpu else torch.cuda.max_memory_allocated()
 
 
 def tables_of(work: Work) -> list[Table]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,23 @@ import numpy as np
 
 from dre_jax import Task
 from dre_jax.report.style import COLOURS, style
+from dre_jax.report.style import save as save_with_look
 from papers.inside import Inside
-from papers.plots import save
 from papers.sinusoid import TRAIN_SHIFTS, X, sinusoid
 from papers.transfer import Traces, trials_to_reach
 
 TRUE, BEST, OBSERVED, NEXT, EI = "0.45", COLOURS[0], COLOURS[2], COLOURS[1], COLOURS[3]
 PLACES = (OBSERVED, NEXT, BEST)
 MOST_STEPS = 5
+LOOK: dict[Any, Any] = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9.5,
+    "grid.alpha": 0.3,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+}
 
 
 def _function(axes: Any, task: Task, step: Inside) -> None:
@@ -158,3 +168,15 @@ def _reached(axes: Any, methods: dict[str, np.ndarray]) -> None:
         axes.step(trials, share, where="post", color=style(i).colour, ls=style(i).dash, lw=1.8, label=name)
     axes.set(xlabel="trials after three initial observations", ylabel="share of runs")
     axes.set(ylim=(-0.02, 1.03), xlim=(0, None))
+
+
+def save(size: tuple[float, float], paint: Callable[[Any], None], folder: Path, name: str) -> None:
+    """Paints a figure of `size` inches into NAME.png and NAME.svg."""
+
+    def with_look(figure: Any) -> None:
+        import matplotlib
+
+        with matplotlib.rc_context(LOOK):
+            paint(figure)
+
+    save_with_look(size, with_look, *(folder / f"{name}.{suffix}" for suffix in ("png", "svg")))

@@ -7,10 +7,11 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import gpu_suite
 from benchmarks.suite import ours, peers, plan
-from benchmarks.suite.children import peak_bytes, side_by_side
+from benchmarks.suite.children import side_by_side
 from benchmarks.suite.peers import Way, Work
 from benchmarks.suite.rates import Rates
 from dre_jax import native
+from dre_jax.benchmark.evaluation import peak_memory
 from dre_jax.data.files import read_json
 from dre_jax.model import ModelConfig
 
@@ -115,7 +116,7 @@ def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
 
 def peak_with(size):
     held = np.ones(size, np.uint8)
-    return peak_bytes() if held.all() else 0
+    return peak_memory() if held.all() else 0
 
 
 @pytest.mark.multiprocess
@@ -123,5 +124,5 @@ def peak_with(size):
 def test_peak_memory_is_the_childs_own():
     held = np.ones(1_000_000_000, np.uint8)
     small, large = side_by_side(peak_with, [{"size": 50_000_000}, {"size": 400_000_000}])
-    assert 50_000_000 < small < 400_000_000 < large < 1_000_000_000 < peak_bytes()
+    assert 50_000_000 < small < 400_000_000 < large < 1_000_000_000 < peak_memory()
     assert held.all()
