@@ -3,27 +3,25 @@
     python scripts/inverse_mapping.py --out DIR            # minutes on one core
     python scripts/inverse_mapping.py --out DIR --quick    # tiny sizes, to try the script
 
-Writes DIR/inverse_mapping.md and .json and prints the table. `scripts/papers/sorting.py` says what the
-thesis fixes and what is our choice.
+Prints the table, and writes it to DIR/inverse_mapping.md. `scripts/papers/sorting.py` says what the thesis fixes and
+what is our choice.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 from one_line import errors_in_one_line
 from papers.sorting import TRAINED_ON, Measured, Sizes, run
-from papers.sorting_report import CASE_STUDY, as_json, table
+from papers.sorting_report import CASE_STUDY, table
 
 from dre_jax import devices
 from dre_jax.cli.runtime import prepare
-from dre_jax.data.files import make_folder, write_json, write_text
+from dre_jax.data.files import make_folder, write_text
 
 QUICK = Sizes(arms=(*CASE_STUDY, "RankNet"), list_sizes=(3,), epochs=(10,), seeds=2, test_lists=50, hidden=(8,))
-NAME = "inverse_mapping"
 
 
 def main() -> None:
@@ -49,8 +47,7 @@ def main() -> None:
     )
     text = f"{head}\n\n{table(measured)}"
     print(text)
-    write_text(given.out / f"{NAME}.md", text + "\n")
-    write_json(given.out / f"{NAME}.json", {"sizes": asdict(sizes), "measured": as_json(measured)}, indent=1)
+    write_text(given.out / "inverse_mapping.md", text + "\n")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 
 Writes the steps of an untrained ensemble (steps), the members' outputs in its second step (outputs), and what
 meta-training on five shifted sinusoids does for a sixth (transfer) to DIR, PNG and SVG; the tables, printed, as
-motivating_example.md, and the runs as .json. `scripts/papers/sinusoid.py` and `transfer.py` say what the paper fixes.
+motivating_example.md. `scripts/papers/sinusoid.py` and `transfer.py` say what the paper fixes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from one_line import errors_in_one_line
 from papers.inside import walk
 from papers.sinusoid import initial_rows, make_space, make_task
 from papers.sinusoid_figures import draw_outputs, draw_steps, draw_transfer
-from papers.sinusoid_report import as_json, output_table, step_table, transfer_table
+from papers.sinusoid_report import output_table, step_table, transfer_table
 from papers.transfer import META, Sizes, compare, train, untrained
 
 from dre_jax import FineTuneConfig, MetaTrainConfig
 from dre_jax.cli.runtime import prepare
-from dre_jax.data.files import make_folder, write_json, write_text
+from dre_jax.data.files import make_folder, write_text
 
 QUICK = Sizes(
     seeds=2,
@@ -32,7 +32,6 @@ QUICK = Sizes(
     training=MetaTrainConfig(steps=20, lists_per_step=2, n_support=3, n_query=10),
     from_random=FineTuneConfig(epochs=10, learning_rate=0.02),
 )
-NAME = "motivating_example"
 MOST_TRIALS = 13  # of the run that is drawn: as many as fit the history's first size
 
 
@@ -76,8 +75,7 @@ def main() -> None:
         ]
     )
     print(text)
-    write_text(given.out / f"{NAME}.md", text + "\n")
-    write_json(given.out / f"{NAME}.json", as_json(steps, traces))
+    write_text(given.out / "motivating_example.md", text + "\n")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from markdown_tables import markdown_table
 
@@ -63,10 +61,3 @@ def transfer_table(traces: Traces, tasks: dict[str, Task]) -> str:
         rows.append([dataset, "random search, expected", f"{expected_by_chance(tasks[dataset]):.1f}", *["–"] * 5])
     head = ["task", "method", "trials, mean ± sd", "median", "within 1", "within 5", "within 10", "never"]
     return markdown_table(head, rows)
-
-
-def as_json(steps: list[Inside], traces: Traces) -> dict[str, Any]:
-    return {
-        "steps": [{"observed": X[step.rows], "next": X[step.chosen]} for step in steps],
-        "incumbents": traces,
-    }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from markdown_tables import markdown_table
 
@@ -35,7 +33,3 @@ def table(measured: list[Measured]) -> str:
         quoted = " / ".join(f"{v:.2f}" for v in thesis) if thesis else "–"
         rows.append([m.arm, str(m.list_size), str(m.epochs), *accuracy, *pairs, quoted])
     return markdown_table(head, rows)
-
-
-def as_json(measured: list[Measured]) -> list[dict[str, Any]]:
-    return [{"loss": m.arm, **{key: value for key, value in m._asdict().items() if key != "arm"}} for m in measured]
