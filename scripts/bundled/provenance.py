@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy
 import sklearn
+from markdown_tables import markdown_table
+from scipy.special import comb
 
 from dre_jax.data import bundled
 
@@ -51,33 +52,26 @@ def provenance(results: Results, problems: dict[str, list[Problem]], sizes: Size
         text,
         versions,
         "## Spaces",
-        _table(["space", "columns", f"tasks {' / '.join(SPLITS)}", *counts], spaces),
+        markdown_table(["space", "columns", f"tasks {' / '.join(SPLITS)}", *counts], spaces),
         "## How hard it is",
         meaning.partition("\n\n|")[0],
-        _table(
+        markdown_table(
             ["space", *next(iter(regrets.values()))],
             [[f"`{name}`", *(f"{value:.3f}" for value in found.values())] for name, found in regrets.items()],
         ),
         "## Tasks, the same in every space",
-        _table(["split", "task", "rows", "features", "predicts"], tasks),
+        markdown_table(["split", "task", "rows", "features", "predicts"], tasks),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    cells = [heads, *rows]
-    lines = ["| " + " | ".join(row) + " |" for row in cells]
-    return "\n".join([lines[0], "|---" * len(heads) + "|", *lines[1:]])
 
 
 def hardness(splits: dict[str, dict[str, Result]], shared: list[list[float]]) -> dict[str, float]:
     """Regrets of one space over its test tasks; `shared` are the configurations that all tasks have."""
     test, train = (_shared_regrets(splits[split], shared) for split in ("test", "train"))
     found = splits["test"].values()
+    random = {t: float(np.mean([random_search(result.responses, t) for result in found])) for t in (5, 10, 25)}
     return {
-        **{
-            f"random {t}": float(np.mean([random_search(result.responses, t) for result in found])) for t in (5, 10, 25)
-        },
+        **{f"random {t}": value for t, value in random.items()},
         "one trial": float(test.mean()),
         "best average": float(test[:, train.mean(axis=0).argmin()].mean()),
         "best shared": float(test.min(axis=1).mean()),
@@ -92,13 +86,10 @@ def regret(responses: list[float]) -> Array:
 
 def random_search(responses: list[float], trials: int) -> float:
     """Mean regret of random search without replacement, exact: the best of `trials` rows by rank."""
-    alive, expected, values = 1.0, 0.0, np.sort(regret(responses))
-    for position, value in enumerate(values):
-        # the chance that no row before this one was drawn, times that this one is
-        hit = min(1.0, trials / (len(values) - position))
-        expected += alive * hit * value
-        alive *= 1.0 - hit
-    return float(expected)
+    behind, values = np.arange(len(responses))[::-1], np.sort(regret(responses))
+    drawn = min(trials, len(values))
+    # of all sets of so many rows, the share whose best row each is: the others lie behind it
+    return float(comb(behind, drawn - 1) @ values / comb(len(values), drawn))
 
 
 def _shared_regrets(results: dict[str, Result], shared: list[list[float]]) -> Array:
