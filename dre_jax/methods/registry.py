@@ -14,6 +14,7 @@ __all__ = ["ALIASES", "METHODS", "Entry", "find", "real_name"]
 _MODULES = (
     "ensembles",
     "dre_gp",
+    "hedged_prior",
     "committee",
     "random_search",
     "gp",

@@ -94,7 +94,7 @@ def draw_batches(
     if landmarks:
         rows = sample_lists(table, rows_key, shape, n_support=config.support, n_query=config.batch)
     else:
-        rows = _without_support(table, jax.random.bits(rows_key, (*shape, 1 + config.batch), jnp.uint32))
+        rows = without_support(table, jax.random.bits(rows_key, (*shape, 1 + config.batch), jnp.uint32))
     support_where = rows.support_where
     if landmarks:
         # A history may be short: only so many of the support are seen, whichever they are.
@@ -108,10 +108,10 @@ def draw_batches(
     return Batches(rows.support, support_where, rows.query, y, rows.query_where)
 
 
-def _without_support(table: TaskTable, bits: Array) -> ListRows:
+def without_support(table: TaskTable, bits: Array) -> ListRows:
     """A task uniformly, and distinct rows of it; u32[..., 1 + B] random."""
     if bits.ndim > 1:
-        return jax.vmap(partial(_without_support, table))(bits)
+        return jax.vmap(partial(without_support, table))(bits)
     task = below(bits[0], jnp.int32(table.n_tasks))
     size = table.size[task]
     count = jnp.minimum(size, bits.shape[0] - 1)

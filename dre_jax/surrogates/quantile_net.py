@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
-from scipy.special import ndtri
 
 from dre_jax.checks import positive
 from dre_jax.data import SearchSpace
@@ -22,6 +21,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.losses.regression import gaussian_nll_of
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates import mlp
+from dre_jax.surrogates.copula import quantiles
 from dre_jax.surrogates.descent import begin, descend
 
 _LEAST_VARIANCE = 1e-4
@@ -70,20 +70,8 @@ def past_rows(meta: SearchSpace) -> Rows:
     """Every evaluation of the training tasks, its response as a quantile of its task. Raises `DataError` for none."""
     tasks = meta.require_train_tasks().values()
     xs = [np.asarray(task.X, np.float32) for task in tasks]
-    zs = [_quantiles(task.y) for task in tasks]
+    zs = [quantiles(task.y).astype(np.float32) for task in tasks]
     return Rows(jnp.asarray(np.concatenate(xs)), jnp.asarray(np.concatenate(zs)))
-
-
-def _quantiles(y: np.ndarray) -> np.ndarray:
-    """As `copula_scale`, of tables of any length: by sorting."""
-    n = len(y)
-    if n < 2:
-        return np.zeros(n, np.float32)
-    delta = 1.0 / (4.0 * n**0.25 * np.sqrt(np.pi * np.log(n)))
-    from scipy.stats import rankdata  # a second to import
-
-    share = rankdata(y, method="max") / n
-    return ndtri(np.clip(share, delta, 1.0 - delta)).astype(np.float32)
 
 
 def moments(config: QuantileConfig, params: mlp.MLPParams, x: Array) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ COMPILED = {name: entry for name, entry in METHODS.items() if entry.host is None
 SHORT = {"epochs": 7, "learning_rate": 0.0123, "acquisition": "pi"}
 FEWER = {
     "dre-no-finetune": {"acquisition"},
+    "hedged-prior": {"acquisition"},
     "committee": {"epochs", "acquisition"},
     "bohamiann": {"learning_rate", "acquisition"},
     "random": set(),

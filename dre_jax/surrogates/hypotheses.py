@@ -1,0 +1,189 @@
+"""What may be true of a new task in the light of the past, averaged by evidence (Hoeting et al. 1999).
+
+A learned prior (`learned_prior`) is right where the new task is like the past ones. A hypothesis h changes it: the past
+means less, nothing, or the opposite. With pi_h the weight of a hypothesis before the first trial, and p(y | h, j) the
+evidence of the trials under it and the prior of member j, the responses of candidates are the mixture
+
+    p(y* | y) = sum_{h, j} w_hj p(y* | y, h, j),    w_hj ~ pi_h p(y | h, j),
+
+of which mean and variance are given. Every trial so weighs anew how far the past is to be believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from dre_jax.checks import at_least, positive
+from dre_jax.model.blocks import by_blocks
+from dre_jax.surrogates.gp import Conditioned, noisy, predict
+from dre_jax.surrogates.learned_prior import LearnedPrior, LearnedPriorConfig, View, centre, covariance, variance, view
+from dre_jax.surrogates.student import weigh
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hypothesis:
+    """A change of what was learned, by factors; ones change nothing.
+
+    Raises:
+      ConfigError: for a weight that is not positive, or a negative factor of a variance.
+    """
+
+    weight: float
+    """pi_h; all are divided by their sum."""
+    slope: float = 1.0
+    """Of what past tasks have in common: 0 leaves it out, -1 turns it round."""
+    doubt: float = 1.0
+    """Factor of the slope's variance."""
+    deep: float = 1.0
+    """Factor of the variance of what the learned kernel tells together."""
+    plain: float = 1.0
+    """Factor of the variance of what past tasks do not know of."""
+    noise: float = 1.0
+    """Factor of the variance of the noise."""
+
+    def __post_init__(self) -> None:
+        positive(self, "weight", "noise")
+        at_least(0, self, "doubt", "deep", "plain")
+
+
+HYPOTHESES = (
+    Hypothesis(weight=0.5),
+    Hypothesis(weight=0.1, slope=0.6),
+    Hypothesis(weight=0.1, deep=2.0, plain=4.0),
+    Hypothesis(weight=0.1, deep=0.5, plain=0.5),
+    Hypothesis(weight=0.1, slope=0.0, deep=2.0),
+    Hypothesis(weight=0.05, slope=-1.0),
+    Hypothesis(weight=0.05, slope=0.0, doubt=0.0, deep=0.0, plain=20.0),
+)
+"""As was learned; the past says less; the task has more of its own; it has less; what past tasks have in common does
+not hold; the opposite holds; nothing of what was learned holds."""
+
+
+class Believed(NamedTuple):
+    """Hypotheses as arrays, f[H] each; `Hypothesis` has the fields."""
+
+    log_weight: Array
+    slope: Array
+    doubt: Array
+    deep: Array
+    plain: Array
+    noise: Array
+
+
+def believed(hypotheses: Sequence[Hypothesis]) -> Believed:
+    """Hypotheses as arrays, all but the slopes in logarithms, the weights summing up to one."""
+
+    def field(name: str) -> Array:
+        return jnp.asarray([getattr(hypothesis, name) for hypothesis in hypotheses], jnp.float32)
+
+    logs = {name: jnp.log(field(name)) for name in ("doubt", "deep", "plain", "noise")}
+    return Believed(jax.nn.log_softmax(jnp.log(field("weight"))), field("slope"), **logs)
+
+
+def _changed(prior: LearnedPrior, by: Believed) -> LearnedPrior:
+    return prior._replace(
+        slope=prior.slope + by.doubt,
+        deep=prior.deep + by.deep,
+        plain=prior.plain + by.plain,
+        noise=prior.noise + by.noise,
+    )
+
+
+class Known(NamedTuple):
+    """What a member makes of a history, under each of H hypotheses."""
+
+    tried: View
+    """The trials."""
+    centre: Array
+    """Scalar: the mean of m over the trials."""
+    given: Conditioned
+    """Of the processes; H in front."""
+    scale: Array
+    """f[H]: of their variances."""
+    log_weight: Array
+    """f[H]: log pi_h + log p(y | h, j)."""
+
+
+def condition(
+    config: LearnedPriorConfig, hypotheses: Sequence[Hypothesis], prior: LearnedPrior, x: Array, y: Array, where: Array
+) -> Known:
+    """What one member makes of a history: x f[n, D], y f[n] standardised, where bool[n]."""
+    x = jnp.where(where[:, None], x, 0.0)
+    tried = view(config, prior, x)
+    middle = centre(tried.trend, where)
+    tried = tried._replace(trend=tried.trend - middle)
+
+    def under(by: Believed) -> tuple[Conditioned, Array, Array]:
+        changed = _changed(prior, by)
+        matrix = noisy(covariance(tried, tried, changed), jnp.exp(changed.noise), where)
+        found = weigh(matrix, jnp.where(where, y - by.slope * tried.trend, 0.0), where, config.freedom)
+        return found.given, found.scale, by.log_weight + found.log_density
+
+    return Known(tried, middle, *jax.vmap(under)(believed(hypotheses)))
+
+
+def weights(
+    config: LearnedPriorConfig, hypotheses: Sequence[Hypothesis], priors: LearnedPrior, *history: Array
+) -> Array:
+    """w_hj, f[J, H], of J members and H hypotheses given a history, as in `posterior`; they sum up to one."""
+    known = jax.vmap(lambda prior: condition(config, hypotheses, prior, *history))(priors)
+    return jax.nn.softmax(known.log_weight, axis=(0, 1))
+
+
+def posterior(
+    config: LearnedPriorConfig,
+    hypotheses: Sequence[Hypothesis],
+    priors: LearnedPrior,
+    x: Array,
+    y: Array,
+    where: Array,
+    new: Array,
+) -> tuple[Array, Array]:
+    """Mean and variance of the mixture at any number of new configurations.
+
+    Args:
+      config: sizes.
+      hypotheses: H of them.
+      priors: of J members, J in front of each array.
+      x: f[n, D], the trials.
+      y: f[n], their responses, standardised.
+      where: bool[n], which of them count.
+      new: f[m, D].
+
+    Returns:
+      Two f[m].
+    """
+    known = jax.vmap(lambda prior: condition(config, hypotheses, prior, x, y, where))(priors)
+    share, by = jax.nn.softmax(known.log_weight, axis=(0, 1)), believed(hypotheses)
+
+    def block(rows: Array) -> tuple[Array, Array]:
+        def of_member(args: tuple[LearnedPrior, Known, Array]) -> tuple[Array, Array]:
+            prior, known, share = args
+            at = view(config, prior, rows)
+            at = at._replace(trend=at.trend - known.centre)
+
+            def under(by: Believed, given: Conditioned, scale: Array) -> tuple[Array, Array]:
+                changed = _changed(prior, by)
+                off, spread = predict(given, covariance(known.tried, at, changed), variance(at, changed))
+                return by.slope * at.trend + off, scale * spread
+
+            mean, spread = jax.vmap(under)(by, known.given, known.scale)
+            return _sum(share, mean), _sum(share, spread + mean**2)
+
+        first, second = lax.map(of_member, (priors, known, share))
+        mean = jnp.sum(first, axis=0)
+        return mean, jnp.maximum(jnp.sum(second, axis=0) - mean**2, jnp.finfo(mean.dtype).eps)
+
+    mean, spread = by_blocks(block, new)
+    return mean, spread
+
+
+def _sum(share: Array, values: Array) -> Array:
+    """f[H] and f[H, m] -> f[m]; not as a product, whose factors an accelerator would round."""
+    return jnp.sum(share[:, None] * values, axis=0)

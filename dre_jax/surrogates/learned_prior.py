@@ -1,0 +1,142 @@
+"""Priors of Gaussian processes that are learned from past tasks (after Wang et al. 2024, pre-trained priors).
+
+Standardised responses of a task are modelled as
+
+    y(x) = b + a m(x) + g(phi(x)) + f(x) + noise,
+    b ~ N(0, 1),    a ~ N(1, A),    g ~ GP(0, G Matern 5/2),    f ~ GP(0, F Matern 5/2),    noise ~ N(0, E),
+
+m and phi two small networks, f with a length scale for each column, and all variances times a scale of the task's own
+(`student`). m says what past tasks have in common, the kernel of phi which configurations differ together from it, f
+what neither knows of. There are several members, with networks of their own. `prior_training` learns them;
+`hypotheses` puts them to a history.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.checks import layer_sizes, positive
+from dre_jax.surrogates import mlp
+from dre_jax.surrogates.kernels import matern52, squared_distances, squared_distances_of_many
+
+OFFSET = 1.0
+"""Variance of b."""
+_SLOPES, _DEEP, _PLAIN, _NOISES, _LENGTHS = (-6.0, 1.0), (-9.0, 2.0), (-6.0, 2.0), (-8.0, 0.0), (-3.0, 4.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedPriorConfig:
+    """Sizes of the networks.
+
+    Raises:
+      ConfigError: where a number is not positive.
+    """
+
+    trend: tuple[int, ...] = (50, 50)
+    """Hidden layers of m."""
+    layers: tuple[int, ...] = (32, 32, 32, 32)
+    """Layers of phi; the last are the features."""
+    members: int = 4
+    """Priors that are learned, each from other random weights and other draws."""
+    freedom: float = 5.0
+    """nu: the less, the less is thought to be known of the scale of a task."""
+
+    def __post_init__(self) -> None:
+        layer_sizes(self, "trend", "layers")
+        positive(self, "members", "freedom")
+
+    @property
+    def trend_network(self) -> mlp.MLPConfig:
+        """The network m."""
+        return mlp.MLPConfig(hidden=self.trend, activation="relu")
+
+    @property
+    def feature_network(self) -> mlp.MLPConfig:
+        """The network phi."""
+        return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
+
+
+class LearnedPrior(NamedTuple):
+    """Parameters of a prior; variances and lengths in logarithms."""
+
+    trend: mlp.MLPParams
+    features: mlp.MLPParams
+    slope: Array
+    """Scalar: A."""
+    deep: Array
+    """Scalar: G."""
+    plain: Array
+    """Scalar: F."""
+    noise: Array
+    """Scalar: E."""
+    length: Array
+    """f[D]: of f."""
+
+
+class View(NamedTuple):
+    """Configurations as a prior sees them."""
+
+    trend: Array
+    """f[n]: m, less its mean over the trials."""
+    features: Array
+    """f[n, F]: phi."""
+    scaled: Array
+    """f[n, D]: columns divided by their length scales."""
+
+
+def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_features: Array) -> LearnedPrior:
+    """A prior with random networks, for D columns."""
+    network = mlp.init(config.feature_network, n_columns, key_features)
+    # A ReLU lets half of the variance through; in front of the first layer there is none, and biases are zero.
+    network = {name: a if name == "hidden_0_kernel" else a * math.sqrt(2.0) for name, a in network.items()}
+    zero = jnp.zeros((), jnp.float32)
+    return LearnedPrior(
+        trend=mlp.init(config.trend_network, n_columns, key_trend),
+        features=network,
+        slope=zero - 2.0,
+        deep=zero - 0.7,
+        plain=zero - 2.0,
+        noise=zero - 3.0,
+        length=jnp.full(n_columns, 0.5 * math.log(n_columns) - 0.7, jnp.float32),
+    )
+
+
+def within_bounds(prior: LearnedPrior) -> LearnedPrior:
+    """The nearest prior whose covariances can be worked with."""
+    return prior._replace(
+        slope=jnp.clip(prior.slope, *_SLOPES),
+        deep=jnp.clip(prior.deep, *_DEEP),
+        plain=jnp.clip(prior.plain, *_PLAIN),
+        noise=jnp.clip(prior.noise, *_NOISES),
+        length=jnp.clip(prior.length, *_LENGTHS),
+    )
+
+
+def view(config: LearnedPriorConfig, prior: LearnedPrior, x: Array) -> View:
+    """Configurations f[n, D] as the prior sees them, the trend not yet centred."""
+    trend = mlp.apply(config.trend_network, prior.trend, mlp.standard_columns(x))[:, 0]
+    features = mlp.apply(config.feature_network, prior.features, x)
+    return View(trend, features, x * jnp.exp(-prior.length)[None, :])
+
+
+def centre(trend: Array, where: Array) -> Array:
+    """Mean of f[n] over the filled slots, a scalar: responses are standardised, and so have none."""
+    return jnp.sum(jnp.where(where, trend, 0.0)) / jnp.maximum(jnp.sum(where, dtype=trend.dtype), 1.0)
+
+
+def covariance(one: View, other: View, prior: LearnedPrior) -> Array:
+    """Covariance of b, a, g and f together; n and m configurations -> f[n, m]."""
+    slope, deep, plain = jnp.exp(prior.slope), jnp.exp(prior.deep), jnp.exp(prior.plain)
+    linear = OFFSET + slope * one.trend[:, None] * other.trend[None, :]
+    of_features = matern52(squared_distances_of_many(one.features, other.features))
+    return linear + deep * of_features + plain * matern52(squared_distances(one.scaled, other.scaled))
+
+
+def variance(at: View, prior: LearnedPrior) -> Array:
+    """The diagonal of the covariance; f[n]."""
+    return OFFSET + jnp.exp(prior.slope) * at.trend**2 + jnp.exp(prior.deep) + jnp.exp(prior.plain)

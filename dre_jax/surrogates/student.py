@@ -1,0 +1,69 @@
+"""Gaussian processes whose scale is unknown (Shah, Wilson and Ghahramani 2014).
+
+Every covariance is multiplied by sigma^2 ~ InvGamma(nu / 2, nu / 2), which is integrated out: observations have a
+multivariate t density of nu degrees of freedom, and given n of them all variances are multiplied by
+
+    s = (nu + y' K^-1 y) / (nu + n).
+
+So a history that lies closer together, or further apart, than the covariance says brings its own scale.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.surrogates.cholesky import factor, solve
+from dre_jax.surrogates.gp import Conditioned, matmul
+
+
+class Evidence(NamedTuple):
+    """A process given a history, and how well it explains it."""
+
+    given: Conditioned
+    """The process."""
+    scale: Array
+    """Scalar: s, what the variances of predictions are multiplied by."""
+    log_density: Array
+    """Scalar: of the observations, up to a term that depends on their number alone."""
+
+
+def weigh(matrix: Array, y: Array, where: Array, freedom: Array | float) -> Evidence:
+    """Conditions on observations; f[n, n] from `gp.noisy`, f[n] that is 0 in empty slots, bool[n], nu.
+
+    Example:
+      >>> near = weigh(jnp.eye(2), jnp.zeros(2), jnp.ones(2, bool), 4.0)
+      >>> far = weigh(jnp.eye(2), jnp.full(2, 3.0), jnp.ones(2, bool), 4.0)
+      >>> float(near.scale.round(2)), float(far.scale.round(2)), bool(near.log_density > far.log_density)
+      (0.67, 3.67, True)
+    """
+    lower, _ = factor(matrix)
+    weights = solve(lower, y)
+    squares, count = matmul(y, weights), jnp.sum(where, dtype=y.dtype)
+    value = -0.5 * (freedom + count) * jnp.log1p(squares / freedom) - jnp.sum(jnp.log(jnp.diagonal(lower)))
+    return Evidence(Conditioned(lower, weights, where), (freedom + squares) / (freedom + count), value)
+
+
+@jax.custom_vjp
+def log_evidence(matrix: Array, y: Array, where: Array, freedom: Array) -> Array:
+    """`Evidence.log_density`, with a gradient through the factor that was found, at the price of one inverse."""
+    return weigh(matrix, y, where, freedom).log_density
+
+
+def _forward(matrix: Array, y: Array, where: Array, freedom: Array) -> tuple[Array, tuple[Conditioned, Array]]:
+    given, scale, value = weigh(matrix, y, where, freedom)
+    return value, (given, scale)
+
+
+def _backward(kept: tuple[Conditioned, Array], g: Array) -> tuple[Array, Array, None, None]:
+    (lower, weights, where), scale = kept
+    inverse = solve(lower, jnp.eye(lower.shape[0], dtype=lower.dtype))
+    of_matrix = 0.5 * (weights[:, None] * weights[None, :] / scale - inverse)
+    filled = where[:, None] & where[None, :]
+    return g * jnp.where(filled, of_matrix, 0.0), -g * weights / scale, None, None
+
+
+log_evidence.defvjp(_forward, _backward)
