@@ -19,7 +19,7 @@ from functools import partial
 import jax
 from jax import Array
 
-from dre_jax.methods.entry import ACQUISITION_OPTION, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
@@ -77,7 +77,5 @@ ENTRIES = (
         summary="Bayesian neural network, sampled by scale-adapted stochastic-gradient HMC",
         paper="Springenberg, Klein, Falkner and Hutter 2016",
         default=Bohamiann(),
-        # No epochs: the length of the chain is that of burn-in and samples together.
-        options={"learning_rate": ("chain.step_size",)} | ACQUISITION_OPTION,
     ),
 )

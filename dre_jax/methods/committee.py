@@ -86,7 +86,7 @@ ENTRIES = (
         transfer=True,
         default=Committee(),
         # No learning rate: the members fit in ways that have none in common.
-        options={
+        short={
             "epochs": ("members.0.fitting.steps", "members.1.tuning.steps"),
             "acquisition": ("members.0.acquisition.kind", "members.1.acquisition.kind"),
         },

@@ -24,7 +24,7 @@ from jax import Array
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.losses.regression import gaussian_nll_of
-from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import Untaught
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
@@ -124,7 +124,6 @@ ENTRIES = tuple(
         summary=f"{words} that predict mean and variance, expected improvement",
         paper="Lakshminarayanan, Pritzel and Blundell 2017",
         default=default,
-        options=FITTING_OPTIONS | ACQUISITION_OPTION,
     )
     for name, words, default in (
         ("deep-ensemble", "five networks", DeepEnsemble()),

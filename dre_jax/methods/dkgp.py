@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from jax import Array
 
-from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates.deep_kernel import DeepKernelConfig, init, posterior, tune
@@ -53,6 +53,5 @@ ENTRIES = (
         summary="Gaussian process on features of a network, both fitted to the task before every trial",
         paper="Wilson, Hu, Salakhutdinov and Xing 2016",
         default=DeepKernelGP(),
-        options=TUNING_OPTIONS | ACQUISITION_OPTION,
     ),
 )

@@ -10,7 +10,7 @@ a batch given a support of 1 to 20 other rows of the same task, and sees respons
 
 from __future__ import annotations
 
-from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.fsbo import FREE, FewShotBO
 from dre_jax.surrogates.deep_kernel import DeepKernelConfig
 from dre_jax.surrogates.full_batch import TuningConfig
@@ -28,7 +28,6 @@ ENTRIES = (
         paper="Jomaa, Pineda Arango, Schmidt-Thieme and Grabocka 2021",
         transfer=True,
         default=DKLM,
-        options=TUNING_OPTIONS | ACQUISITION_OPTION,
         free=FREE,
     ),
 )

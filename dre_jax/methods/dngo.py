@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
@@ -86,6 +86,5 @@ ENTRIES = (
         summary="Bayesian linear regression on a basis that a network learns",
         paper="Snoek et al. 2015",
         default=DNGO(),
-        options=FITTING_OPTIONS | ACQUISITION_OPTION,
     ),
 )

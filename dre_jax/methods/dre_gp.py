@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import ByResponse, FromEnsemble
 from dre_jax.model import EnsembleParams, Support, check_columns, gaussian_ranks, scores, scores_in_blocks
 from dre_jax.search.history import Candidates, History
@@ -61,7 +61,6 @@ ENTRIES = (
         paper="this library",
         transfer=True,
         default=RankedGaussianProcess(),
-        options=FITTING_OPTIONS | ACQUISITION_OPTION,
         free=("fitting", "acquisition"),
         reads_checkpoints=True,
     ),

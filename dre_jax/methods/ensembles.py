@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dre_jax.methods.dre import DRE
-from dre_jax.methods.entry import ACQUISITION_OPTION, FINE_TUNING_OPTIONS, Entry
+from dre_jax.methods.entry import SHORT, Entry
 from dre_jax.model import PAPER
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
 from dre_jax.training.config import (
@@ -47,7 +47,6 @@ ENTRIES = (
         paper=_PAPER,
         transfer=True,
         default=DRE(),
-        options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
         free=_FREE,
         reads_checkpoints=True,
     ),
@@ -59,7 +58,6 @@ ENTRIES = (
         default=DRE(
             model=PAPER, training=PAPER_META_TRAINING, fine_tuning=PAPER_FINE_TUNING, acquisition=EXPECTED_IMPROVEMENT
         ),
-        options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
         free=_FREE,
         reads_checkpoints=True,
     ),
@@ -69,7 +67,7 @@ ENTRIES = (
         paper=_PAPER,
         transfer=True,
         default=DRE(fine_tuning=FineTuneConfig(epochs=0)),
-        options=ACQUISITION_OPTION,
+        short={"acquisition": SHORT["acquisition"]},
         free=_FREE,
         reads_checkpoints=True,
     ),
@@ -78,7 +76,6 @@ ENTRIES = (
         summary="deep ranking ensemble from random weights at every trial",
         paper=_PAPER,
         default=DRE(fine_tuning=_FROM_RANDOM_WEIGHTS, acquisition=EXPECTED_IMPROVEMENT, transfer=False),
-        options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
     ),
     *(
         Entry(
@@ -87,7 +84,6 @@ ENTRIES = (
             paper=_PAPER,
             transfer=transfer,
             default=_with_loss(loss, transfer=transfer),
-            options=FINE_TUNING_OPTIONS | ACQUISITION_OPTION,
             free=_FREE,
         )
         for name, (loss, words) in LOSSES.items()

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods.settings import Settings, configure
+from dre_jax.methods.settings import Settings, configure, leaves
 from dre_jax.search.method import Method
 
-FITTING_OPTIONS = {"epochs": ("fitting.steps",), "learning_rate": ("fitting.learning_rate",)}
-TUNING_OPTIONS = {"epochs": ("tuning.steps",), "learning_rate": ("tuning.learning_rate",)}
-FINE_TUNING_OPTIONS = {"epochs": ("fine_tuning.epochs",), "learning_rate": ("fine_tuning.learning_rate",)}
-ACQUISITION_OPTION = {"acquisition": ("acquisition.kind",)}
+SHORT = {
+    "epochs": ("fitting.steps", "tuning.steps", "fine_tuning.epochs"),
+    "learning_rate": (*(f"{part}.learning_rate" for part in ("fitting", "tuning", "fine_tuning")), "chain.step_size"),
+    "acquisition": ("acquisition.kind",),
+}
+"""Short names of settings, and the fields that each stands for where a method has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +30,8 @@ class Entry:
     """Learns from past tasks."""
     default: Method | None = None
     """Its configuration where a user sets nothing; None for a host method."""
-    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Short names of settings, and the fields of the configuration that each stands for."""
+    short: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: SHORT)
+    """Short names of settings that it takes, and fields of which it has some."""
     host: type | None = None
     """A host method's class; the arguments of its constructor are its settings."""
     reads_checkpoints: bool = False
@@ -39,6 +42,13 @@ class Entry:
     """JAX, in the compiled loop; or the library that a host method calls."""
     extra: str | None = None
     """The extra to install, if the core packages are not enough."""
+
+    @cached_property
+    def options(self) -> dict[str, tuple[str, ...]]:
+        """Short names of settings, and the fields of the configuration that each stands for."""
+        fields = dict(leaves(self.default)) if self.default is not None else {}
+        there = {short: tuple(path for path in paths if path in fields) for short, paths in self.short.items()}
+        return {short: paths for short, paths in there.items() if paths}
 
     def make(self, settings: Settings | None = None, *, learned: Method | None = None) -> Method:
         """The method of the one protocol.

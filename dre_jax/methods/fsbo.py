@@ -19,7 +19,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.data.tasks import build_table
-from dre_jax.methods.entry import ACQUISITION_OPTION, TUNING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of, standardise
@@ -91,7 +91,6 @@ ENTRIES = (
         paper="Wistuba and Grabocka 2021",
         transfer=True,
         default=FewShotBO(),
-        options=TUNING_OPTIONS | ACQUISITION_OPTION,
         free=FREE,
     ),
 )

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, best_of, fit_gp, posterior
@@ -94,7 +94,6 @@ ENTRIES = (
         paper="Salinas, Shen and Perrone 2020",
         transfer=True,
         default=GaussianCopulaProcess(),
-        options=FITTING_OPTIONS | ACQUISITION_OPTION,
         free=("fitting", "acquisition"),
     ),
     Entry(

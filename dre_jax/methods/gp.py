@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from jax import Array
 
-from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import GPConfig, fit_gp, posterior
@@ -47,6 +47,5 @@ ENTRIES = (
         summary="Gaussian process, Matern 5/2, expected improvement",
         paper="Snoek, Larochelle and Adams 2012",
         default=GaussianProcess(),
-        options=FITTING_OPTIONS | ACQUISITION_OPTION,
     ),
 )

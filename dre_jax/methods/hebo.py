@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.methods.entry import FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import Untaught
 from dre_jax.search.acquisition import log_expected_improvement, log_probability_of_improvement
 from dre_jax.search.history import Candidates, History
@@ -135,6 +135,5 @@ ENTRIES = (
         summary="HEBO's method on the library's Gaussian process",
         paper="Cowen-Rivers et al. 2022",
         default=HEBO(),
-        options=FITTING_OPTIONS,
     ),
 )

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods.entry import FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import Untaught
 from dre_jax.model.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
@@ -111,6 +111,5 @@ ENTRIES = (
         summary="Gaussian process; exploration, exploitation and outliers propose, the largest gain is taken",
         paper="Li et al. 2018",
         default=Metis(),
-        options=FITTING_OPTIONS,
     ),
 )

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import ByResponse, FromSources
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import fit_gp, posterior
@@ -98,7 +98,6 @@ ENTRIES = (
         paper="Feurer, Letham and Bakshy 2018",
         transfer=True,
         default=RGPE(),
-        options=FITTING_OPTIONS | ACQUISITION_OPTION,
         free=("acquisition", "samples", "guard"),
     ),
 )

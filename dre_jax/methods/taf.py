@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.methods.entry import FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import FromSources
 from dre_jax.methods.tst import source_weights
 from dre_jax.search.acquisition import log_expected_improvement
@@ -67,7 +67,6 @@ ENTRIES = (
         paper="Wistuba, Schilling and Schmidt-Thieme 2018",
         transfer=True,
         default=TAF(),
-        options=FITTING_OPTIONS,
         free=("bandwidth",),
     ),
 )

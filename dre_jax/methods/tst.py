@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.methods.entry import ACQUISITION_OPTION, FITTING_OPTIONS, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.shared import ByResponse, FromSources
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import fit_gp, posterior
@@ -63,7 +63,6 @@ ENTRIES = (
         paper="Wistuba, Schilling and Schmidt-Thieme 2016",
         transfer=True,
         default=TST(),
-        options=FITTING_OPTIONS | ACQUISITION_OPTION,
         free=("acquisition", "bandwidth"),
     ),
 )
