@@ -16,7 +16,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.methods.entry import ACQUISITION_OPTION, Entry
+from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of
@@ -71,7 +71,6 @@ ENTRIES = (
         paper="this library",
         transfer=True,
         default=HedgedPrior(),
-        options=ACQUISITION_OPTION,
         free=("hypotheses", "acquisition"),
     ),
 )
