@@ -94,7 +94,8 @@ def draw_batches(
     if landmarks:
         rows = sample_lists(table, rows_key, shape, n_support=config.support, n_query=config.batch)
     else:
-        rows = without_support(table, jax.random.bits(rows_key, (*shape, 1 + config.batch), jnp.uint32))
+        bits = jax.random.bits(rows_key, (*shape, 1 + config.batch), jnp.uint32)
+        rows = without_support(table, bits, jnp.full(shape, config.batch, jnp.int32))
     support_where = rows.support_where
     if landmarks:
         # A history may be short: only so many of the support are seen, whichever they are.
@@ -108,13 +109,13 @@ def draw_batches(
     return Batches(rows.support, support_where, rows.query, y, rows.query_where)
 
 
-def without_support(table: TaskTable, bits: Array) -> ListRows:
-    """A task uniformly, and distinct rows of it; u32[..., 1 + B] random."""
+def without_support(table: TaskTable, bits: Array, most: Array) -> ListRows:
+    """A task uniformly, and distinct rows of it, best first, at most so many: u32[..., 1 + B] random, i32[...] to B."""
     if bits.ndim > 1:
-        return jax.vmap(partial(without_support, table))(bits)
+        return jax.vmap(partial(without_support, table))(bits, most)
     task = below(bits[0], jnp.int32(table.n_tasks))
     size = table.size[task]
-    count = jnp.minimum(size, bits.shape[0] - 1)
+    count = jnp.minimum(size, most)
     where = jnp.arange(bits.shape[0] - 1) < count
     rows = table.start[task] + jnp.where(where, draw_without_replacement(bits[1:], size, count), 0)
     return ListRows(jnp.zeros(0, jnp.int32), jnp.zeros(0, bool), rows, where)

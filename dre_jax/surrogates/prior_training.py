@@ -83,9 +83,11 @@ def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, x: Array, y: A
 def draw_histories(training: PriorTraining, table: TaskTable, key: Array) -> tuple[Array, Array]:
     """Row numbers i32[B, n] of B histories, and bool[B, n] which count."""
     row_key, count_key = jax.random.split(key)
-    drawn = without_support(table, jax.random.bits(row_key, (training.tasks, 1 + training.rows), jnp.uint32))
-    count = jax.random.randint(count_key, (training.tasks, 1), training.least, training.rows + 1)
-    return drawn.query, drawn.query_where & (jnp.arange(training.rows)[None, :] < count)
+    bits = jax.random.bits(row_key, (training.tasks, 1 + training.rows), jnp.uint32)
+    # Rows come best first: of a history that is too long, the first would be the best, not any.
+    count = jax.random.randint(count_key, (training.tasks,), training.least, training.rows + 1)
+    drawn = without_support(table, bits, count)
+    return drawn.query, drawn.query_where
 
 
 def batch_loss(
