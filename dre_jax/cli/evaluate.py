@@ -36,15 +36,7 @@ def evaluate(
     epochs: Annotated[int | None, typer.Option(help="Steps of fitting or fine-tuning before a trial.", min=0)] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Their learning rate.")] = None,
     acquisition: Annotated[str | None, typer.Option(help="Acquisition function, such as ei or lcb.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="FIELD=VALUE",
-            help="Any field of the method's configuration, such as acquisition.beta=2; `dre-jax methods NAME` lists "
-            "them. May be given again.",
-        ),
-    ] = None,
+    settings: options.Settings = None,
     mode: Annotated[str, typer.Option(help="HPO-B's: v3, v3-test or v3-train-augmented.")] = "v3",
     continuous: Annotated[
         str | None,

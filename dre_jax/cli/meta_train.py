@@ -61,14 +61,7 @@ def meta_train(
         str | None,
         typer.Option(help="Of the ensemble: default, or paper, the published set-up. The method's own without."),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="FIELD=VALUE",
-            help="Any field of the method's configuration; `dre-jax methods NAME` lists them. May be given again.",
-        ),
-    ] = None,
+    settings: options.Settings = None,
     mode: Annotated[str, typer.Option(help="HPO-B's: v3, or v3-train-augmented.")] = "v3",
     seed: options.Seed = 0,
     devices: options.Devices = None,

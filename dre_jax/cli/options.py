@@ -9,6 +9,8 @@ import typer
 
 Data = Annotated[Path, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.", show_default=False)]
 Spaces = Annotated[list[str] | None, typer.Option("--space", help="Search space; may be given again. All by default.")]
+_FIELDS = "Any field of the method's configuration; `dre-jax methods NAME` lists them. May be given again."
+Settings = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help=_FIELDS)]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same results.", min=0, max=2**32 - 1)]
 SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="Search space, JSON.", show_default=False)]
 Surrogate = Annotated[
