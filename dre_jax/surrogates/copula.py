@@ -89,7 +89,7 @@ def blend(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _standard(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     if len(y) == 0 or y.min() == y.max():
         return np.zeros(len(y))
-    # Halving first keeps the spread finite when the responses span the whole range of a float.
-    off = y / 2.0 - np.mean(y / 2.0)
-    off = off / np.abs(off).max()
+    # To one first: sums and squares stay finite when the responses are at the end of a float's range.
+    y = y / np.abs(y).max()
+    off = (y - y.mean()) / np.ptp(y)
     return off / off.std()
