@@ -1,11 +1,13 @@
 """Gaussian processes whose scale is unknown (Shah, Wilson and Ghahramani 2014).
 
 Every covariance is multiplied by sigma^2 ~ InvGamma(nu / 2, nu / 2), which is integrated out: observations have a
-multivariate t density of nu degrees of freedom, and given n of them all variances are multiplied by
+multivariate t density of nu degrees of freedom. Given n of them, a prediction has a t density of nu + n degrees, with
+the Gaussian's mean, and as its squared scale the Gaussian's variance times
 
-    s = (nu + y' K^-1 y) / (nu + n).
+    s = (nu + y' K^-1 y) / (nu + n),
 
-So a history that lies closer together, or further apart, than the covariance says brings its own scale.
+which stands for its variance from here on. So a history that lies closer together, or further apart, than the
+covariance says brings its own scale.
 """
 
 from __future__ import annotations
@@ -49,7 +51,10 @@ def weigh(matrix: Array, y: Array, where: Array, freedom: Array | float) -> Evid
 
 @jax.custom_vjp
 def log_evidence(matrix: Array, y: Array, where: Array, freedom: Array) -> Array:
-    """`Evidence.log_density`, with a gradient through the factor that was found, at the price of one inverse."""
+    """`Evidence.log_density`, with a gradient through the factor that was found, at the price of one inverse.
+
+    The number of degrees is a setting: its gradient is zero.
+    """
     return weigh(matrix, y, where, freedom).log_density
 
 

@@ -12,6 +12,7 @@ from scipy.stats import multivariate_t, zscore
 
 from dre_jax.data import Task
 from dre_jax.data.tasks import build_table
+from dre_jax.errors import ConfigError
 from dre_jax.surrogates.learned_prior import LearnedPriorConfig, init, within_bounds
 from dre_jax.surrogates.prior_training import (
     PriorTraining,
@@ -170,3 +171,16 @@ def test_what_past_tasks_have_in_common_is_learned(learned, table, prior, prior_
         assert held_out_loss(member) < untrained - 0.2
         assert x[trend.argmax(), 0] == pytest.approx(0.6, abs=0.1)
     assert np.abs(trends[0] - trends[1]).max() > 1e-3
+
+
+def test_numbers_out_of_range_are_refused():
+    for field, value in (
+        ("steps", 0),
+        ("tasks", 0),
+        ("least", 1),
+        ("rows", 3),
+        ("learning_rate", 0.0),
+        ("decay", -1.0),
+    ):
+        with pytest.raises(ConfigError, match=field):
+            PriorTraining(**{field: value})
