@@ -61,7 +61,11 @@ class PlannedMethod:
         self._seed = plan.seed
         self._root = plan.checkpoints if entry.transfer else None
         # Read once: the description decides on the method here, and the result file says what it said.
-        self._described = {} if self._root is None else {n: _described(self._root / n, s) for n, s in spaces.items()}
+        self._described = (
+            {}
+            if self._root is None
+            else {name: _described(self._root / name, space, entry.reads_checkpoints) for name, space in spaces.items()}
+        )
         self._methods = {name: entry.make(plan.settings, learned=self._learned(name)) for name in spaces}
         learns = (getattr(method, "transfer", entry.transfer) for method in self._methods.values())
         self.learns = self._root is None and any(learns)
@@ -91,7 +95,7 @@ class PlannedMethod:
         if self._root is None:
             return method, method.fit(space, jax.random.key(self._seed))
         folder, said = self._root / space.name, self._described[space.name]
-        found = load_fitted(folder)
+        found = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
         if (found.name, found.method, found.facts) != (said.name, said.method, said.facts):
             now, then = (fitted.facts.get("step", fitted.name) for fitted in (found, said))
             message = f"a checkpoint must stay as it is during an evaluation, but {folder} has changed"
@@ -141,5 +145,6 @@ class CompiledRunner(PlannedMethod):
             yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
 
 
-def _described(folder: Path, space: Outline) -> Fitted:
-    return describe(folder, space=space.name, columns=space.n_columns if space.columns is None else space.columns)
+def _described(folder: Path, space: Outline, ensemble: bool) -> Fitted:
+    columns = space.n_columns if space.columns is None else space.columns
+    return describe(folder, space=space.name, columns=columns, ensemble=ensemble)

@@ -48,7 +48,7 @@ def _train(space: str, out: Path, seed: int, quiet: bool) -> None:
 
     method = DRE(training=MetaTrainConfig(steps=STEPS, evaluate_every=STEPS // 2))
     folder = out / "checkpoints" / space
-    train_space(bundled.load(space), "dre", method, jax.random.key(seed), folder, quiet=quiet)
+    train_space(bundled.load(space), {"dre": method}, jax.random.key(seed), folder, quiet=quiet)
 
 
 def _evaluate(method: str, out: Path, seed: int, quiet: bool) -> Path:

@@ -26,8 +26,10 @@ def info(
 
 
 def _lines(folder: Path, found: Fitted) -> Iterator[tuple[str, str]]:
+    from dre_jax.methods import METHODS
     from dre_jax.methods.fitted import is_fitted
     from dre_jax.methods.settings import leaves, to_text
+    from dre_jax.training import trainer
 
     facts = found.facts
     part = facts.get("part_of")
@@ -35,6 +37,8 @@ def _lines(folder: Path, found: Fitted) -> Iterator[tuple[str, str]]:
     yield "search space", f"{found.space}, {found.n_columns} columns"
     if not is_fitted(folder):
         yield from _training(folder)
+    elif METHODS[found.name].beside is not None and trainer.last_step(folder):
+        yield "beside it", f"{METHODS[found.name].beside}, {trainer.last_step(folder)} steps"
     elif "losses" in facts:
         yield "steps", f"{facts['step']} of its ensemble, training loss {facts['losses'][1]:.3f}"
     tasks = f"{len(facts['tasks'])} tasks, " if "tasks" in facts else ""

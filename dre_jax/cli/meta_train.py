@@ -73,8 +73,9 @@ def meta_train(
 ) -> None:
     """Meta-train on past tasks; the same command after an interruption goes on from the last checkpoint.
 
-    What `evaluate --checkpoints` reads of a method, or of the ranking ensemble that it contains; and what `suggest` and
-    `tune` take as --checkpoint. Several processes share out the search spaces.
+    What `evaluate --checkpoints` reads of a method, or of the ranking ensemble that it contains, or that is trained
+    beside it (of the recommended method); and what `suggest` and `tune` take as --checkpoint. Several processes share
+    out the search spaces.
     """
     from dre_jax.cli.runtime import prepare
 
@@ -91,12 +92,15 @@ def meta_train(
     training: dict[str, object] = {"steps": steps, "lists_per_step": lists_per_step, "patience": patience}
     training["evaluate_every"] = evaluate_every
     made = method_to_learn(entry, parse(settings or []), preset=preset, training=training)
+    methods = {entry.name: made}
+    if entry.beside is not None:  # first, since it says how far it is
+        methods = {entry.beside: method_to_learn(find(entry.beside), {}, preset=preset, training=training), **methods}
     read = _reader(data, from_optuna, from_csv, {"direction": direction, "task": task, "value": value})
     folders = _folders(data, space, mode, read, space_file, seed)
     mine = share(list(folders))
     for name in mine:
         found, extra = folders[name]()
-        train_space(found, entry.name, made, jax.random.key(seed), out / name, extra, quiet=quiet)
+        train_space(found, methods, jax.random.key(seed), out / name, extra, quiet=quiet)
     wait()
     if is_first():
         for name in folders:
@@ -176,15 +180,35 @@ def _of_trials(read: Callable[[Space], Past], space_file: Path, seed: int) -> _T
 
 def train_space(
     found: SearchSpace,
-    name: str,
-    method: Method,
+    methods: Mapping[str, Method],
     key: Array,
     folder: Path,
     extra: Mapping[str, Any] | None = None,
     *,
     quiet: bool,
 ) -> None:
-    """Meta-trains a method on one search space; the first process tells of its own, progress and a closing line."""
+    """Meta-trains methods on one search space, into one folder; the first process tells of its own: a closing line."""
+    from dre_jax.processes import is_first
+
+    resumed = [_train(found, name, method, key, folder, extra, quiet=quiet) for name, method in methods.items()]
+    if is_first():
+        for step in resumed:
+            if step is not None:
+                print(f"{found.name}: went on from step {step}")
+        print(_closing_line(folder))
+
+
+def _train(
+    found: SearchSpace,
+    name: str,
+    method: Method,
+    key: Array,
+    folder: Path,
+    extra: Mapping[str, Any] | None,
+    *,
+    quiet: bool,
+) -> int | None:
+    """Meta-trains a method; returns the step from which the training of its ensemble went on."""
     from dre_jax.cli.progress import Bar
     from dre_jax.methods.fitted import find_ensemble
     from dre_jax.methods.learn import learn
@@ -216,20 +240,20 @@ def train_space(
             report=lambda at: bar.advance_to(at.step, f"loss {at.loss:.3f}"),
             tell=tell,
         )
-    if is_first():
-        if trained is not None and trained.resumed_from is not None:
-            print(f"{found.name}: went on from step {trained.resumed_from}")
-        print(_closing_line(folder))
+    return None if trained is None or trained.step == begun else trained.resumed_from
 
 
 def _closing_line(folder: Path) -> str:
     """What a search space's checkpoint holds now."""
+    from dre_jax.methods import METHODS
     from dre_jax.methods.fitted import describe, is_fitted
 
     found = describe(folder)
     told = [f"{found.name} fitted to {len(found.facts['tasks'])} tasks"] if is_fitted(folder) else []
-    if "losses" in found.facts:
-        step, loss, validation = found.facts["losses"]
-        told += [f"{step} steps", f"training loss {loss:.3f}"]
+    beside = METHODS[found.name].beside
+    facts = found.facts if beside is None else describe(folder, ensemble=True).facts
+    if "losses" in facts:
+        step, loss, validation = facts["losses"]
+        told += [f"{step} steps{'' if beside is None else f' of {beside}'}", f"training loss {loss:.3f}"]
         told += [] if validation is None else [f"validation loss {validation:.3f}"]
     return f"{found.space}: {', '.join(told)}, saved in {folder}"

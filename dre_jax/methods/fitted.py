@@ -6,8 +6,9 @@ A search space's folder holds one of two things, or both:
 - ``FOLDER/steps/``: the training of a ranking ensemble (`dre_jax.training.checkpoint`), which may go on, and which is
   all of a method that learns nothing but an ensemble.
 
-A fitted method counts before the training of its ensemble: that may have gone on since. Arrays lie flat, by their
-paths, and the structure beside them (`as_json`); nothing of the data is needed to read them.
+A fitted method counts before the training of its ensemble, which may have gone on since. The training may also be of
+an ensemble that stands beside the method (`Entry.beside`), and counts for those who ask for one. Arrays lie flat, by
+their paths, and the structure beside them (`as_json`); nothing of the data is needed to read them.
 """
 
 from __future__ import annotations
@@ -135,18 +136,35 @@ def is_there(folder: str | Path) -> bool:
     return _fitted_step(folder) is not None or Checkpoint(folder).latest_step() is not None
 
 
-def is_fitted(folder: str | Path) -> bool:
-    """Returns whether a folder holds what `save_fitted` wrote, and not the training of an ensemble alone."""
-    return _fitted_step(folder) is not None
+def is_fitted(folder: str | Path, *, ensemble: bool = False) -> bool:
+    """Returns whether what `describe` tells of is what `save_fitted` wrote, and not the training of an ensemble."""
+    if _fitted_step(folder) is None:
+        return False
+    return not (ensemble and _has_beside(folder, describe(folder)))
 
 
-def describe(folder: str | Path, *, space: str | None = None, columns: Sequence[Column] | int | None = None) -> Fitted:
+def _has_beside(folder: str | Path, found: Fitted) -> bool:
+    """Returns whether the training of an ensemble stands beside the fitted method, and is not a part of it."""
+    return METHODS[found.name].beside is not None and (Path(folder) / _STEPS).is_dir()
+
+
+def describe(
+    folder: str | Path,
+    *,
+    space: str | None = None,
+    columns: Sequence[Column] | int | None = None,
+    ensemble: bool = False,
+) -> Fitted:
     """What a checkpoint says of itself, without its parameters; arguments and errors as of `load_fitted`."""
-    return _read(folder, space, columns, with_params=False)
+    return _read(folder, space, columns, ensemble, with_params=False)
 
 
 def load_fitted(
-    folder: str | Path, *, space: str | None = None, columns: Sequence[Column] | int | None = None
+    folder: str | Path,
+    *,
+    space: str | None = None,
+    columns: Sequence[Column] | int | None = None,
+    ensemble: bool = False,
 ) -> Fitted:
     """Reads a fitted method, or the training of a ranking ensemble as the method it is for, `dre` unless it says more.
 
@@ -154,11 +172,12 @@ def load_fitted(
       folder: the search space's, where `save_fitted`, or the trainer of ensembles, wrote.
       space: refuse another search space's.
       columns: refuse other columns; or their number, which is all that is compared where one side knows no more.
+      ensemble: read the training of the ensemble beside the method, where there is one (`Entry.beside`).
 
     Raises:
       CheckpointError: where there is none, it is damaged or of another version, or does not fit; a line that says why.
     """
-    return _read(folder, space, columns, with_params=True)
+    return _read(folder, space, columns, ensemble, with_params=True)
 
 
 def find_ensemble(method: Method) -> Ensemble | None:
@@ -190,8 +209,8 @@ def ensemble_params(fitted: Fitted) -> EnsembleParams:
 _Columns = Sequence[Column] | int | None
 
 
-def _read(folder: str | Path, space: str | None, columns: _Columns, *, with_params: bool) -> Fitted:
-    found = _open(folder, with_params)
+def _read(folder: str | Path, space: str | None, columns: _Columns, ensemble: bool, *, with_params: bool) -> Fitted:
+    found = _open(folder, ensemble, with_params)
     problems = [] if space in (None, found.space) else [f"space ({space} here, {found.space} in the checkpoint)"]
     problems += _differing(columns, found)
     if problems:
@@ -200,17 +219,20 @@ def _read(folder: str | Path, space: str | None, columns: _Columns, *, with_para
     return found
 
 
-def _open(folder: str | Path, with_params: bool) -> Fitted:
+def _open(folder: str | Path, ensemble: bool, with_params: bool) -> Fitted:
     step = _fitted_step(folder)
     try:
-        return _ensemble(folder, with_params) if step is None else _fitted(folder, step, with_params)
+        if step is None:
+            return _ensemble(folder, with_params)
+        found = _fitted(folder, step, with_params)
+        return _ensemble(folder, with_params) if ensemble and _has_beside(folder, found) else found
     except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
         why = str(error) if isinstance(error, ConfigError) else repr(error)
         raise CheckpointError(f"the checkpoint in {folder} is not this version's: {why}") from error
     except CheckpointError:
         if _fitted_step(folder) == step:
             raise
-    return _open(folder, with_params)  # another process has replaced it while it was read
+    return _open(folder, ensemble, with_params)  # another process has replaced it while it was read
 
 
 def _differing(ours: _Columns, found: Fitted) -> list[str]:

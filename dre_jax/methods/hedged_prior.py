@@ -71,6 +71,7 @@ ENTRIES = (
         paper="this library",
         transfer=True,
         default=HedgedPrior(),
+        beside="dre",
         free=("hypotheses", "acquisition"),
     ),
 )

@@ -29,6 +29,7 @@ from dre_jax.methods.fitted import (
     is_there,
     save_fitted,
 )
+from dre_jax.methods.registry import METHODS
 from dre_jax.methods.settings import Settings, leaves
 from dre_jax.model import preset as model_preset
 from dre_jax.search.method import Method
@@ -47,7 +48,8 @@ def method_to_learn(
       entry: the method.
       settings: of its fields.
       preset: sizes and training of its ranking ensemble by name; its own without.
-      training: fields of its ensemble's `MetaTrainConfig`; None leaves one as it is.
+      training: fields of its ensemble's `MetaTrainConfig`; None leaves one as it is. Where there is another method
+        beside it, `Entry.beside`, that one takes preset and training.
 
     Raises:
       ConfigError: for a method that learns nothing from past tasks, settings that it does not take, and a preset or
@@ -64,7 +66,7 @@ def method_to_learn(
     given |= {} if preset is None else {"preset": preset}
     ensemble = find_ensemble(entry.default)
     if ensemble is None:
-        if given:
+        if given and entry.beside is None:
             names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             raise ConfigError(f"{names} train a ranking ensemble, but {entry.name} has none: --set sets its fields")
         return entry.make(settings)
@@ -114,7 +116,9 @@ def learn(
     """
     tasks = meta.require_train_tasks()
     facts, ensemble = facts_of(meta, key), find_ensemble(method)
-    if is_there(folder) and _is_done(name, method, meta, facts, folder):
+    # Before a method is fitted its folder may hold the one that it has beside it.
+    alone = is_there(folder) and not is_fitted(folder) and METHODS[name].beside is not None
+    if is_there(folder) and not alone and _is_done(name, method, meta, facts, folder):
         return None
     kept = {**(extra or {}), "start_rows": start_rows(tasks, N_START, seed=facts["key"][-1]).tolist()}
     said = {"name": name, "configuration": config_to_json(method), "tasks": list(tasks), "extra": kept}
@@ -157,10 +161,11 @@ def _is_done(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, A
     """Returns whether a folder holds just this method, with all that it learns; raises where it holds another."""
     from dre_jax.training.checkpoint import differences
 
-    there = describe(folder)
+    ensemble = find_ensemble(method)
+    there = describe(folder, ensemble=ensemble is not None)
     if "tasks" not in there.facts:  # the training of an ensemble that says no more: the trainer compares it
         return False
-    whole, ensemble = is_fitted(folder), find_ensemble(method)
+    whole = is_fitted(folder, ensemble=ensemble is not None)
     mine = {"method": name, "space": meta.name, "columns": meta.n_columns}
     said = {"method": there.facts.get("part_of", there.name), "space": there.space, "columns": there.n_columns}
     found = differences(mine, said)

@@ -45,7 +45,7 @@ def entries_of(modules: Iterable[str]) -> dict[str, Entry]:
 METHODS = entries_of(_MODULES)
 """All methods, by name."""
 
-ALIASES = {"recommended": "committee"}
+ALIASES = {"recommended": "hedged-prior"}
 """Further names of methods: the method that the library recommends where there are past tasks (docs/methods.md)."""
 
 
@@ -54,7 +54,7 @@ def real_name(name: str) -> str:
 
     Example:
       >>> real_name("recommended"), real_name("dre"), real_name("their.py:Method")
-      ('committee', 'dre', 'their.py:Method')
+      ('hedged-prior', 'dre', 'their.py:Method')
     """
     return ALIASES.get(name, name)
 

@@ -22,7 +22,7 @@ from jax import Array
 
 from dre_jax.checks import layer_sizes, positive
 from dre_jax.surrogates import mlp
-from dre_jax.surrogates.kernels import matern52, squared_distances, squared_distances_of_many
+from dre_jax.surrogates.kernels import matern52, squared_distances_of_many
 
 OFFSET = 1.0
 """Variance of b."""
@@ -134,7 +134,7 @@ def covariance(one: View, other: View, prior: LearnedPrior) -> Array:
     slope, deep, plain = jnp.exp(prior.slope), jnp.exp(prior.deep), jnp.exp(prior.plain)
     linear = OFFSET + slope * one.trend[:, None] * other.trend[None, :]
     of_features = matern52(squared_distances_of_many(one.features, other.features))
-    return linear + deep * of_features + plain * matern52(squared_distances(one.scaled, other.scaled))
+    return linear + deep * of_features + plain * matern52(squared_distances_of_many(one.scaled, other.scaled))
 
 
 def variance(at: View, prior: LearnedPrior) -> Array:

@@ -1,8 +1,8 @@
 """Learning the prior of a Gaussian process from past tasks: the evidence of short histories drawn from them.
 
 Every step draws tasks, and of each some rows at random. They are standardised by themselves, as a history is, and the
-prior is moved to where their evidence is higher (`student.log_evidence`). Rows are drawn uniformly: a history that was
-chosen by its responses would not be one that the prior explains.
+prior is moved to where their evidence is higher (`student.log_evidence`). The rows of a short history are the best of
+those drawn, as the trials of a search are better than any: so the prior is at home where it will be asked.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
-from dre_jax.checks import at_least, positive
+from dre_jax.checks import at_least, one_of, positive
 from dre_jax.data import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.surrogates.copula import blend
@@ -52,6 +53,8 @@ class PriorTraining:
     """Trials of a history, at most."""
     least: int = 4
     """Trials of a history, at least, where the task has so many."""
+    histories: Literal["best", "any"] = "best"
+    """Which of the rows drawn a history has, where it is shorter."""
     learning_rate: float = 2e-3
     """Adam's, at the start; it falls to zero along a cosine."""
     decay: float = 1e-3
@@ -62,6 +65,7 @@ class PriorTraining:
         at_least(2, self, "least")
         at_least(self.least, self, "rows")
         at_least(0, self, "decay")
+        one_of("histories", self.histories, ("best", "any"))
 
 
 def past_table(tasks: Mapping[str, Task]) -> TaskTable:
@@ -84,10 +88,10 @@ def draw_histories(training: PriorTraining, table: TaskTable, key: Array) -> tup
     """Row numbers i32[B, n] of B histories, and bool[B, n] which count."""
     row_key, count_key = jax.random.split(key)
     bits = jax.random.bits(row_key, (training.tasks, 1 + training.rows), jnp.uint32)
-    # Rows come best first: of a history that is too long, the first would be the best, not any.
     count = jax.random.randint(count_key, (training.tasks,), training.least, training.rows + 1)
-    drawn = without_support(table, bits, count)
-    return drawn.query, drawn.query_where
+    most = count if training.histories == "any" else jnp.full_like(count, training.rows)
+    drawn = without_support(table, bits, most)  # best first
+    return drawn.query, drawn.query_where & (jnp.arange(training.rows)[None, :] < count[:, None])
 
 
 def batch_loss(

@@ -140,7 +140,7 @@ def committee(spaces, tmp_path_factory):
 
 
 def test_from_a_checkpoint_as_fitted_anew(plan, committee, spaces, tmp_path, content):
-    here = dataclasses.replace(plan, spaces=("s",), method="recommended", trials=2)
+    here = dataclasses.replace(plan, spaces=("s",), method="committee", trials=2)
     anew = dataclasses.replace(here, checkpoints=None, settings=COMMITTEE | LATER)
     read = dataclasses.replace(here, checkpoints=committee, settings=LATER)
     assert [len(list(Evaluation(one, tmp_path / f"{one.checkpoints is None}.json"))) for one in (anew, read)] == [3, 3]

@@ -67,8 +67,8 @@ def test_methods(cli):
     status, out, error = cli("methods")
     assert (status, error) == (0, "")
     assert {"name", "dre", "dre-ri", "dre-no-finetune", "random"} <= {line.split()[0] for line in out.splitlines()}
-    assert "committee (recommended)" in out
-    assert cli("methods", "recommended")[1] == cli("methods", "committee")[1]
+    assert "hedged-prior (recommended)" in out
+    assert cli("methods", "recommended")[1] == cli("methods", "hedged-prior")[1]
     lines = cli("methods", "gp")[1].splitlines()
     assert lines[0] == "--epochs sets fitting.steps"
     assert {"--acquisition sets acquisition.kind", "--set acquisition.kind=ei", "--set fitting.priors=true"} <= set(

@@ -12,7 +12,7 @@ from dre_jax.data import bundled
 from dre_jax.methods.fitted import load_fitted
 from dre_jax.tuning import Surrogate, read_space
 
-QUICK = ["--set", "members.1.meta_training.steps=4", "--set", "members.0.training.evaluation_lists=2"]
+QUICK = ["--set", "training.steps=4", "--set", "prior.members=2"]
 
 
 @pytest.fixture
@@ -25,11 +25,12 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
     status, out, error = meta_train("--steps", 4, *QUICK)
     assert status == 0, error
     count = len(bundled.load("svm").train)
-    line = rf"svm: committee fitted to {count} tasks, 4 steps, training loss [\d.]+, validation loss [\d.]+, saved in "
+    losses = r"training loss [\d.]+, validation loss [\d.]+"
+    line = rf"svm: hedged-prior fitted to {count} tasks, 4 steps of dre, {losses}, saved in "
     assert re.fullmatch(line + re.escape(f"{folder}\n"), out)
     assert "meta-train svm: 4/4 steps" in error
-    assert "meta-train svm: fitting committee\n" in error
-    assert json.loads((folder / "metadata.json").read_text())["method"] == "committee"
+    assert "meta-train svm: fitting hedged-prior\n" in error
+    assert json.loads((folder / "metadata.json").read_text())["method"] == "hedged-prior"
     assert meta_train("--steps", 4, *QUICK, "--quiet") == (0, out, "")  # all is there
     # The folder is a surrogate of the space that the data describe.
     surrogate = Surrogate.load(folder)
@@ -38,11 +39,43 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
     status, out, _ = cli("info", folder)
     told = dict(line.split("  ", 1) for line in out.splitlines())
     told = {name: text.strip() for name, text in told.items()}
-    assert (status, told["method"], told["search space"]) == (0, "committee", "svm, 14 columns")
-    assert told["members.1.meta_training.steps"] == "4"
+    assert (status, told["method"], told["search space"]) == (0, "hedged-prior", "svm, 14 columns")
+    assert told["training.steps"] == "4"
+    assert told["beside it"] == "dre, 4 steps"
     assert told["training data"].startswith(f"{count} tasks, fingerprint ")
     assert "log float: C" in told["columns"]
     assert "level: kernel.ohe._" in told["columns"]
+
+
+def test_one_folder_for_the_recommended_method_and_for_the_ensemble_beside_it(meta_train, cli, tmp_path):
+    root = tmp_path / "root"
+    alone = ("--method", "dre", "--steps", 4, "--quiet")
+    assert meta_train(*alone)[0] == 0
+    status, out, error = meta_train("--steps", 4, *QUICK, "--quiet")  # goes on with what is there
+    assert (status, error, "hedged-prior fitted" in out) == (0, "", True)
+    assert meta_train(*alone)[0] == 0
+    for method in ("recommended", "dre-no-finetune"):
+        more = (
+            "--checkpoints",
+            root,
+            "--trials",
+            1,
+            "--seeds",
+            "test0",
+            "--quiet",
+            "--out",
+            tmp_path / f"{method}.json",
+        )
+        assert cli("evaluate", "--data", bundled.path(), "--space", "svm", "--method", method, *more)[0] == 0
+    told = {
+        name: json.loads((tmp_path / f"{name}.json").read_text())["_meta"]
+        for name in ("recommended", "dre-no-finetune")
+    }
+    assert [one["checkpoints"]["svm"]["method"] for one in told.values()] == ["hedged-prior", "dre"]
+    status, _, error = meta_train("--method", "dre", "--steps", 4, "--seed", 1)
+    assert (status, "holds another training: key" in error) == (2, True)
+    status, _, error = meta_train("--method", "gcp-ts")
+    assert (status, "holds another training: method (gcp-ts here, hedged-prior in" in error) == (2, True)
 
 
 def test_a_method_that_is_fitted_at_once(meta_train, tmp_path):

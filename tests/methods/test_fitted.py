@@ -38,7 +38,18 @@ KEY = jax.random.key(1)
 assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 WORDS = ("cosine", "constant", "ei", "lcb", "inverse_log", "none", "shuffle", "listmle", "mean_squared_error", "shared")
-WORDS += ("own", "table", "length", "logarithm", "relu", "tanh", "squared_exponential", "lecun_normal", "torch_uniform")
+WORDS += (
+    "any",
+    "own",
+    "table",
+    "length",
+    "logarithm",
+    "relu",
+    "tanh",
+    "squared_exponential",
+    "lecun_normal",
+    "torch_uniform",
+)
 FIXED = {"network.outputs", "members.1.reuse"}  # what else they may be is refused
 COLUMNS = (Column("C", "float", "C", True), Column("kernel.ohe._rbf", "level", "kernel"))
 

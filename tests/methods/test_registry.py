@@ -36,7 +36,7 @@ def test_entries(name):
 
 
 def test_the_recommended_method_is_one_of_them():
-    assert find("recommended") is METHODS["committee"]
+    assert find("recommended") is METHODS["hedged-prior"]
     assert not set(ALIASES) & set(METHODS)
     assert all(METHODS[real_name(alias)].transfer for alias in ALIASES)
 

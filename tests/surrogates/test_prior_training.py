@@ -56,10 +56,11 @@ def prior():
     return start(*jax.random.split(jax.random.key(3)))
 
 
-def test_histories_are_any_rows_of_one_task():
+@pytest.mark.parametrize("histories", ["best", "any"])
+def test_histories_are_rows_of_one_task(histories):
     sizes = np.array([40, 5, 1, 40])
     tasks = {str(i): Task(str(i), np.zeros((n, 1), np.float32), np.arange(float(n))) for i, n in enumerate(sizes)}
-    table, training = build_table(tasks), PriorTraining(tasks=4000, rows=12, least=3)
+    table, training = build_table(tasks), PriorTraining(tasks=4000, rows=12, least=3, histories=histories)
     rows, where = (np.asarray(a) for a in drawn(training, table, jax.random.key(0)))
     start = np.asarray(table.start)
     task = np.searchsorted(start, rows[:, 0], side="right") - 1
@@ -73,9 +74,11 @@ def test_histories_are_any_rows_of_one_task():
         expected = np.bincount(np.minimum(np.arange(3, 13), size))
         assert lengths.tolist() == np.flatnonzero(expected).tolist()
         np.testing.assert_allclose(often / often.sum(), expected[lengths] / 10.0, atol=0.05)
-    for n in (3, 7, 12):  # however short a history is, it is no better than the task
+    for n in (3, 7, 12):
         of_length = place[(where.sum(axis=1) == n) & (sizes[task] == 40)]
-        assert of_length[of_length >= 0].mean() == pytest.approx(19.5, abs=2.0)
+        # Of 12 rows of 40, places from 0 on, the i-th best has the mean place 41 i / 13 - 1.
+        expected = 19.5 if histories == "any" else 41.0 * (1 + n) / 2.0 / 13.0 - 1.0
+        assert of_length[of_length >= 0].mean() == pytest.approx(expected, abs=2.0)
 
 
 def history(x, y):
