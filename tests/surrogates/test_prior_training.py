@@ -148,7 +148,7 @@ def test_steps_are_those_of_a_loop_over_members_and_histories_with_optax(learned
     expected = []
     for j in range(CONFIG.members):
         params = start(*(jax.random.split(key, CONFIG.members)[j] for key in (trend_key, feature_key)))
-        state = ADAM.init(params)
+        state = jax.jit(ADAM.init)(params)
         for keys in draw_keys:
             value, gradient = add_decay(*step(table, params, keys[j]), params)
             params, state = move(gradient, state, params)
