@@ -153,7 +153,8 @@ def test_steps_are_those_of_a_loop_over_members_and_histories_with_optax(learned
             value, gradient = add_decay(*step(table, params, keys[j]), params)
             params, state = move(gradient, state, params)
             expected.append(float(value))
-    np.testing.assert_allclose(learned[1][:6], np.reshape(expected, (CONFIG.members, 6)).mean(axis=0), rtol=1e-4)
+    # Adam's first step is as long for a gradient of roundings as for any.
+    np.testing.assert_allclose(learned[1][:6], np.reshape(expected, (CONFIG.members, 6)).mean(axis=0), rtol=1e-3)
 
 
 def held_out_loss(prior):
