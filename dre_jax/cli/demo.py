@@ -12,7 +12,9 @@ from dre_jax.cli import options
 
 STEPS = 3000
 TRIALS = 25
-SETTINGS = {"dre": {}, "dre-gp": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}}
+LEARNED = {"dre": {"training.evaluate_every": STEPS // 2}, "hedged-prior": {}}
+"""Methods that are meta-trained, into one folder a search space."""
+SETTINGS = {"hedged-prior": {}, "dre": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}}
 AT = (5, 10, 25)
 
 
@@ -43,12 +45,10 @@ def _train(space: str, out: Path, seed: int, quiet: bool) -> None:
 
     from dre_jax.cli.meta_train import train_space
     from dre_jax.data import bundled
-    from dre_jax.methods import DRE
-    from dre_jax.training import MetaTrainConfig
+    from dre_jax.methods import find
 
-    method = DRE(training=MetaTrainConfig(steps=STEPS, evaluate_every=STEPS // 2))
-    folder = out / "checkpoints" / space
-    train_space(bundled.load(space), {"dre": method}, jax.random.key(seed), folder, quiet=quiet)
+    methods = {name: find(name).make({"training.steps": STEPS, **settings}) for name, settings in LEARNED.items()}
+    train_space(bundled.load(space), methods, jax.random.key(seed), out / "checkpoints" / space, quiet=quiet)
 
 
 def _evaluate(method: str, out: Path, seed: int, quiet: bool) -> Path:
