@@ -66,7 +66,7 @@ def main() -> None:
             make_past(storage)
         past = from_studies(storage, SPACE)
         print(f"{len(past)} past studies", *past.left_out, sep="\n")
-        # The Gaussian copula learns in a second; the default, method="recommended", is better and takes minutes.
+        # The Gaussian copula learns in a second; the default, method="recommended", is better and takes half a minute.
         Surrogate.fit(past, SPACE, method="gcp", seed=0).save(kept := given.surrogate or Path(folder) / "surrogate")
         for name, sampler in {
             "with the past": DRESampler(Surrogate.load(kept), seed=0),

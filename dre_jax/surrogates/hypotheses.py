@@ -11,6 +11,7 @@ of which mean and variance are given. Every trial so weighs anew how far the pas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,6 +21,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.checks import at_least, positive
+from dre_jax.errors import ConfigError
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates.gp import Conditioned, noisy, predict
 from dre_jax.surrogates.learned_prior import LearnedPrior, LearnedPriorConfig, View, centre, covariance, variance, view
@@ -31,7 +33,7 @@ class Hypothesis:
     """A change of what was learned, by factors; ones change nothing.
 
     Raises:
-      ConfigError: for a weight that is not positive, or a negative factor of a variance.
+      ConfigError: for a weight that is not positive, a negative factor of a variance, or a number that is not finite.
     """
 
     weight: float
@@ -50,6 +52,9 @@ class Hypothesis:
     def __post_init__(self) -> None:
         positive(self, "weight", "noise")
         at_least(0, self, "doubt", "deep", "plain")
+        infinite = [name for name, value in vars(self).items() if not math.isfinite(value)]
+        if infinite:
+            raise ConfigError(f"{infinite[0]} must be finite, but got {getattr(self, infinite[0])}")
 
 
 HYPOTHESES = (
