@@ -1,6 +1,6 @@
 """Several trials at once: what those of a batch are taken to give, by regret per evaluation on validation tasks.
 
-``python scripts/compare_batches.py [--method committee] [--sizes 1 4 8] [--trials 48] [--out batches.json]``
+``python scripts/compare_batches.py [--method recommended] [--sizes 1 4 8] [--trials 48] [--out batches.json]``
 
 Prints the mean regret over tasks with its standard error.
 """
@@ -31,7 +31,7 @@ Done = dict[str, dict[str, Any]]
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--method", default="committee")
+    parser.add_argument("--method", default="recommended")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 8])
     parser.add_argument("--lies", nargs="+", default=["none", "min", "mean", "max"])
     parser.add_argument("--trials", type=int, default=48)

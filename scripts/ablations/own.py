@@ -11,12 +11,19 @@ from dre_jax.methods.dre_gp import RankedGaussianProcess
 from dre_jax.methods.fsbo import FewShotBO
 from dre_jax.methods.gcp import GaussianCopulaProcess
 from dre_jax.methods.gp import GaussianProcess
+from dre_jax.methods.hedged_prior import HedgedPrior
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.method import Method
 from dre_jax.surrogates import GPConfig
+from dre_jax.surrogates.hypotheses import Hypothesis
+from dre_jax.surrogates.learned_prior import LearnedPriorConfig
+from dre_jax.surrogates.prior_training import PriorTraining
 from dre_jax.training import FineTuneConfig
 
 _PRIOR = RankedGaussianProcess()
+_HEDGED = HedgedPrior()
+_UNCOMMON = Hypothesis(weight=1.0, slope=0.0, doubt=0.0)
+_APART = Hypothesis(weight=1.0, deep=0.0, plain=20.0)
 _WHO: dict[str, Method] = {
     "dre-gp": _PRIOR,
     "fsbo": FewShotBO(),
@@ -60,6 +67,20 @@ OWN: dict[str, Study] = {
             "the ensemble alone (dre-no-finetune)": DRE(fine_tuning=FineTuneConfig(epochs=0)),
             "fine-tuned (dre)": DRE(),
             "the process alone (gp)": GaussianProcess(),
+        },
+        trials=50,
+    ),
+    "hedge": Study(
+        question="What is each part of the recommended method worth?",
+        papers="nothing, it is the library's own",
+        variants={
+            "hedged-prior": _HEDGED,
+            "one hypothesis: as was learned": replace(_HEDGED, hypotheses=(Hypothesis(weight=1.0),)),
+            "without what past tasks have in common": replace(_HEDGED, hypotheses=(_UNCOMMON,)),
+            "without what they know together": replace(_HEDGED, hypotheses=(_APART,)),
+            "one prior": replace(_HEDGED, prior=LearnedPriorConfig(members=1)),
+            "priors of any rows": replace(_HEDGED, training=PriorTraining(histories="any")),
+            "committee": Committee(),
         },
         trials=50,
     ),

@@ -25,6 +25,7 @@ _PAIRS = (
     ("dre", "gp"),
     ("dre-gp", "gp"),
     ("committee", "gp"),
+    ("hedged-prior", "gp"),
     ("listwise-weighted", "dre-ri"),
     *((name, f"{name}-ri") for name in LOSSES),
 )
@@ -39,7 +40,7 @@ _LOSSES = (
 )
 """The order of the losses (the paper, hypothesis 3)."""
 
-MENDED = "committee"
+MENDED = "hedged-prior"
 """What the library does about the tasks on which DRE loses."""
 
 _ON_VALIDATION = "on the validation tasks, where fine-tuning is shorter, it does at 10 and 25 trials"

@@ -110,7 +110,7 @@ def test_where_dre_loses(comparing):
 
 
 def test_what_mends_a_loss_stands_beside_it_and_a_failed_expectation_has_its_reason(comparing, monkeypatch):
-    worse = {"dre": [[0.5, 0.3]], "committee": [[0.5, 0.02]], "gp": [[0.5, 0.1]], "random": [[0.5, 0.4]]}
+    worse = {"dre": [[0.5, 0.3]], "hedged-prior": [[0.5, 0.02]], "gp": [[0.5, 0.1]], "random": [[0.5, 0.4]]}
     claims = comparing["claims"]
     (loss,) = claims.losses(comparison_of(worse), "dre", 1)
     assert (loss.winner, round(loss.mended, 6)) == ("gp", 0.02)
