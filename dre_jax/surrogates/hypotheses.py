@@ -121,14 +121,15 @@ def condition(
     """What one member makes of a history: x f[n, D], y f[n] standardised, where bool[n]."""
     x = jnp.where(where[:, None], x, 0.0)
     tried = view(config, prior, x)
-    middle = centre(tried.trend, where)
+    middle, varied = centre(tried.trend, where), jnp.any(where & (y != 0.0))
     tried = tried._replace(trend=tried.trend - middle)
 
     def under(by: Believed) -> tuple[Conditioned, Array, Array]:
         changed = _changed(prior, by)
         matrix = noisy(covariance(tried, tried, changed), jnp.exp(changed.noise), where)
         found = weigh(matrix, jnp.where(where, y - by.slope * tried.trend, 0.0), where, config.freedom)
-        return found.given, found.scale, by.log_weight + found.log_density
+        # Equal responses say nothing of the scale, and so nothing of the hypotheses.
+        return found.given, found.scale, by.log_weight + jnp.where(varied, found.log_density, 0.0)
 
     return Known(tried, middle, *jax.vmap(under)(believed(hypotheses)))
 

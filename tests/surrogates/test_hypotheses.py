@@ -104,7 +104,21 @@ def test_weights_move_to_what_holds(priors, prior_in_numpy):
             assert share.sum(axis=1)[1] > 0.8  # the member that it was drawn from
 
 
+def test_equal_responses_leave_the_weights_as_they_were(priors):
+    x, new = np.random.default_rng(6).uniform(size=(9, COLUMNS)), np.zeros((CANDIDATES, COLUMNS), np.float32)
+    share = np.asarray(believed(priors, *slots(x, np.zeros(9)), new)[0])
+    before = np.array([hypothesis.weight for hypothesis in HYPOTHESES])
+    np.testing.assert_allclose(share, np.tile(before / before.sum() / CONFIG.members, (CONFIG.members, 1)), rtol=1e-5)
+
+
 def test_no_weight_no_noise_and_negative_variances_are_refused():
-    for field, value in (("weight", 0.0), ("noise", 0.0), ("doubt", -0.1), ("deep", float("nan")), ("plain", -1.0)):
+    for field, value in (
+        ("weight", 0.0),
+        ("noise", 0.0),
+        ("doubt", -0.1),
+        ("deep", float("nan")),
+        ("plain", -1.0),
+        ("slope", float("inf")),
+    ):
         with pytest.raises(ConfigError, match=field):
             Hypothesis(**{"weight": 1.0, field: value})
