@@ -8,7 +8,7 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize(("page", "lines"), [("README.md", 12), ("docs/tuning.md", 0)])
+@pytest.mark.parametrize(("page", "lines"), [("README.md", 12), ("docs/tuning.md", 0), ("docs/recommended.md", 0)])
 def test_examples_run(page, lines, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
