@@ -8,7 +8,10 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize(("page", "lines"), [("README.md", 12), ("docs/tuning.md", 0), ("docs/recommended.md", 0)])
+PAGES = [("README.md", 12), ("docs/tuning.md", 0), pytest.param("docs/recommended.md", 0, marks=pytest.mark.thorough)]
+
+
+@pytest.mark.parametrize(("page", "lines"), PAGES)
 def test_examples_run(page, lines, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names = {}
