@@ -23,8 +23,17 @@ from jax import Array, lax
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.model.blocks import by_blocks
-from dre_jax.surrogates.gp import Conditioned, noisy, predict
-from dre_jax.surrogates.learned_prior import LearnedPrior, LearnedPriorConfig, View, centre, covariance, variance, view
+from dre_jax.surrogates.gp import Conditioned, predict
+from dre_jax.surrogates.learned_prior import (
+    LearnedPrior,
+    LearnedPriorConfig,
+    View,
+    covariance,
+    observed,
+    variance,
+    view,
+    view_trials,
+)
 from dre_jax.surrogates.student import weigh
 
 
@@ -119,15 +128,11 @@ def condition(
     config: LearnedPriorConfig, hypotheses: Sequence[Hypothesis], prior: LearnedPrior, x: Array, y: Array, where: Array
 ) -> Known:
     """What one member makes of a history: x f[n, D], y f[n] standardised, where bool[n]."""
-    x = jnp.where(where[:, None], x, 0.0)
-    tried = view(config, prior, x)
-    middle, varied = centre(tried.trend, where), jnp.any(where & (y != 0.0))
-    tried = tried._replace(trend=tried.trend - middle)
+    tried, middle = view_trials(config, prior, jnp.where(where[:, None], x, 0.0), where)
+    varied = jnp.any(where & (y != 0.0))
 
     def under(by: Believed) -> tuple[Conditioned, Array, Array]:
-        changed = _changed(prior, by)
-        matrix = noisy(covariance(tried, tried, changed), jnp.exp(changed.noise), where)
-        found = weigh(matrix, jnp.where(where, y - by.slope * tried.trend, 0.0), where, config.freedom)
+        found = weigh(*observed(_changed(prior, by), tried, y, where, by.slope), where, config.freedom)
         # Equal responses say nothing of the scale, and so nothing of the hypotheses.
         return found.given, found.scale, by.log_weight + jnp.where(varied, found.log_density, 0.0)
 
@@ -138,8 +143,15 @@ def weights(
     config: LearnedPriorConfig, hypotheses: Sequence[Hypothesis], priors: LearnedPrior, *history: Array
 ) -> Array:
     """w_hj, f[J, H], of J members and H hypotheses given a history, as in `posterior`; they sum up to one."""
+    return _known(config, hypotheses, priors, *history)[1]
+
+
+def _known(
+    config: LearnedPriorConfig, hypotheses: Sequence[Hypothesis], priors: LearnedPrior, *history: Array
+) -> tuple[Known, Array]:
+    """What each member makes of a history, and w_hj f[J, H]."""
     known = jax.vmap(lambda prior: condition(config, hypotheses, prior, *history))(priors)
-    return jax.nn.softmax(known.log_weight, axis=(0, 1))
+    return known, jax.nn.softmax(known.log_weight, axis=(0, 1))
 
 
 def posterior(
@@ -165,8 +177,7 @@ def posterior(
     Returns:
       Two f[m].
     """
-    known = jax.vmap(lambda prior: condition(config, hypotheses, prior, x, y, where))(priors)
-    share, by = jax.nn.softmax(known.log_weight, axis=(0, 1)), believed(hypotheses)
+    (known, share), by = _known(config, hypotheses, priors, x, y, where), believed(hypotheses)
 
     def block(rows: Array) -> tuple[Array, Array]:
         def of_member(args: tuple[LearnedPrior, Known, Array]) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ from jax import Array
 
 from dre_jax.checks import layer_sizes, positive
 from dre_jax.surrogates import mlp
+from dre_jax.surrogates.gp import noisy
 from dre_jax.surrogates.kernels import matern52, squared_distances_of_many
 
 OFFSET = 1.0
@@ -129,6 +130,13 @@ def centre(trend: Array, where: Array) -> Array:
     return jnp.sum(jnp.where(where, trend, 0.0)) / jnp.maximum(jnp.sum(where, dtype=trend.dtype), 1.0)
 
 
+def view_trials(config: LearnedPriorConfig, prior: LearnedPrior, x: Array, where: Array) -> tuple[View, Array]:
+    """Trials f[n, D] as the prior sees them, and the mean of m over them, which is taken off, a scalar."""
+    seen = view(config, prior, x)
+    middle = centre(seen.trend, where)
+    return seen._replace(trend=seen.trend - middle), middle
+
+
 def covariance(one: View, other: View, prior: LearnedPrior) -> Array:
     """Covariance of b, a, g and f together; n and m configurations -> f[n, m]."""
     slope, deep, plain = jnp.exp(prior.slope), jnp.exp(prior.deep), jnp.exp(prior.plain)
@@ -140,3 +148,11 @@ def covariance(one: View, other: View, prior: LearnedPrior) -> Array:
 def variance(at: View, prior: LearnedPrior) -> Array:
     """The diagonal of the covariance; f[n]."""
     return OFFSET + jnp.exp(prior.slope) * at.trend**2 + jnp.exp(prior.deep) + jnp.exp(prior.plain)
+
+
+def observed(
+    prior: LearnedPrior, tried: View, y: Array, where: Array, slope: Array | float = 1.0
+) -> tuple[Array, Array]:
+    """Covariance of the trials' responses, f[n, n], and how far these, y f[n], are off the mean, f[n]."""
+    matrix = noisy(covariance(tried, tried, prior), jnp.exp(prior.noise), where)
+    return matrix, jnp.where(where, y - slope * tried.trend, 0.0)

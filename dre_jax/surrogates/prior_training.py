@@ -22,14 +22,12 @@ from dre_jax.data import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.surrogates.copula import blend
 from dre_jax.surrogates.descent import begin, descend
-from dre_jax.surrogates.gp import noisy
 from dre_jax.surrogates.learned_prior import (
     LearnedPrior,
     LearnedPriorConfig,
-    centre,
-    covariance,
     init,
-    view,
+    observed,
+    view_trials,
     within_bounds,
 )
 from dre_jax.surrogates.meta_kernel import without_support
@@ -76,10 +74,8 @@ def past_table(tasks: Mapping[str, Task]) -> TaskTable:
 def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, x: Array, y: Array, where: Array) -> Array:
     """Negative log-evidence of a history, a trial; x f[n, D], y f[n] on any scale. 0 where all responses are equal."""
     y = standardise(y, where).y
-    seen = view(config, prior, x)
-    seen = seen._replace(trend=seen.trend - centre(seen.trend, where))
-    matrix = noisy(covariance(seen, seen, prior), jnp.exp(prior.noise), where)
-    value = log_evidence(matrix, jnp.where(where, y - seen.trend, 0.0), where, jnp.asarray(config.freedom, y.dtype))
+    tried, _ = view_trials(config, prior, x, where)
+    value = log_evidence(*observed(prior, tried, y, where), where, jnp.asarray(config.freedom, y.dtype))
     varied = jnp.any(y != 0.0)
     return jnp.where(varied, -value / jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0), 0.0)
 
