@@ -116,9 +116,9 @@ def learn(
     """
     tasks = meta.require_train_tasks()
     facts, ensemble = facts_of(meta, key), find_ensemble(method)
-    # Before a method is fitted its folder may hold the one that it has beside it.
-    alone = is_there(folder) and not is_fitted(folder) and METHODS[name].beside is not None
-    if is_there(folder) and not alone and _is_done(name, method, meta, facts, folder):
+    # Until a method is fitted its folder may hold the one that it has beside it.
+    counts = is_there(folder) if METHODS[name].beside is None else is_fitted(folder)
+    if counts and _is_done(name, method, meta, facts, folder):
         return None
     kept = {**(extra or {}), "start_rows": start_rows(tasks, N_START, seed=facts["key"][-1]).tolist()}
     said = {"name": name, "configuration": config_to_json(method), "tasks": list(tasks), "extra": kept}
