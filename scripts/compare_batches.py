@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, regret_cells
 from one_line import errors_in_one_line
 
 from dre_jax.cli.runtime import prepare
@@ -52,11 +52,8 @@ def main() -> None:
             evaluate(given, folder, space, batches, done)
     at = [t for t in AT if t <= given.trials]
     found = compare({batch: Results(_arrays(traces)) for batch, traces in done.items()})
-    regret, error = found.average_regret(), found.standard_error()
-    rows = []
-    for size, lie in batches:
-        i = found.methods.index(f"{size} {lie}")
-        rows.append([str(size), lie, *(f"{regret[i, t]:.4f} ± {error[i, t]:.4f}" for t in at)])
+    cells = dict(zip(found.methods, regret_cells(found, at), strict=True))
+    rows = [[str(size), lie, *cells[f"{size} {lie}"]] for size, lie in batches]
     print(markdown_table(["trials at once", "lie", *(f"regret at {t}" for t in at)], rows))
 
 

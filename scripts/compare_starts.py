@@ -15,7 +15,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, regret_cells
 from one_line import errors_in_one_line
 from scipy.spatial import cKDTree
 
@@ -93,8 +93,7 @@ def whole(task: Task, rows: np.ndarray, trace: np.ndarray) -> np.ndarray:
 
 def table(results: Mapping[str, Results], at: list[int]) -> str:
     found = compare(dict(results))
-    regret, error = found.average_regret(), found.standard_error()
-    rows = [[start, *(f"{regret[i, t]:.4f} ± {error[i, t]:.4f}" for t in at)] for i, start in enumerate(found.methods)]
+    rows = [[start, *cells] for start, cells in zip(found.methods, regret_cells(found, at), strict=True)]
     return markdown_table(["start", *(f"regret at {t}" for t in at)], rows)
 
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dre_jax.report import Comparison
+    from dre_jax.report.comparison import Over
 
 
 def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table; the first column is text, the others are numbers."""
     rule = ["---", *("---:" for _ in heads[1:])]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, rule, *rows))
+
+
+def regret_cells(comparison: Comparison, at: Sequence[int], over: Over = "runs") -> Iterator[list[str]]:
+    """Of each method, its mean regret after so many trials, with the standard error."""
+    for regret, error in zip(comparison.average_regret(over), comparison.standard_error(over), strict=True):
+        yield [f"{regret[t]:.4f} ± {error[t]:.4f}" for t in at]

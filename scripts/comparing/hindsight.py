@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, regret_cells
 
 from dre_jax.report import Comparison
 from dre_jax.report.comparison import Over
@@ -31,12 +31,11 @@ def hindsight_table(comparison: Comparison, at: Sequence[int]) -> str:
     """The oracles and the best single method at each trial, with the standard errors of their means."""
     oracles, rows = by_hindsight(comparison), []
     for over, title in _AVERAGES.items():
-        for name, mean, error in zip(
-            oracles.methods, oracles.average_regret(over), oracles.standard_error(over), strict=True
-        ):
-            rows.append([name, title, *(f"{mean[t]:.4f} ± {error[t]:.4f}" for t in at)])
-        means, errors = comparison.average_regret(over), comparison.standard_error(over)
-        best = {t: int(means[:, t].argmin()) for t in at}
-        cells = (f"{means[i, t]:.4f} ± {errors[i, t]:.4f} (`{comparison.methods[i]}`)" for t, i in best.items())
+        rows += [
+            [name, title, *cells] for name, cells in zip(oracles.methods, regret_cells(oracles, at, over), strict=True)
+        ]
+        means, told = comparison.average_regret(over), list(regret_cells(comparison, at, over))
+        best = means[:, list(at)].argmin(axis=0)
+        cells = (f"{told[i][j]} (`{comparison.methods[i]}`)" for j, i in enumerate(best))
         rows.append(["best single method", title, *cells])
     return markdown_table(["who", "mean over", *(f"regret at {t}" for t in at)], rows)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, regret_cells
 
 from dre_jax.report import Comparison
 
@@ -51,14 +51,13 @@ def behind(comparison: Comparison) -> npt.NDArray[np.float64]:
 def guard_table(comparison: Comparison, at: Sequence[int]) -> str:
     """Regret with its standard error, by how much it is behind the guard, and whether that is within one error."""
     late = [t for t in at if t >= 10]
-    regret, error, less = comparison.average_regret(), comparison.standard_error(), behind(comparison)[:, late]
+    regrets, less = list(regret_cells(comparison, at)), behind(comparison)[:, late]
     heads = ["method", *(f"regret at {t}" for t in at), *(f"less {GUARD}'s at {t}" for t in late), "guard"]
     rows = []
-    for i in np.argsort(regret[:, at[-1]], kind="stable"):
+    for i in np.argsort(comparison.average_regret()[:, at[-1]], kind="stable"):
         name = comparison.methods[i]
-        cells = [f"{regret[i, t]:.4f} ± {error[i, t]:.4f}" for t in at]
         judged = [*(f"{errors:+.1f}" for errors in less[i]), _verdict(less[i])]
-        rows.append([f"`{name}`", *cells, *([""] * len(judged) if name == GUARD else judged)])
+        rows.append([f"`{name}`", *regrets[i], *([""] * len(judged) if name == GUARD else judged)])
     return markdown_table(heads, rows)
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from markdown_tables import markdown_table
+from markdown_tables import markdown_table, regret_cells
 
 from comparing.claims import MENDED, claims_table, findings, losses
 from comparing.hindsight import WHAT, hindsight_table
@@ -66,14 +66,12 @@ def page(
 
 def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[int]) -> str:
     heads = ["method", "transfer", *(f"rank at {t}" for t in at), *(f"regret at {t}" for t in at), "ms a suggestion"]
-    ranks, regrets = comparison.average_rank("spaces"), comparison.average_regret("spaces")
-    errors = comparison.standard_error("spaces")
+    ranks, regrets = comparison.average_rank("spaces"), list(regret_cells(comparison, at, "spaces"))
     rows = []
     for i in np.argsort(ranks[:, at[-1]], kind="stable"):
         name, rank = comparison.methods[i], [f"{ranks[i, t]:.2f}" for t in at]
-        regret = [f"{regrets[i, t]:.4f} ± {errors[i, t]:.4f}" for t in at]
         transfer = "yes" if METHODS[name].transfer else "no"
-        rows.append([f"`{name}`", transfer, *rank, *regret, f"{1e3 * times[name].warm:.0f}"])
+        rows.append([f"`{name}`", transfer, *rank, *regrets[i], f"{1e3 * times[name].warm:.0f}"])
     return markdown_table(heads, rows)
 
 
