@@ -168,6 +168,20 @@ def wait_until():
     return wait
 
 
+@pytest.fixture(scope="session")
+def alive_in():
+    """The processes of a group that do not only wait to be collected, as fields of their status."""
+
+    def look(leader):
+        stats = []
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                stats.append(path.read_text().rpartition(")")[2].split())
+        return [stat for stat in stats if stat[0] != "Z" and int(stat[2]) == leader]
+
+    return look
+
+
 @pytest.fixture
 def cli(capsys):
     """Runs a command: (exit status, standard output, standard error)."""

@@ -1,11 +1,9 @@
 """``dre-jax tune``."""
 
-import contextlib
 import json
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -112,18 +110,9 @@ def test_refused(refused, tune, study, tmp_path, space):
         assert study.read_text() == content
 
 
-def group(leader):
-    """The processes of a group that do not only wait to be collected."""
-    stats = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            stats.append(path.read_text().rpartition(")")[2].split())
-    return [stat for stat in stats if stat[0] != "Z" and int(stat[2]) == leader]
-
-
 @pytest.mark.multiprocess
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted_and_resumed(cli, tune, study, tmp_path, number, wait_until):
+def test_interrupted_and_resumed(cli, tune, study, tmp_path, number, wait_until, alive_in):
     """The second trial's command hangs; the interruption ends it, with what it started."""
     pids = tmp_path / "pids"
     script = f"echo $$ >> {pids}; [ {{trial}} = 0 ] || sleep 100; echo {{x}}"
@@ -136,7 +125,7 @@ def test_interrupted_and_resumed(cli, tune, study, tmp_path, number, wait_until)
     if number != signal.SIGKILL:
         assert process.returncode == 130
         assert error.splitlines()[-1] == "dre-jax: interrupted; the same command goes on from what was saved"
-    wait_until(lambda: not group(second))
+    wait_until(lambda: not alive_in(second))
     before = Optimizer.load(study).trials
     assert [trial.state for trial in before] == ["complete", "running"]
     assert cli(*tune("echo", "{x}", trials=2))[0] == 0

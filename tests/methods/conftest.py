@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from dre_jax.data import SearchSpace, Task
+from dre_jax.data.tasks import sort_task, unit_scale
 from dre_jax.methods import METHODS
 from dre_jax.methods.settings import leaves
-from dre_jax.search import Candidates
+from dre_jax.search import Candidates, SearchTask, run_in_python
 
 # Endings of the fields that decide how long a method takes, and little ones; what is off or empty stays so.
 LITTLE = {
@@ -85,3 +86,21 @@ def make_candidates():
         return Candidates(jnp.asarray(padded), jnp.arange(len(padded)) < len(x))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def mean_regrets():
+    """Of runs from designs of three rows that are none of the best thirty; f64[trials]."""
+
+    def measure(method, params, task, n_trials, n_designs):
+        rows = sort_task(task)
+        table = SearchTask(*map(jnp.asarray, (rows.x, rows.response, rows.level)), jnp.ones(task.n_rows, bool))
+        scaled, found = unit_scale(task.y)[rows.order], []
+        for seed in range(n_designs):
+            design = np.random.default_rng(seed).choice(np.arange(30, 80), 3, replace=False).astype(np.int32)
+            picks = run_in_python(method, params, table, design, jax.random.key(seed), n_trials)
+            # A run that has found the optimum picks nothing more.
+            found.append(1.0 - np.maximum.accumulate(np.where(picks >= 0, scaled[picks], 1.0)))
+        return np.mean(found, axis=0)
+
+    return measure

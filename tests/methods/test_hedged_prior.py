@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.data.tasks import sort_task, unit_scale
+from dre_jax.data.tasks import unit_scale
 from dre_jax.errors import ConfigError
 from dre_jax.methods.hedged_prior import HedgedPrior
-from dre_jax.search import SearchTask, make_history, run_in_python
+from dre_jax.search import make_history
 from dre_jax.search.loop import jitted_value
 from dre_jax.surrogates.learned_prior import LearnedPriorConfig
 from dre_jax.surrogates.prior_training import PriorTraining, train_priors
@@ -27,18 +26,6 @@ def learned(hills):
     return METHOD.fit(hills, jax.random.key(0))
 
 
-def mean_regrets(params, task):
-    """Of runs from three rows each that are none of the best thirty; f64[trials]."""
-    rows = sort_task(task)
-    table = SearchTask(*map(jnp.asarray, (rows.x, rows.response, rows.level)), jnp.ones(task.n_rows, bool))
-    scaled, found = unit_scale(task.y)[rows.order], []
-    for seed in range(DESIGNS):
-        design = np.random.default_rng(seed).choice(np.arange(30, 80), 3, replace=False).astype(np.int32)
-        picks = run_in_python(METHOD, params, table, design, jax.random.key(seed), TRIALS)
-        found.append(1.0 - np.maximum.accumulate(np.where(picks >= 0, scaled[picks], 1.0)))
-    return np.mean(found, axis=0)
-
-
 def values(params, x, y, candidates):
     found, _ = jitted_value(METHOD, params, None, make_history(x, y, CAPACITY), candidates, jax.random.key(0))
     return np.asarray(found)[np.asarray(candidates.where)]
@@ -51,11 +38,11 @@ def test_before_the_first_trial_it_picks_what_was_best(learned, hills, make_cand
     assert np.corrcoef(found, task.y)[0, 1] > 0.8
 
 
-def test_a_past_that_holds_is_used_at_once_and_one_that_misleads_is_found_out(learned, hills):
+def test_a_past_that_holds_is_used_at_once_and_one_that_misleads_is_found_out(learned, hills, mean_regrets):
     """After four trials a Gaussian process without a past is at 0.17 and at 0.06, and random rows are no nearer."""
     task = hills.test["new"]
-    assert mean_regrets(learned, task)[0] < 0.03
-    reversed_past = mean_regrets(learned, replace(task, y=-task.y))
+    assert mean_regrets(METHOD, learned, task, TRIALS, DESIGNS)[0] < 0.03
+    reversed_past = mean_regrets(METHOD, learned, replace(task, y=-task.y), TRIALS, DESIGNS)
     assert reversed_past[3] < 0.02
     assert reversed_past[-1] < 0.002
 

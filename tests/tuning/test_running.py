@@ -45,16 +45,6 @@ def lives(pid):
         return False
 
 
-def alive_in(group):
-    """The processes of a group that do not only wait to be collected."""
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    with_groups = []
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            with_groups.append((pid, os.getpgid(pid)))
-    return [pid for pid, found in with_groups if found == group and lives(pid)]
-
-
 def pid_in(path):
     until = time.monotonic() + WAIT
     while not (path.exists() and path.read_text().endswith("\n")):
@@ -159,7 +149,7 @@ class TestWatcher:
                 os.killpg(one.pid, signal.SIGKILL)
             one.wait()
 
-    def test_ends_what_it_was_told_of_last(self, groups, wait_until):
+    def test_ends_what_it_was_told_of_last(self, groups, wait_until, alive_in):
         asked, stubborn, other = groups
         watcher = Watcher(grace=0.2)
         watcher.watch([other.pid])
