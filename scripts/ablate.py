@@ -7,8 +7,8 @@
 
 FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Every number is a mean over search spaces, so
 that none counts for more than another; of folds there are means over all tasks too, and what difference they can see.
-With ``--folds`` each fold of the training and validation tasks together is held out once. What is finished is kept in
-DIR: the same command goes on where it was.
+With ``--folds`` each fold of the training and validation tasks together is held out once, as test tasks. What is
+finished is kept in DIR: the same command goes on where it was.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def main() -> None:
     if given.folds is not None:
         if apart := [name for name in names if name not in OF_VALIDATION]:
             raise ConfigError(f"folds are of past tasks, but {', '.join(apart)} looks at the test tasks")
+        studies = {name: replace(study, split="test") for name, study in studies.items()}
         data = [fold for one in data for fold in write_folds(one, given.out / "data", given.folds)]
     designs = given.designs or ("test0,test1" if given.folds is None else "test0,test1,test2,test3,test4")
     jobs = jobs_of(studies.values(), data, given.seeds, tuple(designs.split(",")), given.out, given.space)

@@ -29,13 +29,13 @@ _FOLD = re.compile(r"-fold-\d+-of-\d+(?=/)")
 
 
 def fold(space: SearchSpace, number: int, of: int) -> SearchSpace:
-    """A fold of the training and validation tasks together: its tasks are for validation, all others for training.
+    """A fold of the training and validation tasks together: its tasks are for testing, all others keep their split.
 
-    Whatever looks at validation tasks while it learns, as meta-training with `patience` does, sees those that are held
-    out. Tasks are dealt out by name. One without initial designs gets five of five rows, drawn by its name.
+    So whatever looks at validation tasks while it learns sees none of those that are held out. Tasks are dealt out by
+    name. One without initial designs gets five of five rows, drawn by its name.
 
     Args:
-      space: its test tasks are left out.
+      space: its own test tasks are left out.
       number: of the fold, from 0.
       of: how many folds there are.
 
@@ -45,7 +45,7 @@ def fold(space: SearchSpace, number: int, of: int) -> SearchSpace:
     Example:
       >>> tasks = {name: Task(name, np.zeros((9, 1), np.float32), np.arange(9.0)) for name in "abcd"}
       >>> found = fold(SearchSpace("toy", train=tasks), 0, 2)
-      >>> len(found.train), len(found.validation), {len(found.designs[name]) for name in found.validation}
+      >>> len(found.train), len(found.test), {len(found.designs[name]) for name in found.test}
       (2, 2, {5})
     """
     tasks = {**space.train, **space.validation}
@@ -56,9 +56,10 @@ def fold(space: SearchSpace, number: int, of: int) -> SearchSpace:
     held = set(order[number::of])
     return SearchSpace(
         space.name,
-        train={name: task for name, task in tasks.items() if name not in held},
-        validation={name: task for name, task in tasks.items() if name in held},
-        designs={name: space.designs.get(name) or _designs(space.name, tasks[name]) for name in sorted(held)},
+        train={name: task for name, task in space.train.items() if name not in held},
+        validation={name: task for name, task in space.validation.items() if name not in held},
+        test={name: tasks[name] for name in sorted(held)},
+        designs={name: space.designs.get(name) or _designs(space.name, task) for name, task in tasks.items()},
         columns=space.columns,
     )
 

@@ -15,26 +15,27 @@ from dre_jax.experiment.variants import Misleading
 SPACE = bundled.load("svm")
 
 
-def test_every_past_task_is_held_out_by_one_fold_and_trained_on_in_the_others() -> None:
+def test_every_past_task_is_held_out_by_one_fold_and_keeps_its_split_in_the_others() -> None:
     folds = [fold(SPACE, i, 5) for i in range(5)]
     past = SPACE.train.keys() | SPACE.validation.keys()
-    held = [name for one in folds for name in one.validation]
+    held = [name for one in folds for name in one.test]
     assert sorted(held) == sorted(past)
     for one in folds:
-        assert one.train.keys() == past - one.validation.keys()
-        assert not one.test
-        assert abs(len(one.validation) - len(past) / 5) < 1
+        assert one.train.keys() == SPACE.train.keys() - one.test.keys()
+        assert one.validation.keys() == SPACE.validation.keys() - one.test.keys()
+        assert abs(len(one.test) - len(past) / 5) < 1
 
 
 def test_designs_that_are_there_are_kept_and_others_are_rows_of_the_task() -> None:
     one = fold(SPACE, 1, 3)
-    assert one.designs.keys() == one.validation.keys()
+    tasks = {**one.train, **one.validation, **one.test}
+    assert one.designs.keys() == tasks.keys()
     for name, designs in one.designs.items():
         if name in SPACE.validation:
             assert designs is SPACE.designs[name]
         for rows in designs.values():
             assert len(set(rows)) == 5
-            assert 0 <= min(rows) <= max(rows) < one.validation[name].n_rows
+            assert 0 <= min(rows) <= max(rows) < tasks[name].n_rows
 
 
 @pytest.mark.parametrize(("number", "of"), [(0, 1), (5, 5), (-1, 5), (0, 1000)])
@@ -66,7 +67,7 @@ def test_folders_are_written_once_and_read_as_they_were_made(tmp_path: Path) -> 
     assert write_folds(str(source), tmp_path, 2) == first
     assert stamps == [path.stat().st_mtime_ns for one in first for path in Path(one).iterdir()]
     read = load_space(first[0], "svm")
-    assert read.validation.keys() == fold(load_space(source, "svm"), 0, 2).validation.keys()
+    assert read.test.keys() == fold(load_space(source, "svm"), 0, 2).test.keys()
 
 
 def test_misleading_bundled_data_keep_their_columns(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_every_past_task_is_held_out_once_and_nothing_is_done_twice(
     assert text.count("\n| first |") == text.count("\n| last |") == 4  # regret and rank, of tasks and of search spaces
     assert text[text.index("## ") :].strip() in capsys.readouterr().out
     written = {path: path.stat().st_mtime_ns for path in out.rglob("*.json")}
-    assert len(list(out.rglob("runs/*/validation-6/*-0.json"))) == 2 * 2 * 2  # variants, folds, spaces
+    assert len(list(out.rglob("runs/*/test-6/*-0.json"))) == 2 * 2 * 2  # variants, folds, spaces
     assert run() == text
     assert {path: path.stat().st_mtime_ns for path in written} == written
     assert "10 runs a variant: 5 past tasks of 1 search spaces" in run("--space", "q", "--table-only")
