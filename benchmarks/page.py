@@ -1,4 +1,4 @@
-"""The page of a benchmark: ``python -m benchmarks.page FILE.json [MORE.json ...] > docs/performance.md``."""
+"""The page of a benchmark: ``python -m benchmarks.page FILE.json [MORE.json ...] > docs/results/performance.md``."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from dre_jax.methods.registry import real_name
 from dre_jax.report import compare
 
 AT = (5, 10, 25, 50, 100)
-# Those by a loss take 1000 epochs a trial, and have a page of their own (docs/losses.md).
+# Those by a loss take 1000 epochs a trial, and have a page of their own (docs/results/losses.md).
 OF_LOSSES = tuple(LOSSES)
 
 

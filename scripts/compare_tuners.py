@@ -1,6 +1,6 @@
 """Tuners of live models, from nothing: this library's, with and without past tasks, beside Optuna's.
 
-``python scripts/compare_tuners.py --out tuners.jsonl [--seeds 10] [--trials 30] [--page docs/tuners.md]``
+``python scripts/compare_tuners.py --out tuners.jsonl [--seeds 10] [--trials 30] [--page docs/results/tuners.md]``
 
 The objectives are scikit-learn models, cross-validated on problems that no training task has rows of, and three
 functions with a known optimum. Optuna's GPSampler needs torch==2.13.0. What is done is in the file, a line a study: the

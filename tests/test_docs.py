@@ -8,7 +8,11 @@ import pytest
 REPOSITORY = Path(__file__).parent.parent
 
 
-PAGES = [("README.md", 12), ("docs/tuning.md", 0), pytest.param("docs/recommended.md", 0, marks=pytest.mark.thorough)]
+PAGES = [
+    ("README.md", 12),
+    ("docs/how-to/tuning.md", 0),
+    pytest.param("docs/results/recommended.md", 0, marks=pytest.mark.thorough),
+]
 
 
 @pytest.mark.parametrize(("page", "lines"), PAGES)

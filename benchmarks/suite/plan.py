@@ -119,7 +119,9 @@ def trial_row(
     sizes: dict[str, Any] = {"history": history, "candidates": candidates, "columns": columns}
     mine: Callable[[Any], Timing] = partial(ours.trial, epochs=epochs, repeats=bench.repeats, runs=bench.runs, **sizes)
     floor = floors.trial(model, columns, history, candidates, epochs)
-    fewer = f"ours: {epochs} epochs, the default; peers: {bench.epochs}; docs/defaults.md has the regrets of both"
+    fewer = (
+        f"ours: {epochs} epochs, the default; peers: {bench.epochs}; docs/results/defaults.md has the regrets of both"
+    )
     return Row(
         name=name,
         unit="trial of a run, all cores busy with runs",

@@ -9,7 +9,7 @@ output, plus a floor. They are one mixture,
 Members are trained anew before every trial, or go on from the last trial's (`reuse`; the thesis found a restart to be
 better). There is no adversarial training: the thesis tried it and left it. The thesis' sizes are 3 x 32 in its
 description and 2 x 32 in its results. Its rate of 0.02 is kept, its 1000 steps are not: with so many the method was no
-better than random search on the validation tasks, with 200 it is (`docs/experiments.md`).
+better than random search on the validation tasks, with 200 it is (`docs/results/experiments.md`).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ METHODS = entries_of(_MODULES)
 """All methods, by name."""
 
 ALIASES = {"recommended": "hedged-prior"}
-"""Further names of methods: the method that the library recommends where there are past tasks (docs/methods.md)."""
+"""Further names: that of the method recommended where there are past tasks (docs/results/recommended.md)."""
 
 
 def real_name(name: str) -> str:

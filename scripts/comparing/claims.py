@@ -45,8 +45,8 @@ MENDED = "hedged-prior"
 
 _ON_VALIDATION = "on the validation tasks, where fine-tuning is shorter, it does at 10 and 25 trials"
 WHY: dict[tuple[str, str], str] = {
-    ("listwise", "pointwise"): f"{_ON_VALIDATION} if it is weighted (docs/ablations.md).",
-    ("pairwise", "pointwise"): f"{_ON_VALIDATION} (docs/ablations.md).",
+    ("listwise", "pointwise"): f"{_ON_VALIDATION} if it is weighted (docs/results/ablations.md).",
+    ("pairwise", "pointwise"): f"{_ON_VALIDATION} (docs/results/ablations.md).",
 }
 """What was found where the first of a pair does not beat the second."""
 

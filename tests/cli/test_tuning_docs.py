@@ -1,4 +1,4 @@
-"""The examples of docs/tuning-cli.md, as they stand there."""
+"""The examples of docs/how-to/tuning-cli.md, as they stand there."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 
 from dre_jax.tuning import read_space
 
-PAGE = Path(__file__).parents[2] / "docs" / "tuning-cli.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "tuning-cli.md"
 TRAIN = """
 import argparse
 parser = argparse.ArgumentParser()

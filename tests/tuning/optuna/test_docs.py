@@ -1,11 +1,11 @@
-"""The examples of docs/tuning-optuna.md, as they stand there."""
+"""The examples of docs/how-to/tuning-optuna.md, as they stand there."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs" / "tuning-optuna.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "tuning-optuna.md"
 
 
 @pytest.mark.slow
