@@ -20,6 +20,7 @@ from dre_jax.cli.methods import methods
 from dre_jax.cli.report import report
 from dre_jax.cli.suggest import suggest
 from dre_jax.cli.tune import tune
+from dre_jax.cli.version import root, version
 from dre_jax.errors import DataWarning, DreError
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.callback()(root)
 app.command()(demo)
 app.command()(download)
 app.command("meta-train")(meta_train)
@@ -39,6 +41,7 @@ app.command()(suggest)
 app.command()(tune)
 app.command()(methods)
 app.command()(info)
+app.command()(version)
 
 
 _INTERRUPTED = "interrupted; the same command goes on from what was saved"

@@ -11,8 +11,18 @@ oracle, and what runs on accelerators, without a C++ compiler, and for what the 
 told of `CALLS` or they are off.
 """
 
-from dre_jax.native.build import CALLS
+from dre_jax.native.build import CALLS, compiler_version
 from dre_jax.native.ops import Lists, draw_without_replacement, train_steps
-from dre_jax.native.trial import available, backend, with_backend
+from dre_jax.native.trial import available, backend, decision, with_backend
 
-__all__ = ["CALLS", "Lists", "available", "backend", "draw_without_replacement", "train_steps", "with_backend"]
+__all__ = [
+    "CALLS",
+    "Lists",
+    "available",
+    "backend",
+    "compiler_version",
+    "decision",
+    "draw_without_replacement",
+    "train_steps",
+    "with_backend",
+]

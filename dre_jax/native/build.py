@@ -57,6 +57,14 @@ def _compiler() -> str:
     raise FileNotFoundError("no C++ compiler (c++, g++, clang++, or what CXX names)")
 
 
+def compiler_version() -> str | None:
+    """First line of what the compiler says of itself; None where there is none."""
+    try:
+        return _run(_compiler(), "--version").splitlines()[0]
+    except (OSError, IndexError, subprocess.SubprocessError):
+        return None
+
+
 def _fingerprint(compiler: str) -> str:
     """Digest of everything the library depends on: the compiler's macros tell its version and the processor's features.
 

@@ -6,7 +6,7 @@ import functools
 import logging
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -24,22 +24,39 @@ def available() -> bool:
     return fingerprint() is not None
 
 
-@functools.cache
 def fingerprint() -> str | None:
-    """Digest of the C++ library in use; None where XLA does it all.
+    """Digest of the C++ library in use; None where XLA does it all."""
+    return decision().fingerprint
 
-    Building or trying it may fail in any way: then a warning is logged, once, and XLA's loops are used.
+
+class Decision(NamedTuple):
+    """Whether the C++ loops are used."""
+
+    fingerprint: str | None
+    """Digest of the library; None where XLA computes."""
+    why_not: str | None
+    """Why it does, in one line; None where the C++ is used."""
+
+
+@functools.cache
+def decision() -> Decision:
+    """Decides once a process. Never raises.
+
+    Building or trying the library may fail in any way: then a warning is logged, once, and XLA's loops are used.
     """
-    if os.environ.get(VARIABLE, "1") == "0" or jax.default_backend() != "cpu":
-        return None
+    if os.environ.get(VARIABLE, "1") == "0":
+        return Decision(None, f"{VARIABLE}=0")
+    if jax.default_backend() != "cpu":
+        return Decision(None, f"they are for CPUs, and JAX computes on {jax.default_backend()}")
     try:
         found = register()
         _try()
     except Exception as error:
-        detail = " ".join((getattr(error, "stderr", "") or str(error)).split())[:300]
+        said = getattr(error, "stderr", "") or str(error) or type(error).__name__
+        detail = " ".join(said.split())[:300]
         _log.warning("training is about half as fast, since its C++ loops cannot be used: %s", detail)
-        return None
-    return found
+        return Decision(None, detail)
+    return Decision(found, None)
 
 
 def backend() -> dict[str, str]:

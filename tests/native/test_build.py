@@ -65,9 +65,9 @@ def test_without_a_compiler_jax_does_it_all(tmp_path, variables, said):
 def undecided(monkeypatch):
     """Lets a test decide anew whether the C++ is used; what it decides is forgotten."""
     monkeypatch.delenv(trial.VARIABLE, raising=False)
-    trial.fingerprint.cache_clear()
+    trial.decision.cache_clear()
     yield
-    trial.fingerprint.cache_clear()
+    trial.decision.cache_clear()
 
 
 def wrong_step():
@@ -95,6 +95,7 @@ def test_it_is_not_trusted_untried(monkeypatch, caplog, step, said):
 def test_nothing_is_said_where_it_was_turned_off(monkeypatch, caplog):
     monkeypatch.setenv(trial.VARIABLE, "0")
     assert not native.available()
+    assert native.decision() == (None, "DRE_JAX_NATIVE=0")
     assert not caplog.records
 
 

@@ -1,0 +1,114 @@
+"""``dre-jax version``: what a report of a bug has to say of the machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+
+CORE = (
+    *("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy", "scipy"),
+    *("jinja2", "matplotlib", "rich", "threadpoolctl", "typer"),
+)
+OPTIONAL = (
+    *("ConfigSpace", "optuna", "pyarrow", "scikit-learn", "smac", "torch", "xgboost", "xgboost-cpu"),
+    *("jax-cuda12-plugin", "jax-cuda13-plugin", "libtpu"),
+)
+_VARIABLES = ("DRE_JAX_", "JAX_", "XLA_", "CUDA_VISIBLE_DEVICES", "CXX", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def _print_version(show: bool) -> None:
+    if show:
+        from dre_jax import __version__
+
+        print(f"dre-jax {__version__}")
+        raise typer.Exit
+
+
+def root(
+    show: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Takes the options of `dre-jax` itself."""
+
+
+def version(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for a report of a bug.")] = False,
+) -> None:
+    """Print versions, devices, compiler, cache folder, and whether the C++ steps are used."""
+    from dre_jax.cli.runtime import prepare
+
+    prepare()
+    found = describe()
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    lines = dict(_lines(found))
+    width = max(map(len, lines))
+    for name, text in lines.items():
+        print(f"{name:<{width}}  {text}")
+
+
+def describe() -> dict[str, Any]:
+    """Describes what this process computes with; a package that is not installed has None for a version."""
+    from dre_jax import __version__, cache, devices, native
+
+    folder = cache.folder()
+    computing = _devices()
+    return {
+        "dre_jax": __version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "platform": platform.platform(),
+        "packages": {name: _installed(name) for name in (*CORE, *OPTIONAL)},
+        "cores": devices.cores(),
+        "devices": computing,
+        "compiler": native.compiler_version(),
+        "cache": None if folder is None else str(folder),
+        "native": native.decision()._asdict() if "error" not in computing else None,
+        "variables": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)},
+    }
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _devices() -> dict[str, Any]:
+    """The devices of this process, or the error where JAX cannot use those that it was told to."""
+    import jax
+
+    try:
+        found = jax.local_devices()
+    except Exception as error:  # a plugin may fail in any way, and JAX asserts where JAX_PLATFORMS names none it has
+        return {"error": " ".join(f"{type(error).__name__} {error}".split())}
+    return {"platform": found[0].platform, "kind": found[0].device_kind, "count": len(found)}
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in ("dre_jax", "python", "platform"):
+        yield name, found[name]
+    packages = found["packages"]
+    for name in CORE:
+        yield name, packages[name] or "not installed"
+    yield "extras", ", ".join(f"{name} {packages[name]}" for name in OPTIONAL if packages[name]) or "none"
+    devices, native = found["devices"], found["native"]
+    yield "cores", str(found["cores"])
+    if "error" in devices:
+        yield "devices", f"none: {devices['error']}"
+    else:
+        kind = "" if devices["kind"] == devices["platform"] else f", {devices['kind']}"
+        yield "devices", f"{devices['count']} {devices['platform']}{kind}"
+    yield "compiler", found["compiler"] or "none found"
+    yield "cache", found["cache"] or "off"
+    if native is not None:
+        yield "C++ steps", f"on, {native['fingerprint']}" if native["fingerprint"] else f"off: {native['why_not']}"
+    yield "variables", " ".join(f"{name}={value}" for name, value in found["variables"].items()) or "none"

@@ -1,0 +1,81 @@
+"""`dre-jax version`: what a report of a bug has to say of the machine."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import jax
+import numpy as np
+import optuna
+import pytest
+
+import dre_jax
+from dre_jax import native
+from dre_jax.cli.version import CORE, OPTIONAL
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def told(cli):
+    """What the command says: (its lines by name, its JSON)."""
+
+    def ask():
+        status, out, error = cli("version")
+        assert (status, error) == (0, "")
+        return dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines()), json.loads(
+            cli("version", "--json")[1]
+        )
+
+    return ask
+
+
+def test_versions_devices_and_the_compiler(told, monkeypatch):
+    monkeypatch.setenv("JAX_OF_THE_TEST", "5")
+    lines, found = told()
+    assert lines["dre_jax"] == found["dre_jax"] == dre_jax.__version__
+    assert lines["jax"] == found["packages"]["jax"] == jax.__version__
+    assert found["packages"]["numpy"] == np.__version__
+    assert f"optuna {optuna.__version__}" in lines["extras"]
+    assert found["devices"] == {"platform": "cpu", "kind": "cpu", "count": len(jax.devices())}
+    assert lines["devices"] == f"{len(jax.devices())} cpu"
+    assert lines["cache"] == found["cache"]
+    assert found["native"] == native.decision()._asdict()
+    assert lines["C++ steps"].startswith("on, " if native.available() else "off: ")
+    assert found["variables"]["JAX_OF_THE_TEST"] == "5"
+    assert "JAX_OF_THE_TEST=5" in lines["variables"].split()
+    assert "PATH" not in found["variables"]
+
+
+def test_what_is_off_says_why(told, monkeypatch):
+    monkeypatch.setattr(native, "decision", lambda: native.trial.Decision(None, "DRE_JAX_NATIVE=0"))
+    monkeypatch.setattr(native, "compiler_version", lambda: None)
+    monkeypatch.setenv("DRE_JAX_CACHE", "")
+    lines, found = told()
+    assert lines["C++ steps"] == "off: DRE_JAX_NATIVE=0"
+    assert (lines["compiler"], lines["cache"]) == ("none found", "off")
+    assert (found["compiler"], found["cache"]) == (None, None)
+
+
+def test_devices_that_cannot_be_used_are_told_of(told, monkeypatch):
+    def fail():
+        raise RuntimeError("Unable to initialize backend 'cuda':\n no driver")
+
+    monkeypatch.setattr(jax, "local_devices", fail)
+    lines, found = told()
+    assert lines["devices"] == "none: RuntimeError Unable to initialize backend 'cuda': no driver"
+    assert found["native"] is None
+    assert "C++ steps" not in lines
+
+
+def test_every_dependency_is_named():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    named = [*project["dependencies"], *(one for name in extras if name not in ("test", "dev") for one in extras[name])]
+    packages = {re.split(r"[>=<\[;]", one)[0] for one in named}
+    assert packages <= {*CORE, *OPTIONAL}
+
+
+def test_the_option(cli):
+    assert cli("--version") == (0, f"dre-jax {dre_jax.__version__}\n", "")
