@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, Any
 
 import typer
 
 from dre_jax.cli import options
 
-STEPS = 3000
-TRIALS = 25
-LEARNED = {"dre": {"training.evaluate_every": STEPS // 2}, "hedged-prior": {}}
+LEARNED = ("dre", "hedged-prior")
 """Methods that are meta-trained, into one folder a search space."""
-SETTINGS = {"hedged-prior": {}, "dre": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}}
-AT = (5, 10, 25)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is done."""
+
+    steps: int
+    trials: int
+    at: tuple[int, ...]
+    methods: Mapping[str, Mapping[str, Any]]
+    """Settings by name."""
+    spaces: tuple[str, ...] | None = None
+    """All by default."""
+    seeds: tuple[str, ...] | None = None
+    """Names of initial designs, all by default."""
+
+
+FULL = Scale(
+    steps=3000,
+    trials=25,
+    at=(5, 10, 25),
+    methods=MappingProxyType(
+        {"hedged-prior": {}, "dre": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}}
+    ),
+)
+QUICK = Scale(
+    steps=500,
+    trials=10,
+    at=(5, 10),
+    methods=MappingProxyType({"hedged-prior": {}, "dre": {}, "random": {}}),
+    spaces=("svm",),
+    seeds=("test0",),
+)
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Checkpoints, results and figures go here.")] = Path("demo-out"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One search space, three methods, ten trials: under a minute.")
+    ] = False,
     seed: options.Seed = 0,
     devices: options.Devices = None,
     quiet: options.Quiet = False,
@@ -32,38 +67,41 @@ def demo(
     from dre_jax.data import bundled
     from dre_jax.report import write_report
 
-    begun = time.monotonic()
-    for space in bundled.spaces():
-        _train(space, out, seed, quiet)
-    files = {method: _evaluate(method, out, seed, quiet) for method in SETTINGS}
-    print_summary(write_report(files, out, at=AT))
+    begun, scale = time.monotonic(), QUICK if quick else FULL
+    for space in scale.spaces or bundled.spaces():
+        _train(space, out, scale, seed, quiet)
+    files = {method: _evaluate(method, out, scale, seed, quiet) for method in scale.methods}
+    print_summary(write_report(files, out, at=scale.at))
     print(f"{time.monotonic() - begun:.0f} s in all; results, figures and report.html in {out}")
 
 
-def _train(space: str, out: Path, seed: int, quiet: bool) -> None:
+def _train(space: str, out: Path, scale: Scale, seed: int, quiet: bool) -> None:
     import jax
 
     from dre_jax.cli.meta_train import train_space
     from dre_jax.data import bundled
     from dre_jax.methods import find
 
-    methods = {name: find(name).make({"training.steps": STEPS, **settings}) for name, settings in LEARNED.items()}
+    more = {"dre": {"training.evaluate_every": scale.steps // 2}}
+    methods = {name: find(name).make({"training.steps": scale.steps, **more.get(name, {})}) for name in LEARNED}
     train_space(bundled.load(space), methods, jax.random.key(seed), out / "checkpoints" / space, quiet=quiet)
 
 
-def _evaluate(method: str, out: Path, seed: int, quiet: bool) -> Path:
+def _evaluate(method: str, out: Path, scale: Scale, seed: int, quiet: bool) -> Path:
     from dre_jax.benchmark import Plan
     from dre_jax.cli.evaluate import run_plan
     from dre_jax.data import bundled
+    from dre_jax.methods import find
 
     path = out / f"{method}.json"
     plan = Plan(
         data=bundled.path(),
-        spaces=tuple(bundled.spaces()),
+        spaces=scale.spaces or tuple(bundled.spaces()),
         method=method,
-        checkpoints=out / "checkpoints",
-        trials=TRIALS,
-        settings=SETTINGS[method],
+        checkpoints=out / "checkpoints" if find(method).transfer else None,
+        trials=scale.trials,
+        seeds=scale.seeds,
+        settings=dict(scale.methods[method]),
         seed=seed,
     )
     run_plan(plan, path, quiet=quiet)
