@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from dre_jax.tuning.space import Space
     from dre_jax.tuning.surrogate import Surrogate
 
+__all__ = ["DRESearchCV"]
+
 _Evaluate = Callable[[list[Params]], dict[str, Any]]
 
 

@@ -1,0 +1,103 @@
+"""The reference: a page for each part of the package that has public names, written before Sphinx reads any page.
+
+Docstrings name things in single backticks. Here such a name becomes a link wherever it is documented once, and code
+elsewhere.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import dre_jax
+
+FOLDER = "reference/api"
+MORE = ("data.bundled", "errors", "tuning.optuna", "tuning.sklearn")
+
+
+def rooms():
+    """Yields the modules whose public names are documented; `dre_jax` itself passes on names of others."""
+    yield dre_jax
+    inside = [module.name for module in pkgutil.iter_modules(dre_jax.__path__) if module.ispkg]
+    for name in sorted([*inside, *MORE]):
+        module = importlib.import_module(f"dre_jax.{name}")
+        if hasattr(module, "__all__"):
+            yield module
+
+
+def home(thing, name):
+    """The full name under which a name of `dre_jax` is documented: that of the room where it is public."""
+    (found,) = {
+        room.__name__
+        for room in rooms()
+        if room is not dre_jax and name in room.__all__ and getattr(room, name) is thing
+    }
+    return f"{found}.{name}"
+
+
+def first_line(thing):
+    """The summary of a docstring, without what follows it in its paragraph."""
+    paragraph = (inspect.getdoc(thing) or "").split("\n\n")[0]
+    return " ".join(paragraph.splitlines()).split(": ")[0].rstrip(".")
+
+
+def summary(module):
+    """Yields the lines of a table of a module's classes and functions."""
+    yield from ("", ".. list-table::", "   :widths: auto", "")
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if callable(thing):
+            target = home(thing, name) if module is dre_jax else f"{module.__name__}.{name}"
+            yield f"   * - :py:obj:`~{target}`"
+            yield f"     - {first_line(thing)}"
+    yield ""
+
+
+def page(module):
+    """The page of a module, in reStructuredText as docstrings are."""
+    name = module.__name__
+    options = "   :no-members:\n" if module is dre_jax else ""
+    return f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n{options}"
+
+
+def write_pages(app):
+    """Writes the pages that have changed, and takes away those of modules that are gone."""
+    folder = Path(app.srcdir) / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {f"{module.__name__}.rst": page(module) for module in rooms()}
+    for path in folder.glob("*.rst"):
+        if path.name not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def amend_docstring(app, what, name, obj, options, lines):
+    """Adds the table to a module's, and keeps Napoleon from taking what precedes a colon in a field's for its type."""
+    if what == "module":
+        lines += summary(obj)
+    if what in ("attribute", "data", "property"):
+        lines[:0] = (".. field", "")  # a comment
+
+
+def find_name(app, env, node, contents):
+    """Resolves `Name` to the public name that is called so, where there is exactly one."""
+    target = node.get("reftarget", "").removesuffix("()").lstrip("~.")
+    if node.get("refdomain") != "py" or not target:
+        return None
+    found = [name for name in env.domaindata["py"]["objects"] if name == target or name.endswith(f".{target}")]
+    if len(found) != 1:
+        return None
+    return env.get_domain("py").resolve_xref(
+        env, node["refdoc"], app.builder, node["reftype"], found[0], node, contents
+    )
+
+
+def setup(app):
+    """Registers the steps."""
+    app.connect("builder-inited", write_pages)
+    app.connect("autodoc-process-docstring", amend_docstring, priority=400)
+    app.connect("missing-reference", find_name)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,66 @@
+"""The site's settings. `scripts/docs` builds it, with warnings as errors and without the network."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent)]
+
+from pygments.lexers import TextLexer  # noqa: E402
+
+from dre_jax import __version__  # noqa: E402
+
+project = "dre_jax"
+author = "The dre_jax authors"
+copyright = author
+version = release = __version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "equations",
+    "executed_pages",
+    "pictures",
+    "reference_pages",
+    "command_help",
+]
+exclude_patterns = ["_build"]
+templates_path: list[str] = []
+
+# Pages
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+executed_pages = ["start"]
+
+# Reference
+default_role = "py:obj"
+autodoc_typehints_format = "short"
+autodoc_member_order = "groupwise"
+autodoc_default_options = {"members": True}
+python_maximum_signature_line_length = 88
+napoleon_numpy_docstring = False
+add_module_names = False
+
+# Looks
+html_theme = "furo"
+html_title = "dre_jax"
+html_static_path = ["_static", "figures"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_math_renderer = "mathml"
+pygments_style = "default"
+pygments_dark_style = "github-dark"
+copybutton_exclude = ".linenos, .gp, .go"
+
+
+def setup(app):
+    """Names a language that Pygments does not know."""
+    app.add_lexer("csv", TextLexer)
