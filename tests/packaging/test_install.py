@@ -1,9 +1,13 @@
 """Installation from nothing: new environments, an empty cache of pip's, a copy of the repository."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -45,16 +49,57 @@ def test_the_scripts_install_everything(copy, tmp_path):
     assert run(python, "-m", "pytest", "-q", "tests/model/test_ranks.py", cwd=copy).rstrip().endswith("s")
 
 
+@pytest.fixture(scope="module")
+def built(copy, tmp_path_factory):
+    """The source distribution, and the wheel that is built from it and nothing else."""
+    folder = tmp_path_factory.mktemp("built")
+    python = new_environment(folder, "build", "twine")
+    run(python, "-m", "build", "--outdir", folder / "dist", copy, cwd=folder)
+    run(python, "-m", "twine", "check", "--strict", *(folder / "dist").iterdir(), cwd=folder)
+    (sdist,), (wheel,) = (folder / "dist").glob("dre_jax-*.tar.gz"), (folder / "dist").glob("dre_jax-*.whl")
+    return sdist, wheel
+
+
+def new_environment(folder, *packages):
+    """Its interpreter; an empty cache of pip's, since what was built once hides what is missing."""
+    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    python = folder / "venv" / "bin" / "python"
+    run(python, "-m", "pip", "install", "-q", *packages, cwd=folder, PIP_CACHE_DIR=str(folder / "cache"))
+    return python
+
+
 @pytest.mark.thorough
 @pytest.mark.multiprocess
-def test_a_wheel_runs_outside_the_repository(copy, tmp_path):
-    fresh = {"PIP_CACHE_DIR": str(tmp_path / "cache")}
-    run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
-    python = tmp_path / "venv" / "bin" / "python"
-    run(python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "dist", copy, cwd=tmp_path, **fresh)
-    (wheel,) = (tmp_path / "dist").glob("dre_jax-*.whl")
-    run(python, "-m", "pip", "install", "-q", "-c", copy / "constraints.txt", wheel, cwd=tmp_path, **fresh)
-    told = run(python.parent / "dre-jax", "methods", cwd=tmp_path)
-    assert "dre-gp" in told
-    code = "from dre_jax.data import bundled; print(len(bundled.load('svm').train))"
-    assert int(run(python, "-c", code, cwd=tmp_path)) > 0
+def test_a_wheel_runs_outside_the_repository(copy, built, tmp_path):
+    python = new_environment(tmp_path, "-c", copy / "constraints.txt", built[1])
+    fresh = {"DRE_JAX_CACHE": str(tmp_path / "programs")}
+    run(python, "-m", "pip", "check", cwd=tmp_path)
+    told = json.loads(run(python.parent / "dre-jax", "version", "--json", cwd=tmp_path, **fresh))
+    assert told["dre_jax"] == metadata.version("dre_jax")
+    assert told["packages"]["optuna"] is None
+    found = run(python, "-c", "import dre_jax; print(dre_jax.__file__)", cwd=tmp_path)
+    assert Path(found.strip()).is_relative_to(tmp_path / "venv")
+    said = run(python.parent / "dre-jax", "demo", "--quick", cwd=tmp_path, **fresh)
+    assert said.rstrip().endswith("results, figures and report.html in demo-out")
+    assert (tmp_path / "demo-out" / "report.html").stat().st_size > 10_000
+    examples = re.findall(r"```python\n(.*?)```", (copy / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "readme.py").write_text("\n".join(examples))
+    assert run(python, "readme.py", cwd=tmp_path, **fresh).startswith("best {'lr': ")
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+def test_the_tests_run_from_the_sdist(built, tmp_path):
+    """All are found, which imports all that they import; those run that read most of what lies beside the package."""
+    with tarfile.open(built[0]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.glob("dre_jax-*")
+    pytest_here = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    alone = {"PYTHONPATH": str(folder), "DRE_JAX_CACHE": str(tmp_path / "programs")}
+    there = "import dre_jax, benchmarks; print(dre_jax.__file__, benchmarks.__file__)"
+    assert run(sys.executable, "-c", there, cwd=folder, **alone).count(str(folder)) == 2
+    found = run(*pytest_here, "--collect-only", cwd=folder, **alone)
+    assert int(re.search(r"(\d+) tests collected", found)[1]) > 2000
+    assert "benchmarks/suite" in found
+    paths = ["tests/benchmarks/suite", "tests/packaging", "tests/test_imports.py", "tests/integrations"]
+    assert " passed" in run(*pytest_here, "-m", "not thorough", *paths, cwd=folder, **alone).splitlines()[-1]
