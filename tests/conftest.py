@@ -1,6 +1,7 @@
 """Switches for every test: the CPU, no silent dtype or rank promotion, no window for figures."""
 
 import contextlib
+import gc
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 # In the environment too, so that the processes that tests start have the same switches.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # who called what is in no program that tests read
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; see `dre_jax.cli.runtime.prepare`
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
@@ -44,6 +46,14 @@ def pytest_configure(config: pytest.Config) -> None:
     jax.config.update("jax_compilation_cache_dir", folder)
 
 
+gc.set_threshold(50_000, 20, 20)  # importing and tracing make much and leave little: an eighth of the time went there
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays, so there is no need to look whether it may go."""
+    gc.freeze()
+
+
 MAPPINGS = 20_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end
 
 
@@ -54,6 +64,7 @@ def let_go_of_programs() -> Iterator[None]:
     maps = Path("/proc/self/maps")
     if maps.exists() and maps.read_bytes().count(b"\n") > MAPPINGS:
         jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
