@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     from jax.sharding import NamedSharding, PartitionSpec
 
     from benchmarks.suite import environment, ours
-    from benchmarks.suite.loops import loops
+    from benchmarks.suite.loops import loops, turn_of
 
     try:
         mesh = described_mesh()
@@ -75,10 +75,11 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"the CUDA plugin of JAX is needed, without a GPU (see --help): {reason}", file=sys.stderr)
         return 2
     about = environment.describe("benchmarks.gpu_kernels", arguments)
-    found = loops(ours.default_model(), given.runs, given.lists, given.history, NamedSharding(mesh, PartitionSpec()))
-    for loop in found:
-        loop["least_s"] = least_seconds(loop)
-        print(", ".join(f"{key} {value}" for key, value in loop.items()))
+    found, on = [], NamedSharding(mesh, PartitionSpec())
+    for loop in loops(ours.default_model(), given.runs, given.lists, given.history):
+        row = turn_of(loop, on)
+        found.append({**row, "least_s": least_seconds(row)})
+        print(", ".join(f"{key} {value}" for key, value in found[-1].items()))
     environment.write(given.out, {**about, "platform": "described", "device": "NVIDIA H200"}, [], profile=found)
     return 0
 

@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     prepare()
     from benchmarks.suite import ours, plan
-    from benchmarks.suite.loops import loops
+    from benchmarks.suite.loops import loops, turn_of
 
     small = given.small
     sizes, model = SMALL if small else LARGE, ours.default_model(2 if small else 10)
@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
         arguments,
         rows,
         given.out,
-        loops(model, (1, sizes["side_by_side"]), (1,)) if "profile" in given.only else (),
+        list(map(turn_of, loops(model, (1, sizes["side_by_side"]), (1,)))) if "profile" in given.only else (),
         quick=small,
         device=_peer_device(given),
         **sizes,

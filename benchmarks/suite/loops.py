@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
@@ -17,34 +18,52 @@ _EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
 _COLUMNS = 16
 
 
+@dataclass(frozen=True)
+class Loop:
+    """A program that is mostly one loop."""
+
+    name: str
+    """Of a turn."""
+    turns: int
+    program: ours.Program
+    runs: int | None = None
+    """Fine-tuned side by side."""
+    lists: int | None = None
+    """Of a training step."""
+
+
 def loops(
-    model: ModelConfig,
-    runs: Sequence[int],
-    lists: Sequence[int],
-    histories: Sequence[int] = (105,),
-    on: Sharding | None = None,
-) -> list[dict[str, Any]]:
-    """Kernels, fusions and bytes of an epoch of so many runs side by side, at each history; and of a step.
-
-    The devices that they are compiled for need not be there; by default the one that is.
-    """
-    found = []
+    model: ModelConfig, runs: Sequence[int], lists: Sequence[int], histories: Sequence[int] = (105,)
+) -> Iterator[Loop]:
+    """An epoch of so many runs side by side, at each history; and a step of so many lists."""
     for n, history in product(runs, histories):
-        program = ours.fine_tuning_program(model, n, history, _COLUMNS, _EPOCHS)
-        counts = programs.loop_body(text_of(program, on), _EPOCHS)
-        found.append({"name": f"epoch of fine-tuning, {_counted(n, 'run')}, history {history}", **asdict(counts)})
+        name = f"epoch of fine-tuning, {_counted(n, 'run')}, history {history}"
+        yield Loop(name, _EPOCHS, ours.fine_tuning_program(model, n, history, _COLUMNS, _EPOCHS), runs=n)
     for n in lists:
-        counts = programs.loop_body(text_of(ours.meta_training_program(model, n, _COLUMNS, _STEPS), on), _STEPS)
-        found.append({"name": f"step of meta-training, {_counted(n, 'list')}", **asdict(counts)})
-    return found
+        name = f"step of meta-training, {_counted(n, 'list')}"
+        yield Loop(name, _STEPS, ours.meta_training_program(model, n, _COLUMNS, _STEPS), lists=n)
 
 
-def text_of(program: ours.Program, on: Sharding | None) -> str:
-    """The text of a program, compiled for its inputs, or for such inputs on devices that need not be there."""
+def turn_of(loop: Loop, on: Sharding | None = None) -> dict[str, Any]:
+    """Kernels, fusions and bytes of a turn, and what compiling took.
+
+    The devices that it is compiled for need not be there; by default the one that is.
+    """
+    compiled, seconds = compile_for(loop.program, on)
+    counts = asdict(programs.loop_body(str(compiled.as_text()), loop.turns))
+    memory = compiled.memory_analysis()
+    compiling = {"compile_s": round(seconds, 1), "temporary_bytes": memory.temp_size_in_bytes if memory else None}
+    return {"name": loop.name, "runs": loop.runs, "lists": loop.lists, **compiling, **counts}
+
+
+def compile_for(program: ours.Program, on: Sharding | None = None) -> tuple[Any, float]:
+    """A program, compiled for its inputs, or for such inputs on devices that need not be there; and the seconds."""
     jitted, inputs = program
     if on is not None:
         inputs = tuple(_described(one, on) for one in inputs)
-    return str(jitted.lower(*inputs).compile().as_text())
+    lowered = jitted.lower(*inputs)
+    begun = time.perf_counter()
+    return lowered.compile(), time.perf_counter() - begun
 
 
 def _described(tree: Any, on: Sharding) -> Any:

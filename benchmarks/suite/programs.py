@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
-import math
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 
-_WIDTH = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s32": 4, "u32": 4, "f32": 4}
-_WIDTH |= {"s64": 8, "u64": 8, "f64": 8, "c64": 8, "s4": 1, "u4": 1}
+from benchmarks.suite.tiles import main_memory_bytes, padded_bytes, shape_bytes
+
 _FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "iota"}
 _FREE |= {"partition-id", "replica-id", "opt-barrier"}
+_NAMES_MEMORY = re.compile(r'custom_call_target="(AllocateBuffer|ConcatBitcast)"')  # TPU's
 _CALLS = {"while", "call", "conditional", "async-start", "async-done"}
+_COLLECTIVES = {"all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute"}
+_MOVES = {"copy", "slice", "dynamic-slice"}
 _NAME = r"%?([\w.\-]+)"
-_SHAPE = re.compile(r"\b([a-z]+[0-9]*)\[([0-9,]*)\]")
 _HEADER = re.compile(rf"^(ENTRY )?{_NAME} \(.*\) -> .* \{{$")
 _INSTRUCTION = re.compile(rf"^\s+(?:ROOT )?{_NAME} = (.*)$")
 _OPCODE = re.compile(r"\s([a-z][a-z\-]*)\(")
 _CALLED = re.compile(rf"(?:body|condition|to_apply|calls|true_computation|false_computation)={_NAME}")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'known_trip_count"?\s*:?\s*=?\s*\{\s*"?n"?\s*[:=]\s*"?(\d+)')
+_CYCLES = re.compile(r'"estimated_cycles":"(\d{1,15})"')
 _LIBRARIES = re.compile(r"gemm|matmul|dot|cublas|cudnn|ynn|onednn", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of an array: of its numbers, with the padding of tiles, and of these those in the main memory."""
+
+    bytes: int = 0
+    padded_bytes: int = 0
+    main_bytes: int = 0
+
+    def __add__(self, other: Sizes) -> Sizes:
+        return Sizes(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True)
 class Instruction:
     name: str
     opcode: str
-    bytes: int
+    sizes: Sizes
     """Of its result."""
     operands: tuple[str, ...]
     called: tuple[str, ...]
@@ -36,6 +50,8 @@ class Instruction:
     body: str | None
     """Of a loop."""
     is_product: bool
+    cycles: int
+    """The compiler's own estimate, 0 where it says none."""
 
 
 Program = dict[str, list[Instruction]]
@@ -54,20 +70,19 @@ class Counts:
     loops: int = 0
     bytes: int = 0
     """Results and operands of the kernels; of an operand that is sliced, the slice."""
+    padded_bytes: int = 0
+    """The same, with what tiles are filled up with."""
+    main_bytes: int = 0
+    """Of these, those in the device's main memory: a TPU's compiler keeps others on the chip."""
+    copies: int = 0
+    """Kernels that only move an array, or a slice of it, elsewhere."""
+    collectives: int = 0
+    """Exchanges between devices."""
+    cycles: int = 0
+    """The sum of what the compiler estimates, kernel by kernel, where it does."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-
-def shape_bytes(text: str) -> int:
-    """Bytes of all arrays that are named in a type.
-
-    Example:
-      >>> shape_bytes("(f32[10,32]{1,0}, pred[], s32[3])")
-      1293
-    """
-    found = [(_WIDTH.get(kind, 0), sizes.split(",")) for kind, sizes in _SHAPE.findall(text)]
-    return sum(width * math.prod(int(n) for n in sizes if n) for width, sizes in found)
 
 
 def parse(text: str) -> Program:
@@ -92,48 +107,75 @@ def _instruction(name: str, rest: str) -> Instruction:
     trips, body = _TRIPS.search(after), re.search(f"body={_NAME}", after)
     return Instruction(
         name=name,
-        opcode=opcode,
-        bytes=shape_bytes(type_),
+        opcode="bitcast" if _NAMES_MEMORY.search(after) else opcode,
+        sizes=Sizes(shape_bytes(type_), padded_bytes(type_), main_memory_bytes(type_)),
         operands=tuple(operands),
         called=(*_CALLED.findall(after), *branches),
         trips=int(trips.group(1)) if trips else None,
         body=body.group(1) if body else None,
         is_product=opcode in ("dot", "convolution") or (opcode == "custom-call" and bool(_LIBRARIES.search(after))),
+        cycles=sum(map(int, _CYCLES.findall(after))),
     )
 
 
 def count(program: Program, name: str) -> Counts:
     """What one turn of a computation launches, what it calls and loops inside it included."""
     total = Counts()
-    sizes = {one.name: one.bytes for one in program[name]}
+    sizes = {one.name: one.sizes for one in program[name]}
     for one in program[name]:
-        inside = [program[part] for part in one.called if part in program]
         if one.opcode in _CALLS:
             total += Counts(loops=one.opcode == "while")
             for part in one.called:
                 total += count(program, part) if part in program else Counts()
-        elif one.opcode not in _FREE:
-            is_fusion = one.opcode == "fusion"
-            around_product = is_fusion and any(inner.is_product for part in inside for inner in part)
-            moved = one.bytes + sum(_read(one, i, sizes, inside) for i in range(len(one.operands)))
-            total += Counts(1, is_fusion, one.is_product or around_product, 0, moved)
+        elif one.opcode not in _FREE and not one.opcode.endswith("-start"):
+            total += _kernel(one, sizes, [program[part] for part in one.called if part in program])
     return total
+
+
+def _kernel(one: Instruction, sizes: dict[str, Sizes], inside: list[list[Instruction]]) -> Counts:
+    """One kernel; what is started and done later counts once, where it is done, with its result read and written."""
+    is_fusion = one.opcode == "fusion"
+    around_product = is_fusion and any(inner.is_product for part in inside for inner in part)
+    what = one.opcode.removesuffix("-done")
+    moved = one.sizes
+    if what != one.opcode:
+        moved += Sizes(one.sizes.bytes, one.sizes.padded_bytes, one.sizes.padded_bytes - one.sizes.main_bytes)
+    else:
+        for i in range(len(one.operands)):
+            moved += _read(one, i, sizes, inside)
+    return Counts(
+        1,
+        is_fusion,
+        one.is_product or around_product,
+        bytes=moved.bytes,
+        padded_bytes=moved.padded_bytes,
+        main_bytes=moved.main_bytes,
+        copies=what in _MOVES,
+        collectives=what in _COLLECTIVES,
+        cycles=one.cycles,
+    )
 
 
 _PARTS = ("dynamic-slice", "gather")
 
 
-def _read(one: Instruction, i: int, sizes: dict[str, int], called: list[list[Instruction]]) -> int:
+def _read(one: Instruction, i: int, sizes: dict[str, Sizes], called: list[list[Instruction]]) -> Sizes:
     """Bytes of an operand that a kernel reads: of a large array of which it takes a slice, that slice."""
-    whole = sizes.get(one.operands[i], 0)
+    whole = sizes.get(one.operands[i], Sizes())
     if one.opcode in _PARTS and i == 0:
-        return min(whole, one.bytes)
+        return _smaller(whole, one.sizes)
     inside = [inner for part in called for inner in part if one.opcode == "fusion"]
     names = {inner.name for inner in inside if inner.opcode == "parameter" and inner.operands == (str(i),)}
     users = [inner for inner in inside if names & set(inner.operands)]
     if users and all(user.opcode in _PARTS and user.operands[0] in names for user in users):
-        return min(whole, sum(user.bytes for user in users))
+        return _smaller(whole, sum((user.sizes for user in users), Sizes()))
     return whole
+
+
+def _smaller(whole: Sizes, part: Sizes) -> Sizes:
+    """The smaller of an array and what is taken of it, which lies where the array does."""
+    padded = min(whole.padded_bytes, part.padded_bytes)
+    return Sizes(min(whole.bytes, part.bytes), padded, padded if whole.main_bytes else 0)
 
 
 def loop_body(text: str, turns: int) -> Counts:

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from benchmarks.suite.programs import count, loop_body, parse, shape_bytes
+from benchmarks.suite.programs import count, loop_body, parse
+from benchmarks.suite.tiles import main_memory_bytes, padded_bytes, shape_bytes
 
 TEXT = """\
 HloModule jit_f, entry_computation_layout={(f32[8,8]{1,0})->f32[8,8]{1,0}}
@@ -83,9 +84,66 @@ def test_a_body_of_several_turns_is_shared_out():
 
 def test_whole_programs():
     assert count(parse(TEXT), "main").loops == 2
-    assert shape_bytes("bf16[3,2]{1,0}") == 12
     with pytest.raises(ValueError, match="with a loop is needed"):
         loop_body("ENTRY %main (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n", 3)
+
+
+TPU = """\
+HloModule jit_f, is_scheduled=true
+
+%body (arg: (s32[], f32[4,17,32], pred[9])) -> (s32[], f32[4,17,32], pred[9]) {
+  %arg = (s32[]{:T(128)}, f32[4,17,32]{2,1,0:T(8,128)}, pred[9]{0:T(512)(128)(4,1)}) parameter(0)
+  %i = s32[]{:T(128)} get-tuple-element(%arg), index=0
+  %w = f32[4,17,32]{2,1,0:T(8,128)} get-tuple-element(%arg), index=1
+  %m = pred[9]{0:T(512)(128)(4,1)} get-tuple-element(%arg), index=2
+  %copy-start.1 = (f32[4,17,32]{2,1,0:T(8,128)S(1)}, f32[4,17,32]{2,1,0:T(8,128)}, u32[]{:S(2)}) copy-start(%w)
+  %copy-done.1 = f32[4,17,32]{2,1,0:T(8,128)S(1)} copy-done(%copy-start.1)
+  %room = f32[8,128]{1,0:T(8,128)} custom-call(), custom_call_target="AllocateBuffer"
+  %new = f32[4,17,32]{0,2,1:T(8,128)} negate(%copy-done.1), backend_config={"estimated_cycles":"1234"}
+  %sum = f32[4,17,32]{0,2,1:T(8,128)} all-reduce(%new), replica_groups={{0,1}}
+  ROOT %t = (s32[]{:T(128)}, f32[4,17,32]{2,1,0:T(8,128)}, pred[9]{0:T(512)(128)(4,1)}) tuple(%i, %w, %m)
+}
+
+%condition (arg.3: (s32[], f32[4,17,32], pred[9])) -> pred[] {
+  %arg.3 = (s32[]{:T(128)}, f32[4,17,32]{2,1,0:T(8,128)}, pred[9]{0:T(512)(128)(4,1)}) parameter(0)
+  ROOT %true = pred[]{:T(512)} constant(true)
+}
+
+ENTRY %main (x: f32[4,17,32]) -> f32[4,17,32] {
+  %x = f32[4,17,32]{2,1,0:T(8,128)} parameter(0)
+  %loop = (s32[]{:T(128)}, f32[4,17,32]{2,1,0:T(8,128)}, pred[9]{0:T(512)(128)(4,1)}) while(%x), \
+condition=%condition, body=%body
+  ROOT %out = f32[4,17,32]{2,1,0:T(8,128)} get-tuple-element(%loop), index=1
+}
+"""
+
+
+def test_of_a_tpu_by_hand():
+    found = loop_body(TPU, 100)
+    assert (found.kernels, found.copies, found.collectives, found.cycles) == (3, 1, 1, 1234)
+    numbers = 4 * 17 * 32 * 4
+    inner, outer = 4 * 24 * 128 * 4, 17 * 32 * 128 * 4  # 32 of 128 lanes, or four of them
+    assert found.bytes == 2 * numbers + 2 * numbers + 2 * numbers
+    assert found.padded_bytes == 2 * inner + (inner + outer) + 2 * outer
+    # The copy leaves the main memory once; what is negated lies on the chip.
+    assert found.main_bytes == inner + outer + 2 * outer
+
+
+@pytest.mark.parametrize(
+    ("array", "numbers", "lying"),
+    [
+        ("f32[64,10,32,32]{3,2,1,0:T(8,128)}", 64 * 10 * 32 * 32 * 4, 64 * 10 * 32 * 128 * 4),
+        ("f32[32,32,640]{2,1,0:T(8,128)S(1)}", 32 * 32 * 640 * 4, 32 * 32 * 640 * 4),
+        ("f32[5,33]{0,1:T(8,128)}", 5 * 33 * 4, 40 * 128 * 4),
+        ("bf16[3,2]{1,0:T(8,128)(2,1)}", 12, 8 * 128 * 2),
+        ("f32[300]{0:T(256)}", 1200, 512 * 4),
+        ("s32[]{:T(128)}", 4, 4),
+        ("(f32[8,128]{1,0}, u32[3])", 4096 + 12, 4096 + 12),
+    ],
+)
+def test_bytes_with_their_tiles(array, numbers, lying):
+    assert (shape_bytes(array), padded_bytes(array)) == (numbers, lying)
+    assert main_memory_bytes(array) == (0 if "S(1)" in array else lying)
 
 
 def test_of_xla():

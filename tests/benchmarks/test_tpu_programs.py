@@ -1,0 +1,49 @@
+"""What is said of programs for a TPU; those that libtpu compiles need no TPU, but the package."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from benchmarks import tpu_programs
+from benchmarks.suite.loops import Loop
+
+V5E = tpu_programs.CHIPS["v5e"]
+
+
+@pytest.fixture
+def described(monkeypatch):
+    """A chip of a TPU that is not there."""
+    pytest.importorskip("libtpu", reason='needs libtpu: pip install --no-deps "libtpu==0.0.42.*"')
+    for name, value in tpu_programs.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    return NamedSharding(tpu_programs.described_mesh("v5e:2x2"), PartitionSpec())
+
+
+def scanned(a, xs):
+    return lax.scan(lambda carry, x: (jnp.tanh(carry @ carry) + x, None), a, xs)[0]
+
+
+def test_a_loop_is_compiled_for_a_tpu(described, capsys):
+    loop = Loop("a product", 77, (jax.jit(scanned), (jnp.ones((8, 32, 32)), jnp.ones((77, 8, 32, 32)))), runs=8)
+    (row,) = tpu_programs.rows([loop], described, V5E)
+    keys = {"name", "runs", "lists", "compile_s", "kernels", "copies", "bytes", "padded_bytes", "temporary_bytes"}
+    assert keys <= row.keys()
+    assert (row["name"], row["runs"], row["lists"]) == ("a product", 8, None)
+    # An array of the loop is 32 wide: a quarter of the lanes.
+    assert row["padded_bytes"] >= 3 * row["bytes"] > 0
+    assert row["cycles"] > 0
+    assert row["least_s"] > 0
+    assert "padded_bytes" in capsys.readouterr().out
+
+
+def test_without_the_compiler_one_line_says_so(monkeypatch, capsys):
+    def missing(topology):
+        raise RuntimeError("no plugin\nat length")
+
+    for name, value in tpu_programs.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)  # what is set in there is taken back
+    monkeypatch.setattr(tpu_programs, "described_mesh", missing)
+    assert tpu_programs.main(["--runs", "--lists"]) == 2
+    assert capsys.readouterr().err == "the package libtpu is needed, without a TPU (see --help): no plugin\n"
