@@ -34,10 +34,11 @@ templates_path: list[str] = []
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
+nb_execution_in_temp = True
 nb_execution_timeout = 300
-nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_merge_streams = True
-executed_pages = ["start"]
+executed_pages = ["start", "how-to/tuning", "how-to/tuning-optuna", "how-to/own-method", "how-to/report"]
 
 # Reference
 default_role = "py:obj"

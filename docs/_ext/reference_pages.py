@@ -1,17 +1,20 @@
-"""The reference: a page for each part of the package that has public names, written before Sphinx reads any page.
+"""The reference: a page for each part of the package that has public names, and one of all files.
 
 Docstrings name things in single backticks. Here such a name becomes a link wherever it is documented once, and code
 elsewhere.
 """
 
+import ast
 import importlib
 import inspect
 import pkgutil
+from itertools import groupby
 from pathlib import Path
 
 import dre_jax
 
 FOLDER = "reference/api"
+FILES = "reference/files.rst"
 MORE = ("data.bundled", "errors", "tuning.optuna", "tuning.sklearn")
 
 
@@ -60,16 +63,41 @@ def page(module):
     return f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n{options}"
 
 
+def says(path):
+    """What a file says it is for: the first sentence of its docstring, or of the comment at its head."""
+    if path.suffix == ".py":
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    else:
+        text = path.read_text().split("\n\n")[0].split("\n#")[0].replace("// ", "")
+    return " ".join(text.split("\n\n")[0].split()).rstrip(".")
+
+
+def file_page():
+    """The page of all files, a table a folder."""
+    root = Path(dre_jax.__file__).parent
+    found = sorted(
+        (path.relative_to(root) for kind in ("py", "h", "cc") for path in root.rglob(f"*.{kind}")),
+        key=lambda path: (path.parent.parts, path.name),
+    )
+    lines = ["Files", "=====", "", "What each file of ``dre_jax/`` says of itself.", ""]
+    for folder, paths in groupby(found, key=lambda path: path.parent):
+        title = f"{Path('dre_jax', folder)}/"
+        lines += [title, "-" * len(title), "", ".. list-table::", "   :widths: auto", ""]
+        for path in paths:
+            lines += [f"   * - ``{path.name}``", f"     - {says(root / path)}"]
+        lines.append("")
+    return "\n".join(lines)
+
+
 def write_pages(app):
-    """Writes the pages that have changed, and takes away those of modules that are gone."""
+    """Writes the pages that have changed, before Sphinx reads any, and takes away those of modules that are gone."""
     folder = Path(app.srcdir) / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    texts = {f"{module.__name__}.rst": page(module) for module in rooms()}
+    texts = {folder / f"{module.__name__}.rst": page(module) for module in rooms()}
     for path in folder.glob("*.rst"):
-        if path.name not in texts:
+        if path not in texts:
             path.unlink()
-    for name, text in texts.items():
-        path = folder / name
+    for path, text in {**texts, Path(app.srcdir) / FILES: file_page()}.items():
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,9 +38,9 @@ class Evaluation:
         far as can be seen without reading all tables; a table's own defects when its search space has its turn.
     """
 
-    def __init__(self, plan: Plan, out: Path) -> None:
+    def __init__(self, plan: Plan, out: str | os.PathLike[str]) -> None:
         self.plan = plan
-        self.out = out
+        self.out = Path(out)
         self._spaces, self._wanted = check(plan)
         self._runner = _runner(plan, self._spaces)
         self._stamp: tuple[int, ...] | None = None

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md, followed as they stand there, from the code to a result file."""
+"""The recipes of docs/how-to/extend.md, followed as they stand there, from the code to a result file."""
 
 import re
 from pathlib import Path
@@ -14,13 +14,13 @@ from dre_jax.losses import RankedList
 from dre_jax.methods import METHODS, registry
 from dre_jax.search.acquisition import ACQUISITIONS, AcquisitionConfig
 
-CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "extend.md"
 
 
 @pytest.fixture
 def recipes():
     """The code of the method, the acquisition function and the loss."""
-    found = re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+    found = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(found) == 3
     return found
 

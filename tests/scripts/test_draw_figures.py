@@ -1,0 +1,83 @@
+"""The pictures of the pages: the numbers that they are drawn from, and whether they are of these numbers still."""
+
+import re
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCS = REPOSITORY / "docs"
+PAGE = """\
+## First
+
+| method | regret at 5 | note |
+| --- | ---: | --- |
+| `a` | 0.02 ± 0.01 | x |
+| b | 0.5 |  |
+
+Words.
+
+# Second
+| method | other |
+|---|---|
+| c | 7 |
+"""
+
+
+def test_tables_are_read_as_they_stand(part):
+    tables = part("drawing.tables")
+    first, second = tables.tables(PAGE)
+    assert (first.section, second.section) == ("First", "Second")
+    assert first.column("method") == ["a", "b"]
+    assert first.numbers("regret at 5") == [(0.02, 0.01), (0.5, 0.0)]
+    assert np.isnan(first.numbers("note")[0][0])
+    assert tables.of_section(PAGE, "Second") == second == tables.with_columns(PAGE, ["other"])
+    for look in (lambda: first.column("z"), lambda: tables.of_section(PAGE, "z"), lambda: tables.with_columns("", "z")):
+        with pytest.raises(Exception, match="needs a"):
+            look()
+
+
+def test_what_is_stored_is_the_mean_over_search_spaces(part, result_file, tmp_path):
+    stored = part("drawing.stored")
+    (tmp_path / "results").mkdir()
+    for seed, name in enumerate(stored.METHODS):
+        result_file(f"results/{name}", seed=seed, spaces=("s", "t"), tasks=("x", "y", "z"))
+    found = stored.regret_of(tmp_path)
+    assert (found["runs"], found["tasks"], found["spaces"]) == (12, 6, 2)
+    content = stored.read(tmp_path / "results" / "dre.json")
+    traces = [np.mean([list(seeds.values()) for seeds in tasks.values()], axis=(0, 1)) for tasks in content.values()]
+    np.testing.assert_allclose(found["methods"]["dre"]["regret"], 1 - np.mean(traces, axis=0), atol=6e-6)
+    stored.write(tmp_path / "stored.json", found)
+    assert stored.read(tmp_path / "stored.json") == found
+    (tmp_path / "results" / "gp.json").unlink()
+    with pytest.raises(Exception, match="lacks results of gp"):
+        stored.regret_of(tmp_path)
+
+
+def test_the_pictures_are_of_the_pages_numbers(part, tmp_path):
+    """Drawn again they are the same to the byte, with the version of Matplotlib that is pinned."""
+    if f"\nmatplotlib=={matplotlib.__version__}\n" not in (REPOSITORY / "constraints.txt").read_text():
+        pytest.skip("another version of Matplotlib than the pinned one draws otherwise")
+    drawn = [path for picture in part("drawing.pictures").PICTURES.values() for path in picture(DOCS, tmp_path)]
+    old = [path.name for path in drawn if path.read_bytes() != (DOCS / "figures" / path.name).read_bytes()]
+    assert not old, f"older than their numbers: {old}; run scripts/draw_figures.py"
+
+
+def test_every_picture_is_shown_in_light_and_dark(part):
+    pages = [REPOSITORY / "README.md", *DOCS.rglob("*.md")]
+    shown = {
+        Path(name).name for page in pages for name in re.findall(r'(?:src|srcset)="([^"]+\.svg)"', page.read_text())
+    }
+    assert shown == {path.name for path in (DOCS / "figures").glob("*.svg")}
+    assert shown == {f"{name}-{look}.svg" for name in part("drawing.pictures").PICTURES for look in ("light", "dark")}
+
+
+def test_an_unknown_picture_is_refused(part, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["draw_figures.py", "nothing"])
+    script = part("draw_figures")
+    with pytest.raises(SystemExit), part("one_line").errors_in_one_line():
+        script.main()
+    assert "got nothing" in capsys.readouterr().err
