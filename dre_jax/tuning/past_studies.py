@@ -104,8 +104,12 @@ def _in_storage(given: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]:
     from optuna.study import get_all_study_names, load_study
 
     where = re.sub(r"//[^@/]*@", "//", str(given))  # without a password
+    own: BaseStorage | None = None
     try:
-        storage = _opened(os.fspath(given)) if isinstance(given, (str, os.PathLike)) else given
+        if isinstance(given, (str, os.PathLike)):
+            storage = own = _opened(os.fspath(given))
+        else:
+            storage = given
         found = [load_study(study_name=name, storage=storage) for name in get_all_study_names(storage)]
     except DreError:
         raise
@@ -113,7 +117,18 @@ def _in_storage(given: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]:
         raise DataError(f"{where} must be a storage of Optuna's studies, but: {_short(error)}") from error
     if not found:
         raise DataError(f"{where} must hold studies, but holds none")
-    yield from found
+    try:
+        yield from found
+    finally:
+        if own is not None:
+            _close(own)
+
+
+def _close(storage: BaseStorage) -> None:
+    """Ends the connections to a database; Optuna leaves them to the garbage collector."""
+    storage.remove_session()
+    if (engine := getattr(storage, "engine", None)) is not None:
+        engine.dispose()
 
 
 def _opened(address: str) -> BaseStorage:
