@@ -74,5 +74,5 @@ def make_history(x: np.ndarray, y: np.ndarray, capacity: int | None = None) -> H
         x=jnp.asarray(np.pad(x, ((0, empty), (0, 0)))),
         response=jnp.asarray(np.pad(unit_scale(y) if n else y, (0, empty)), jnp.float32),
         level=jnp.asarray(np.pad(tie_levels(y), (0, empty))),
-        where=jnp.arange(capacity) < n,
+        where=jnp.asarray(np.arange(capacity) < n),
     )

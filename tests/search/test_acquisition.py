@@ -17,6 +17,7 @@ from dre_jax.search.acquisition import (
 )
 
 log_ei = jax.jit(log_expected_improvement)
+by_rank = jax.jit(acquire_by_rank, static_argnums=0)
 
 
 def slow_log_ei(z):
@@ -28,8 +29,8 @@ def slow_log_ei(z):
 
 def unit_log_ei(z):
     """Of ranks with mean -z and deviation 1, against an incumbent of rank 0."""
-    z = jnp.asarray(z, jnp.float32)
-    return np.asarray(log_ei(-z, jnp.ones_like(z), jnp.zeros_like(z)), np.float64)
+    z = np.asarray(z, np.float32)
+    return np.asarray(log_ei(-z, np.ones_like(z), np.zeros_like(z)), np.float64)
 
 
 @pytest.mark.parametrize("z", [-5.0, -1.5, -0.3, 0.0, 2.0])
@@ -55,7 +56,7 @@ def test_log_expected_improvement_grows_with_z_over_the_seams():
 def test_the_scale_of_the_ranks():
     rng = np.random.default_rng(0)
     mean, deviation, incumbent = rng.uniform(1, 100, 50), rng.uniform(0.1, 30, 50), rng.uniform(1, 100, 50)
-    arrays = [jnp.asarray(a, jnp.float32) for a in (mean, deviation, incumbent)]
+    arrays = [np.asarray(a, np.float32) for a in (mean, deviation, incumbent)]
     mean, deviation, incumbent = (np.asarray(a, np.float64) for a in arrays)
     z = (incumbent - mean) / deviation
     np.testing.assert_allclose(log_ei(*arrays), np.log(deviation) + list(map(slow_log_ei, z)), rtol=1e-4, atol=1e-5)
@@ -63,8 +64,8 @@ def test_the_scale_of_the_ranks():
 
 
 def test_the_order_is_kept_where_all_members_agree():
-    mean = jnp.arange(1.0, 400.0)
-    values = log_ei(mean, jnp.zeros_like(mean), jnp.full_like(mean, 3.0))
+    mean = np.arange(1.0, 400.0, dtype=np.float32)
+    values = log_ei(mean, np.zeros_like(mean), np.full_like(mean, 3.0))
     assert np.isfinite(values).all()
     assert (np.diff(values) < 0).all()
 
@@ -88,8 +89,7 @@ def rank_statistics(scores, incumbent_scores=None):
 
 def acquire(kind, has_incumbent=True, beta=1.0):
     scores, incumbent = member_scores()
-    arrays = jnp.asarray(scores), jnp.asarray(WHERE), jnp.asarray(incumbent), jnp.asarray(has_incumbent)
-    return np.asarray(acquire_by_rank(AcquisitionConfig(kind=kind, beta=beta), *arrays))[WHERE]
+    return np.asarray(by_rank(AcquisitionConfig(kind=kind, beta=beta), scores, WHERE, incumbent, has_incumbent))[WHERE]
 
 
 RULES = {
@@ -118,12 +118,14 @@ def test_scores_of_any_scale_and_shift_value_the_same():
     scores, incumbent = member_scores()
     scale, shift = np.array([[1.0], [1e-3], [1e3], [7.0]]), np.array([[0.0], [5.0], [-1e4], [1.0]])
     values = [
-        acquire_by_rank(
-            AcquisitionConfig(),
-            jnp.asarray(a * scores + b, jnp.float32),
-            jnp.asarray(WHERE),
-            jnp.asarray(a[:, 0] * incumbent + b[:, 0], jnp.float32),
-            jnp.asarray(True),
+        np.asarray(
+            by_rank(
+                AcquisitionConfig(),
+                np.asarray(a * scores + b, np.float32),
+                WHERE,
+                np.asarray(a[:, 0] * incumbent + b[:, 0], np.float32),
+                True,
+            )
         )[WHERE]
         for a, b in ((np.ones((4, 1)), np.zeros((4, 1))), (scale, shift))
     ]

@@ -36,19 +36,22 @@ def likelihood(config, params, x, y, where):
     return log_likelihood(config, params, Support(x, y, where), x, y, where)
 
 
+def params_of(config):
+    return jax.tree.map(np.asarray, jax.jit(init, static_argnums=(0, 1))(config, D, jax.random.key(5)))
+
+
 def problem(config):
     """Hyperparameters away from where they start, and data with empty slots; float64 where x64 is on."""
     random = np.random.default_rng(3)
-    params = init(config, D, jax.random.key(5))
-    params = jax.tree.map(lambda a: a + jnp.asarray(0.1 * random.normal(size=a.shape), a.dtype), params)
+    params = jax.tree.map(lambda a: a + (0.1 * random.normal(size=a.shape)).astype(a.dtype), params_of(config))
     values = {"mean": 0.3, "log_length": -0.4, "log_scale": 0.7, "log_noise": -3.0}
-    params = params._replace(**{name: jnp.full_like(params.mean, value) for name, value in values.items()})
+    params = params._replace(**{name: np.full_like(params.mean, value) for name, value in values.items()})
     x, new = random.random((N, D)), random.random((NEW, D))
     y = np.sin(4.0 * x[:, 0]) + 0.1 * random.normal(size=N)
     x, y = np.pad(x, ((0, EMPTY), (0, 0)), constant_values=np.nan), np.pad(y, (0, EMPTY), constant_values=np.nan)
     where = np.arange(N + EMPTY) < N
     dtype = params.mean.dtype
-    return params, jnp.asarray(x, dtype), jnp.asarray(y, dtype), jnp.asarray(where), jnp.asarray(new, dtype)
+    return params, x.astype(dtype), y.astype(dtype), where, new.astype(dtype)
 
 
 def layers_of(tree, prefix, count):

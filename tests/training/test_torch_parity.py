@@ -45,11 +45,11 @@ def make_table(dtype=np.float32):
     raw = GOLDEN["table"]
     n_tasks = len(raw["level"]) // TASK_ROWS
     return TaskTable(
-        x=jnp.asarray(np.array(raw["x"]), dtype),
-        response=jnp.asarray(np.array(raw["response"]), dtype),
-        level=jnp.asarray(raw["level"], jnp.int32),
-        start=jnp.arange(n_tasks, dtype=jnp.int32) * TASK_ROWS,
-        size=jnp.full(n_tasks, TASK_ROWS, jnp.int32),
+        x=np.array(raw["x"], dtype),
+        response=np.array(raw["response"], dtype),
+        level=np.array(raw["level"], np.int32),
+        start=np.arange(n_tasks, dtype=np.int32) * TASK_ROWS,
+        size=np.full(n_tasks, TASK_ROWS, np.int32),
     )
 
 
@@ -90,10 +90,10 @@ def assert_parameters_close(ours, theirs, start):
 
 def read_lists(table, rows, config):
     """Stored lists [..., (support, query)] as the library draws them: empty slots hold a row and are masked."""
-    support, query = (jnp.asarray(np.array(part), jnp.int32) for part in rows)
-    safe, where = jnp.maximum(query, 0), query >= 0
-    ranked = rank_sorted(table.response[safe], table.level[safe], where, config.loss.weights, config.loss.ties)
-    return Lists(jnp.maximum(support, 0), support >= 0, safe, ranked)
+    support, query = (np.array(part, np.int32) for part in rows)
+    safe, where = np.maximum(query, 0), query >= 0
+    ranked = ranked_of(table.response[safe], table.level[safe], where, config.loss.weights, config.loss.ties)
+    return Lists(np.maximum(support, 0), support >= 0, safe, ranked)
 
 
 def stored_lists(case):
@@ -103,6 +103,8 @@ def stored_lists(case):
 
 
 train = jax.jit(_scan_steps, static_argnums=(0, 1))
+ranked_of = jax.jit(rank_sorted, static_argnums=(3, 4))
+nothing_yet = jax.jit(zero_moments)
 
 
 @pytest.mark.parametrize("context", EVERY)
@@ -116,15 +118,15 @@ def test_meta_training(context):
         lists = read_lists(table, stored_lists(case), config)
         sizes = step_sizes(config.learning_rates(), jnp.arange(n_steps))
         if still:  # steps of no size over the first lists alone: Adam's first moment approaches their gradient
-            lists = jax.tree.map(lambda a: jnp.broadcast_to(a[:1], a.shape), lists)
+            lists = jax.tree.map(lambda a: np.broadcast_to(np.asarray(a)[:1], a.shape), lists)
             sizes = StepSizes(sizes.size * 0.0, sizes.floor + 1.0)
-        (params, moments), losses = train(model, config, table, (start, zero_moments(start)), lists, sizes)
-        return params, moments, losses.sum(axis=1)
+        (params, moments), losses = train(model, config, table, (start, nothing_yet(start)), lists, sizes)
+        return params, moments, np.asarray(losses).sum(axis=1)
 
     params, moments, losses = go(np.float32, still=True)
     jax.tree.map(np.testing.assert_array_equal, params, tree(case["start"]))
     np.testing.assert_allclose(losses, case["meta"]["losses"][0], rtol=1e-5)
-    gradient = jax.tree.map(lambda m: m / (1.0 - 0.9**n_steps), moments.first)
+    gradient = jax.tree.map(lambda m: np.asarray(m) / np.float32(1.0 - 0.9**n_steps), moments.first)
     assert_gradients_close(gradient, tree(case["meta"]["gradient"]))
     np.testing.assert_allclose(go(np.float32)[2], case["meta"]["losses"], rtol=1e-4)
     with in_float64():
@@ -143,8 +145,9 @@ def follow_tuning(model, case, monkeypatch):
     rows = np.concatenate([support, empty], axis=1), np.concatenate([query, empty, empty], axis=1)
     epochs = read_lists(table, rows, config)
     monkeypatch.setattr(sys.modules[fine_tune.__module__], "draw_epochs", lambda *_: epochs)
-    filled = jnp.arange(CAPACITY) < N
-    history = (jnp.where(filled[:, None], table.x[:CAPACITY], 0.5), table.response[:CAPACITY], table.level[:CAPACITY])
+    filled = np.arange(CAPACITY) < N
+    past = (np.where(filled[:, None], table.x[:CAPACITY], 0.5), table.response[:CAPACITY], table.level[:CAPACITY])
+    history = [jnp.asarray(a) for a in past]
     tuned = jax.jit(lambda params: fine_tune(model, config, params, *history, filled, jax.random.key(0)))
     return tuned(tree(case["start"], np.float64))
 
@@ -176,16 +179,19 @@ def tuning_loss(params, model, table, epoch):
 def test_scores_ranks_and_improvement(context):
     table, model, case = make_table(), model_of(context), GOLDEN["cases"][context]
     expected = {name: np.array(value) for name, value in case["suggestion"].items()}
-    filled = jnp.arange(CAPACITY) < N
-    seen = Support(jnp.where(filled[:, None], table.x[:CAPACITY], 0.5), table.response[:CAPACITY], filled)
-    everyone = jnp.concatenate([table.x[N:TASK_ROWS], table.x[:1]])
+    filled = np.arange(CAPACITY) < N
+    empty = np.float32(0.5)
+    seen = Support(np.where(filled[:, None], table.x[:CAPACITY], empty), table.response[:CAPACITY], filled)
+    everyone = np.concatenate([table.x[N:TASK_ROWS], table.x[:1]])
     values = jax.jit(scores, static_argnums=0)(model, tree(case["fine"]["after"]), seen, everyone)
     np.testing.assert_allclose(values, expected["scores"], rtol=1e-5, atol=1e-5)
-    mean, deviation = mean_and_deviation(mean_tie_ranks(values, jnp.ones(values.shape, bool)))
+    values = np.asarray(values)
+    mean, deviation = jax.jit(lambda a: mean_and_deviation(mean_tie_ranks(a, np.ones(a.shape, bool))))(values)
     np.testing.assert_allclose(mean, expected["mean_rank"], rtol=1e-6)
     np.testing.assert_allclose(deviation, expected["deviation"], atol=1e-6)
-    where, candidates = jnp.ones(len(mean) - 1, bool), values[:, :-1]
-    acquired = acquire_by_rank(AcquisitionConfig(kind="ei"), candidates, where, values[:, -1], jnp.bool_(True))
+    where, candidates = np.ones(len(mean) - 1, bool), values[:, :-1]
+    acquire = jax.jit(acquire_by_rank, static_argnums=0)
+    acquired = acquire(AcquisitionConfig(kind="ei"), candidates, where, values[:, -1], np.bool_(True))
     # Where the members agree, the deviation is the floor of 1e-9 and the logarithm about -1e18: relative, then.
     np.testing.assert_allclose(acquired, expected["log_improvement"], rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(np.argsort(acquired)[-1], np.argsort(expected["log_improvement"])[-1])
