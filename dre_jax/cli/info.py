@@ -41,6 +41,7 @@ def _lines(folder: Path, found: Fitted) -> Iterator[tuple[str, str]]:
         yield "beside it", f"{METHODS[found.name].beside}, {trainer.last_step(folder)} steps"
     elif "losses" in facts:
         yield "steps", f"{facts['step']} of its ensemble, training loss {facts['losses'][1]:.3f}"
+    yield from facts.get("decided", {}).items()
     tasks = f"{len(facts['tasks'])} tasks, " if "tasks" in facts else ""
     yield "training data", f"{tasks}fingerprint {facts.get('fingerprint', 'unknown')[:16]}"
     yield "versions", ", ".join(f"{name} {value}" for name, value in facts.get("versions", {}).items())

@@ -105,7 +105,7 @@ def meta_train(
     if is_first():
         for name in folders:
             if name not in mine:
-                print(_closing_line(out / name))
+                print(_closing_lines(out / name))
 
 
 _Tasks = tuple["SearchSpace", dict[str, Any]]
@@ -195,7 +195,7 @@ def train_space(
         for step in resumed:
             if step is not None:
                 print(f"{found.name}: went on from step {step}")
-        print(_closing_line(folder))
+        print(_closing_lines(folder))
 
 
 def _train(
@@ -243,8 +243,8 @@ def _train(
     return None if trained is None or trained.step == begun else trained.resumed_from
 
 
-def _closing_line(folder: Path) -> str:
-    """What a search space's checkpoint holds now."""
+def _closing_lines(folder: Path) -> str:
+    """What a search space's checkpoint holds now, and what was decided on the way."""
     from dre_jax.methods import METHODS
     from dre_jax.methods.fitted import describe, is_fitted
 
@@ -256,4 +256,6 @@ def _closing_line(folder: Path) -> str:
         step, loss, validation = facts["losses"]
         told += [f"{step} steps{'' if beside is None else f' of {beside}'}", f"training loss {loss:.3f}"]
         told += [] if validation is None else [f"validation loss {validation:.3f}"]
-    return f"{found.space}: {', '.join(told)}, saved in {folder}"
+    lines = [f"{found.space}: {', '.join(told)}, saved in {folder}"]
+    lines += [f"{found.space}: {subject} {what}" for subject, what in found.facts.get("decided", {}).items()]
+    return "\n".join(lines)

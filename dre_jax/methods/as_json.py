@@ -20,11 +20,24 @@ from dre_jax.methods.settings import convert
 from dre_jax.model import EnsembleParams
 from dre_jax.surrogates.deep_kernel import DeepKernel
 from dre_jax.surrogates.gp import Conditioned, GPParams
+from dre_jax.surrogates.hypotheses import Believed
+from dre_jax.surrogates.hypothesis_weights import Voted, WeighedPriors
 from dre_jax.surrogates.learned_prior import LearnedPrior
 from dre_jax.surrogates.sources import SourceProcesses
 
 NODES: dict[str, type] = {
-    node.__name__: node for node in (EnsembleParams, DeepKernel, GPParams, Conditioned, SourceProcesses, LearnedPrior)
+    node.__name__: node
+    for node in (
+        EnsembleParams,
+        DeepKernel,
+        GPParams,
+        Conditioned,
+        SourceProcesses,
+        LearnedPrior,
+        Believed,
+        Voted,
+        WeighedPriors,
+    )
 }
 """Named tuples and dataclasses that parameters consist of: a method with one of its own adds it here."""
 

@@ -9,20 +9,24 @@ takes a millisecond; and a past that misleads is found out by the first trials.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.methods.entry import Entry
+from dre_jax.methods.hypothesis_vote import VoteConfig, ask, in_words
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of
 from dre_jax.surrogates.copula import blended_scale
-from dre_jax.surrogates.hypotheses import HYPOTHESES, Hypothesis, posterior
-from dre_jax.surrogates.learned_prior import LearnedPrior, LearnedPriorConfig
+from dre_jax.surrogates.hypotheses import HYPOTHESES, Hypothesis, believed, posterior
+from dre_jax.surrogates.hypothesis_weights import WeighedPriors, told
+from dre_jax.surrogates.learned_prior import LearnedPriorConfig
 from dre_jax.surrogates.prior_training import PriorTraining, past_table, train_priors
 from dre_jax.threads import on_one_thread
 
@@ -45,6 +49,8 @@ class HedgedPrior:
     """Training by `fit`."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
     """What may be true of a new task."""
+    vote: VoteConfig = field(default_factory=VoteConfig)
+    """How validation tasks choose the hypotheses' weights."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
 
@@ -53,15 +59,21 @@ class HedgedPrior:
             raise ConfigError("there must be at least one hypothesis, but got none")
 
     @on_one_thread
-    def fit(self, meta: SearchSpace, key: Array) -> LearnedPrior:
-        """Learns the priors from a search space's training tasks."""
-        return train_priors(self.prior, self.training, past_table(meta.require_train_tasks()), key)[0]
+    def fit(self, meta: SearchSpace, key: Array) -> WeighedPriors:
+        """Learns the priors from a search space's training tasks, and their weights from its validation tasks."""
+        priors = train_priors(self.prior, self.training, past_table(meta.require_train_tasks()), key)[0]
+        params = WeighedPriors(priors, believed(self.hypotheses), told(0))
+        return ask(self, params, self.vote, self.prior, meta.validation, jax.random.fold_in(key, 1))
 
-    def acquire(self, params: LearnedPrior, history: History, candidates: Candidates, key: Array) -> Array:
+    def acquire(self, params: WeighedPriors, history: History, candidates: Candidates, key: Array) -> Array:
         """Values the candidates by the mixture; before the first trial, by its mean."""
         y = blended_scale(history.response, history.level, history.where)
-        mean, variance = posterior(self.prior, self.hypotheses, params, history.x, y, history.where, candidates.x)
+        mean, variance = posterior(self.prior, params.by, params.priors, history.x, y, history.where, candidates.x)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+
+    def tell(self, params: WeighedPriors) -> Mapping[str, str]:
+        """What was chosen for the search space, and why."""
+        return {"weights of hypotheses": in_words(self.vote, params.voted)}
 
 
 ENTRIES = (
@@ -72,6 +84,6 @@ ENTRIES = (
         transfer=True,
         default=HedgedPrior(),
         beside="dre",
-        free=("hypotheses", "acquisition"),
+        free=("acquisition",),
     ),
 )

@@ -32,7 +32,7 @@ from dre_jax.methods.fitted import (
 from dre_jax.methods.registry import METHODS
 from dre_jax.methods.settings import Settings, leaves
 from dre_jax.model import preset as model_preset
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, decided
 from dre_jax.surrogates.warm_start import N_START, start_rows
 from dre_jax.training import trainer
 from dre_jax.training.config import META_TRAINING_PRESETS
@@ -143,6 +143,7 @@ def learn(
         return made  # its checkpoint is the trainer's
     if made is not None:
         facts |= {"step": made.step, "losses": list(made.history[-1])}
+    facts["decided"] = decided(method, params)
     fitted = Fitted(
         name=name,
         method=method,

@@ -250,7 +250,7 @@ def _one_call(
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """One compiled call for some tasks of a group."""
     sorted_tasks = [sort_task(item.task) for item in items]
-    tables = jax.tree.map(lambda *leaves: np.stack(leaves), *[_pad(task, group.rows) for task in sorted_tasks])
+    tables = jax.tree.map(lambda *leaves: np.stack(leaves), *[pad_task(task, group.rows) for task in sorted_tasks])
     new_rows = [np.argsort(task.order) for task in sorted_tasks]
     design = np.array(
         [[rows[item.designs[seed]] for seed in group.seeds] for item, rows in zip(items, new_rows, strict=True)],
@@ -267,7 +267,7 @@ def _one_call(
             yield item.space, item.name, seed, incumbents(response, design[i, j], picks[i, j])
 
 
-def _pad(task: SortedTask, rows: int) -> SearchTask:
+def pad_task(task: SortedTask, rows: int) -> SearchTask:
     """A task's table padded to so many rows."""
     empty = rows - len(task.level)
     return SearchTask(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
 from jax import Array
@@ -48,9 +49,27 @@ class WideningMethod(Method, Protocol):
         ...
 
 
+class TellingMethod(Method, Protocol):
+    """A method that decides something while it learns, and says what."""
+
+    def tell(self, params: Any) -> Mapping[str, str]:
+        """What was decided, and why, a line each."""
+        ...
+
+
 def as_stateful(method: Method) -> StatefulMethod | None:
     """The method, if it carries a state; None for the others, which need not know of this."""
     return cast(StatefulMethod, method) if getattr(method, "stateful", False) else None
+
+
+def decided(method: Method, params: Any) -> dict[str, str]:
+    """What a method decided while it learned, by subject; nothing for methods that do not tell.
+
+    Example:
+      >>> decided(cast(Method, object()), None)
+      {}
+    """
+    return dict(cast(TellingMethod, method).tell(params)) if hasattr(method, "tell") else {}
 
 
 def as_widening(method: Method) -> WideningMethod | None:

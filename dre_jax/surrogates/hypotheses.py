@@ -124,9 +124,7 @@ class Known(NamedTuple):
     """f[H]: log pi_h + log p(y | h, j)."""
 
 
-def condition(
-    config: LearnedPriorConfig, hypotheses: Sequence[Hypothesis], prior: LearnedPrior, x: Array, y: Array, where: Array
-) -> Known:
+def condition(config: LearnedPriorConfig, by: Believed, prior: LearnedPrior, x: Array, y: Array, where: Array) -> Known:
     """What one member makes of a history: x f[n, D], y f[n] standardised, where bool[n]."""
     tried, middle = view_trials(config, prior, jnp.where(where[:, None], x, 0.0), where)
     varied = jnp.any(where & (y != 0.0))
@@ -136,38 +134,34 @@ def condition(
         # Equal responses say nothing of the scale, and so nothing of the hypotheses.
         return found.given, found.scale, by.log_weight + jnp.where(varied, found.log_density, 0.0)
 
-    return Known(tried, middle, *jax.vmap(under)(believed(hypotheses)))
+    return Known(tried, middle, *jax.vmap(under)(by))
 
 
-def weights(
-    config: LearnedPriorConfig, hypotheses: Sequence[Hypothesis], priors: LearnedPrior, *history: Array
-) -> Array:
+def weights(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> Array:
     """w_hj, f[J, H], of J members and H hypotheses given a history, as in `posterior`; they sum up to one."""
-    return _known(config, hypotheses, priors, *history)[1]
+    return _known(config, by, priors, *history)[1]
 
 
-def _known(
-    config: LearnedPriorConfig, hypotheses: Sequence[Hypothesis], priors: LearnedPrior, *history: Array
-) -> tuple[Known, Array]:
+def log_evidence(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> Array:
+    """log of the mean over members of p(y | h, j), f[H], up to a term that all hypotheses share."""
+    found = _known(config, by, priors, *history)[0].log_weight - by.log_weight[None, :]
+    return jax.nn.logsumexp(found, axis=0) - math.log(found.shape[0])
+
+
+def _known(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> tuple[Known, Array]:
     """What each member makes of a history, and w_hj f[J, H]."""
-    known = jax.vmap(lambda prior: condition(config, hypotheses, prior, *history))(priors)
+    known = jax.vmap(lambda prior: condition(config, by, prior, *history))(priors)
     return known, jax.nn.softmax(known.log_weight, axis=(0, 1))
 
 
 def posterior(
-    config: LearnedPriorConfig,
-    hypotheses: Sequence[Hypothesis],
-    priors: LearnedPrior,
-    x: Array,
-    y: Array,
-    where: Array,
-    new: Array,
+    config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, x: Array, y: Array, where: Array, new: Array
 ) -> tuple[Array, Array]:
     """Mean and variance of the mixture at any number of new configurations.
 
     Args:
       config: sizes.
-      hypotheses: H of them.
+      by: H hypotheses.
       priors: of J members, J in front of each array.
       x: f[n, D], the trials.
       y: f[n], their responses, standardised.
@@ -177,7 +171,7 @@ def posterior(
     Returns:
       Two f[m].
     """
-    (known, share), by = _known(config, hypotheses, priors, x, y, where), believed(hypotheses)
+    known, share = _known(config, by, priors, x, y, where)
 
     def block(rows: Array) -> tuple[Array, Array]:
         def of_member(args: tuple[LearnedPrior, Known, Array]) -> tuple[Array, Array]:

@@ -10,7 +10,8 @@ from scipy.special import softmax
 from scipy.stats import multivariate_t
 
 from dre_jax.errors import ConfigError
-from dre_jax.surrogates.hypotheses import Hypothesis, posterior, weights
+from dre_jax.surrogates import hypotheses
+from dre_jax.surrogates.hypotheses import Hypothesis, log_evidence, posterior, weights
 from dre_jax.surrogates.learned_prior import LearnedPriorConfig, init
 
 CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, freedom=3.5)
@@ -29,7 +30,7 @@ start = jax.jit(jax.vmap(partial(init, CONFIG, COLUMNS)))
 @jax.jit
 def believed(priors, x, y, where, new):
     """Weights f[J, H], and mean and variance of the mixture."""
-    given = CONFIG, HYPOTHESES, priors, x, y, where
+    given = CONFIG, hypotheses.believed(HYPOTHESES), priors, x, y, where
     return weights(*given), *posterior(*given, new)
 
 
@@ -102,6 +103,15 @@ def test_weights_move_to_what_holds(priors, prior_in_numpy):
         assert share.sum(axis=0)[expected] > 0.5, expected
         if expected != NOTHING:
             assert share.sum(axis=1)[1] > 0.8  # the member that it was drawn from
+
+
+def test_evidence_is_what_turns_the_weights_before_into_those_after(priors):
+    rng = np.random.default_rng(7)
+    trials = slots(rng.uniform(size=(9, COLUMNS)), rng.normal(size=9))
+    by = hypotheses.believed(HYPOTHESES)
+    share = np.asarray(weights(CONFIG, by, priors, *trials)).sum(axis=0)
+    expected = softmax(np.asarray(by.log_weight) + np.asarray(log_evidence(CONFIG, by, priors, *trials)))
+    np.testing.assert_allclose(share, expected, rtol=1e-4)
 
 
 def test_equal_responses_leave_the_weights_as_they_were(priors):

@@ -1,0 +1,95 @@
+"""What tasks that nothing was learned from say of the weights of hypotheses (empirical Bayes; Robbins 1956).
+
+With E_ahs the evidence of history s of task a under hypothesis h (`hypotheses.log_evidence`), the weights are where
+
+    sum_a 1/S sum_s log sum_h pi_h E_ahs + C sum_h pi^0_h log pi_h
+
+is highest: the expectation-maximisation algorithm's steps count every task once, and the weights pi^0 that were there
+before as C tasks more. How much that gains is told by tasks left out one by one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax import Array
+from scipy.special import logsumexp
+
+from dre_jax.surrogates.hypotheses import Believed
+from dre_jax.surrogates.learned_prior import LearnedPrior
+
+Floats = npt.NDArray[np.float64]
+_STEPS = 200
+
+
+class Voted(NamedTuple):
+    """What the validation tasks said."""
+
+    tasks: Array
+    """i32: how many were asked, 0 for none."""
+    gain: Array
+    """Mean gain of a left-out task, in nats of the evidence of a history."""
+    error: Array
+    """Its standard error."""
+    taken: Array
+    """bool: whether the weights are theirs."""
+
+
+def told(tasks: int, gain: float = 0.0, error: float = 0.0, *, taken: bool = False) -> Voted:
+    """`Voted` as arrays.
+
+    Example:
+      >>> bool(told(3).taken)
+      False
+    """
+    return Voted(jnp.int32(tasks), jnp.float32(gain), jnp.float32(error), jnp.bool_(taken))
+
+
+class WeighedPriors(NamedTuple):
+    """Learned priors, and what may be true of a new task."""
+
+    priors: LearnedPrior
+    """Of J members, J in front of each array."""
+    by: Believed
+    """The hypotheses, with the weights of this search space."""
+    voted: Voted
+    """What validation tasks said of those weights."""
+
+
+class Vote(NamedTuple):
+    """Weights of H hypotheses by A tasks, and what a task that was left out gains by those of the others."""
+
+    weights: Floats
+    """f64[H]"""
+    gain: Floats
+    """f64[A], of the log of a history's evidence."""
+
+
+def most_likely(before: Floats, evidence: Floats, strength: float) -> Floats:
+    """pi, f64[H]: pi^0 f64[H], log E f64[A, S, H] up to a term for each history, and C.
+
+    Example:
+      >>> found = most_likely(np.array([0.5, 0.5]), np.log(np.array([[[0.9, 0.1]], [[0.8, 0.2]]])), 2.0)
+      >>> found.round(2).tolist()
+      [0.76, 0.24]
+    """
+    found = before
+    for _ in range(_STEPS):
+        log_share = np.log(found) + evidence
+        share = np.exp(log_share - logsumexp(log_share, axis=-1, keepdims=True))
+        found = (strength * before + share.mean(axis=1).sum(axis=0)) / (strength + len(evidence))
+    return found
+
+
+def vote(before: Floats, evidence: Floats, strength: float) -> Vote:
+    """The weights by all tasks, and what each gains by those of the others; arguments as of `most_likely`, A > 1."""
+
+    def of_task(task: Floats, weights: Floats) -> float:
+        return float(logsumexp(np.log(weights) + task, axis=-1).mean())
+
+    others = [most_likely(before, np.delete(evidence, a, axis=0), strength) for a in range(len(evidence))]
+    gain = [of_task(one, by) - of_task(one, before) for one, by in zip(evidence, others, strict=True)]
+    return Vote(most_likely(before, evidence, strength), np.array(gain))
