@@ -33,6 +33,10 @@ class Evaluation:
     Several processes go through the same runs together; the first reads and writes the file. Evaluations that know
     nothing of each other may write one file, of one method: each adds to what it finds there.
 
+    Args:
+      plan: what is evaluated.
+      out: the result file.
+
     Raises:
       DataError, ConfigError, CheckpointError: before the first run, for anything that is missing or does not fit, as
         far as can be seen without reading all tables; a table's own defects when its search space has its turn.

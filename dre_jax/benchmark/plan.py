@@ -78,8 +78,11 @@ class FinishedRun(NamedTuple):
     """One run of an evaluation."""
 
     space: str
+    """Search space."""
     dataset: str
+    """Task."""
     seed: str
+    """Initial design."""
     trace: np.ndarray
     """f64[T + 1] incumbents."""
 
@@ -88,9 +91,13 @@ class FailedRun(NamedTuple):
     """A run that a host method's fault ended; it is not in the result file, and the next evaluation tries it again."""
 
     space: str
+    """Search space."""
     dataset: str
+    """Task."""
     seed: str
+    """Initial design."""
     error: str
+    """Message of the exception, in one line."""
 
     def __str__(self) -> str:
         """A line about it."""

@@ -44,6 +44,10 @@ def list_spaces(folder: str | os.PathLike[str], mode: str = "v3") -> list[str]:
 
     v1 and v2 know the spaces of the training file only, as in HPO-B; the others those of any of their files.
     Raises `ConfigError` for an unknown mode, and `DataError` for a folder or a file that cannot be read.
+
+    >>> from dre_jax.data import bundled
+    >>> list_spaces(bundled.path())[:2]
+    ['svm', 'random-forest']
     """
     stems = files_of(mode)
     asked = [stems["train"]] if mode in MERGED else stems.values()

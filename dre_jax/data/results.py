@@ -36,7 +36,9 @@ class Results:
     """What one method achieved: space -> dataset -> seed -> float64 (T + 1,) incumbents, and how it came about."""
 
     traces: Traces = field(default_factory=dict)
+    """Incumbents f64[T + 1] by search space, dataset and seed."""
     meta: Mapping[str, Any] = field(default_factory=dict)
+    """How the results came about: method, protocol, settings, versions."""
 
     def runs(self) -> Iterator[tuple[str, str, str, Trace]]:
         """Every run as `(space, dataset, seed, incumbents)`."""
@@ -76,7 +78,7 @@ def read_results(path: str | os.PathLike[str]) -> Results:
 
 
 def write_results(path: str | os.PathLike[str], results: Results) -> None:
-    """Writes a result file at once or not at all.
+    """Writes results to a file, `path`, at once or not at all.
 
     Raises `DataError` when it cannot be written and for incumbents that are not finite, not in [0, 1] or decreasing.
 
@@ -97,7 +99,14 @@ def write_results(path: str | os.PathLike[str], results: Results) -> None:
 
 
 def add_trace(results: Results, space: str, dataset: str, seed: str, trace: npt.ArrayLike) -> Results:
-    """The results with one more run, `trace` being its T + 1 incumbents; the given results stay as they are.
+    """The results with one more run; the given results stay as they are.
+
+    Args:
+      results: the runs so far.
+      space: search space.
+      dataset: task.
+      seed: initial design.
+      trace: [T + 1] incumbents.
 
     Raises `DataError` when the run is already there, or its incumbents are not finite, in [0, 1] and non-decreasing.
 

@@ -24,11 +24,19 @@ SPLITS = ("train", "validation", "test")
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One model family on one dataset: every configuration that was evaluated, and its response."""
+    """One model family on one dataset: every configuration that was evaluated, and its response.
+
+    Example:
+      >>> Task("wine", np.zeros((3, 2), np.float32), np.array([0.1, 0.5, 0.9])).n_columns
+      2
+    """
 
     name: str
-    X: npt.NDArray[np.float32]  # (n, D), encoded in [0, 1]
-    y: npt.NDArray[np.float64]  # (n,), maximised
+    """Of the dataset."""
+    X: npt.NDArray[np.float32]
+    """f32[n, D], encoded in [0, 1]."""
+    y: npt.NDArray[np.float64]
+    """f64[n], maximised."""
 
     @property
     def n_rows(self) -> int:
@@ -43,13 +51,24 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """A search space's tasks by split and dataset name, and its initial designs."""
+    """A search space's tasks by split and dataset name, and its initial designs.
+
+    Example:
+      >>> task = Task("wine", np.zeros((3, 2), np.float32), np.array([0.1, 0.5, 0.9]))
+      >>> list(SearchSpace("svm", train={"wine": task}).tasks())[0][0]
+      'train'
+    """
 
     name: str
+    """Of the search space."""
     train: dict[str, Task] = field(default_factory=dict)
+    """Past tasks, by dataset name."""
     validation: dict[str, Task] = field(default_factory=dict)
+    """Tasks that choices are made on."""
     test: dict[str, Task] = field(default_factory=dict)
+    """Tasks that results are reported on."""
     designs: Designs = field(default_factory=dict)
+    """Rows of the first evaluations, by dataset and seed name."""
     columns: tuple[Column, ...] | None = None
     """What each column stands for, where that is known."""
 

@@ -27,7 +27,7 @@ class Failure(NamedTuple):
 
 
 def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, list[Failure]]]:
-    """Does the jobs that are not done, on so many processes; yields how many are behind it, and the failures so far.
+    """Does the jobs that are not done, on `workers` processes; yields how many are done, and the failures so far.
 
     The first item comes before any work: it counts what was done before.
 

@@ -62,7 +62,9 @@ class Job:
     out: Path
     """Root of the result files and checkpoints of all jobs."""
     split: str = "test"
+    """Tasks that are optimised."""
     trials: int = 50
+    """After the initial design."""
     seed: int = 0
     """Of meta-training and of the picks."""
 
@@ -165,7 +167,15 @@ def make_jobs(
 ) -> list[Job]:
     """A job for each method, search space and seed; seed by seed, so that what is finished first is a fair comparison.
 
-    Each method counts once; without `spaces`, all that a folder has; see `Job` for the rest.
+    Args:
+      methods: each counts once.
+      data: folders in HPO-B's layout, or `BUNDLED`.
+      designs: initial designs by name.
+      out: root of all result files and checkpoints.
+      spaces: search spaces; by default all that a folder has.
+      split: "test" or "validation".
+      trials: after the initial design.
+      seeds: of meta-training and of the picks.
 
     Raises:
       ConfigError: for two folders of one name, or a search space that no folder has.
@@ -201,7 +211,7 @@ def run_job(job: Job) -> Cost:
 
 
 def collect(jobs: Iterable[Job], method: str | Method, *, by_seed: bool = False) -> Results:
-    """A method's runs of all search spaces, as far as they are there; spaces are called by `Job.label`.
+    """A method's runs of all search spaces, as far as the jobs have left them; spaces are called by `Job.label`.
 
     `by_seed` puts the meta-training seed before a run's name, ``0:test1``: needed where there are several.
     """

@@ -33,7 +33,15 @@ class Times(NamedTuple):
 
 
 def times_of(method: str, out: Path, *, data: str = BUNDLED, space: str = SPACE, split: str = "test") -> Times:
-    """A method's times on the first task of a search space's split, measured unless the folder `out` has them."""
+    """A method's times on the first task of a search space, measured unless the folder `out` has them.
+
+    Args:
+      method: by name.
+      out: folder of the measurements.
+      data: folder in HPO-B's layout, or `BUNDLED`.
+      space: search space.
+      split: whose first task.
+    """
     place = [] if (data, space) == (BUNDLED, SPACE) else [Path(data).name, space]
     path = out / "times" / f"{'-'.join([method.replace('/', '-'), *place])}.json"
     if not path.exists():

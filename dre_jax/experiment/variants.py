@@ -121,7 +121,16 @@ def _folded(number: int, of: int) -> Callable[[SearchSpace], SearchSpace]:
 
 
 def write_misleading(data: str, out: Path, how: Misleading) -> str:
-    """A folder with misleading test tasks, made unless it is there; see `mislead`."""
+    """A folder with misleading test tasks, made unless it is there.
+
+    Args:
+      data: folder in HPO-B's layout, or `BUNDLED`.
+      out: where the folder goes.
+      how: see `mislead`.
+
+    Returns:
+      The folder's path.
+    """
     return _write(data, out / f"{source_of(data)}-{how}", lambda space: mislead(space, how))
 
 

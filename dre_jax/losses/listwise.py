@@ -41,6 +41,10 @@ def listmle(
 
     Returns:
       f32[...]: the weighted sum over each list.
+
+    Example:
+      >>> round(float(listmle(jnp.array([1.0, 0.0]), jnp.array([0.9, 0.1]))), 4)
+      0.3133
     """
     scores, lists = rank(scores, response, where=where, weights=weights, ties=ties, key=key)
     return listmle_ranked(scores, lists)
@@ -96,6 +100,10 @@ def listnet(scores: Array, response: Array, *, where: Array | None = None, weigh
     """ListNet: cross-entropy between the top-one probabilities of the responses and of the scores (Cao et al. 2007).
 
     Arguments as in `listmle`; the weights are applied to the terms of the sum.
+
+    Example:
+      >>> round(float(listnet(jnp.array([2.0, 0.0]), jnp.array([1.0, 1.0]))), 4)
+      1.1269
     """
     return listnet_ranked(*rank(scores, response, where=where, weights=weights))
 

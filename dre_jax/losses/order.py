@@ -81,6 +81,14 @@ def rank_sorted(
 
     Returns:
       A `RankedList` with the same leading dimensions.
+
+    Raises:
+      ConfigError: for unknown weights or another rule for ties.
+
+    Example:
+      >>> response, level = jnp.array([0.9, 0.4, 0.4]), jnp.array([0, 1, 1])
+      >>> rank_sorted(response, level, jnp.ones(3, bool), "inverse_linear").weight.round(3).tolist()
+      [1.0, 0.417, 0.417]
     """
     position = running_sum(where.astype(jnp.float32))
     length = jnp.sum(where, axis=-1, keepdims=True, dtype=jnp.float32)

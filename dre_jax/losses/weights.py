@@ -15,8 +15,8 @@ PositionWeights = Literal["inverse_log", "inverse_linear", "attention", "none"]
 def position_weights(kind: PositionWeights, position: Array, length: Array) -> Array:
     """Weight of each position of a list, f32[..., n].
 
-    "inverse_log" is 1/ln(j+1), "inverse_linear" 1/j, "attention" (k-j+1) / (1+...+k) for k items, "none" 1. Positions j
-    count from 1; smaller ones, of empty slots ahead of the first item, are read as 1.
+    "inverse_log" is 1/ln(j+1), "inverse_linear" 1/j, "attention" (k-j+1) / (1+...+k) for lists of `length` k, "none" 1.
+    Positions j count from 1; smaller ones, of empty slots ahead of the first item, are read as 1.
 
     Raises:
       ConfigError: for an unknown kind.

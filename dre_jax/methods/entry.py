@@ -24,8 +24,11 @@ class Entry:
     """A method with a name: one of the one protocol (`default`), or a host method (`host`)."""
 
     name: str
+    """On the command line."""
     summary: str
+    """Half a line on what it is."""
     paper: str
+    """Authors and year."""
     transfer: bool = False
     """Learns from past tasks."""
     default: Method | None = None

@@ -14,7 +14,12 @@ from dre_jax.search.history import Candidates, History
 
 @dataclass(frozen=True)
 class RandomSearch(Untaught):
-    """Equal values for all: the loop draws among equal values by key, so the choice is uniform."""
+    """Random search: equal values for all candidates, among which the loop draws by key.
+
+    Example:
+      >>> RandomSearch().fit(meta=None, key=None) is None
+      True
+    """
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Zero for every candidate."""

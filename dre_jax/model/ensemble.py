@@ -39,7 +39,17 @@ class EnsembleParams(NamedTuple):
 
 @partial(jax.jit, static_argnames=("config", "n_columns"))
 def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
-    """Members at random for D columns, each from a key of its own."""
+    """Random weights of all members, each from a key of its own.
+
+    Args:
+      config: sizes.
+      n_columns: D.
+      key: PRNG key.
+
+    Example:
+      >>> {leaf.shape[0] for leaf in jax.tree.leaves(init(ModelConfig(members=10), 3, jax.random.key(0)))}
+      {10}
+    """
     scorer_key, deep_set_key = jax.random.split(key)
     scorer = partial(draw, networks.scorer_shapes(config, n_columns), config.initialiser)
     deep_set = partial(draw, networks.deep_set_shapes(config, n_columns), config.initialiser)
@@ -53,6 +63,11 @@ def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
 
 def widen(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
     """An ensemble, or a member, for tables with more columns: rows of zeros are put into the first layers.
+
+    Args:
+      params: of the ensemble or the member.
+      n_columns: columns that it was made for.
+      width: columns that it is to have.
 
     Where the columns that are added are zero, scores and gradients stay as they were.
     """
@@ -69,7 +84,11 @@ def widen(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
 
 
 def check_columns(config: ModelConfig, params: EnsembleParams, n_columns: int) -> None:
-    """Raises `DataError` where an ensemble was made for tables with another number of columns."""
+    """Refuses an ensemble, `params` of `config`, that was made for another number of columns than `n_columns`.
+
+    Raises:
+      DataError: where the numbers differ.
+    """
     known = params.scorers["hidden_0_kernel"].shape[-2] - config.scorer_inputs(0)
     if known != n_columns:
         raise DataError(f"the ensemble was trained on {known} columns, but the configurations have {n_columns}")
@@ -109,12 +128,19 @@ def member_scores(config: ModelConfig, params: EnsembleParams, support: Support,
 
 
 def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
-    """Scores of all members for the same rows; f32[n, D] -> f32[M, n]."""
+    """Scores of all members for the same rows; f32[n, D] -> f32[M, n].
+
+    Args:
+      config: sizes.
+      params: of the ensemble.
+      support: the trials that the deep set reads.
+      x: f32[n, D], the rows.
+    """
     chex.assert_rank([x, support.x, support.response, support.where], [2, 2, 1, 1])
     over_members = jax.vmap(partial(member_scores, config), in_axes=(member_axes(config), None, None))
     return over_members(params, support, x)
 
 
 def scores_in_blocks(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
-    """`scores` of any number of rows, block by block; arguments and result as there."""
+    """Scores of any number of rows, block by block. Arguments and result as in `scores`."""
     return by_blocks(lambda rows: scores(config, params, support, rows).T, x).T

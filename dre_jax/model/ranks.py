@@ -8,7 +8,9 @@ from jax import Array
 
 
 def mean_tie_ranks(scores: Array, where: Array) -> Array:
-    """Rank of each score within its row f32[..., n]: 1 is the highest, ties share the mean, empty slots stand last.
+    """Rank of each score within its row: 1 is the highest, ties share the mean, empty slots stand last.
+
+    `scores` f32[..., n] and `where` bool[..., n], the filled slots -> f32[..., n].
 
     Example:
       >>> mean_tie_ranks(jnp.array([0.1, 0.7, 0.7, 0.3]), jnp.ones(4, bool)).tolist()
@@ -36,7 +38,7 @@ def _twice_the_rank(keys: Array) -> Array:
 def gaussian_ranks(scores: Array, where: Array) -> Array:
     """Rank of each score among its row's as a quantile of a standard Gaussian: Phi^-1(1 - (rank - 1/2) / n).
 
-    f32[..., n] and bool[n] -> f32[..., n], higher for higher scores; 0 in empty slots.
+    `scores` f32[..., n] and `where` bool[n] -> f32[..., n], higher for higher scores; 0 in empty slots.
 
     Example:
       >>> gaussian_ranks(jnp.array([0.1, 0.7, 0.3]), jnp.ones(3, bool)).round(2).tolist()

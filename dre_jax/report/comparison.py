@@ -42,6 +42,7 @@ class Comparison(NamedTuple):
     """Methods on the runs that all of them have."""
 
     methods: tuple[str, ...]
+    """By name, in the order given."""
     runs: tuple[Run, ...]
     """Search space, dataset and seed of each run."""
     regret: npt.NDArray[np.float64]
@@ -225,6 +226,13 @@ def compare(results: Mapping[str, Results], order: Order | None = None) -> Compa
 
     Raises:
       DataError: without results, or without a run that all methods have.
+
+    Example:
+      >>> from dre_jax.data import add_trace
+      >>> one = add_trace(Results(), "svm", "wine", "test0", [0.5, 1.0])
+      >>> other = add_trace(Results(), "svm", "wine", "test0", [0.5, 0.7])
+      >>> compare({"one": one, "other": other}).average_rank()[:, 1].tolist()
+      [1.0, 2.0]
     """
     if not results:
         raise DataError("a comparison needs at least one method, but got none")

@@ -34,7 +34,9 @@ class Significance(NamedTuple):
     n: int
     """Observations."""
     trial: int
+    """After how many trials."""
     methods: tuple[str, ...]
+    """In the order of the comparison."""
     average_rank: npt.NDArray[np.float64]
     """f64[methods], over the observations."""
     friedman_statistic: float
@@ -44,6 +46,7 @@ class Significance(NamedTuple):
     wilcoxon_p: npt.NDArray[np.float64]
     """f64[methods, methods], two-sided, Holm-adjusted over all pairs; 1 on the diagonal."""
     alpha: float
+    """Level of significance."""
     cliques: tuple[tuple[str, ...], ...]
     """Largest groups of methods next to each other in rank order in which no pair differs at alpha; best first."""
 
@@ -59,8 +62,24 @@ def significance(comparison: Comparison, trial: int, *, unit: Unit = "tasks", al
     `signed_rank` for zeros and ties. Friedman's statistic is corrected for ties, so a task on which all methods are
     equal has no influence on it. Runs of one task are not independent: pooled, p-values are too small.
 
+    Args:
+      comparison: the methods on their common runs.
+      trial: after how many trials.
+      unit: "tasks" or "runs".
+      alpha: level of significance.
+
     Raises:
       ConfigError: for another unit, or a trial that there is not.
+
+    Example:
+      >>> from dre_jax.data import Results, add_trace
+      >>> from dre_jax.report import compare
+      >>> one, other = Results(), Results()
+      >>> for i in range(6):
+      ...     one = add_trace(one, "svm", f"task {i}", "test0", [0.5, 0.9])
+      ...     other = add_trace(other, "svm", f"task {i}", "test0", [0.5, 0.7])
+      >>> float(significance(compare({"one": one, "other": other}), 1).wilcoxon_p[0, 1])
+      0.03125
     """
     if unit not in ("tasks", "runs"):
         raise ConfigError(f"the unit must be tasks or runs, but got {unit!r}")

@@ -44,6 +44,9 @@ def write_report(
 
     Raises:
       ConfigError, DataError: before anything is written, unless writing itself fails.
+
+    Example:
+      >>> summary = write_report({"dre": "dre.json", "random": "random.json"}, "report")  # doctest: +SKIP
     """
     read = read_files(files)
     tasks = None if order is None else order if isinstance(order, Mapping) else read_order(order)

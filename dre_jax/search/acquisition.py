@@ -23,6 +23,10 @@ class AcquisitionConfig:
 
     Raises:
       ConfigError: for an unknown kind.
+
+    Example:
+      >>> AcquisitionConfig(kind="ei")
+      AcquisitionConfig(kind='ei', beta=1.0)
     """
 
     kind: str = "lcb"
@@ -39,8 +43,12 @@ def log_expected_improvement(mean: Array, deviation: Array, incumbent: Array) ->
     """Logarithm of the expected improvement of a rank on the incumbent's: E[max(0, incumbent - r)], r Gaussian.
 
     In logarithms, because in float32 the improvement itself is zero as soon as the members agree on the incumbent
-    (Ament et al. 2023). Mean ranks, of which lower is better, their deviations, 1e-9 at least, and the incumbent's mean
-    rank: f32[...] all.
+    (Ament et al. 2023).
+
+    Args:
+      mean: f32[...], mean ranks, lower is better.
+      deviation: f32[...], of the ranks; taken for 1e-9 at least.
+      incumbent: f32[...], mean rank of the incumbent.
     """
     deviation = jnp.maximum(deviation, _SMALLEST_DEVIATION)
     z = (incumbent - mean) / deviation
@@ -100,8 +108,12 @@ def acquire_by_rank(
 ) -> Array:
     """Acquisition values f32[N] from the members' scores f32[M, N]: the incumbent is ranked among the candidates.
 
-    Those count that ``where``, bool[N], says; values of others are meaningless. Without an incumbent, whose scores are
-    f32[M], the mean rank decides.
+    Args:
+      config: the acquisition function.
+      scores: f32[M, N].
+      where: bool[N], which of them count; values of others are meaningless.
+      incumbent_scores: f32[M].
+      has_incumbent: bool; without one the mean rank decides.
     """
     everyone = jnp.concatenate([scores, incumbent_scores[:, None]], axis=1)
     counts = jnp.broadcast_to(jnp.append(where, has_incumbent), everyone.shape)

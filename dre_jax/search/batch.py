@@ -120,6 +120,15 @@ def run_tasks(
 
     Raises:
       DataError: for a task without a design.
+
+    Example:
+      >>> from dre_jax import RandomSearch
+      >>> from dre_jax.data import bundled
+      >>> svm = bundled.load("svm")
+      >>> runs = run_tasks(RandomSearch(), None, svm.test, svm.designs, n_trials=2, key=jax.random.key(0))
+      >>> dataset, seed, trace = next(runs)
+      >>> trace.shape
+      (3,)
     """
     spaces = {"": SpaceRuns(params, tasks, designs, key)}
     for _, *trace in run_spaces(method, spaces, n_trials=n_trials, config=config, stop_at_optimum=stop_at_optimum):
@@ -138,6 +147,13 @@ def run_spaces(
 
     Where runs go side by side, and the method can do with columns that its parameters do not know (`widen`), runs of
     all search spaces are one program: a chain of trials and epochs, which an accelerator walks once, not once a space.
+
+    Args:
+      method: frozen and hashable.
+      spaces: tasks, designs, parameters and key of each.
+      n_trials: T.
+      config: how the runs are put through the devices.
+      stop_at_optimum: see `dre_jax.search.loop.run`.
     """
     config = config or BatchConfig()
     devices = all_devices()[: config.devices]

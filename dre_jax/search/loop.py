@@ -211,7 +211,10 @@ def run_in_python(
     stop_at_optimum: bool = True,
     table_scale: bool = False,
 ) -> np.ndarray:
-    """The same run as a plain loop, for methods under development and as a check of the scan; arguments as in `run`."""
+    """The same run as a plain loop, for methods under development and as a check of the scan.
+
+    Arguments as in `run`.
+    """
     level = np.asarray(task.level)
     rows = [int(row) for row in design]
     state = begin(method, params, task.x.shape[1], key)

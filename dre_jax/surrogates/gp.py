@@ -84,7 +84,14 @@ log_density.defvjp(_log_density, _log_density_gradient)
 
 
 def log_marginal_likelihood(params: GPParams, x: Array, y: Array, where: Array) -> Array:
-    """Log-likelihood of a history (equation 5.8), a scalar."""
+    """Log-likelihood of a history (equation 5.8), a scalar.
+
+    Args:
+      params: hyperparameters.
+      x: f[n, D].
+      y: f[n], responses.
+      where: bool[n], the filled slots.
+    """
     return log_density(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
 
 
@@ -126,7 +133,14 @@ def predict_at(params: GPParams, x: Array, given: Conditioned, new: Array) -> tu
 
 
 def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
-    """Mean and variance of the signal, two f[m], at any number of new points f[m, D] given a history.
+    """Mean and variance of the signal, two f[m], at new points given a history.
+
+    Args:
+      params: hyperparameters.
+      x: f[n, D].
+      y: f[n], responses.
+      where: bool[n], the filled slots.
+      new: f[m, D], any number of points.
 
     Example:
       >>> params = GPParams(jnp.zeros(1), jnp.float32(0.0), jnp.float32(-9.0))

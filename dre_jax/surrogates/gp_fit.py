@@ -127,7 +127,14 @@ def maximise_from_starts(
 
 
 def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
-    """Hyperparameters of the highest likelihood (with priors: density) of a history that is found from two starts."""
+    """Hyperparameters of the highest likelihood (with priors: density) of a history that is found from two starts.
+
+    Args:
+      config: what is searched, and how long.
+      x: f[n, D].
+      y: f[n], standardised responses.
+      where: bool[n], the filled slots.
+    """
 
     def objective(params: GPParams) -> Array:
         value = log_marginal_likelihood(params, x, y, where)

@@ -18,7 +18,7 @@ class Standard(NamedTuple):
 
 
 def standardise(response: Array, where: Array) -> Standard:
-    """Mean 0 and deviation 1 over the filled slots, f[n] and bool[n]; equal responses all become 0.
+    """Mean 0 and deviation 1 over the filled slots, `response` f[n] and `where` bool[n]; equal responses become 0.
 
     Example:
       >>> standardise(jnp.array([1.0, 3.0, 9.0]), jnp.array([True, True, False])).y.tolist()
@@ -35,5 +35,5 @@ def standardise(response: Array, where: Array) -> Standard:
 
 
 def best_of(y: Array, where: Array) -> Array:
-    """The highest response of the filled slots, minus infinity without any; f[n] and bool[n] -> scalar."""
+    """The highest response of the filled slots, minus infinity without any; `y` f[n], `where` bool[n] -> scalar."""
     return jnp.max(jnp.where(where, y, -jnp.inf))

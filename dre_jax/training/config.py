@@ -18,6 +18,10 @@ class LossConfig:
 
     Raises:
       ConfigError: for an unknown name.
+
+    Example:
+      >>> LossConfig(weights="inverse_log").name
+      'listmle'
     """
 
     name: str = "listmle"
@@ -39,6 +43,10 @@ class MetaTrainConfig:
 
     Raises:
       ConfigError: where a number is out of range or a name is unknown.
+
+    Example:
+      >>> MetaTrainConfig(steps=500).n_query
+      100
     """
 
     steps: int = 5000
@@ -82,6 +90,10 @@ class FineTuneConfig:
 
     Raises:
       ConfigError: where a number is out of range or a name is unknown.
+
+    Example:
+      >>> FineTuneConfig(epochs=1000, learning_rate=1e-3).schedule
+      'constant'
     """
 
     epochs: int = 100

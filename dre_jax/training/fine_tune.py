@@ -60,8 +60,17 @@ def fine_tune(
 ) -> EnsembleParams:
     """Parameters fitted to a history, from the given ones on: a checkpoint's, or random ones.
 
-    The history is sorted by response, best first, empty slots last: f32[C, D], f32[C] on its own scale (see
-    `dre_jax.search.History`), levels i32[C], equal where responses are tied, and which slots are filled, bool[C].
+    The history is sorted by response, best first, empty slots last.
+
+    Args:
+      model: sizes.
+      config: epochs, learning rate and loss.
+      params: where fine-tuning starts.
+      x: f32[C, D].
+      response: f32[C], on the history's own scale, see `dre_jax.search.History`.
+      level: i32[C], equal where responses are tied.
+      where: bool[C], the filled slots.
+      key: PRNG key.
     """
     if config.epochs == 0:
         return params

@@ -108,6 +108,13 @@ def meta_train(
     Raises:
       DataError: without training tasks.
       CheckpointError: where the folder holds the checkpoint of another training; the message says what differs.
+
+    Example:
+      >>> from dre_jax.data import bundled
+      >>> config = MetaTrainConfig(steps=2, evaluate_every=2, n_query=5, n_support=2, evaluation_lists=2)
+      >>> model = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+      >>> meta_train(bundled.load("svm"), model, config, key=jax.random.key(0)).history[-1].step
+      2
     """
     table = build_table(space.require_train_tasks())
     if config.patience is not None and not space.validation:

@@ -38,6 +38,7 @@ class Observation(NamedTuple):
     """A trial that has a value."""
 
     params: Mapping[str, Any]
+    """Values by name."""
     response: float
     """Higher is better; may be infinite."""
 

@@ -29,6 +29,7 @@ class Trial(NamedTuple):
     params: Params
     """The configuration: Python values by name."""
     state: State = "running"
+    """Running, complete or failed."""
     value: float | None = None
     """What came back, once it is complete."""
 

@@ -23,6 +23,7 @@ class Evaluated(NamedTuple):
     """A configuration and what it gave."""
 
     params: Mapping[str, Any]
+    """Values by name."""
     value: float
     """In the task's own direction; may be infinite."""
 
@@ -31,7 +32,9 @@ class LeftOut(NamedTuple):
     """A task, or some of its trials, that cannot be learned from."""
 
     name: str
+    """Of the task."""
     why: str
+    """The rule, and what was given."""
 
     def __str__(self) -> str:
         """A line about it."""

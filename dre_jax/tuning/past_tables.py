@@ -52,11 +52,30 @@ def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", 
 def from_csv(
     path: str | os.PathLike[str], space: Space, *, direction: str, task: str = "task", value: str = "value"
 ) -> Past:
-    """Past evaluations in a CSV file, UTF-8, plain or gzip; see `from_frame`.
+    r"""Past evaluations in a CSV file.
+
+    Args:
+      path: of the file, UTF-8, plain or gzip.
+      space: what they are configurations of.
+      direction: whether values are minimised or maximised.
+      task: the column that says which task a trial is of.
+      value: the column of what it gave.
+
+    Returns:
+      As `from_frame`.
 
     Raises:
       DataError: for a file that cannot be read or is no table; the message names it, and the line.
       ConfigError: for an unknown direction.
+
+    Example:
+      >>> import tempfile
+      >>> from dre_jax.tuning import Float
+      >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+      ...     _ = file.write("task,x,value\na,0.1,3\na,0.2,1\na,0.3,2\n")
+      ...     file.flush()
+      ...     list(from_csv(file.name, Space({"x": Float(0.0, 1.0)}), direction="minimize").tasks)
+      ['a']
     """
     path = Path(path)
     rows = (cells for _, cells in read_csv(path))

@@ -74,6 +74,14 @@ def read_space(path: str | os.PathLike[str]) -> Space:
 
     Raises:
       DataError: for a file that cannot be read or holds no space; the message names it.
+
+    Example:
+      >>> import tempfile
+      >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+      ...     _ = file.write('{"layers": {"type": "int", "low": 1, "high": 8}}')
+      ...     file.flush()
+      ...     list(read_space(file.name))
+      ['layers']
     """
     given = read_json(path)
     try:
@@ -83,7 +91,20 @@ def read_space(path: str | os.PathLike[str]) -> Space:
 
 
 def write_space(path: str | os.PathLike[str], space: Space) -> None:
-    """Writes a space as a JSON file. Raises `DataError` where it cannot be written."""
+    """Writes a space as a JSON file, `path`.
+
+    Raises:
+      DataError: where it cannot be written.
+
+    Example:
+      >>> import tempfile
+      >>> from dre_jax.tuning import Float
+      >>> space = Space({"lr": Float(1e-5, 0.1, log=True)})
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     write_space(f"{folder}/space.json", space)
+      ...     read_space(f"{folder}/space.json") == space
+      True
+    """
     write_json(Path(path), to_json(space), indent=1)
 
 
