@@ -27,12 +27,12 @@ def count() -> int:
 
 
 def is_first() -> bool:
-    """Whether this is the process that writes results and prints."""
+    """Returns whether this is the process that writes results and prints."""
     return jax.process_index() == 0
 
 
 def share(names: Sequence[str]) -> list[str]:
-    """What this process does of what can be done apart.
+    """This process's share of items that can be done apart.
 
     Example:
       >>> share(["svm", "ranger"])
@@ -42,7 +42,7 @@ def share(names: Sequence[str]) -> list[str]:
 
 
 def from_first(f: Callable[[], Any]) -> Any:
-    """What the first process gets from ``f``, for all: something that JSON holds. Other processes do not call it.
+    """Calls ``f`` in the first process and returns the result, something that JSON holds, in all.
 
     Raises:
       DreError: in all processes, what ``f`` raised in the first.

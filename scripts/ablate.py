@@ -8,7 +8,7 @@
 FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Every number is a mean over search spaces, so
 that none counts for more than another; of folds there are means over all tasks too, and what difference they can see.
 With ``--folds`` each fold of the training and validation tasks together is held out once, as test tasks. What is
-finished is kept in DIR: the same command goes on where it was.
+finished is kept in DIR: rerun the command to resume.
 """
 
 from __future__ import annotations

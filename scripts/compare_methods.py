@@ -5,8 +5,8 @@
     python scripts/compare_methods.py --methods dre gp tpe --designs test0 --out DIR   # some of it
     python scripts/compare_methods.py --methods dre gp --reverse --permute --out DIR   # where the past misleads
 
-FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. What is finished is kept in DIR: the same
-command goes on where it was, run by run. A method whose package is missing is left out, and said to be.
+FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Finished runs are kept in DIR: rerun the
+command to resume. A method whose package is missing is left out, and said to be.
 
 ``--reverse`` and ``--permute`` have the methods learn from the true past and optimise test tasks whose responses are
 reversed, or dealt out to other rows. Such tasks are written to DIR/data. Their results, reports and page have names of

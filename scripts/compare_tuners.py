@@ -3,8 +3,8 @@
 ``python scripts/compare_tuners.py --out tuners.jsonl [--seeds 10] [--trials 30] [--page docs/results/tuners.md]``
 
 The objectives are scikit-learn models, cross-validated on problems that no training task has rows of, and three
-functions with a known optimum. Optuna's GPSampler needs torch==2.13.0. What is done is in the file, a line a study: the
-same command goes on.
+functions with a known optimum. Optuna's GPSampler needs torch==2.13.0. Finished studies are in the file, one line each:
+rerun the command to resume.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python scripts/make_bundled_data.py --cache SCRATCH            # all of it, about 20 minutes of one core
     python scripts/make_bundled_data.py --cache SCRATCH --quick    # tiny sizes, to SCRATCH/quick, in a minute
 
-Needs scikit-learn and no network. Every finished task is kept in the cache, so the same command goes on after an
+Needs scikit-learn and no network. Every finished task is kept in the cache, so rerunning the command resumes after an
 interruption. One process, one thread: set OMP_NUM_THREADS=1.
 """
 

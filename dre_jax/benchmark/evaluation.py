@@ -124,7 +124,7 @@ class Evaluation:
         return {dataset: seeds for dataset, seeds in missing.items() if seeds}
 
     def _note(self, run: FailedRun) -> None:
-        """Keeps a run that failed, and says so in the file, where the same command will find it missing."""
+        """Keeps a run that failed, and says so in the file, where a rerun finds it missing."""
         self.failed.append(run)
         meta = {**self._results.meta, "failed": [run._asdict() for run in self.failed]}
         self._results = replace(self._results, meta=meta)
@@ -244,7 +244,7 @@ def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
         from dre_jax.benchmark.continuous_runs import ContinuousRunner
 
         if host and isinstance(plan.method, str) and not is_foreign(plan.method):
-            raise ConfigError(f"the method {plan.label} chooses among a table's rows: there is no continuous search")
+            raise ConfigError(f"the method {plan.label} does not support --continuous: it chooses among a table's rows")
         return ContinuousRunner(plan, spaces, host=host)
     if host:
         from dre_jax.benchmark.host_runs import HostRunner

@@ -31,7 +31,7 @@ def run_hpob(
 ) -> Results:
     """Evaluates a method on HPO-B: 16 search spaces, 86 tasks from 5 designs each, 430 runs of 100 trials.
 
-    Each run is in the file when it is finished, so the same call goes on where an interrupted one stopped. One search
+    Each run is in the file when it is finished, so calling it again resumes an interrupted one. One search
     space is in memory at a time.
 
     Args:

@@ -115,7 +115,7 @@ class _Worker:
         return self._pool.submit(_do, item)
 
     def outcome(self, done: Future[Any]) -> Any:
-        """What came of an item. Raises `MethodError` where the process did not come to do any."""
+        """The result of an item. Raises `MethodError` where the process did not come to do any."""
         wrong = self._begun.exception()
         if isinstance(wrong, BrokenProcessPool):
             hint = "a script that uses several must keep its own work under `if __name__ == '__main__'`"
@@ -144,7 +144,7 @@ class _Worker:
 
 
 _here: list[Work] = []
-"""What this process does with items, if it is a worker."""
+"""The function that this process applies to items, if it is a worker."""
 
 
 def _begin(make: Callable[[], Work]) -> None:

@@ -44,7 +44,7 @@ app.command()(info)
 app.command()(version)
 
 
-_INTERRUPTED = "interrupted; the same command goes on from what was saved"
+_INTERRUPTED = "interrupted; rerun the command to resume"
 
 
 def _warn_in_one_line(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:

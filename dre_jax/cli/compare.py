@@ -22,34 +22,30 @@ def compare(
     data: Annotated[
         list[str],
         typer.Option(
-            metavar="DIR", help="Folder in HPO-B's layout, or `bundled`; may be given again.", show_default=False
+            metavar="DIR", help="Folder in HPO-B's layout, or `bundled`; may be repeated.", show_default=False
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Results, checkpoints and the report go here.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder for results, checkpoints and the report.", show_default=False)],
     methods: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="As `evaluate --method`; further ones may follow. The first is the reference."
-        ),
+        typer.Option(metavar="NAME", help="Methods, as for `evaluate --method`; the first is the reference."),
     ] = None,
-    more: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Further methods.", show_default=False)
-    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="More methods.", show_default=False)] = None,
     space: options.Spaces = None,
-    split: Annotated[str, typer.Option(help="test or validation.")] = "test",
+    split: Annotated[str, typer.Option(help="Tasks to run: test or validation.")] = "test",
     trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 50,
-    seeds: Annotated[str, typer.Option(help="Initial designs.")] = "test0,test1,test2,test3,test4",
+    seeds: Annotated[str, typer.Option(help="Initial designs of each task.")] = "test0,test1,test2,test3,test4",
     at: Annotated[
         str | None,
-        typer.Option(help="Trials of the tables. By default 5, 10, 25, 50 and the last."),
+        typer.Option(help="Trials at which to compare. Default: 5, 10, 25, 50 and the last."),
     ] = None,
     seed: options.Seed = 0,
-    workers: Annotated[int | None, typer.Option(help="Processes; one a core by default.", min=1)] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes. Default: one per core.", min=1)] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Run methods on the same tasks and initial designs, and compare them.
 
-    Every method and search space is a job with a result file; the same command resumes an interrupted comparison.
+    Every method and search space is a job with a result file; rerun an interrupted comparison to resume it.
     """
     from dre_jax.cli.report import trials_of
     from dre_jax.cli.runtime import prepare
@@ -75,7 +71,7 @@ def compare(
     failures = run(jobs, workers or cores(), "compare", quiet=quiet)
     _report(jobs, wanted, out)
     if failures:
-        raise MethodError(f"{len(failures)} of {len(jobs)} jobs failed; the same command tries them again")
+        raise MethodError(f"{len(failures)} of {len(jobs)} jobs failed; rerun the command to try them again")
 
 
 def check_method(method: str) -> None:

@@ -51,7 +51,7 @@ QUICK = Scale(
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Checkpoints, results and figures go here.")] = Path("demo-out"),
+    out: Annotated[Path, typer.Option(help="Folder for checkpoints, results and figures.")] = Path("demo-out"),
     quick: Annotated[
         bool, typer.Option("--quick", help="One search space, three methods, ten trials: under a minute.")
     ] = False,

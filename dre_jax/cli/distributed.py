@@ -88,7 +88,7 @@ def fail(error: Exception) -> NoReturn:
         told = " ".join(str(error).split())[:300]
         print(
             f"dre-jax: process {jax.process_index()} ends, as it cannot compute with the others any more ({told}); "
-            "the same command goes on from what was saved",
+            "rerun the command to resume",
             file=sys.stderr,
         )
     else:

@@ -18,17 +18,17 @@ def download(
     url: Annotated[
         str | None,
         typer.Option(
-            help="URL or path of a .zip, or of a folder of loose files. The authors' places by default.",
+            help="URL or path of a .zip, or of a folder of loose files. Default: the authors' addresses.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder to make. hpob-data or saved-surrogates by default.", show_default=False),
+        typer.Option(help="Folder to create. Default: hpob-data or saved-surrogates.", show_default=False),
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fetch HPO-B and check it before it is put in place; an interrupted download goes on where it was."""
+    """Fetch HPO-B and check it before it is put in place; rerun an interrupted download to resume it."""
     from dre_jax.data.remote.download import download as fetch_and_check
 
     with Display(quiet=quiet) as display:

@@ -20,28 +20,30 @@ def evaluate(
     method: Annotated[
         str,
         typer.Option(
-            help="A name that `dre-jax methods` lists; or a class with observe_and_suggest, package.module:Class or "
+            help="A name from `dre-jax methods`, or a class with observe_and_suggest, package.module:Class or "
             "path/to/file.py:Class.",
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Results file, HPO-B's format.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Result file in HPO-B's format.", show_default=False)],
     space: options.Spaces = None,
     checkpoints: Annotated[
-        Path | None, typer.Option(help="Root of the checkpoints that meta-train wrote.", show_default=False)
+        Path | None, typer.Option(help="Checkpoint folder, --out of `meta-train`.", show_default=False)
     ] = None,
-    split: Annotated[str, typer.Option(help="test or validation.")] = "test",
+    split: Annotated[str, typer.Option(help="Tasks to run: test or validation.")] = "test",
     trials: Annotated[int, typer.Option(help="Trials after the initial design.", min=1)] = 100,
-    seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. All by default.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Steps of fitting or fine-tuning before a trial.", min=0)] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Their learning rate.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="Initial designs, such as test0,test1. Default: all.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Steps of fitting or fine-tuning before each trial.", min=0)
+    ] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Learning rate of these steps.")] = None,
     acquisition: Annotated[str | None, typer.Option(help="Acquisition function, such as ei or lcb.")] = None,
     settings: options.Settings = None,
-    mode: Annotated[str, typer.Option(help="HPO-B's: v3, v3-test or v3-train-augmented.")] = "v3",
+    mode: Annotated[str, typer.Option(help="HPO-B mode: v3, v3-test or v3-train-augmented.")] = "v3",
     continuous: Annotated[
         str | None,
         typer.Option(
-            help="Search [0, 1]^D, counting as HPO-B does (hpob) or every evaluation when it is made (fixed)."
+            help="Search [0, 1]^D. hpob counts evaluations as HPO-B's handler does, fixed counts all of them."
         ),
     ] = None,
     surrogates: Annotated[
@@ -50,13 +52,14 @@ def evaluate(
     table_scale: Annotated[
         bool,
         typer.Option(
-            "--table-scale", help="Show responses on their table's scale, whose range no tuner knows, as HPO-B does."
+            "--table-scale",
+            help="Show methods responses on the scale of the whole table, as HPO-B does; no tuner knows it.",
         ),
     ] = False,
     seed: options.Seed = 0,
     workers: Annotated[
         int | None,
-        typer.Option(help="Processes that share out the runs of a host method; one a core by default.", min=1),
+        typer.Option(help="Number of processes for a host method. Default: one per core.", min=1),
     ] = None,
     devices: options.Devices = None,
     distributed: options.Distributed = False,
@@ -65,7 +68,7 @@ def evaluate(
     process_id: options.ProcessId = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run a method on every task and initial design; an interrupted evaluation goes on where it was.
+    """Run a method on every task and initial design; rerun an interrupted evaluation to resume it.
 
     Several processes share out the runs.
     """

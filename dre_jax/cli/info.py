@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def info(
-    checkpoint: Annotated[Path, typer.Argument(help="A search space's checkpoint folder.", show_default=False)],
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint folder of a search space.", show_default=False)],
 ) -> None:
     """Describe a checkpoint: method, configuration, columns, training, data, versions."""
     from dre_jax.methods.fitted import describe

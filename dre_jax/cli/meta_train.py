@@ -22,47 +22,54 @@ if TYPE_CHECKING:
 
 def meta_train(
     out: Annotated[
-        Path, typer.Option(help="Checkpoints go to OUT/SPACE; that of past trials to OUT.", show_default=False)
+        Path,
+        typer.Option(
+            help="Checkpoint folder: OUT/SPACE for each search space, OUT itself for past trials.", show_default=False
+        ),
     ],
     data: Annotated[Path | None, typer.Option(help="Folder of meta-datasets in HPO-B's v3 layout.")] = None,
     from_optuna: Annotated[
         str | None,
-        typer.Option(metavar="STORAGE", help="Past Optuna studies in place of --data: a database's URL, or a journal."),
+        typer.Option(
+            metavar="STORAGE", help="Past Optuna studies instead of --data: URL of a database, or path of a journal."
+        ),
     ] = None,
     from_csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Past trials in place of --data, a row a trial, a column a hyperparameter."),
+        typer.Option(
+            metavar="FILE", help="Past trials instead of --data: one row per trial, one column per hyperparameter."
+        ),
     ] = None,
     task: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="FILE's column of the task; task by default.")
+        str | None, typer.Option(metavar="COLUMN", help="Column that names the task in FILE. Default: task.")
     ] = None,
     value: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="FILE's column of what a trial gave; value by default.")
+        str | None, typer.Option(metavar="COLUMN", help="Column with the value in FILE. Default: value.")
     ] = None,
-    direction: Annotated[str | None, typer.Option(help="minimize or maximize what is in FILE.")] = None,
+    direction: Annotated[str | None, typer.Option(help="minimize or maximize the values in FILE.")] = None,
     space_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Search space of past studies or trials, JSON.")
+        Path | None, typer.Option(metavar="FILE", help="Search space of the past studies or trials, JSON.")
     ] = None,
-    method: Annotated[str, typer.Option(help="A method with transfer that `dre-jax methods` lists.")] = "recommended",
+    method: Annotated[str, typer.Option(help="A method with transfer from `dre-jax methods`.")] = "recommended",
     space: options.Spaces = None,
     steps: Annotated[
-        int | None, typer.Option(help="Training steps of the method's ranking ensemble, 5000 by default.", min=1)
+        int | None, typer.Option(help="Training steps of the ranking ensemble. Default: 5000.", min=1)
     ] = None,
     lists_per_step: Annotated[
-        int | None, typer.Option(help="Lists that each of its members draws for a step, 1 by default.", min=1)
+        int | None, typer.Option(help="Lists that each member draws per step. Default: 1.", min=1)
     ] = None,
     evaluate_every: Annotated[
-        int | None, typer.Option(help="Steps between two of its checkpoints, 1000 by default.", min=1)
+        int | None, typer.Option(help="Steps between two evaluations and checkpoints. Default: 1000.", min=1)
     ] = None,
     patience: Annotated[
-        int | None, typer.Option(help="Evaluations without a better validation loss before it stops.", min=1)
+        int | None, typer.Option(help="Stop after this many evaluations without a better validation loss.", min=1)
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(help="Of the ensemble: default, or paper, the published set-up. The method's own without."),
+        typer.Option(help="Preset of the ensemble: default, or paper (the published set-up)."),
     ] = None,
     settings: options.Settings = None,
-    mode: Annotated[str, typer.Option(help="HPO-B's: v3, or v3-train-augmented.")] = "v3",
+    mode: Annotated[str, typer.Option(help="HPO-B mode: v3 or v3-train-augmented.")] = "v3",
     seed: options.Seed = 0,
     devices: options.Devices = None,
     distributed: options.Distributed = False,
@@ -71,11 +78,11 @@ def meta_train(
     process_id: options.ProcessId = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Meta-train on past tasks; the same command after an interruption goes on from the last checkpoint.
+    """Meta-train on past tasks; rerun an interrupted command to resume from the last checkpoint.
 
-    What `evaluate --checkpoints` reads of a method, or of the ranking ensemble that it contains, or that is trained
-    beside it (of the recommended method); and what `suggest` and `tune` take as --checkpoint. Several processes share
-    out the search spaces.
+    `evaluate --checkpoints`, `suggest --checkpoint` and `tune --checkpoint` read the result. The ranking ensemble of
+    `dre` is trained beside the recommended method, so that one folder serves both. Several processes share out the
+    search spaces.
     """
     from dre_jax.cli.runtime import prepare
 
@@ -115,7 +122,7 @@ _Tasks = tuple["SearchSpace", dict[str, Any]]
 def _reader(
     data: Path | None, storage: str | None, table: Path | None, columns: Mapping[str, str | None]
 ) -> Callable[[Space], Past] | None:
-    """What reads past studies or trials; None where there are meta-datasets."""
+    """The reader of past studies or trials; None for meta-datasets."""
     from dre_jax.errors import ConfigError
     from dre_jax.tuning import from_csv, from_studies
 
@@ -141,7 +148,7 @@ def _folders(
     space_file: Path | None,
     seed: int,
 ) -> dict[str, Callable[[], _Tasks]]:
-    """What is to be learned from, by the folder inside of OUT; read when its turn comes."""
+    """The data to learn from, by the folder inside of OUT; read when its turn comes."""
     from dre_jax.data import list_spaces
     from dre_jax.errors import ConfigError
 
@@ -244,7 +251,7 @@ def _train(
 
 
 def _closing_lines(folder: Path) -> str:
-    """What a search space's checkpoint holds now, and what was decided on the way."""
+    """The content of a search space's checkpoint, and the decisions made on the way."""
     from dre_jax.methods import METHODS
     from dre_jax.methods.fitted import describe, is_fitted
 

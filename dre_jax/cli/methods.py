@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def methods(
     name: Annotated[
-        str | None, typer.Argument(help="Lists what `dre-jax evaluate --set` can set of this method.")
+        str | None, typer.Argument(help="List the settings of this method, for `dre-jax evaluate --set`.")
     ] = None,
 ) -> None:
     """List the methods by name, or the settings of one with their values."""

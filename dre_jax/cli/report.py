@@ -22,25 +22,25 @@ _TESTS = (
 
 
 def report(
-    out: Annotated[Path, typer.Option(help="Numbers, figures and report.html go here.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder for numbers, figures and report.html.", show_default=False)],
     results: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Result file, or NAME=FILE. Further ones may follow.", show_default=False),
+        typer.Option(metavar="FILE", help="Result file, or NAME=FILE; more may follow.", show_default=False),
     ] = None,
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE", help="Further result files.", show_default=False)
+        list[str] | None, typer.Argument(metavar="FILE", help="More result files.", show_default=False)
     ] = None,
     at: Annotated[
-        str | None, typer.Option(help="Trials of tables and tests. By default those of 25,50,100 that there are.")
+        str | None, typer.Option(help="Trials at which to compare. Default: 25, 50 and 100, as far as the results go.")
     ] = None,
     order: Annotated[
         Path | None,
-        typer.Option(help="File {space: [datasets]}: the order of tasks, and the only ones that count."),
+        typer.Option(help="JSON file {space: [datasets]}: the tasks to compare, in this order."),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="Method whose wins, ties and losses are counted. The first by default.")
+        str | None, typer.Option(help="Method whose wins, ties and losses are counted. Default: the first.")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Of the page and the figures.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page and the figures.")] = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Compare methods: ranks, regret and significance; tables, figures and one page."""

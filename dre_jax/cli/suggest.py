@@ -17,16 +17,16 @@ def suggest(
         Path | None,
         typer.Option(
             metavar="FILE.csv",
-            help="Trials so far: a column a hyperparameter, `value`, perhaps `state` (running, failed).",
+            help="Trials so far: one column per hyperparameter, `value`, and optionally `state` (running, failed).",
             show_default=False,
         ),
     ] = None,
     checkpoint: options.Surrogate = None,
-    n: Annotated[int, typer.Option("-n", "--number", help="Configurations.", min=1)] = 1,
+    n: Annotated[int, typer.Option("-n", "--number", help="Number of configurations.", min=1)] = 1,
     direction: Annotated[str, typer.Option(help="minimize or maximize.")] = "minimize",
     seed: options.Seed = 0,
 ) -> None:
-    """Print the configurations to try next, a JSON object a line.
+    """Print the configurations to try next, one JSON object per line.
 
     The same history, seed and number give the same lines. Add them to the history as running before you ask again.
     """

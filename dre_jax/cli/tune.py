@@ -17,33 +17,37 @@ def tune(
         list[str],
         typer.Argument(
             metavar="COMMAND",
-            help="Behind `--`: {lr} is a hyperparameter, {trial} the number, {params} all as JSON, {{ a brace.",
+            help="After `--`. {lr} stands for a hyperparameter, {trial} for the trial's number, {params} for all as "
+            "JSON, {{ for a brace.",
             show_default=False,
         ),
     ],
     space: options.SpaceFile,
-    trials: Annotated[int, typer.Option(help="Trials of the study, earlier ones included.", min=1)] = 30,
-    workers: Annotated[int, typer.Option(help="Commands side by side.", min=1)] = 1,
-    timeout: Annotated[float | None, typer.Option(help="Seconds until a command is ended; the trial failed.")] = None,
-    checkpoint: options.Surrogate = None,
-    study: Annotated[Path, typer.Option(help="Kept up to date, and resumed.")] = Path("study.json"),
-    direction: Annotated[
-        str | None, typer.Option(help="minimize or maximize; a new study minimizes.", show_default=False)
+    trials: Annotated[int, typer.Option(help="Number of trials, earlier ones of the study included.", min=1)] = 30,
+    workers: Annotated[int, typer.Option(help="Number of commands that run in parallel.", min=1)] = 1,
+    timeout: Annotated[
+        float | None,
+        typer.Option(help="Time limit in seconds; a command that exceeds it is ended, and its trial fails."),
     ] = None,
-    metric: Annotated[str, typer.Option(help="The value's key, where the command prints a JSON object.")] = "value",
+    checkpoint: options.Surrogate = None,
+    study: Annotated[Path, typer.Option(help="Study file, kept up to date and resumed from.")] = Path("study.json"),
+    direction: Annotated[
+        str | None, typer.Option(help="minimize or maximize. Default for a new study: minimize.", show_default=False)
+    ] = None,
+    metric: Annotated[str, typer.Option(help="Key of the value in a JSON object that the command prints.")] = "value",
     logs: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keeps what trial 7 prints in DIR/7.out and DIR/7.err.")
+        Path | None, typer.Option(metavar="DIR", help="Keep the output of trial 7 in DIR/7.out and DIR/7.err.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of a new study, 0 by default.", min=0, max=2**32 - 1, show_default=False)
+        int | None, typer.Option(help="Seed of a new study. Default: 0.", min=0, max=2**32 - 1, show_default=False)
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Tune a command: run it with the configurations that are suggested, and read what it prints.
+    """Tune a command: run it with suggested configurations, and read the value that it prints.
 
-    The value is the number at the end of a line, or in a JSON object, that the command printed last. A command that
-    ends with another status than 0, prints no value or takes too long has failed. What is inactive is left out with
-    its flag. The same command line resumes an interrupted study.
+    The value is the last one printed: a number at the end of a line, or in a JSON object. A trial fails if the command
+    exits with a status other than 0, prints no value, or exceeds --timeout. An inactive hyperparameter is left out
+    together with its flag. Rerun the command to resume an interrupted study.
     """
     from dre_jax.cli.trials import Trials, ended_by_signals
     from dre_jax.errors import ConfigError

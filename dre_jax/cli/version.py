@@ -39,7 +39,7 @@ def root(
 
 
 def version(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for a report of a bug.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for a bug report.")] = False,
 ) -> None:
     """Print versions, devices, compiler, cache folder, and whether the C++ steps are used."""
     from dre_jax.cli.runtime import prepare

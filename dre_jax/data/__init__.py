@@ -1,4 +1,4 @@
-"""What is known of past tasks: HPO-B's files, task tables for the device, and result files."""
+"""Past tasks: HPO-B's files, task tables for the device, and result files."""
 
 from dre_jax.data.hpob import (
     MODES,

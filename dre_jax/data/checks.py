@@ -128,7 +128,7 @@ def _bad_response(rows: list[Any]) -> str:
 
 
 def is_number(entry: Any) -> bool:
-    """Whether a parsed JSON value is a number (true and false are none) that fits float64 or int64."""
+    """Returns whether a parsed JSON value is a number (true and false are none) that fits float64 or int64."""
     return isinstance(entry, float) or (isinstance(entry, int) and not isinstance(entry, bool) and abs(entry) < 2**63)
 
 

@@ -1,4 +1,4 @@
-"""What the columns of a search space stand for: names, kinds, and the hyperparameter that each belongs to.
+"""Descriptions of the columns of a search space: names, kinds, and the hyperparameter that each belongs to.
 
 HPO-B keeps this in ``meta-dataset-descriptors.json`` beside its tables (Pineda Arango et al., HPO-B, NeurIPS 2021
 Datasets and Benchmarks): a number is a column of its name, ``NAME.na`` is 1 where it is not set, and a categorical has
@@ -30,7 +30,7 @@ class Column(NamedTuple):
     parent: str
     """The hyperparameter that the column belongs to."""
     log: bool = False
-    """Whether the number is scaled by its logarithm."""
+    """True if the number is scaled by its logarithm."""
 
 
 def level_column(parent: str, level: str) -> str:
@@ -98,7 +98,7 @@ def read_descriptor(folder: str | os.PathLike[str], space: str) -> dict[str, Any
 
 
 def differing_columns(ours: Sequence[Column], theirs: Sequence[Column]) -> list[str]:
-    """What differs between two lists of columns, a phrase a column; whole numbers count as numbers.
+    """Differences between two lists of columns, a phrase a column; whole numbers count as numbers.
 
     Args:
       ours: of the data or the space at hand.

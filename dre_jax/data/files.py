@@ -177,7 +177,7 @@ def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
-    """What changes whenever an `atomic_writer` has written a file; None where there is none."""
+    """A stamp that changes whenever an `atomic_writer` has written a file; None where there is none."""
     try:
         found = os.stat(path)
     except OSError:

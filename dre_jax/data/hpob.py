@@ -136,7 +136,7 @@ def files_of(mode: str, splits: Collection[str] | None = None) -> dict[str, str]
 
 
 def read_columns(folder: str | os.PathLike[str], space: str, n_columns: int) -> tuple[Column, ...] | None:
-    """What the columns of a search space stand for, where the folder says so.
+    """Descriptions of the columns of a search space, where the folder has them.
 
     Raises `DataError` for a descriptor that cannot be read, or that lists another number of columns.
     """

@@ -1,4 +1,4 @@
-"""What a folder holds, found without keeping its tables: search spaces, their datasets, columns and initial designs."""
+"""The content of a folder, without its tables: search spaces, their datasets, columns and initial designs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Outline(NamedTuple):
     seeds: Mapping[str, tuple[str, ...]]
     """The names of each dataset's initial designs; none where it has no design."""
     columns: tuple[Column, ...] | None = None
-    """What each column stands for, where the folder says so."""
+    """Descriptions of the columns, where the folder has them."""
 
 
 def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dict[str, Outline]:

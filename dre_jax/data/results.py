@@ -33,7 +33,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What one method achieved: space -> dataset -> seed -> float64 (T + 1,) incumbents, and how it came about."""
+    """Results of one method: space -> dataset -> seed -> float64 (T + 1,) incumbents, and how it came about."""
 
     traces: Traces = field(default_factory=dict)
     """Incumbents f64[T + 1] by search space, dataset and seed."""

@@ -70,7 +70,7 @@ class SearchSpace:
     designs: Designs = field(default_factory=dict)
     """Rows of the first evaluations, by dataset and seed name."""
     columns: tuple[Column, ...] | None = None
-    """What each column stands for, where that is known."""
+    """Descriptions of the columns, where they are known."""
 
     def split(self, name: str) -> dict[str, Task]:
         """The tasks of "train", "validation" or "test". Raises `ConfigError` for any other name."""

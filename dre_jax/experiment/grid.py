@@ -62,7 +62,7 @@ def _groups(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
 
 
 def _worker() -> Callable[[Sequence[Job]], dict[Job, str]]:
-    """What works off a group in a process; it returns the errors of the jobs that failed."""
+    """The function that does a group of jobs in a process; it returns the errors of those that failed."""
     from dre_jax import cache
 
     cache.keep_programs()

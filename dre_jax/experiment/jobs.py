@@ -40,7 +40,7 @@ BUNDLED = "bundled"
 
 
 class Cost(NamedTuple):
-    """What a job took."""
+    """The cost of a job."""
 
     seconds: float | None
     """Fitting, compiling and running; None where some of the runs were there before."""
@@ -101,13 +101,13 @@ class Job:
 
     @property
     def cost(self) -> Cost | None:
-        """What the job took; None before its end."""
+        """The cost of the job; None before its end."""
         path = self._cost_path()
         return Cost(**read_json(path)) if path.exists() else None
 
     @property
     def done(self) -> bool:
-        """Whether all runs are there. A job of which some runs failed is not done: it is tried again."""
+        """True if all runs are there. A job of which some runs failed is not done: it is tried again."""
         cost = self.cost
         return cost is not None and not cost.failed
 
@@ -145,7 +145,7 @@ def _digest(*facts: object) -> str:
 
 
 def source_of(data: str) -> str:
-    """What a folder of data is called."""
+    """The name of a folder of data."""
     return data if data == BUNDLED else Path(data).resolve().name
 
 

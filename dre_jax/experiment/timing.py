@@ -1,4 +1,4 @@
-"""What a method's suggestion takes: the same history and table for all, each in a process that does nothing else."""
+"""Time of a method's suggestion: the same history and table for all, each in a process that does nothing else."""
 
 from __future__ import annotations
 

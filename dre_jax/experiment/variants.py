@@ -23,7 +23,7 @@ __all__ = ["MISLEADING", "fold", "mislead", "unfold", "write_folds", "write_misl
 
 Misleading = Literal["reversed", "permuted"]
 MISLEADING: tuple[Misleading, ...] = ("reversed", "permuted")
-"""What is done to the responses of test tasks: negated, or dealt out to other rows."""
+"""Change of the responses of test tasks: negated, or dealt out to other rows."""
 _DESIGNS, _ROWS = 5, 5
 _FOLD = re.compile(r"-fold-\d+-of-\d+(?=/)")
 

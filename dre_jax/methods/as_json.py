@@ -1,4 +1,4 @@
-"""What a fitted method is made of, as JSON: its configuration, and the structure that its parameters are arrays of.
+"""A fitted method as JSON: its configuration, and the structure that its parameters are arrays of.
 
 Classes go by their names. Those of configurations are the ones that the registry's methods have; those of parameters
 are listed in `NODES`. Whatever else JSON says is refused, so that a file can name nothing but these.

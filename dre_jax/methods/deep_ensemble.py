@@ -6,7 +6,7 @@ output, plus a floor. They are one mixture,
 
     mu(x) = mean_m mu_m(x),        s^2(x) = mean_m [s_m^2(x) + mu_m^2(x)] - mu^2(x).
 
-Members are trained anew before every trial, or go on from the last trial's (`reuse`; the thesis found a restart to be
+Members are trained anew before every trial, or continue from the last trial (`reuse`; the thesis found a restart to be
 better). There is no adversarial training: the thesis tried it and left it. The thesis' sizes are 3 x 32 in its
 description and 2 x 32 in its results. Its rate of 0.02 is kept, its 1000 steps are not: with so many the method was no
 better than random search on the validation tasks, with 200 it is (`docs/results/experiments.md`).
@@ -59,7 +59,7 @@ class DeepEnsemble(Untaught):
     least_variance: float = 1e-6
     """Floor of the predicted variance, of responses whose variance is one (Lakshminarayanan et al., section 2.2)."""
     reuse: bool = False
-    """Go on from the members of the last trial, instead of starting anew."""
+    """Continue from the members of the last trial, instead of starting anew."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
 
@@ -75,7 +75,7 @@ class DeepEnsemble(Untaught):
 
     @property
     def stateful(self) -> bool:
-        """Returns whether a trial goes on from the members of the last."""
+        """Returns whether a trial continues from the members of the last."""
         return self.reuse
 
     def begin(self, params: None, n_columns: int, key: Array) -> MLPParams:

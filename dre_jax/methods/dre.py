@@ -28,7 +28,7 @@ class DRE(FromEnsemble):
     fine_tuning: FineTuneConfig = field(default_factory=FineTuneConfig)
     """Fine-tuning, before every trial."""
     acquisition: AcquisitionConfig = field(default_factory=AcquisitionConfig)
-    """What picks the next configuration."""
+    """The acquisition function."""
     transfer: bool = True
     """Start from meta-trained parameters; False draws random ones at every trial (DRE-RI)."""
 
@@ -43,12 +43,12 @@ class DRE(FromEnsemble):
 
     @property
     def stateful(self) -> bool:
-        """Whether a trial goes on from the parameters of the last."""
+        """True if a trial continues from the parameters of the last."""
         return self.fine_tuning.reuse and self.fine_tuning.epochs > 0
 
     @property
     def widens(self) -> bool:
-        """Whether search spaces can share a program: random members are drawn by the number of columns."""
+        """True if search spaces can share a program: random members are drawn by the number of columns."""
         return self.transfer
 
     def widen(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:

@@ -50,15 +50,15 @@ class Fitted:
     method: Method
     """Its configuration."""
     params: Any
-    """What it learned, as `fit` returned it: a tree of arrays. None where only the description was read."""
+    """The parameters that `fit` returned: a tree of arrays. None where only the description was read."""
     space: str
     """Name of the search space."""
     n_columns: int
     """D"""
     columns: tuple[Column, ...] | None = None
-    """What each column stands for, where that is known."""
+    """Descriptions of the columns, where they are known."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What it learned from and how it was made: see `facts_of`; of an ensemble's training its "step" too."""
+    """Origin: data, key and versions, see `facts_of`; of an ensemble's training its "step" too."""
     extra: dict[str, Any] = field(default_factory=dict)
     """JSON that whoever saved it keeps with it."""
 
@@ -73,7 +73,7 @@ class Ensemble(NamedTuple):
 
 
 def facts_of(meta: SearchSpace, key: Array) -> dict[str, Any]:
-    """What a method learns from, and what computes it, for `Fitted.facts`.
+    """Facts on what a method learns from and what computes it, for `Fitted.facts`.
 
     Args:
       meta: the search space.
@@ -155,7 +155,7 @@ def describe(
     columns: Sequence[Column] | int | None = None,
     ensemble: bool = False,
 ) -> Fitted:
-    """What a checkpoint says of itself, without its parameters; arguments and errors as of `load_fitted`."""
+    """The description in a checkpoint, without its parameters; arguments and errors as of `load_fitted`."""
     return _read(folder, space, columns, ensemble, with_params=False)
 
 
@@ -236,7 +236,7 @@ def _open(folder: str | Path, ensemble: bool, with_params: bool) -> Fitted:
 
 
 def _differing(ours: _Columns, found: Fitted) -> list[str]:
-    """What differs between columns at hand and those of a checkpoint, a phrase each."""
+    """Differences between columns at hand and those of a checkpoint, a phrase each."""
     if ours is None:
         return []
     if not isinstance(ours, int) and found.columns is not None:

@@ -51,7 +51,7 @@ class FewShotBO:
     10,000 at 0.001; on the validation tasks more than this forgot what was learned (regret at 25 trials of 40 runs on
     `svm` and 70 on `rbv2-xgboost`: 0.027 and 0.006 without, 0.029 and 0.007 so, 0.037 and 0.009 with 100 at 0.0003)."""
     reuse: bool = False
-    """Go on from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
+    """Continue from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
 
@@ -66,7 +66,7 @@ class FewShotBO:
 
     @property
     def stateful(self) -> bool:
-        """Returns whether a trial goes on from the parameters of the last."""
+        """Returns whether a trial continues from the parameters of the last."""
         return self.reuse and self.tuning.steps > 0
 
     def begin(self, params: DeepKernel, n_columns: int, key: Array) -> DeepKernel:

@@ -48,7 +48,7 @@ class HedgedPrior:
     training: PriorTraining = field(default_factory=PriorTraining)
     """Training by `fit`."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
-    """What may be true of a new task."""
+    """Hypotheses of what may be true of a new task."""
     vote: VoteConfig = field(default_factory=VoteConfig)
     """How validation tasks choose the hypotheses' weights."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
@@ -72,7 +72,7 @@ class HedgedPrior:
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
 
     def tell(self, params: WeighedPriors) -> Mapping[str, str]:
-        """What was chosen for the search space, and why."""
+        """Choices for the search space, and their reasons."""
         return {"weights of hypotheses": in_words(self.vote, params.voted)}
 
 

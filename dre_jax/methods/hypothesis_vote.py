@@ -98,7 +98,7 @@ def ask(
 
 
 def in_words(config: VoteConfig, voted: Voted) -> str:
-    """What was decided, and by what, in a line."""
+    """The decision and its reason in a line."""
     n = int(voted.tasks)
     if n < config.least:
         return f"fixed, as {n} validation tasks are too few to choose them ({config.least} are needed)"

@@ -1,4 +1,4 @@
-"""What methods share: nothing to learn, an ensemble or Gaussian processes of past tasks, valuing by predictions."""
+"""Parts shared by methods: nothing to learn, an ensemble or Gaussian processes of past tasks, values of predictions."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class ModelConfig:
     rho: tuple[int, ...] = (32, 32, 16)
     """Layers of the deep set after the mean; the last is the size of the context."""
     response_scale: ResponseScale = "support"
-    """What the deep set sees of the response: min-max over the support, or as given: a list's in meta-training on its
+    """Responses as the deep set sees them: min-max over the support, or as given: a list's in meta-training on its
     table's scale, and a history's on its own, or the table's with `BatchConfig.table_scale` (HPO-B's handler)."""
     range_limit: float | None = None
     """k of the range controller k * tanh(a * s) of the thesis; None leaves the scores free."""

@@ -1,4 +1,4 @@
-"""Whether the C++ is used, decided once a process: it is built, and tried on calls whose results are known."""
+"""The decision to use the C++, made once a process: it is built, and tried on calls of known results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fingerprint() -> str | None:
 
 
 class Decision(NamedTuple):
-    """Whether the C++ loops are used."""
+    """Returns whether the C++ loops are used."""
 
     fingerprint: str | None
     """Digest of the library; None where XLA computes."""

@@ -34,7 +34,7 @@ class BatchConfig:
     devices: int | None = None
     """Devices of the mesh; by default all that are in use, those of other processes among them."""
     side_by_side: bool | None = None
-    """Whether a device works on all its runs side by side, or on one after the other; by default one after the other
+    """A device works on all its runs side by side, or else on one after the other; by default one after the other
     on a CPU, whose caches hold one run, and side by side elsewhere."""
     tasks_at_once: int | None = None
     """Tasks in one call; by default one a device where runs go one after the other (progress is reported between
@@ -83,7 +83,7 @@ class SpaceRuns(NamedTuple):
     """The runs of one search space."""
 
     params: Any
-    """What the method's `fit` returned."""
+    """The result of the method's `fit`."""
     tasks: Mapping[str, Task]
     """By dataset name."""
     designs: Designs
@@ -176,7 +176,7 @@ def run_spaces(
 
 
 def goes_side_by_side(config: BatchConfig) -> bool:
-    """Whether a device works on its runs side by side: where nothing else is asked for, not on a CPU."""
+    """Returns whether a device works on its runs side by side: where nothing else is asked for, not on a CPU."""
     on_cpu = all_devices()[0].platform == "cpu"
     return not on_cpu if config.side_by_side is None else config.side_by_side
 

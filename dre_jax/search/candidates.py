@@ -46,7 +46,7 @@ class CandidateConfig:
     refinements: int = 1
     """Rounds of steps from the points that the method valued most; each costs as much as the first valuation."""
     lie: str = "mean"
-    """What trials that run are taken to give; see `dre_jax.search.pending`."""
+    """Stand-in for the responses of trials that run; see `dre_jax.search.pending`."""
 
     def __post_init__(self) -> None:
         counts = (self.even, self.parents)
@@ -64,7 +64,7 @@ class CandidateConfig:
 
 
 class Tried(NamedTuple):
-    """What was evaluated, and what must not be proposed."""
+    """Configurations that were evaluated, and those that must not be proposed."""
 
     history: History
     """The trials that are told, C slots."""
@@ -79,7 +79,7 @@ class Tried(NamedTuple):
 
 
 class Proposals(NamedTuple):
-    """What a method would evaluate next."""
+    """The configuration that a method would evaluate next."""
 
     points: Array
     """f32[K, P], best first."""

@@ -22,18 +22,18 @@ from dre_jax.threads import on_one_thread
 
 @dataclass(frozen=True)
 class GridConfig:
-    """What a grid of runs is compiled for; static."""
+    """The static part of a grid of runs."""
 
     n_trials: int
     """T"""
     mesh: Mesh
     """Tasks along its first axis, designs along its second; see `mesh_for`."""
     side_by_side: bool
-    """Whether a device works on all its runs at once, or on one after the other."""
+    """A device works on all its runs at once; otherwise on one after the other."""
     stop_at_optimum: bool = True
     """See `dre_jax.search.loop.run`."""
     params_by_task: bool = False
-    """Whether every task has parameters of its own, or all share one set."""
+    """Every task has parameters of its own; otherwise all share one set."""
     table_scale: bool = False
     """See `dre_jax.search.loop.look_up`."""
     batch: Batch | None = None

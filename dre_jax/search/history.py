@@ -1,4 +1,4 @@
-"""What a method is shown: the trials so far, and the configurations that can be tried next."""
+"""Input of a method: the trials so far, and the configurations that can be tried next."""
 
 from __future__ import annotations
 

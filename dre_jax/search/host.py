@@ -19,7 +19,7 @@ class HostMethod(Protocol):
     """The call that HPO-B's handler makes (Pineda Arango et al. 2021); one object serves one run, and may remember."""
 
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any = None) -> Any:
-        """What to evaluate next.
+        """Suggests what to evaluate next.
 
         Args:
           X_obs: f64[n, D], evaluated so far, in the order of evaluation.

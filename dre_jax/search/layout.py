@@ -129,9 +129,9 @@ class Level:
     columns: tuple[int, ...]
     """Positions of its columns."""
     rows: tuple[tuple[float, ...], ...]
-    """What they hold, for each level, and in the last row where it is inactive."""
+    """Their values for each level, and in the last row for the inactive hyperparameter."""
     ordered: bool = False
-    """Whether neighbouring levels are alike."""
+    """True if neighbouring levels are alike."""
     conditions: Conditions = ()
 
     def values(self, u: Any, xp: Any = np) -> Any:

@@ -42,7 +42,7 @@ class Batch(NamedTuple):
     size: int
     """How many; the run learns what they gave when all are done."""
     lie: str
-    """What those of the same batch are taken to give; see `dre_jax.search.pending`."""
+    """Stand-in for the responses of trials of the same batch; see `dre_jax.search.pending`."""
 
 
 def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterator[tuple[int, int]]:
@@ -104,7 +104,7 @@ def own_scale(response: Array, rest: Array | None, level: Array, where: Array) -
 
 
 def begin(method: Method, params: Any, n_columns: int, key: Array) -> Any:
-    """What a run carries from trial to trial besides its rows: None, unless the method is stateful."""
+    """The method's state before the first trial; None for a method that is not stateful."""
     stateful = as_stateful(method)
     return None if stateful is None else stateful.begin(params, n_columns, jax.random.fold_in(key, _BEGIN))
 

@@ -27,7 +27,7 @@ class StatefulMethod(Method, Protocol):
     """A method that carries something from one trial of a run to the next; `acquire` is what it does at the first."""
 
     stateful: bool
-    """Whether it does, as it is configured."""
+    """True if it does so as configured."""
 
     def begin(self, params: Any, n_columns: int, key: Array) -> Any:
         """The state before the first trial of a run: a tree of arrays."""
@@ -42,7 +42,7 @@ class WideningMethod(Method, Protocol):
     """A method whose runs on several search spaces can be one program, with columns of zeros added to the smaller."""
 
     widens: bool
-    """Whether it can, as it is configured."""
+    """True if it can as configured."""
 
     def widen(self, params: Any, n_columns: int, width: int) -> Any:
         """Parameters for tables of more columns, which give the same values where the columns added are zero."""
@@ -53,7 +53,7 @@ class TellingMethod(Method, Protocol):
     """A method that decides something while it learns, and says what."""
 
     def tell(self, params: Any) -> Mapping[str, str]:
-        """What was decided, and why, a line each."""
+        """Decisions and their reasons, a line each."""
         ...
 
 
@@ -63,7 +63,7 @@ def as_stateful(method: Method) -> StatefulMethod | None:
 
 
 def decided(method: Method, params: Any) -> dict[str, str]:
-    """What a method decided while it learned, by subject; nothing for methods that do not tell.
+    """Decisions of a method while it learned, by subject; nothing for methods that do not tell.
 
     Example:
       >>> decided(cast(Method, object()), None)

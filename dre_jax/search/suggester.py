@@ -60,7 +60,7 @@ class Suggester:
 
     @on_one_thread
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any = None) -> Any:
-        """What to evaluate next.
+        """Suggests what to evaluate next.
 
         Args:
           X_obs: [n, D], evaluated so far.

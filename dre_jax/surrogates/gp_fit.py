@@ -44,7 +44,7 @@ class GPConfig:
     kernel: Kernel = "matern52"
     """Correlation of the signal."""
     density_of: DensityOf = "length"
-    """What the log-normal prior of the length scales is a density of, whose highest point a fit is drawn to. Of the
+    """Variable that the log-normal prior of the length scales is a density of; a fit is drawn to its mode. Of the
     lengths, as in the paper, the likeliest is a twentieth of the median; of their logarithms it is the median, for what
     is left of a mean that says most already."""
 

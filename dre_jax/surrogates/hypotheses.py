@@ -1,4 +1,4 @@
-"""What may be true of a new task in the light of the past, averaged by evidence (Hoeting et al. 1999).
+"""Hypotheses of what past tasks say about a new one, averaged by evidence (Hoeting et al. 1999).
 
 A learned prior (`learned_prior`) is right where the new task is like the past ones. A hypothesis h changes it: the past
 means less, nothing, or the opposite. With pi_h the weight of a hypothesis before the first trial, and p(y | h, j) the
@@ -110,7 +110,7 @@ def _changed(prior: LearnedPrior, by: Believed) -> LearnedPrior:
 
 
 class Known(NamedTuple):
-    """What a member makes of a history, under each of H hypotheses."""
+    """A member's posterior given a history, under each of H hypotheses."""
 
     tried: View
     """The trials."""
@@ -125,7 +125,7 @@ class Known(NamedTuple):
 
 
 def condition(config: LearnedPriorConfig, by: Believed, prior: LearnedPrior, x: Array, y: Array, where: Array) -> Known:
-    """What one member makes of a history: x f[n, D], y f[n] standardised, where bool[n]."""
+    """One member's posterior given a history: x f[n, D], y f[n] standardised, where bool[n]."""
     tried, middle = view_trials(config, prior, jnp.where(where[:, None], x, 0.0), where)
     varied = jnp.any(where & (y != 0.0))
 
@@ -149,7 +149,7 @@ def log_evidence(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior,
 
 
 def _known(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> tuple[Known, Array]:
-    """What each member makes of a history, and w_hj f[J, H]."""
+    """Each member's posterior given a history, and w_hj f[J, H]."""
     known = jax.vmap(lambda prior: condition(config, by, prior, *history))(priors)
     return known, jax.nn.softmax(known.log_weight, axis=(0, 1))
 

@@ -1,4 +1,4 @@
-"""What tasks that nothing was learned from say of the weights of hypotheses (empirical Bayes; Robbins 1956).
+"""Weights of hypotheses from tasks that nothing was learned from (empirical Bayes; Robbins 1956).
 
 With E_ahs the evidence of history s of task a under hypothesis h (`hypotheses.log_evidence`), the weights are where
 
@@ -26,7 +26,7 @@ _STEPS = 200
 
 
 class Voted(NamedTuple):
-    """What the validation tasks said."""
+    """Evidence of the validation tasks."""
 
     tasks: Array
     """i32: how many were asked, 0 for none."""
@@ -56,7 +56,7 @@ class WeighedPriors(NamedTuple):
     by: Believed
     """The hypotheses, with the weights of this search space."""
     voted: Voted
-    """What validation tasks said of those weights."""
+    """Evidence of the validation tasks on those weights."""
 
 
 class Vote(NamedTuple):

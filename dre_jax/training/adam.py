@@ -25,7 +25,7 @@ class Moments(NamedTuple):
 
 
 class StepSizes(NamedTuple):
-    """What Adam needs to know of a step, f32[...] each."""
+    """Adam's scalars of a step, f32[...] each."""
 
     size: Array
     """Learning rate with the bias corrections of both moments."""

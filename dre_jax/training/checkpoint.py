@@ -25,7 +25,7 @@ FORMAT = 1
 
 
 class Saved(NamedTuple):
-    """What a checkpoint holds of one step."""
+    """One step of a checkpoint."""
 
     state: TrainState
     """Parameters, moments, step."""
@@ -38,7 +38,7 @@ class Saved(NamedTuple):
 def describe(
     *, space: str, n_columns: int, model: ModelConfig, config: MetaTrainConfig, key: Array, fingerprint: str
 ) -> dict[str, Any]:
-    """What tells one training from another.
+    """The description of a training: all that must agree before it is resumed.
 
     Args:
       space: the search space's name.
@@ -72,7 +72,7 @@ def training_config(metadata: dict[str, Any]) -> MetaTrainConfig:
 
 
 def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
-    """What differs between two descriptions, a phrase each: ``name (ours, theirs)``."""
+    """Differences between two descriptions, a phrase each: ``name (ours, theirs)``."""
     found = []
     for name in ours:
         mine, other = _plain(ours[name]), _plain(theirs.get(name))

@@ -1,4 +1,4 @@
-"""What meta-training and fine-tuning do: frozen, hashable configurations (static under jit)."""
+"""Configurations of meta-training and fine-tuning: frozen, hashable configurations (static under jit)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LossConfig:
     weights: PositionWeights = "inverse_linear"
     """Weights of the positions."""
     ties: Ties = "breslow"
-    """What to do with equal responses."""
+    """Treatment of equal responses."""
 
     def __post_init__(self) -> None:
         one_of("loss", self.name, RANKED_LOSSES)
@@ -64,7 +64,7 @@ class MetaTrainConfig:
     loss: LossConfig = LossConfig()
     """The loss."""
     own_lists: bool = True
-    """Whether every member draws lists of its own, or all members learn from the same."""
+    """Members draw lists of their own; otherwise all learn from the same."""
     evaluate_every: int = 1000
     """Steps between two entries of the loss history, and between two checkpoints."""
     evaluation_lists: int = 64
@@ -103,7 +103,7 @@ class FineTuneConfig:
     schedule: Schedule = "constant"
     """Learning rate over the epochs."""
     reuse: bool = False
-    """Go on from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
+    """Continue from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
     loss: LossConfig = LossConfig()
     """The loss."""
 

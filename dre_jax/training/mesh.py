@@ -72,9 +72,9 @@ def spread(model: ModelConfig, mesh: Mesh | None, table: TaskTable, state: Train
     """Puts each member's parameters and moments on its devices, and the table on all."""
     if mesh is None:
         return table, state
-    carry, everywhere = jax.tree.map(partial(NamedSharding, mesh), (_carry_spec(model), P()))
+    carry, all_devices = jax.tree.map(partial(NamedSharding, mesh), (_carry_spec(model), P()))
     params, moments = jax.device_put((state.params, state.moments), carry)
-    return jax.device_put(table, everywhere), TrainState(params, moments, jax.device_put(state.step, everywhere))
+    return jax.device_put(table, all_devices), TrainState(params, moments, jax.device_put(state.step, all_devices))
 
 
 def collect(mesh: Mesh | None, state: TrainState) -> TrainState:

@@ -118,7 +118,7 @@ def _packed(tree: dict[str, Array], layers: list[str], *, members: bool) -> Arra
 
 
 def _unpacked(model: ModelConfig, scorers: Array, deep_sets: Array, like: EnsembleParams) -> EnsembleParams:
-    """What `_packed` made of both, as they were."""
+    """The inverse of `_packed`."""
     deep_set = like.deep_set
     if deep_set is not None:
         deep_set = _like(deep_sets, _deep_set_layers(model), deep_set)

@@ -1,4 +1,4 @@
-"""What changes while training."""
+"""The state of meta-training: all that changes from step to step."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _this_process() -> ocp.options.MultiprocessingOptions:
 
 
 def _handlers() -> dict[str, Any]:
-    """What writes and reads: every process all that it is given, where there are several."""
+    """Handlers for arrays and metadata; of several processes each reads and writes all that it is given."""
     mine = _this_process()
     writer = ocp.type_handlers.ArrayHandler(primary_host=mine.primary_host, replica_id=None, use_replica_parallel=False)
     registry = ocp.type_handlers.create_type_handler_registry((jax.Array, writer))
@@ -166,9 +166,9 @@ def _to_save(a: Array) -> Array:
     if jax.process_count() == 1:
         return jnp.asarray(a)
     by_process = {device.process_index: device for device in jax.devices()}
-    everywhere = NamedSharding(Mesh(np.array(list(by_process.values())), ("processes",)), PartitionSpec())
+    all_processes = NamedSharding(Mesh(np.array(list(by_process.values())), ("processes",)), PartitionSpec())
     mine = jax.device_put(np.asarray(a), by_process[jax.process_index()])
-    return jax.make_array_from_single_device_arrays(a.shape, everywhere, [mine])
+    return jax.make_array_from_single_device_arrays(a.shape, all_processes, [mine])
 
 
 def _digests(folder: Path) -> dict[str, str]:

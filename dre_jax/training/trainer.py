@@ -39,7 +39,7 @@ class LossEntry(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a caller is told while training goes on."""
+    """Progress of a training, as a caller is told of it."""
 
     step: int
     steps: int
@@ -93,7 +93,7 @@ def meta_train(
 ) -> MetaTrained:
     """Meta-trains an ensemble on the training tasks of a search space (the paper, Algorithm 1).
 
-    With a folder, a checkpoint is written at every evaluation, and the same call goes on from the last one: a training
+    With a folder, a checkpoint is written at every evaluation, and the same call resumes from the last one: a training
     that was killed ends with the same parameters as one that was not.
 
     Args:

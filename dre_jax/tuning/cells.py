@@ -15,11 +15,11 @@ from dre_jax.tuning.space import Space
 _NEAR = 1e-6
 """Numbers of single precision are as near to what they stand for."""
 _PYTHON = {"True": True, "False": False, "None": None}
-"""What JSON writes otherwise."""
+"""Python's words, which JSON writes otherwise."""
 
 
 def is_empty(cell: Any) -> bool:
-    """Whether a cell says nothing: no text, None, NaN, or what pandas has for them."""
+    """Returns whether a cell is empty: no text, None, NaN, or what pandas has for them."""
     cell = cell.item() if isinstance(cell, np.generic) else cell
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True

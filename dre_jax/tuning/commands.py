@@ -22,10 +22,10 @@ _TAIL = 1 << 16
 
 
 class Outcome(NamedTuple):
-    """What became of a command."""
+    """The outcome of a command."""
 
     value: float | None
-    """What it printed; None where the trial failed."""
+    """The value that it printed; None where the trial failed."""
     why: str
     """Why it failed; empty where it did not."""
     seconds: float

@@ -1,4 +1,4 @@
-"""What suggestions are computed in: programs that are kept, and factorisations on one thread."""
+"""The setting for computing suggestions: compiled programs are kept, factorisations have one thread."""
 
 from __future__ import annotations
 

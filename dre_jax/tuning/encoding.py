@@ -23,7 +23,7 @@ class NumberCode:
     empty: float = 0.0
     """Its column where it is not set."""
     missing: bool = False
-    """Whether it has a flag that it is not set."""
+    """Has a column that flags it as not set."""
     unset: float | None = None
     """A value that is encoded as not set."""
 

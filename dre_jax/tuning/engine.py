@@ -1,4 +1,4 @@
-"""What to try next, from what was tried: the part that ask and tell, Optuna and scikit-learn share.
+"""The next configuration from those tried so far: the part that ask and tell, Optuna and scikit-learn share.
 
 An engine remembers nothing: the same trials, seed and number give the same suggestion, in every process that asks.
 """
@@ -52,10 +52,10 @@ class EngineConfig:
     """
 
     pending: str = "mean"
-    """What trials that still run are taken to give, of the responses so far: their min, mean or max (the constant liar,
+    """Stand-in for the responses of running trials, from those so far: their min, mean or max (the constant liar,
     Ginsbourger, Le Riche and Carraro 2010); or none, then they are only not proposed again."""
     failed_radius: float = 0.02
-    """What is as near to a trial that failed, in every coordinate of the unit cube, is not proposed."""
+    """Nothing is proposed that is as near to a failed trial in every coordinate of the unit cube."""
     ignore_extra: bool = False
     """Use a surrogate that does not know some of the hyperparameters: those are drawn at random."""
 
@@ -252,7 +252,7 @@ class Engine:
         return (self.space.params(_given(point, at)) for point in best[values > -np.inf])
 
     def _known(self, params: Mapping[str, Any]) -> _Known:
-        """What a configuration is, worked out once: every suggestion asks it of all trials."""
+        """A configuration's columns and point, worked out once: every suggestion asks for those of all trials."""
         try:
             key = (*params.items(), *map(type, params.values()))
             found = self._worked_out.get(key)

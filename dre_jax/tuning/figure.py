@@ -20,7 +20,7 @@ _GREY = "#8C8C8C"
 
 
 class Course(NamedTuple):
-    """What is drawn, by the trials' numbers."""
+    """Data of the figure, by the trials' numbers."""
 
     direction: str
     numbers: npt.NDArray[np.int64]
@@ -37,7 +37,7 @@ class Course(NamedTuple):
 
 
 def course_of(trials: Sequence[Trial], direction: str) -> Course:
-    """What is drawn of a study.
+    """Data of a study's figure.
 
     Example:
       >>> trials = [Trial(0, {}, "complete", 2.0), Trial(1, {}, "failed"), Trial(2, {}, "complete", 3.0)]

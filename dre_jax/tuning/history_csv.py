@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
     params: Params
     value: float | None = None
-    """What it gave; None where it runs or failed."""
+    """The value told; None where the trial runs or failed."""
     failed: bool = False
 
 

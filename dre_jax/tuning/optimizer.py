@@ -31,7 +31,7 @@ class Trial(NamedTuple):
     state: State = "running"
     """Running, complete or failed."""
     value: float | None = None
-    """What came back, once it is complete."""
+    """The value told, once it is complete."""
 
 
 class Optimizer:
@@ -83,7 +83,7 @@ class Optimizer:
 
     @property
     def surrogate(self) -> Surrogate | None:
-        """What is known of past tasks."""
+        """Knowledge of past tasks; None without."""
         return self._engine.surrogate
 
     @property

@@ -37,7 +37,7 @@ def conditions_of(when: Mapping[str, Any] | None) -> Conditions:
 
 
 def is_choice(value: object) -> bool:
-    """Whether a value can be a choice: text, a number, true, false or None."""
+    """Returns whether a value can be a choice: text, a number, true, false or None."""
     return value is None or isinstance(value, (str, bool, int, float))
 
 
@@ -199,7 +199,7 @@ def _is_number(value: object) -> bool:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a value is a number that fits a float: Python's whole numbers may be larger."""
+    """Returns whether a value is a number that fits a float: Python's whole numbers may be larger."""
     return _is_number(value) and abs(value) <= sys.float_info.max
 
 

@@ -49,7 +49,7 @@ class Past:
     tasks: dict[str, Task] = field(default_factory=dict)
     """By name; columns as the space encodes them, responses maximised."""
     left_out: tuple[LeftOut, ...] = ()
-    """What does not fit, and why."""
+    """Tasks and trials that do not fit, and why."""
 
     def search_space(self, name: str = "past") -> SearchSpace:
         """The tasks as training tasks, for everything that takes a search space of HPO-B's form."""

@@ -154,6 +154,6 @@ def _tell(optimizer: Optimizer, trials: Sequence[Trial], scores: Sequence[float]
 
 
 def _is_refusal(error: ValueError) -> bool:
-    """Whether scikit-learn says that no fit of a batch has come off."""
+    """Returns whether an error is scikit-learn's for a batch of which every fit failed."""
     text = str(error).strip()
     return text.startswith("All the ") and "fits failed" in text.splitlines()[0]

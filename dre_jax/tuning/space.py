@@ -80,7 +80,7 @@ class Space(Mapping[str, Parameter]):
         if sorted(by_name) != sorted(self._order):
             raise ConfigError(f"the order must name the columns {', '.join(by_name)}, but got {', '.join(self._order)}")
         self.columns: tuple[Column, ...] = tuple(by_name[name] for name in self._order)
-        """What each column stands for, D of them."""
+        """Descriptions of the D columns."""
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
@@ -217,7 +217,7 @@ class Space(Mapping[str, Parameter]):
         return min(max(float(part.coordinates(np.float64(at))), 0.0), 1.0)
 
     def active_part(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What is left of a configuration without values of hyperparameters that are inactive.
+        """A configuration without the values of inactive hyperparameters.
 
         Those say nothing: a table often fills their cells, and a tuner that knows no conditions draws them.
 

@@ -21,7 +21,7 @@ _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
 class Study(NamedTuple):
-    """What a file holds."""
+    """The content of a study file."""
 
     space: Space
     direction: str

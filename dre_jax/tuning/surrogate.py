@@ -1,4 +1,4 @@
-"""What is known of a search space from past tasks: a method, what it has learned, and what to try first."""
+"""Surrogates: a method, what it has learned from past tasks of a search space, and what to try first."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Surrogate:
     """
 
     space: Space
-    """What it knows, with its encoding."""
+    """The search space, with its encoding."""
     name: str
     """The method's, as in `dre_jax.methods.METHODS`."""
     method: Method
     params: Any
-    """What it has learned: a tree of arrays."""
+    """Learned parameters: a tree of arrays."""
     start: tuple[Params, ...] = ()
     """Configurations to try first: together they would have left the least regret on the past tasks."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What it was learned from."""
+    """Origin: tasks, key and versions."""
 
     @classmethod
     def fit(
@@ -152,7 +152,7 @@ _Path = str | os.PathLike[str]
 
 
 def kept_of(space: Space, start: Sequence[Params]) -> dict[str, Any]:
-    """What a checkpoint keeps of a surrogate beside its method, for `Surrogate.load`."""
+    """The part of a surrogate that a checkpoint keeps beside its method, for `Surrogate.load`."""
     return {"tuning": {"space": to_json(space), "start": list(start)}}
 
 

@@ -19,7 +19,7 @@ NUMBER = "trial"
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
 
 Piece = tuple[bool, str]
-"""Whether it is a name, and the name or the text."""
+"""A name or a text, behind True for a name."""
 
 
 class Template(NamedTuple):
@@ -56,7 +56,7 @@ class Template(NamedTuple):
         return "".join(self._value(text, params, number) if is_name else text for is_name, text in pieces)
 
     def _is_idle_flag(self, i: int, filled: Sequence[str | None]) -> bool:
-        """Whether an argument is a flag whose value is left out."""
+        """Returns whether an argument is a flag whose value is left out."""
         behind = i + 1
         if behind == len(filled) or filled[behind] is not None or not _is_value(self.arguments[behind]):
             return False
@@ -126,7 +126,7 @@ def _has_names(pieces: tuple[Piece, ...]) -> bool:
 
 
 def _is_value(pieces: tuple[Piece, ...]) -> bool:
-    """Whether an argument is no flag, as `--lr={lr}` is."""
+    """Returns whether an argument is a value, not a flag; `--lr={lr}` is a flag."""
     return not pieces or pieces[0][0] or not _is_flag(pieces[0][1])
 
 

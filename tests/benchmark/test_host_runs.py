@@ -147,7 +147,7 @@ def test_wrong_answers_are_faults(plan, tmp_path):
         ({"method": "rf", "settings": {"epochs": 3}}, "rf takes trees, columns, split, leaf, but got 'epochs'"),
         ({"method": "rf", "settings": {"trees": "many"}}, "rf: trees must be a whole number, but got 'many'"),
         ({"checkpoints": Path()}, "a host method reads no checkpoints"),
-        ({"method": "rf", "continuous": "fixed", "surrogates": Path()}, "rf chooses among a table's rows"),
+        ({"method": "rf", "continuous": "fixed", "surrogates": Path()}, "rf does not support --continuous"),
         ({"workers": 0}, "workers must be at least 1, but got 0"),
         ({"method": "peer.py:Peer"}, "must exist"),
         ({"method": int}, "must have a method observe_and_suggest"),
@@ -288,5 +288,5 @@ def test_interrupted_on_the_command_line(plan, tmp_path, workers, wait_until):
         os.killpg(process.pid, signal.SIGINT)
         said = process.stderr.read()  # until the last process that holds it has ended
     assert process.returncode == 130
-    assert said == "dre-jax: interrupted; the same command goes on from what was saved\n"
+    assert said == "dre-jax: interrupted; rerun the command to resume\n"
     assert 1 <= len(list(read_results(out).runs())) < 10

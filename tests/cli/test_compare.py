@@ -40,7 +40,7 @@ def test_a_method_that_fails_is_left_out_and_ends_with_2(compared, tmp_path):
     status, out, error = compared("random", f"{broken}:Broken")
     assert status == 2
     assert "runs failed, the first: space 'svm'" in error
-    assert "1 of 2 jobs failed; the same command tries them again" in error
+    assert "1 of 2 jobs failed; rerun the command to try them again" in error
     assert "random" in out
 
 

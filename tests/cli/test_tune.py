@@ -124,7 +124,7 @@ def test_interrupted_and_resumed(cli, tune, study, tmp_path, number, wait_until,
     second = int(pids.read_text().split()[1])
     if number != signal.SIGKILL:
         assert process.returncode == 130
-        assert error.splitlines()[-1] == "dre-jax: interrupted; the same command goes on from what was saved"
+        assert error.splitlines()[-1] == "dre-jax: interrupted; rerun the command to resume"
     wait_until(lambda: not alive_in(second))
     before = Optimizer.load(study).trials
     assert [trial.state for trial in before] == ["complete", "running"]

@@ -1,4 +1,4 @@
-"""What has to be in a folder of HPO-B's tables, and in one of its surrogates, read through once in bounded memory."""
+"""Required content of a folder of HPO-B's tables or of its surrogates, read once in bounded memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HPO_B = Expected()
 
 @dataclass
 class _Tables:
-    """What one file held."""
+    """The content of one file."""
 
     tasks: int = 0
     rows: int = 0
@@ -65,7 +65,7 @@ def check_tables(folder: Path, expected: Expected = HPO_B, watch: Watch | None =
         found[stem] = _read(path, designs if stem == _TEST else None, expected, watch)
         if stem == _TEST:  # the smaller file tells first
             _check_counts(folder, found[stem], expected)
-        _check_spaces(path, found[stem], found[_TEST], paths[_TEST], everywhere=stem != AUGMENTED)
+        _check_spaces(path, found[stem], found[_TEST], paths[_TEST], same_spaces=stem != AUGMENTED)
     tasks = " / ".join(f"{found[stem].tasks}" for stem in (_TRAIN, _VALIDATION, _TEST))
     rows = sum(found[stem].rows for stem in (_TRAIN, _VALIDATION, _TEST))
     return (
@@ -113,8 +113,8 @@ def _check_counts(folder: Path, test: _Tables, expected: Expected) -> None:
         )
 
 
-def _check_spaces(path: Path, found: _Tables, test: _Tables, test_path: Path, *, everywhere: bool) -> None:
-    if everywhere and (differing := sorted(set(found.columns) ^ set(test.columns))):
+def _check_spaces(path: Path, found: _Tables, test: _Tables, test_path: Path, *, same_spaces: bool) -> None:
+    if same_spaces and (differing := sorted(set(found.columns) ^ set(test.columns))):
         raise DataError(f"{path}: must hold the search spaces of {test_path.name}, but they differ in {differing[:5]}")
     for space, columns in found.columns.items():
         if columns != test.columns.get(space, columns):

@@ -66,7 +66,7 @@ def download(
 
 
 def _already(target: Path, wanted: Collection, expected: Expected, watch: Watch) -> str | None:
-    """What a finished folder holds; None where there is nothing yet. Raises `DataError` for anything else."""
+    """The content of a finished folder; None where there is nothing yet. Raises `DataError` for anything else."""
     if not os.path.lexists(target):
         return None
     with disk(target):
@@ -82,7 +82,7 @@ def _already(target: Path, wanted: Collection, expected: Expected, watch: Watch)
 
 
 def _marked(target: Path, wanted: Collection) -> str | None:
-    """What the note of an earlier download says, if it is still true."""
+    """The content of an earlier download's note, if it is still true."""
     if not (target / MARKER).exists():
         return None  # somebody else put it there: it has to be read
     note = read_json(target / MARKER)
@@ -137,7 +137,7 @@ def _from_any(
         except (Refused, Unreachable) as error:
             if isinstance(error, Unreachable) and _has_bytes(work):
                 # Half of a source is worth more than the beginning of the next.
-                raise DataError(f"{error}; what has come is kept, and the same command goes on from there") from error
+                raise DataError(f"{error}; what has arrived is kept: rerun the command to resume") from error
             if len(sources) == 1:
                 raise
             failures.append(str(error))

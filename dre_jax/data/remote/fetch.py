@@ -80,7 +80,7 @@ class Patience:
 
 
 class Kind(NamedTuple):
-    """What a file must be, judged by its first bytes."""
+    """Kind of a file, judged by its first bytes."""
 
     what: str
     fits: Callable[[bytes], bool]
@@ -196,7 +196,7 @@ def _take(response: HTTPResponse, part: Part, kind: Kind, watch: Watch) -> None:
             part.discard()
             raise Refused(_something_else(part.url, kind, response.headers, head))
         if part.size:
-            watch.note(f"{part.target.name}: the server does not go on from {megabytes(part.size)}; starting anew")
+            watch.note(f"{part.target.name}: the server cannot resume at {megabytes(part.size)}; starting anew")
         part.begin(_mark(response.headers), total)
     elif not _goes_on(part, response.headers):
         part.discard()
@@ -220,7 +220,7 @@ def _check_plain(response: HTTPResponse, url: str) -> None:
 
 
 def _goes_on(part: Part, headers: Message) -> bool:
-    """Whether a partial answer is the rest of the very file whose beginning is here."""
+    """Returns whether a partial answer is the rest of the very file whose beginning is here."""
     found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", headers.get("Content-Range", "").strip())
     if not found or int(found[1]) != part.size:
         return False
@@ -230,7 +230,7 @@ def _goes_on(part: Part, headers: Message) -> bool:
 
 
 def _mark(headers: Message) -> str:
-    """What identifies this version of the file to the byte; empty where the server gives nothing that does."""
+    """The identifier of this version of the file to the byte; empty where the server gives none."""
     tag = headers.get("ETag", "").strip()
     # A weak tag does not promise equal bytes, and If-Range must not be used with it.
     return tag if tag.startswith('"') else headers.get("Last-Modified", "").strip()

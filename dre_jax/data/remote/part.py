@@ -84,7 +84,7 @@ class Part:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def is_complete(self) -> bool:
-        """Whether the whole file is in place."""
+        """True if the whole file is in place."""
         return self.target.exists()
 
     def discard(self) -> None:

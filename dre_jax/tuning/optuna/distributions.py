@@ -129,7 +129,7 @@ def translation_of(space: Space | Mapping[str, BaseDistribution]) -> Translation
 
 
 def can_hold(name: str, distribution: BaseDistribution) -> bool:
-    """Whether a space can hold a distribution, of whose choices there may be any type."""
+    """Returns whether a space can hold a distribution, of whose choices there may be any type."""
     try:
         _held(name, distribution)
     except ConfigError:

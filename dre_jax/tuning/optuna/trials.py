@@ -31,7 +31,7 @@ class Reading(NamedTuple):
     failed: list[Params]
 
     def has(self, params: Params | None) -> bool:
-        """Whether a configuration was tried, or is being tried."""
+        """Returns whether a configuration was tried, or is being tried."""
         return params in self.pending or params in self.failed or any(params == o.params for o in self.observed)
 
 
@@ -78,7 +78,7 @@ def _shared(trial: FrozenTrial) -> dict[str, float]:
 
 
 def responses(trials: Sequence[FrozenTrial], *, maximise: bool) -> list[float]:
-    """What finished trials gave, higher is better.
+    """Responses of finished trials, higher is better.
 
     - Complete ones have their value.
     - A trial that was pruned has no value that can be compared with others': its last report is of an earlier step. It

@@ -147,7 +147,7 @@ def test_what_cannot_be_had_as_it_must_be(get, there, stocked, tmp_path, name, c
 def test_broken_off_and_gone_on_with(get, there, stocked, tmp_path, place, stops, asked):
     for sent in (stops, []):
         stocked.stops = [*sent, *[0] * 9]
-        with pytest.raises(DataError, match="the same command goes on from there"):
+        with pytest.raises(DataError, match="rerun the command to resume"):
             get(stocked.url(place))
         assert [path.name for path in tmp_path.iterdir()] == ["out.part"]
     stocked.stops, stocked.asked = [], []
@@ -292,7 +292,7 @@ def test_falls_back_to_loose_files(get, there, stocked, offered, heard):
 def test_does_not_fall_back_from_half_an_archive(get, stocked, tmp_path, offered):
     stocked.stops = [1500, *[0] * 9]
     offered(Source(stocked.url("hpob-data.zip"), True), Source(stocked.url("files"), False))
-    with pytest.raises(DataError, match="the same command goes on"):
+    with pytest.raises(DataError, match="rerun the command to resume"):
         get(None)
     assert {path for path, *_ in stocked.asked} == {"hpob-data.zip"}
 
