@@ -2,14 +2,19 @@
 
 import json
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dre_jax.data import SearchSpace, Task, write_dataset
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.candidates import even_points
 from dre_jax.tuning import HPOB_SPACES, Int, Space, hpob_space
 from dre_jax.tuning.hpob import from_hpob
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "tuning-spaces.md"
 
 # What OpenML does not keep, by the manuals of e1071, rpart, ranger, xgboost and mlr.
 LEFT_OUT = {
@@ -217,3 +222,19 @@ def test_read_from_its_folder(tmp_path):
 def test_other_descriptors_are_refused(change, message):
     with pytest.raises(DataError, match=f"search space 5527 must be HPO-B's, but: .*{message}"):
         from_hpob("5527", MADE["5527"] | change)
+
+
+@pytest.mark.thorough
+def test_the_examples_of_the_page(tmp_path, monkeypatch):
+    """docs/how-to/tuning-spaces.md as it stands, on a folder in HPO-B's layout."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "meta-dataset-descriptors.json").write_text(json.dumps({"5527": MADE["5527"]}))
+    rng = np.random.default_rng(0)
+    known = hpob_space("5527", tmp_path)
+    tasks = {name: Task(name, np.array([known.encode(p) for p in drawn(known)]), rng.random(64)) for name in "ab"}
+    write_dataset(tmp_path, [SearchSpace("5527", train=tasks)])
+    names = {"folder": tmp_path}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(block, names)
+    assert len(names["optimizer"].trials) == 1
+    assert 100 <= names["optimizer"].trials[0].params["cache_size"] <= 500
