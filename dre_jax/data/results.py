@@ -126,7 +126,7 @@ def add_trace(results: Results, space: str, dataset: str, seed: str, trace: npt.
 
 
 def lengths(results: Results) -> dict[int, int]:
-    """How many runs have how many incumbents (T + 1), shortest first; one entry when all are of one length."""
+    """Number of runs by number of incumbents (T + 1), shortest first; one entry when all are of one length."""
     return dict(sorted(Counter(len(trace) for *_, trace in results.runs()).items()))
 
 

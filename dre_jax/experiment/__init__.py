@@ -1,4 +1,4 @@
-"""Grids of jobs: every method on the same tasks and initial designs, worked off by processes that have a core each."""
+"""Grids of jobs: every method on the same tasks and initial designs, done by processes that have a core each."""
 
 from dre_jax.experiment.grid import Failure, run_jobs
 from dre_jax.experiment.jobs import BUNDLED, Job, collect, cost_of, data_folder, finished_methods, make_jobs

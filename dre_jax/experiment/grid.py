@@ -1,4 +1,4 @@
-"""Jobs worked off by worker processes: each is one thread, and what a killed grid has finished is not done again."""
+"""Jobs done by worker processes, one thread each; jobs that a killed grid has finished are not done again."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def source_of(data: str) -> str:
 
 
 def data_folder(data: str) -> Path:
-    """Where the tables are: of the data that ship, or the folder that was given."""
+    """The folder of the tables: that of the bundled data, or the one given."""
     return bundled.path() if data == BUNDLED else Path(data)
 
 
@@ -197,7 +197,7 @@ def make_jobs(
 
 
 def run_job(job: Job) -> Cost:
-    """Does what is missing of a job. Raises `DreError` where the evaluation cannot be made."""
+    """Does the runs of a job that are missing. Raises `DreError` where the evaluation cannot be made."""
     begun = time.perf_counter()
     job.meta_train()
     make_folder(job.path.parent)
@@ -241,7 +241,7 @@ def cost_of(jobs: Iterable[Job], method: str | Method) -> Cost:
 
 
 def finished_methods(jobs: Sequence[Job]) -> dict[str | Method, tuple[int, int]]:
-    """Method -> how many of its jobs have come to their end with runs that can be compared, and how many there are."""
+    """Method -> number of its jobs that have finished with runs to compare, and number of all its jobs."""
     found: dict[str | Method, tuple[int, int]] = {}
     for job in jobs:
         ended, total = found.get(job.method, (0, 0))

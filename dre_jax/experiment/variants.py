@@ -71,7 +71,7 @@ def _designs(space: str, task: Task) -> dict[str, npt.NDArray[np.int64]]:
 
 
 def mislead(space: SearchSpace, how: Misleading) -> SearchSpace:
-    """The search space with test tasks that are not what the past says; the other splits stay as they are.
+    """The search space with test tasks on which the past misleads; the other splits stay as they are.
 
     Args:
       space: a search space.

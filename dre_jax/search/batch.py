@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 2**25
 
 @dataclass(frozen=True)
 class BatchConfig:
-    """How runs are put through the devices."""
+    """Settings for many runs: how they use the devices."""
 
     devices: int | None = None
     """Devices of the mesh; by default all that are in use, those of other processes among them."""
@@ -115,7 +115,7 @@ def run_tasks(
       designs: dataset -> seed name -> rows evaluated at the start; every dataset of ``tasks`` must be there.
       n_trials: T.
       key: PRNG key.
-      config: how the runs are put through the devices.
+      config: how the runs use the devices.
       stop_at_optimum: see `dre_jax.search.loop.run`.
 
     Raises:
@@ -152,7 +152,7 @@ def run_spaces(
       method: frozen and hashable.
       spaces: tasks, designs, parameters and key of each.
       n_trials: T.
-      config: how the runs are put through the devices.
+      config: how the runs use the devices.
       stop_at_optimum: see `dre_jax.search.loop.run`.
     """
     config = config or BatchConfig()

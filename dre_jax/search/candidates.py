@@ -27,7 +27,7 @@ from dre_jax.search.pending import LIES, with_pending
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateConfig:
-    """Which points are drawn for a method to value.
+    """Settings for drawing the points that a method values.
 
     Raises:
       ConfigError: for counts or widths that are not positive, or a number of even points that is no power of two.
@@ -59,7 +59,7 @@ class CandidateConfig:
 
     @property
     def sources(self) -> int:
-        """How many points later rounds step from."""
+        """Number of points that later rounds step from."""
         return min(4 * self.parents, self.even)
 
 

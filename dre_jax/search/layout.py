@@ -170,16 +170,16 @@ class Layout:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """How many values each hyperparameter has; 0 for real numbers."""
+        """Number of values of each hyperparameter; 0 for real numbers."""
         return tuple(part.levels for part in self.parts)
 
     @property
     def unordered(self) -> tuple[bool, ...]:
-        """Which hyperparameters have levels in no order."""
+        """Mask of the hyperparameters whose levels have no order."""
         return tuple(isinstance(part, Level) and not part.ordered for part in self.parts)
 
     def active(self, points: Any, xp: Any = np) -> list[Any]:
-        """Which hyperparameters are active at points f[..., P]: P arrays bool[...]."""
+        """Masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
         found: list[Any] = []
         for part in self.parts:
             on = xp.ones(points.shape[:-1], bool)

@@ -1,4 +1,4 @@
-"""Configurations of meta-training and fine-tuning: frozen, hashable configurations (static under jit)."""
+"""Configurations of meta-training and fine-tuning: frozen, hashable, static under jit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training steps by `dre_jax.native`: which it knows, and an ensemble's parameters packed into rows, and back."""
+"""Training steps by `dre_jax.native`: what it supports, and packing of an ensemble's parameters into rows."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from dre_jax.training.adam import Moments
 
 
 class TrainState(NamedTuple):
-    """Where meta-training stands."""
+    """The state of meta-training after some steps."""
 
     params: EnsembleParams
     """The model's."""

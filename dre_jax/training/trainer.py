@@ -1,4 +1,4 @@
-"""Meta-training from start to end: portions of steps, losses on fixed lists, checkpoints, going on where it was."""
+"""Meta-training from start to end: portions of steps, losses on fixed lists, checkpoints, resumption."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MetaTrained:
 
 @dataclass
 class _Run:
-    """Where training stands."""
+    """The state of a training, with its loss history."""
 
     state: TrainState
     history: list[LossEntry] = field(default_factory=list)
@@ -186,7 +186,7 @@ def _note(run: _Run, entry: LossEntry, config: MetaTrainConfig) -> None:
 
 
 class _Keeper:
-    """Saves a run, and finds it again."""
+    """Saves a run and resumes it."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ def last_step(folder: str | Path) -> int | None:
 
 
 def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
-    """A `DataWarning` where a result goes on by another backend than it was begun with: rounding may differ.
+    """Warns with a `DataWarning` where a result is continued by another backend: rounding may differ.
 
     Args:
       backends: of the result, see `dre_jax.native.with_backend`.

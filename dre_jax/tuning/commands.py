@@ -75,7 +75,7 @@ class Command:
 
     @property
     def group(self) -> int:
-        """The number of its process group, which what it starts is in."""
+        """The number of its process group, to which all that it starts belongs."""
         return self._process.pid
 
     @property

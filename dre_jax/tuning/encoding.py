@@ -17,7 +17,7 @@ INVALID = "INVALID"
 
 @dataclass(frozen=True)
 class NumberCode:
-    """How a number is encoded, where it is not by its own bounds."""
+    """Encoding of a number by other bounds than its own."""
 
     scale: Scale
     empty: float = 0.0
@@ -30,7 +30,7 @@ class NumberCode:
 
 @dataclass(frozen=True)
 class LevelCode:
-    """How levels are encoded, where they are not by their own names."""
+    """Encoding of levels by other names than their own."""
 
     names: tuple[str, ...]
     """The level whose column each choice is encoded by; `INVALID` for one that counts as not set."""
@@ -42,7 +42,7 @@ Code = NumberCode | LevelCode
 
 
 def check_code(name: str, parameter: Parameter, code: Code) -> None:
-    """Refuses a code that does not encode a hyperparameter.
+    """Checks that a code encodes a hyperparameter.
 
     Raises:
       ConfigError: for the code of another kind, a scale that is none, a value that is not set without a flag for it, or

@@ -45,7 +45,7 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class EngineConfig:
-    """How an engine suggests.
+    """Settings of an engine.
 
     Raises:
       ConfigError: for an unknown lie.
@@ -297,7 +297,7 @@ class Engine:
 
 
 def check_fit(space: Space, known: Space, *, ignore_extra: bool) -> None:
-    """Refuses a surrogate's space that does not fit.
+    """Checks that a surrogate's space fits.
 
     Raises:
       DataError: names the hyperparameters that differ.

@@ -1,4 +1,4 @@
-"""A study as a picture: what its trials gave, and the best so far."""
+"""A study as a picture: the values of its trials, and the best so far."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
 
 class Optimizer:
-    """Suggests configurations, and learns from what they give.
+    """Suggests configurations and learns from their values.
 
     Several threads may ask and tell: they ask one after the other, and tell at any time. The same seed and the same
     answers give the same suggestions.
@@ -62,11 +62,11 @@ class Optimizer:
         """A study without trials.
 
         Args:
-          space: what is searched.
-          surrogate: what is known of past tasks; without one, the best method that needs none is used.
+          space: the search space.
+          surrogate: knowledge of past tasks; without one, the best method that needs none is used.
           direction: "minimize" or "maximize".
           seed: of all suggestions.
-          config: how trials that run or failed are taken.
+          config: treatment of trials that run or failed.
 
         Raises:
           ConfigError: for an unknown direction, a seed that is no whole number from 0, or an empty space.
@@ -94,7 +94,7 @@ class Optimizer:
 
     @property
     def best(self) -> Trial:
-        """The complete trial with the best value; of equal ones the first. Raises `DataError` without any."""
+        """The complete trial with the best value, the first of equal ones. Raises `DataError` if none is complete."""
         complete = [trial for trial in self.trials if trial.state == "complete"]
         if not complete:
             raise DataError("there is a best trial once one is complete, but none is")
@@ -105,7 +105,7 @@ class Optimizer:
     @overload
     def ask(self, n: int) -> list[Trial]: ...
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
-        """The next trial; with a number, a list of so many, all different and none of those that still run.
+        """Returns the next trial, or a list of `n` different trials, none of which is still running.
 
         Raises:
           ConfigError: for a number below 1.
@@ -118,7 +118,7 @@ class Optimizer:
             return [self._ask() for _ in range(n)]
 
     def tell(self, trial: Trial | int, value: float) -> Trial:
-        """Says what a trial gave.
+        """Reports the value of a trial.
 
         Args:
           trial: as `ask` returned it, or its number.
@@ -144,7 +144,7 @@ class Optimizer:
             return self._finish(trial, "complete", number)
 
     def tell_failed(self, trial: Trial | int) -> Trial:
-        """Says that a trial gave nothing: it is not proposed again, and nothing is concluded from it otherwise.
+        """Reports that a trial failed: its configuration is not proposed again, and nothing else is concluded from it.
 
         Returns:
           The trial as it is now.
@@ -156,7 +156,7 @@ class Optimizer:
             return self._finish(trial, "failed", None)
 
     def add(self, params: Mapping[str, Any], value: float | None) -> Trial:
-        """Adds an evaluation that was made elsewhere; None for one that failed.
+        """Adds an evaluation made elsewhere; its value is None if it failed.
 
         Raises:
           DataError: for a configuration of another space, or a value that is no number.
@@ -171,7 +171,7 @@ class Optimizer:
                 raise
 
     def add_running(self, params: Mapping[str, Any]) -> Trial:
-        """Adds an evaluation that is being made elsewhere, to be told later.
+        """Adds an evaluation that is running elsewhere, to be told later.
 
         Raises:
           DataError: for a configuration of another space.
@@ -181,7 +181,7 @@ class Optimizer:
             return self._trials[-1]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the study, all of it or nothing. Raises `DataError` where it cannot be written."""
+        """Writes the study to a file, completely or not at all. Raises `DataError` where it cannot be written."""
         from dre_jax.tuning.study_file import write_study
 
         with self._lock:
@@ -196,13 +196,13 @@ class Optimizer:
         space: Space | None = None,
         config: EngineConfig | None = None,
     ) -> Optimizer:
-        """The study that `save` wrote. Trials that were running still run: tell them, or tell that they failed.
+        """Reads the study that `save` wrote. Trials that were running still are: tell them, or tell that they failed.
 
         Args:
           path: the file.
-          surrogate: what is known of past tasks; it is not in the file.
+          surrogate: knowledge of past tasks, which is not in the file.
           space: refuse a study of another space.
-          config: how trials that run or failed are taken.
+          config: treatment of trials that run or failed.
 
         Raises:
           DataError: for a file that is torn, of another version, or no study; it stays as it is.
@@ -253,6 +253,6 @@ class Optimizer:
 
 
 def check_course(direction: object, seed: object) -> None:
-    """Refuses what decides on suggestions and cannot. Raises `ConfigError`."""
+    """Checks the direction and the seed of a study. Raises `ConfigError`."""
     one_of("direction", direction, DIRECTIONS)
     check_seed(seed)

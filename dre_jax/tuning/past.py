@@ -20,7 +20,7 @@ FEWEST = 3
 
 
 class Evaluated(NamedTuple):
-    """A configuration and what it gave."""
+    """A configuration and its value."""
 
     params: Mapping[str, Any]
     """Values by name."""

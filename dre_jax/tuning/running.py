@@ -25,7 +25,7 @@ _LOOK = 0.05
 
 
 class Progress(NamedTuple):
-    """Where a run stands."""
+    """Progress of a run."""
 
     running: tuple[tuple[Trial, float], ...]
     """Trials that run, and for how many seconds."""
@@ -34,7 +34,7 @@ class Progress(NamedTuple):
 
 
 class StudyFile:
-    """A study's file, which nobody else writes meanwhile."""
+    """A study's file, locked against other writers."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """A file that may be there already; what a writer left that was killed is removed."""

@@ -138,7 +138,7 @@ class Space(Mapping[str, Parameter]):
         return Layout(tuple(parts), len(target.columns))
 
     def code(self, name: str) -> Code:
-        """How a hyperparameter is encoded."""
+        """The encoding of a hyperparameter."""
         parameter = self._parameters[name]
         if name in self._codes:
             return self._codes[name]
@@ -177,7 +177,7 @@ class Space(Mapping[str, Parameter]):
         return np.asarray(self.layout.columns(self.point(params)))
 
     def decode(self, row: Sequence[float] | npt.NDArray[Any]) -> Params:
-        """The configuration that a row of columns stands for: always a valid one, whatever the numbers.
+        """The configuration encoded by a row of columns: always a valid one, whatever the numbers.
 
         Args:
           row: [D]. Numbers are cut at their bounds and set to the nearest value; of one-hot columns the largest counts.
@@ -249,7 +249,7 @@ class Space(Mapping[str, Parameter]):
         return {name: found[name] for name in self if name in found}
 
     def reads(self, other: Space) -> list[str]:
-        """Why configurations of another space cannot be encoded by this one, a phrase each; empty where they can.
+        """Reasons why this space cannot encode configurations of another, a phrase each; empty if it can.
 
         Numbers may have narrower bounds there, and categoricals fewer choices.
         """
@@ -263,7 +263,7 @@ class Space(Mapping[str, Parameter]):
 
     @cached_property
     def size(self) -> float:
-        """How many configurations there are, an upper bound with conditions; infinity with a real number."""
+        """Number of configurations, an upper bound with conditions; infinity with a real number."""
         return math.prod(float(size) or math.inf for size in self.layout.sizes)
 
     def _columns_of(self, name: str) -> Iterator[Column]:

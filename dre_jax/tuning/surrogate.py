@@ -102,7 +102,7 @@ class Surrogate:
         return cls(past.space, entry.name, made, jax.tree.map(np.asarray, params), start, facts)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes it as a checkpoint; one that is there is replaced at once.
+        """Writes the surrogate as a checkpoint; an existing one is replaced in one step.
 
         Raises:
           CheckpointError: where it cannot be written.
@@ -125,7 +125,7 @@ class Surrogate:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, space: Space | None = None) -> Surrogate:
-        """Reads what `save`, or `dre-jax meta-train`, wrote.
+        """Reads a surrogate that `save` or `dre-jax meta-train` wrote.
 
         Args:
           folder: the checkpoint's; of `meta-train`, a search space's.

@@ -28,7 +28,7 @@ def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
 
 
 def to_optuna(space: Space) -> dict[str, BaseDistribution]:
-    """The distributions of a space. Conditions are the objective's to keep: Optuna has none.
+    """The distributions of a space. Optuna has no conditions: the objective has to keep them.
 
     Example:
       >>> to_optuna(Space({"C": Float(1e-3, 1e3, log=True)}))
@@ -115,7 +115,7 @@ class Translation:
 
 
 def translation_of(space: Space | Mapping[str, BaseDistribution]) -> Translation:
-    """How a space, or the distributions of one, are read and written.
+    """The translation of a space, or of the distributions of one.
 
     Raises:
       ConfigError: for anything else, or bounds that a space cannot hold.

@@ -29,7 +29,7 @@ _TRIES = 16
 
 
 class DRESampler(BaseSampler):
-    """Suggests what to try next, in Optuna's studies of one objective.
+    """Sampler for Optuna studies with one objective.
 
     All that it goes by is in the study: samplers in any number of threads, processes and machines, of one seed or of
     several, give different suggestions, and one that is pickled goes on as it was. Trials that run count as running,
@@ -84,7 +84,7 @@ class DRESampler(BaseSampler):
             self._engine_for(self._given.space)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The distributions of what is searched together, those that have more than one value.
+        """The distributions that are searched together: those with more than one value.
 
         Raises:
           ValueError: for a study of several objectives.
@@ -126,7 +126,7 @@ class DRESampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A value for what is not searched together. Raises `ValueError` for a study of several objectives."""
+        """A value for a hyperparameter searched on its own. Raises `ValueError` for a study of several objectives."""
         _require_one_objective(study)
         sampler = self._independent
         if sampler is None:  # by trial and name, so that workers of one seed do not draw the same
@@ -143,12 +143,12 @@ class DRESampler(BaseSampler):
             self._independent.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Tells the independent sampler."""
+        """Passes the call on to the independent sampler."""
         if self._independent is not None:
             self._independent.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Tells the independent sampler."""
+        """Passes the call on to the independent sampler."""
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
 

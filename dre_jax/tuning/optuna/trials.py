@@ -1,4 +1,4 @@
-"""Trials of a study as the engine counts them: what they gave, what runs, what failed."""
+"""Trials of a study as the engine counts them: values, running trials, failures."""
 
 from __future__ import annotations
 
