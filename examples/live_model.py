@@ -1,18 +1,22 @@
-"""Tunes a scikit-learn model by ask and tell, two trials at a time, with trials that fail; the study is kept in a file.
+"""Tune a scikit-learn model by ask and tell, two trials at a time, with trials that fail; the study is kept in a file.
 
-``python examples/live_model.py [--study study.json]``
+The model is a logistic regression on breast cancer data, with a hyperparameter that is there for one kind of penalty
+only. An elastic net that is lasso alone counts as a training that fails: it is not tried again.
 
-Run it again with the same file, and the study goes on.
+The script prints how many trials there are, how many failed and the best, and draws the study as ``live_model.png``.
+Run it again with the same ``--study``, and the study goes on.
+
+``python examples/live_model.py [--study study.json] [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from gallery import options, run
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
@@ -20,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dre_jax.tuning import Categorical, Float, Optimizer, Space
+from dre_jax.tuning.figure import course_of, draw_course
 
 X, Y = load_breast_cancer(return_X_y=True)
 SPACE = Space(
@@ -44,8 +49,8 @@ def log_loss(C: float, penalty: str, l1_ratio: float = 0.0) -> float | None:
 
 
 def main() -> None:
-    """Asks, trains and tells."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Asks, trains, tells, and draws."""
+    parser = options(__doc__, "two rounds of trials")
     parser.add_argument("--study", type=Path, help="by default a new file that is thrown away")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -53,7 +58,7 @@ def main() -> None:
         begun = path.exists()
         optimizer = Optimizer.load(path) if begun else Optimizer(SPACE, direction="minimize", seed=0)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for _ in range(ROUNDS):
+            for _ in range(2 if given.quick else ROUNDS):
                 trials = optimizer.ask(AT_ONCE)
                 for trial, loss in zip(trials, pool.map(lambda t: log_loss(**t.params), trials), strict=True):
                     if loss is None:
@@ -64,7 +69,9 @@ def main() -> None:
         failed = sum(trial.state == "failed" for trial in optimizer.trials)
         print(f"{len(optimizer.trials)} trials, {failed} failed")
         print(f"log loss {optimizer.best.value:.4f} at {optimizer.best.params}")
+        draw_course(course_of(optimizer.trials, optimizer.direction), picture := given.out / "live_model.png")
+        print(f"picture: {picture}")
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

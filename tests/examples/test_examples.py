@@ -1,7 +1,8 @@
-"""The examples run as they stand."""
+"""The examples run as they stand, say what their pages promise, and leave a picture."""
 
 import os
 import re
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -9,42 +10,122 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PICTURES = {
+    "beliefs": "beliefs.png",
+    "live_model": "live_model.png",
+    "many_runs": "many_runs/regret.png",
+    "new_method": "new_method.png",
+    "optuna_workers": "optuna_workers.png",
+    "own_class": "own_class.png",
+    "past_studies": "past_studies.png",
+    "random_forest": "random_forest.png",
+}
+CHEAP = ("live_model", "new_method", "own_class")  # with --quick; the others take three times as long or more
 
 
-def run(name, *arguments):
+def start(name, *arguments):
     environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": os.environ.get("DRE_JAX_CACHE", "")}
-    command = [sys.executable, str(EXAMPLES / name), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+
+
+def run(name, out, *arguments):
+    """What it prints; its picture is there."""
+    done = start(name, "--out", out, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Error" not in done.stderr
+    picture = out / PICTURES[name]
+    assert done.stdout.splitlines()[-1] == f"picture: {picture}"
+    head = picture.read_bytes()[:24]
+    assert head.startswith(b"\x89PNG")
+    assert min(struct.unpack(">II", head[16:])) > 500  # width and height
     return done.stdout
 
 
+def regrets(said, at):
+    """Mean regrets after so many trials, in the order of the lines."""
+    return [float(value) for value in re.findall(rf"([\d.]+)(?: ± [\d.]+)? after {at}\b", said)]
+
+
 def test_all_examples_are_tested():
-    assert {path.name for path in EXAMPLES.glob("*.py")} == {"live_model.py", "optuna_workers.py", "past_studies.py"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"gallery", *PICTURES}
 
 
 @pytest.mark.slow
 @pytest.mark.multiprocess
-def test_a_live_model(tmp_path):
-    found = run("live_model.py", "--study", tmp_path / "study.json")
-    assert found.startswith("12 trials")
-    assert float(re.search(r"log loss ([\d.]+)", found)[1]) < 0.12
+@pytest.mark.parametrize("name", CHEAP)
+def test_quick_ones(name, tmp_path):
+    assert run(name, tmp_path / "new", "--quick").count("\n") > 2
+
+
+@pytest.mark.multiprocess
+def test_where_nothing_can_be_written_it_does_not_begin(tmp_path):
+    (tmp_path / "file").touch()
+    done = start("own_class", "--out", tmp_path / "file" / "folder")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("own_class.py: ")
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+def test_a_random_forest(tmp_path):
+    with_past, without = regrets(run("random_forest", tmp_path), 1)
+    assert with_past < without
 
 
 @pytest.mark.thorough
 @pytest.mark.multiprocess
 def test_workers_on_one_journal(tmp_path):
-    found = run("optuna_workers.py", "--journal", tmp_path / "study.log")
-    assert found.startswith("24 trials of 4 workers, 24 different configurations")
-    assert float(re.search(r"accuracy ([\d.]+)", found)[1]) > 0.95
+    said = run("optuna_workers", tmp_path, "--journal", tmp_path / "study.log")
+    assert said.startswith("32 trials of 4 workers, 32 different configurations")
+    assert float(re.search(r"accuracy ([\d.]+)", said)[1]) > 0.95
 
 
 @pytest.mark.thorough
 @pytest.mark.multiprocess
 def test_past_studies_make_a_surrogate(tmp_path):
-    found = run("past_studies.py", "--surrogate", tmp_path / "surrogate")
-    assert found.startswith("6 past studies\nwith the past")
-    first, chance = (float(x) for x in re.findall(r"\[([\d.]+)", found))
-    assert first > chance
+    said = run("past_studies", tmp_path, "--surrogate", tmp_path / "surrogate")
+    assert said.startswith("20 past studies\nwith the past")
+    first, without = (float(x) for x in re.findall(r"\[([\d.]+)", said))
+    assert first > without
     assert (tmp_path / "surrogate").is_dir()
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+def test_a_class_and_a_method_of_ones_own(tmp_path):
+    class_, chance = regrets(run("own_class", tmp_path), 50)
+    assert class_ < chance
+    new, random_search, process = regrets(run("new_method", tmp_path), 25)
+    assert new < process < random_search
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+def test_many_runs(tmp_path):
+    said = run("many_runs", tmp_path)
+    assert said.count(": 200 runs of 10 trials in ") == 3
+    assert regrets(said, 10) == sorted(regrets(said, 10))
+    assert (tmp_path / "many_runs" / "report.html").is_file()
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+def test_beliefs(tmp_path):
+    said = run("beliefs", tmp_path)
+    tried = [float(gamma) for gamma in re.findall(r"trial \d: gamma ([\d.]+)", said)]
+    assert len(set(tried)) == 5
+    assert "before any trial the ensemble ranks gamma" in said
+    best, accuracy = map(float, re.search(r"the best of the 25 values is ([\d.]+), accuracy ([\d.]+)", said).groups())
+    assert 0.001 <= best <= 10.0
+    assert all(float(one) <= accuracy for one in re.findall(r"trial \d: gamma [\d.]+, accuracy ([\d.]+)", said))
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+def test_a_live_model(tmp_path):
+    said = run("live_model", tmp_path, "--study", tmp_path / "study.json")
+    assert said.startswith("12 trials")
+    assert float(re.search(r"log loss ([\d.]+)", said)[1]) < 0.12

@@ -1,0 +1,50 @@
+"""200 runs in one call, and their report.
+
+Ten test tasks of four search spaces that the library carries, from five initial designs each, are 200 runs of Bayesian
+optimisation. One call makes all of them for a method by name: they are compiled and shared out over the cores, and each
+is in the result file when it is finished, so an interrupted call resumes when it is made again. The report compares the
+result files of several methods.
+
+The script prints how long each call took and the methods' mean regret (0 is the best row of a task's table, 1 the
+worst) with its standard error over tasks, and leaves ``many_runs/`` with the result files, the figures, of which
+``regret.png`` is one, and ``report.html``, which holds all of it.
+
+``python examples/many_runs.py [--out FOLDER] [--quick]``
+"""
+
+from __future__ import annotations
+
+import time
+
+from gallery import options, run
+
+from dre_jax.benchmark import run_hpob
+from dre_jax.cli.runtime import prepare
+from dre_jax.data import bundled
+from dre_jax.report import write_report
+
+METHODS = ("gcp", "gp", "random")  # a Gaussian copula of past tasks; a Gaussian process; chance
+
+
+def main() -> None:
+    """Runs the methods, and reports."""
+    given = options(__doc__, "random search alone, from one design, for five trials").parse_args()
+    prepare()  # one device a core
+    methods, trials, designs = (("random",), 5, ["test0"]) if given.quick else (METHODS, 10, None)
+    out = given.out / "many_runs"
+    files = {}
+    for method in methods:
+        begun, files[method] = time.monotonic(), out / f"{method}.json"
+        runs = run_hpob(method, bundled.path(), files[method], trials=trials, seeds=designs)
+        print(f"{method}: {len(list(runs.runs()))} runs of {trials} trials in {time.monotonic() - begun:.0f} s")
+    summary = write_report(files, out, at=[5, trials])
+    errors = summary["standard_error"]["average_regret"]
+    for method in methods:
+        regrets = summary["average_regret"][method]
+        told = ", ".join(f"{regrets[n]:.3f} ± {errors[method][n]:.3f} after {n}" for n in summary["at"])
+        print(f"{method}: mean regret {told} trials")
+    print(f"picture: {out / 'regret.png'}")
+
+
+if __name__ == "__main__":
+    run(main)
