@@ -4,7 +4,7 @@ The model is a logistic regression on breast cancer data, with a hyperparameter 
 only. An elastic net that is lasso alone counts as a training that fails: it is not tried again.
 
 The script prints how many trials there are, how many failed and the best, and draws the study as ``live_model.png``.
-Run it again with the same ``--study``, and the study goes on.
+Run it again with the same ``--study``, and the study resumes.
 
 ``python examples/live_model.py [--study study.json] [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
 """

@@ -6,7 +6,7 @@ apart.
 
 The script prints how many configurations were tried and the best of them, and draws them all as
 ``optuna_workers.png``, a marker for each worker, colours for the accuracy of 5-fold cross-validation. Run it again with
-the same ``--journal``, on any machine that sees the file, and the study goes on.
+the same ``--journal``, on any machine that sees the file, and the study resumes.
 
 ``python examples/optuna_workers.py [--journal study.log] [--out FOLDER] [--quick]``, with ``pip install
 'dre_jax[optuna,sklearn]'``
