@@ -33,7 +33,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", default="recommended")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 8])
-    parser.add_argument("--lies", nargs="+", default=["none", "min", "mean", "max"])
+    parser.add_argument("--lies", nargs="+", default=["none", "min", "mean", "max", "believer", "draw"])
     parser.add_argument("--trials", type=int, default=48)
     parser.add_argument("--designs", nargs="+", default=["test0", "test1", "test2"])
     parser.add_argument("--data", type=Path, nargs="*", default=[], help="folders beside the bundled data")
@@ -44,8 +44,9 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     given = parse()
     prepare()
-    # With one trial at a time there is no lie to tell.
-    batches = [(size, lie) for size in given.sizes for lie in (["-"] if size == 1 else given.lies)]
+    # With one trial at a time there is no lie to tell, but a draw is another way to choose.
+    alone = ["-", *(lie for lie in given.lies if lie == "draw")]
+    batches = [(size, lie) for size in given.sizes for lie in (alone if size == 1 else given.lies)]
     done: Done = read_json(given.out) if given.out.exists() else {}
     for folder in [bundled.path(), *given.data]:
         for space in list_spaces(folder):

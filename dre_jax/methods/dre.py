@@ -77,3 +77,13 @@ class DRE(FromEnsemble):
         values = scores_in_blocks(self.model, params, support, candidates.x)
         best = scores(self.model, params, support, history.x[:1])[:, 0]
         return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0]), params
+
+    def draw(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Scores by one of the fine-tuned members: for batches."""
+        tune_key, start_key, member_key = jax.random.split(key, 3)
+        start = self.begin(params, candidates.x.shape[-1], start_key)
+        history = sort_history(history)
+        tuned = fine_tune(self.model, self.fine_tuning, start, *history, tune_key)
+        support = Support(history.x, history.response, history.where)
+        values = scores_in_blocks(self.model, tuned, support, candidates.x)
+        return values[jax.random.randint(member_key, (), 0, len(values))]

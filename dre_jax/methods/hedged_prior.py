@@ -25,6 +25,7 @@ from dre_jax.search.history import Candidates, History
 from dre_jax.surrogates import best_of
 from dre_jax.surrogates.copula import blended_scale
 from dre_jax.surrogates.hypotheses import HYPOTHESES, Hypothesis, believed, posterior
+from dre_jax.surrogates.hypothesis_draws import draw_response
 from dre_jax.surrogates.hypothesis_weights import WeighedPriors, told
 from dre_jax.surrogates.learned_prior import LearnedPriorConfig
 from dre_jax.surrogates.prior_training import PriorTraining, past_table, train_priors
@@ -70,6 +71,12 @@ class HedgedPrior:
         y = blended_scale(history.response, history.level, history.where)
         mean, variance = posterior(self.prior, params.by, params.priors, history.x, y, history.where, candidates.x)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+
+    def draw(self, params: WeighedPriors, history: History, candidates: Candidates, key: Array) -> Array:
+        """The responses of one function, of a prior and a hypothesis that are drawn by their evidence: for batches."""
+        y = blended_scale(history.response, history.level, history.where)
+        given = history.x, y, history.where, candidates.x
+        return draw_response(self.prior, params.by, params.priors, *given, key)
 
     def tell(self, params: WeighedPriors) -> Mapping[str, str]:
         """Choices for the search space, and their reasons."""

@@ -20,9 +20,9 @@ from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import Layout
-from dre_jax.search.loop import trial_keys, value
-from dre_jax.search.method import Method
-from dre_jax.search.pending import LIES, with_pending
+from dre_jax.search.loop import trial_keys
+from dre_jax.search.method import Method, value
+from dre_jax.search.pending import LIES, with_running
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +170,8 @@ def propose(
       held: f32[P], coordinates that are given; NaN where they are searched.
     """
     method_key, choice_key = trial_keys(key, trial)
-    history = with_pending(tried.history, layout.columns(tried.points, jnp), tried.pending, config.lie)
+    tried_columns = layout.columns(tried.points, jnp)
+    history = with_running(method, params, state, tried.history, tried_columns, tried.pending, config.lie, method_key)
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts))])
     is_even = jnp.arange(len(points)) < config.even
     parents, count = _best_trials(tried, config.sources), jnp.minimum(jnp.sum(tried.history.where), config.parents)
@@ -187,7 +188,7 @@ def propose(
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = settled(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _is_new(points, tried))
-        values, after = value(method, params, state, history, candidates, method_key)
+        values, after = value(method, params, state, history, candidates, method_key, draw=config.lie == "draw")
         values = jnp.where(candidates.where & ~jnp.isnan(values), values, -jnp.inf)
         order = jnp.lexsort((jax.random.bits(coin_key, values.shape, jnp.uint32), is_even, values))[::-1]
         points = points[order]

@@ -13,8 +13,8 @@ from jax import Array, lax
 
 from dre_jax.search.acquisition import pick
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, as_stateful
-from dre_jax.search.pending import with_pending
+from dre_jax.search.method import Method, as_stateful, value
+from dre_jax.search.pending import with_running
 from dre_jax.threads import on_one_thread
 
 FIRST_BUCKET = 16
@@ -109,22 +109,19 @@ def begin(method: Method, params: Any, n_columns: int, key: Array) -> Any:
     return None if stateful is None else stateful.begin(params, n_columns, jax.random.fold_in(key, _BEGIN))
 
 
-def value(
-    method: Method, params: Any, state: Any, history: History, candidates: Candidates, key: Array
-) -> tuple[Array, Any]:
-    """Values f32[N] of the candidates, and the state after that."""
-    stateful = as_stateful(method)
-    if stateful is None:
-        return method.acquire(params, history, candidates, key), state
-    return stateful.advance(state, history, candidates, key)
-
-
 def suggest(
-    method: Method, params: Any, state: Any, history: History, candidates: Candidates, key: Array, trial: Array
+    method: Method,
+    params: Any,
+    state: Any,
+    history: History,
+    candidates: Candidates,
+    key: Array,
+    trial: Array,
+    draw: bool = False,
 ) -> tuple[Array, Any]:
     """The candidate that a method evaluates next, -1 if none is left; and the state after that."""
     method_key, choice_key = trial_keys(key, trial)
-    values, state = value(method, params, state, history, candidates, method_key)
+    values, state = value(method, params, state, history, candidates, method_key, draw=draw)
     return pick(values, candidates.where, choice_key), state
 
 
@@ -168,10 +165,12 @@ def run(
         history, candidates = look_up(task, rows[:capacity], n_design + t, table_scale)
         if batch is not None:
             told, _ = look_up(task, rows[:capacity], n_design + t // batch.size * batch.size, table_scale)
-            history = with_pending(told, history.x, history.where & ~told.where, batch.lie)
+            running, method_key = history.where & ~told.where, trial_keys(key, t)[0]
+            history = with_running(method, params, state, told, history.x, running, batch.lie, method_key)
 
         def evaluate(state: Any) -> tuple[Array, Any]:
-            return suggest(method, params, state, history, candidates, key, t)
+            draw = batch is not None and batch.lie == "draw"
+            return suggest(method, params, state, history, candidates, key, t, draw)
 
         finished = ~jnp.any(candidates.where)
         if stop_at_optimum:

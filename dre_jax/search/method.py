@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 from jax import Array
 
 from dre_jax.data import SearchSpace
+from dre_jax.errors import ConfigError
 from dre_jax.search.history import Candidates, History
 
 
@@ -35,6 +36,14 @@ class StatefulMethod(Method, Protocol):
 
     def advance(self, state: Any, history: History, candidates: Candidates, key: Array) -> tuple[Array, Any]:
         """Values f32[N] as `acquire` gives them, and the state for the next trial, of the same shapes."""
+        ...
+
+
+class DrawingMethod(Method, Protocol):
+    """A method that knows several models of a task."""
+
+    def draw(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
+        """Values as `acquire` gives them, by one model, drawn as probable as it is (Thompson sampling)."""
         ...
 
 
@@ -70,6 +79,31 @@ def decided(method: Method, params: Any) -> dict[str, str]:
       {}
     """
     return dict(cast(TellingMethod, method).tell(params)) if hasattr(method, "tell") else {}
+
+
+def value(
+    method: Method,
+    params: Any,
+    state: Any,
+    history: History,
+    candidates: Candidates,
+    key: Array,
+    *,
+    draw: bool = False,
+) -> tuple[Array, Any]:
+    """Values f32[N] of the candidates, and the state after that; by one model of the method's, if it is to draw.
+
+    Raises:
+      ConfigError: for a method that cannot draw.
+    """
+    stateful = as_stateful(method)
+    if draw:
+        if stateful is not None or not hasattr(method, "draw"):
+            raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
+        return cast(DrawingMethod, method).draw(params, history, candidates, key), state
+    if stateful is None:
+        return method.acquire(params, history, candidates, key), state
+    return stateful.advance(state, history, candidates, key)
 
 
 def as_widening(method: Method) -> WideningMethod | None:

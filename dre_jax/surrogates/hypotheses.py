@@ -100,7 +100,8 @@ def believed(hypotheses: Sequence[Hypothesis]) -> Believed:
     return Believed(jax.nn.log_softmax(jnp.log(field("weight"))), field("slope"), **logs)
 
 
-def _changed(prior: LearnedPrior, by: Believed) -> LearnedPrior:
+def changed_by(prior: LearnedPrior, by: Believed) -> LearnedPrior:
+    """A prior as a hypothesis changes it, but for its slope."""
     return prior._replace(
         slope=prior.slope + by.doubt,
         deep=prior.deep + by.deep,
@@ -130,7 +131,7 @@ def condition(config: LearnedPriorConfig, by: Believed, prior: LearnedPrior, x: 
     varied = jnp.any(where & (y != 0.0))
 
     def under(by: Believed) -> tuple[Conditioned, Array, Array]:
-        found = weigh(*observed(_changed(prior, by), tried, y, where, by.slope), where, config.freedom)
+        found = weigh(*observed(changed_by(prior, by), tried, y, where, by.slope), where, config.freedom)
         # Equal responses say nothing of the scale, and so nothing of the hypotheses.
         return found.given, found.scale, by.log_weight + jnp.where(varied, found.log_density, 0.0)
 
@@ -139,16 +140,18 @@ def condition(config: LearnedPriorConfig, by: Believed, prior: LearnedPrior, x: 
 
 def weights(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> Array:
     """w_hj, f[J, H], of J members and H hypotheses given a history, as in `posterior`; they sum up to one."""
-    return _known(config, by, priors, *history)[1]
+    return condition_all(config, by, priors, *history)[1]
 
 
 def log_evidence(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> Array:
     """log of the mean over members of p(y | h, j), f[H], up to a term that all hypotheses share."""
-    found = _known(config, by, priors, *history)[0].log_weight - by.log_weight[None, :]
+    found = condition_all(config, by, priors, *history)[0].log_weight - by.log_weight[None, :]
     return jax.nn.logsumexp(found, axis=0) - math.log(found.shape[0])
 
 
-def _known(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> tuple[Known, Array]:
+def condition_all(
+    config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array
+) -> tuple[Known, Array]:
     """Each member's posterior given a history, and w_hj f[J, H]."""
     known = jax.vmap(lambda prior: condition(config, by, prior, *history))(priors)
     return known, jax.nn.softmax(known.log_weight, axis=(0, 1))
@@ -171,7 +174,7 @@ def posterior(
     Returns:
       Two f[m].
     """
-    known, share = _known(config, by, priors, x, y, where)
+    known, share = condition_all(config, by, priors, x, y, where)
 
     def block(rows: Array) -> tuple[Array, Array]:
         def of_member(args: tuple[LearnedPrior, Known, Array]) -> tuple[Array, Array]:
@@ -180,7 +183,7 @@ def posterior(
             at = at._replace(trend=at.trend - known.centre)
 
             def under(by: Believed, given: Conditioned, scale: Array) -> tuple[Array, Array]:
-                changed = _changed(prior, by)
+                changed = changed_by(prior, by)
                 off, spread = predict(given, covariance(known.tried, at, changed), variance(at, changed))
                 return by.slope * at.trend + off, scale * spread
 

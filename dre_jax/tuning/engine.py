@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dre_jax.checks import one_of
+from dre_jax.checks import at_least, one_of
 from dre_jax.errors import DataError
 from dre_jax.search.pending import LIES
 from dre_jax.tuning.computing import computing
@@ -28,8 +28,6 @@ WITHOUT_SURROGATE = "gp"
 """The method without past tasks: the best average rank of those without transfer (docs/results/methods.md)."""
 N_START = 4
 """Even points that are tried first where nothing is known of past tasks."""
-LONGEST = 192
-"""Trials that a method is shown at most, those that run among them: the better half by response, and the latest."""
 _MOST_KNOWN = 20_000
 _NOT_PICKLED = ("_params", "_method", "_worked_out")
 
@@ -48,12 +46,16 @@ class EngineConfig:
     """Settings of an engine.
 
     Raises:
-      ConfigError: for an unknown lie.
+      ConfigError: for an unknown lie, or fewer than two trials to show.
     """
 
     pending: str = "mean"
-    """Stand-in for the responses of running trials, from those so far: their min, mean or max (the constant liar,
-    Ginsbourger, Le Riche and Carraro 2010); or none, then they are only not proposed again."""
+    """Stand-in for the responses of running trials: the min, mean or max of those so far (the constant liar), or what
+    the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
+    they are only not proposed again. With "draw" neither, and every trial is the best by one model, drawn of those that
+    a method averages (Thompson sampling), whether others run or not."""
+    longest: int = 192
+    """Most trials that a method is shown, running ones included: the better half by response, and the latest."""
     failed_radius: float = 0.02
     """Nothing is proposed that is as near to a failed trial in every coordinate of the unit cube."""
     ignore_extra: bool = False
@@ -61,6 +63,7 @@ class EngineConfig:
 
     def __post_init__(self) -> None:
         one_of("pending", self.pending, LIES)
+        at_least(2, self, "longest")
 
 
 class _Known(NamedTuple):
@@ -211,12 +214,13 @@ class Engine:
             np.array([self._known(params).point for params in group]).reshape(-1, len(self.space))
             for group in ([o.params for o in observed], pending, failed)
         )
-        room = max(LONGEST - len(running), LONGEST // 2)
+        longest = self.config.longest
+        room = max(longest - len(running), longest // 2)
         shown, responses = _shown(points, np.array([o.response for o in observed], np.float64), room)
         known = np.vstack([shown, running])
         capacity = capacity_for(len(known))
-        if len(known) <= LONGEST:
-            capacity = min(capacity, LONGEST)
+        if len(known) <= longest:
+            capacity = min(capacity, longest)
         history = make_history(self._layout.columns(shown), scale_responses(responses), capacity)
         levels = np.pad(tie_levels(responses), (0, capacity - len(shown)))
         hidden = points if len(points) > len(shown) else points[:0]

@@ -6,32 +6,53 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from dre_jax.methods import RandomSearch
-from dre_jax.search import make_history, run
+from dre_jax.errors import ConfigError
+from dre_jax.methods import DRE, RandomSearch
+from dre_jax.methods.committee import Committee
+from dre_jax.methods.shared import ByResponse, Untaught
+from dre_jax.model import ModelConfig, Support, init, scores
+from dre_jax.search import Candidates, make_history, run
 from dre_jax.search.loop import Batch
-from dre_jax.search.pending import LIES, with_pending
+from dre_jax.search.method import value
+from dre_jax.search.pending import with_running
+from dre_jax.training import FineTuneConfig
 
 TOLD = np.array([0.2, 0.9, 0.9, 0.4])
+KEY = jax.random.key(0)
 
 
-@pytest.mark.parametrize("lie", LIES)
+class Slope(ByResponse, Untaught):
+    """Expects the more of a configuration, the further it lies in the first column."""
+
+    def predict(self, params, history, y, candidates, key):
+        return jnp.exp(candidates.x[:, 0]), jnp.ones(len(candidates.x))
+
+
+running = jax.jit(with_running, static_argnames=("method", "lie"))
+
+
+@pytest.mark.parametrize("lie", ["min", "mean", "max", "believer", "draw", "none"])
 @pytest.mark.parametrize("responses", [TOLD, TOLD[:1], np.zeros(0)])
 def test_those_that_run_are_told_as_a_lie(lie, responses):
     rng = np.random.default_rng(0)
     x, n = rng.random((7, 2)).astype(np.float32), len(responses)
     pending = (np.arange(7) >= n) & (np.arange(7) < n + 2)
     history = make_history(x[:n], responses, capacity=7)
-    found = jax.jit(with_pending, static_argnames="lie")(history, jnp.asarray(x), jnp.asarray(pending), lie=lie)
-    if lie == "none":
+    found = running(Slope(), None, None, history, x, pending, lie=lie, key=KEY)
+    if lie in ("draw", "none"):
         jax.tree.map(np.testing.assert_array_equal, found, history)
         return
     scaled = (responses - responses.min()) / np.ptp(responses) if n > 1 else np.full(n, 0.5)
-    claimed = {"min": np.min, "mean": np.mean, "max": np.max}[lie](scaled) if n else 0.5
-    expected = np.append(scaled, [claimed, claimed])
+    if lie == "believer" and n:
+        # The i-th furthest of those told stands for the i-th best; no more than the best is expected.
+        claimed = np.interp(np.exp(x[n : n + 2, 0]), np.sort(np.exp(x[:n, 0])), np.sort(scaled))
+    else:
+        claimed = [{"min": np.min, "mean": np.mean, "max": np.max}[lie](scaled) if n else 0.5] * 2
+    expected = np.append(scaled, claimed)
     filled = np.arange(7) < n + 2
     np.testing.assert_array_equal(found.where, filled)
     np.testing.assert_array_equal(found.x[: n + 2], x[: n + 2])
-    np.testing.assert_allclose(found.response[: n + 2], expected, rtol=1e-6)
+    np.testing.assert_allclose(found.response[: n + 2], expected, rtol=1e-5)
     levels = rankdata(-expected, method="dense")
     np.testing.assert_array_equal(rankdata(found.level[: n + 2], method="dense"), levels)
 
@@ -58,3 +79,39 @@ def test_a_run_learns_of_a_batch_when_it_is_done(search_task, cut_task, space, l
     again = run(Spy(), None, other, design, key, 6, stop_at_optimum=False, batch=Batch(3, lie))
     np.testing.assert_array_equal(again[:3], picked[:3])
     assert (np.asarray(again[3:]) != np.asarray(picked[3:])).any()
+
+
+def test_a_believer_asks_the_members_of_a_committee():
+    x = np.random.default_rng(0).random((7, 2)).astype(np.float32)
+    history, pending = make_history(x[:4], TOLD, capacity=7), np.arange(7) == 4
+    alone, together = (
+        running(method, params, None, history, x, pending, lie="believer", key=KEY)
+        for method, params in ((Slope(), None), (Committee(members=(Slope(), Slope())), (None, None)))
+    )
+    # Votes are quantiles of ranks, so what stands between the same two trials does so elsewhere.
+    np.testing.assert_array_equal(together.level, alone.level)
+    assert 0 < float(together.response[4]) < float(np.sort(history.response[:4])[1]) > float(alone.response[4]) > 0
+
+
+def test_one_member_of_an_ensemble_is_drawn():
+    model = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+    method, params = DRE(model=model, fine_tuning=FineTuneConfig(epochs=0)), init(model, 2, KEY)
+    x = np.random.default_rng(0).random((9, 2)).astype(np.float32)
+    history, candidates = make_history(x[:4], TOLD), Candidates(x[4:], np.ones(5, bool))
+    draw = jax.jit(jax.vmap(lambda key: value(method, params, None, history, candidates, key, draw=True)[0]))
+    found = np.asarray(draw(jax.random.split(KEY, 16)))
+    best_first = np.argsort(-TOLD, kind="stable")
+    support = Support(x[:4][best_first], np.asarray(history.response)[best_first], np.ones(4, bool))
+    members = np.asarray(jax.jit(scores, static_argnums=0)(model, params, support, x[4:]))
+    of = [[np.allclose(row, member, atol=1e-5) for member in members].index(True) for row in found]
+    assert 0 < sum(of) < 16
+
+
+def test_methods_without_a_mean_or_without_models_are_refused():
+    x, history = np.zeros((7, 2), np.float32), make_history(np.zeros((4, 2)), TOLD, capacity=7)
+    with pytest.raises(
+        ConfigError, match="a believer needs a method with an acquisition function, but got RandomSearch"
+    ):
+        with_running(RandomSearch(), None, None, history, x, np.arange(7) == 4, "believer", KEY)
+    with pytest.raises(ConfigError, match="draws need a method that has several models, but got Slope"):
+        value(Slope(), None, None, history, Candidates(x, np.ones(7, bool)), KEY, draw=True)

@@ -10,8 +10,9 @@ from scipy.special import softmax
 from scipy.stats import multivariate_t
 
 from dre_jax.errors import ConfigError
-from dre_jax.surrogates import hypotheses
+from dre_jax.surrogates import hypotheses, hypothesis_draws
 from dre_jax.surrogates.hypotheses import Hypothesis, log_evidence, posterior, weights
+from dre_jax.surrogates.hypothesis_draws import draw_response
 from dre_jax.surrogates.learned_prior import LearnedPriorConfig, init
 
 CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, freedom=3.5)
@@ -91,6 +92,19 @@ def test_the_mixture_is_the_loops_at_any_number_of_candidates(n, priors, prior_i
     assert {a.shape for a in moments} == {(CANDIDATES,)}
 
 
+def test_drawn_functions_have_the_moments_of_the_mixture(priors, prior_in_numpy, monkeypatch):
+    monkeypatch.setattr(hypothesis_draws, "FEATURES", 64)  # over draws, the moments are the same
+    rng, draws = np.random.default_rng(4), 600
+    x, new, y = rng.uniform(size=(5, COLUMNS)), rng.uniform(size=(4, COLUMNS)), rng.normal(size=5)
+    x, new = x.astype(np.float32), np.concatenate([new, x[:1]]).astype(np.float32)
+    by, given = hypotheses.believed(HYPOTHESES), (jax.tree.map(jnp.asarray, priors), *slots(x, y), new)
+    draw = jax.jit(jax.vmap(lambda key: draw_response(CONFIG, by, *given, key)))
+    found = np.asarray(draw(jax.random.split(jax.random.key(8), draws)), np.float64)
+    _, mean, variance = written_out(prior_in_numpy, priors, x.astype(float), y, new.astype(float))
+    np.testing.assert_allclose(found.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
+    np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.25)
+
+
 def test_weights_move_to_what_holds(priors, prior_in_numpy):
     rng = np.random.default_rng(5)
     x, new = rng.uniform(size=(CAPACITY, COLUMNS)), np.zeros((CANDIDATES, COLUMNS), np.float32)
@@ -109,8 +123,8 @@ def test_evidence_is_what_turns_the_weights_before_into_those_after(priors):
     rng = np.random.default_rng(7)
     trials = slots(rng.uniform(size=(9, COLUMNS)), rng.normal(size=9))
     by = hypotheses.believed(HYPOTHESES)
-    share = np.asarray(weights(CONFIG, by, priors, *trials)).sum(axis=0)
-    expected = softmax(np.asarray(by.log_weight) + np.asarray(log_evidence(CONFIG, by, priors, *trials)))
+    after, evidence = (jax.jit(f, static_argnums=0)(CONFIG, by, priors, *trials) for f in (weights, log_evidence))
+    share, expected = np.asarray(after).sum(axis=0), softmax(np.asarray(by.log_weight) + np.asarray(evidence))
     np.testing.assert_allclose(share, expected, rtol=1e-4)
 
 

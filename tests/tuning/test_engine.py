@@ -10,7 +10,6 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import RandomSearch
 from dre_jax.search.candidates import propose
 from dre_jax.tuning import Categorical, Engine, EngineConfig, Float, Int, Observation, Space, Surrogate
-from dre_jax.tuning import engine as engine_module
 from dre_jax.tuning.engine import _shown
 
 SPACE = Space(
@@ -90,11 +89,10 @@ def test_which_trials_a_method_is_shown(n, room):
     assert len(wanted) == min(n, room)
 
 
-def test_what_is_not_shown_is_not_proposed_again(monkeypatch):
+def test_what_is_not_shown_is_not_proposed_again():
     """Levels enough for a hundred trials, most of them too many for the method."""
-    monkeypatch.setattr(engine_module, "LONGEST", 16)
     space = Space({"x": Int(0, 63), "y": Int(0, 3)})
-    engine = rising(space, seed=1)
+    engine = rising(space, seed=1, config=EngineConfig(longest=16))
     top = [{"x": 63 - i % 8, "y": i // 8} for i in range(32)]
     told = [Observation(params, -i) for i, params in enumerate(top)]
     found = engine.suggest(told[:30], number=30, pending=[top[30]], failed=[top[31]])
@@ -119,12 +117,12 @@ def test_nothing_is_compiled_inside_a_bucket():
     assert propose._cache_size() - before == 2
 
 
-def test_trials_that_run_take_their_slots_from_the_largest_bucket(monkeypatch):
+def test_trials_that_run_take_their_slots_from_the_largest_bucket():
     """Not a bucket of twice the size, which takes eight times as long."""
-    monkeypatch.setattr(engine_module, "LONGEST", 16)
     told, running = observations(20), [o.params for o in observations(5, seed=1)]
     # The method turns round if it sees 16 trials, told and running.
-    assert rising(turns=16).suggest(told, number=25, pending=running)["x"] < 0.05
+    engine = rising(turns=16, config=EngineConfig(longest=16))
+    assert engine.suggest(told, number=25, pending=running)["x"] < 0.05
 
 
 def test_numbers_that_are_large_beside_their_range_are_told_apart():
@@ -154,5 +152,7 @@ def test_refused(more, rule):
 
 
 def test_an_unknown_lie():
-    with pytest.raises(ConfigError, match="pending must be one of min, mean, max, none, but got 'best'"):
+    with pytest.raises(
+        ConfigError, match="pending must be one of min, mean, max, believer, draw, none, but got 'best'"
+    ):
         EngineConfig(pending="best")
