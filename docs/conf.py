@@ -23,6 +23,7 @@ extensions = [
     "sphinx_design",
     "equations",
     "executed_pages",
+    "gallery_pages",
     "pictures",
     "reference_pages",
     "command_help",

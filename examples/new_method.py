@@ -7,7 +7,8 @@ puts it to 50 runs at once, ten tasks from five initial designs each.
 
 The script prints the mean regret (0 is the best row of a task's table, 1 the worst) of the new method, of a Gaussian
 process, which learns from nothing but the trials, and of random search, and draws it against trials as
-``new_method.png``. What else a method may do, and how it gets a name for the command line, is in ``CONTRIBUTING.md``.
+``new_method.png``. What else a method may do, and how it gets a name for the command line, is in
+``docs/how-to/extend.md``.
 
 ``python examples/new_method.py [--out FOLDER] [--quick]``
 """
