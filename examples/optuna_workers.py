@@ -14,6 +14,7 @@ the same ``--journal``, on any machine that sees the file, and the study resumes
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import tempfile
 from pathlib import Path
@@ -65,7 +66,8 @@ def work(journal: str, worker: int, trials: int) -> None:
         trial.set_user_attr("worker", worker)
         return accuracy(trial)
 
-    study_in(journal).optimize(numbered, n_trials=trials)
+    with contextlib.suppress(KeyboardInterrupt):  # which ends all of them, and the first process says so
+        study_in(journal).optimize(numbered, n_trials=trials)
 
 
 def draw(trials: list[optuna.trial.FrozenTrial], path: Path) -> None:
@@ -103,7 +105,7 @@ def main() -> None:
         study = study_in(journal)
         before = len(study.trials)
         context = multiprocessing.get_context("spawn")
-        workers = [context.Process(target=work, args=(journal, i, trials)) for i in range(count)]
+        workers = [context.Process(target=work, args=(journal, i, trials), daemon=True) for i in range(count)]
         for worker in workers:
             worker.start()
         for worker in workers:
