@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dre_jax import native
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -77,6 +79,7 @@ def test_a_wheel_runs_outside_the_repository(copy, built, tmp_path):
     told = json.loads(run(python.parent / "dre-jax", "version", "--json", cwd=tmp_path, **fresh))
     assert told["dre_jax"] == metadata.version("dre_jax")
     assert told["packages"]["optuna"] is None
+    assert (told["native"]["fingerprint"] is None) == (native.decision().fingerprint is None), "the C++ ships too"
     found = run(python, "-c", "import dre_jax; print(dre_jax.__file__)", cwd=tmp_path)
     assert Path(found.strip()).is_relative_to(tmp_path / "venv")
     said = run(python.parent / "dre-jax", "demo", "--quick", cwd=tmp_path, **fresh)
