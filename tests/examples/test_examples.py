@@ -48,7 +48,9 @@ def regrets(said, at):
 
 
 def test_all_examples_are_tested():
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == {"gallery", *PICTURES}
+    names = {path.stem for path in EXAMPLES.glob("*.py")}
+    assert names == {"gallery", *PICTURES}
+    assert set(re.findall(r"\]\((\w+)\.py\)", (EXAMPLES / "README.md").read_text())) == names
 
 
 @pytest.mark.slow
