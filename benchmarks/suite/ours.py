@@ -20,7 +20,7 @@ from dre_jax.model import EnsembleParams, init, preset
 from dre_jax.search import SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.training.config import PAPER_FINE_TUNING, PAPER_META_TRAINING
-from dre_jax.training.fine_tune import fine_tune
+from dre_jax.training.fine_tuning import fine_tune
 from dre_jax.training.steps import portion, start, train
 
 DESIGN = 5

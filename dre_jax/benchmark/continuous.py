@@ -41,7 +41,7 @@ def read_ranges(folder: str | os.PathLike[str]) -> Ranges:
     return found
 
 
-class Surrogate(NamedTuple):
+class Objective(NamedTuple):
     """One task's objective."""
 
     name: str
@@ -58,7 +58,7 @@ class Surrogate(NamedTuple):
         *,
         n_columns: int,
         ranges: Ranges | None = None,
-    ) -> Surrogate:
+    ) -> Objective:
         """The surrogate of a task whose table has D columns; `ranges` are those of `read_ranges`, if it was called.
 
         Raises:
@@ -96,7 +96,7 @@ class Surrogate(NamedTuple):
 
 def run_continuous(
     method: HostMethod,
-    surrogate: Surrogate,
+    surrogate: Objective,
     x: np.ndarray,
     y: np.ndarray,
     n_trials: int,

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.benchmark.compiled_runs import PlannedMethod
-from dre_jax.benchmark.continuous import Surrogate, import_xgboost, read_ranges, run_continuous, surrogate_name
+from dre_jax.benchmark.continuous import Objective, import_xgboost, read_ranges, run_continuous, surrogate_name
 from dre_jax.benchmark.host_runs import HostMethods, Job, JobRunner, version_of
 from dre_jax.benchmark.plan import Plan
 from dre_jax.benchmark.runner import Outcome
@@ -70,7 +70,7 @@ class ContinuousRunner(JobRunner):
         tasks = space.split(self._plan.split)
         for dataset, seeds in designs.items():
             task = tasks[dataset]
-            surrogate = Surrogate.load(
+            surrogate = Objective.load(
                 self._folder, space.name, dataset, n_columns=space.n_columns, ranges=self._ranges
             )
             for seed, rows in seeds.items():

@@ -149,13 +149,13 @@ class HPOBHandler:
         """Runs a method in [0, 1]^D on a task's surrogate, from the design's rows of the table: T + 1 incumbents.
 
         `bo_method` has `observe_and_suggest(x_obs, y_obs)`, which returns a vector; `counting` is one of
-        `dre_jax.benchmark.continuous.COUNTINGS`. Raises as `evaluate`, and as `Surrogate.load` and `run_continuous` do.
+        `dre_jax.benchmark.continuous.COUNTINGS`. Raises as `evaluate`, and as `Objective.load` and `run_continuous` do.
         """
-        from dre_jax.benchmark.continuous import Surrogate, run_continuous
+        from dre_jax.benchmark.continuous import Objective, run_continuous
 
         method = _method(bo_method)
         x, y, design = self._task(search_space_id, dataset_id, seed)
-        surrogate = Surrogate.load(
+        surrogate = Objective.load(
             self.surrogates_dir,
             str(search_space_id),
             str(dataset_id),

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.benchmark.plan import Plan
-from dre_jax.benchmark.runner import Method, Outcome, PendingRuns
+from dre_jax.benchmark.runner import Outcome, PendingRuns, PlannedMethod
 from dre_jax.benchmark.workers import Died, Pool
 from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Designs
@@ -107,7 +107,7 @@ class HostMethods:
             self._pool.close()
 
 
-class JobMethods(Method, Protocol):
+class JobMethods(PlannedMethod, Protocol):
     """A method, as one object for each run."""
 
     def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:

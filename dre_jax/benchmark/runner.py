@@ -25,7 +25,7 @@ class PendingRuns(NamedTuple):
     """PRNG key."""
 
 
-class Method(Protocol):
+class PlannedMethod(Protocol):
     """A plan's method, as the result file tells of it."""
 
     learns: bool
@@ -44,7 +44,7 @@ class Method(Protocol):
         ...
 
 
-class Runner(Method, Protocol):
+class Runner(PlannedMethod, Protocol):
     """A plan's method, on the search spaces one after the other."""
 
     together: bool

@@ -18,7 +18,7 @@ LEARNED = ("dre", "hedged-prior")
 
 
 @dataclass(frozen=True)
-class Scale:
+class Size:
     """How much is done."""
 
     steps: int
@@ -32,7 +32,7 @@ class Scale:
     """Names of initial designs, all by default."""
 
 
-FULL = Scale(
+FULL = Size(
     steps=3000,
     trials=25,
     at=(5, 10, 25),
@@ -40,7 +40,7 @@ FULL = Scale(
         {"hedged-prior": {}, "dre": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}}
     ),
 )
-QUICK = Scale(
+QUICK = Size(
     steps=500,
     trials=10,
     at=(5, 10),
@@ -75,7 +75,7 @@ def demo(
     print(f"{time.monotonic() - begun:.0f} s in all; results, figures and report.html in {out}")
 
 
-def _train(space: str, out: Path, scale: Scale, seed: int, quiet: bool) -> None:
+def _train(space: str, out: Path, scale: Size, seed: int, quiet: bool) -> None:
     import jax
 
     from dre_jax.cli.meta_train import train_space
@@ -87,7 +87,7 @@ def _train(space: str, out: Path, scale: Scale, seed: int, quiet: bool) -> None:
     train_space(bundled.load(space), methods, jax.random.key(seed), out / "checkpoints" / space, quiet=quiet)
 
 
-def _evaluate(method: str, out: Path, scale: Scale, seed: int, quiet: bool) -> Path:
+def _evaluate(method: str, out: Path, scale: Size, seed: int, quiet: bool) -> Path:
     from dre_jax.benchmark import Plan
     from dre_jax.cli.evaluate import run_plan
     from dre_jax.data import bundled

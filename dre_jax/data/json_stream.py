@@ -30,7 +30,7 @@ SPACES = (b" ", b"\t", b"\r", b"\n")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class Entry(NamedTuple):
+class DatasetEntry(NamedTuple):
     """One dataset of a file."""
 
     space: str
@@ -67,7 +67,7 @@ def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[st
                 cursor.skip_object()
 
 
-def iter_everything(path: str | os.PathLike[str], *, first_only: bool = False) -> Iterator[Entry]:
+def iter_everything(path: str | os.PathLike[str], *, first_only: bool = False) -> Iterator[DatasetEntry]:
     """The datasets of all search spaces, in the file's order and in one pass; with `first_only` each space's first.
 
     Raises `DataError` as `iter_datasets` does.
@@ -80,7 +80,7 @@ def iter_everything(path: str | os.PathLike[str], *, first_only: bool = False) -
                     cursor.skip_object()
                 else:
                     value = cursor.load_object()
-                yield Entry(space, dataset, value, cursor.at)
+                yield DatasetEntry(space, dataset, value, cursor.at)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from dre_jax.model import EnsembleParams, Support, check_columns, init, scores, 
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
 from dre_jax.search.history import Candidates, History, sort_history
 from dre_jax.training.config import FineTuneConfig
-from dre_jax.training.fine_tune import fine_tune
+from dre_jax.training.fine_tuning import fine_tune
 
 
 @dataclass(frozen=True, kw_only=True)

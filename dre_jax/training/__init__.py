@@ -1,7 +1,7 @@
 """Meta-training on past tasks, and fine-tuning on the task at hand."""
 
 from dre_jax.training.config import PAPER_FINE_TUNING, FineTuneConfig, LossConfig, MetaTrainConfig
-from dre_jax.training.fine_tune import fine_tune
+from dre_jax.training.fine_tuning import fine_tune
 from dre_jax.training.trainer import MetaTrained, meta_train
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dre_jax.benchmark import Evaluation, HPOBHandler, Plan
-from dre_jax.benchmark.continuous import Surrogate, run_continuous
+from dre_jax.benchmark.continuous import Objective, run_continuous
 from dre_jax.data import bundled, read_results
 from dre_jax.errors import ConfigError, DataError, MethodError
 
@@ -108,7 +108,7 @@ def test_counts_as_hpob_to_the_last_bit(surrogates, make):
 
 
 def test_a_range_that_is_empty(surrogates):
-    flat = Surrogate("flat", None, 0.5, 0.5)
+    flat = Objective("flat", None, 0.5, 0.5)
     for counting in ("hpob", "fixed"):
         assert run_continuous(Random(), flat, np.zeros((5, 2)), np.zeros(5), 3, counting=counting).tolist() == [0.5] * 4
 
@@ -174,7 +174,7 @@ def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
         with pytest.raises(DataError, match=message):
             Evaluation(broken, tmp_path / "out.json")
     with pytest.raises(ConfigError, match="counting must be one of hpob, fixed, but got 'late'"):
-        run_continuous(Random(), Surrogate("s", None, 0, 1), np.zeros((5, 2)), np.zeros(5), 3, counting="late")
+        run_continuous(Random(), Objective("s", None, 0, 1), np.zeros((5, 2)), np.zeros(5), 3, counting="late")
 
 
 @pytest.mark.parametrize("method", ["random", pytest.param("dre-ri", marks=pytest.mark.thorough), "dre-no-finetune"])

@@ -13,7 +13,7 @@ from dre_jax.data import Task, build_table
 from dre_jax.model import ModelConfig, Support, init, scores
 from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig, fine_tune, native_steps
 from dre_jax.training.adam import StepSizes, step_sizes, zero_moments
-from dre_jax.training.fine_tune import _native_epochs, _scan_epochs, draw_epochs
+from dre_jax.training.fine_tuning import _native_epochs, _scan_epochs, draw_epochs
 from dre_jax.training.lists import draw_step_bits, step_lists
 from dre_jax.training.steps import _native_steps, _scan_steps, start, train
 

@@ -15,7 +15,7 @@ from dre_jax.losses import OF_VALUES, RANKED_LOSSES, listmle
 from dre_jax.model import EnsembleParams, ModelConfig, Support, init, scores
 from dre_jax.search import make_history, sort_history
 from dre_jax.training import FineTuneConfig, LossConfig, fine_tune
-from dre_jax.training.fine_tune import draw_epochs
+from dre_jax.training.fine_tuning import draw_epochs
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 CONFIG = FineTuneConfig(epochs=12, learning_rate=0.01)
