@@ -49,7 +49,7 @@ def summary(module):
     yield from ("", ".. list-table::", "   :widths: auto", "")
     for name in module.__all__:
         thing = getattr(module, name)
-        if callable(thing):
+        if callable(thing) and str(getattr(thing, "__module__", "")).startswith("dre_jax"):  # no alias of a type
             target = home(thing, name) if module is dre_jax else f"{module.__name__}.{name}"
             yield f"   * - :py:obj:`~{target}`"
             yield f"     - {first_line(thing)}"
