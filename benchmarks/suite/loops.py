@@ -13,6 +13,7 @@ from jax.sharding import Sharding
 
 from benchmarks.suite import ours, programs
 from dre_jax import ModelConfig
+from dre_jax.training.lanes import layout_of
 
 _EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
 _COLUMNS = 16
@@ -30,6 +31,8 @@ class Loop:
     """Fine-tuned side by side."""
     lists: int | None = None
     """Of a training step."""
+    walks: int = 0
+    """How often a kernel of the library's own walks its inner loop, where it is used."""
 
 
 def loops(
@@ -38,7 +41,9 @@ def loops(
     """An epoch of so many runs side by side, at each history; and a step of so many lists."""
     for n, history in product(runs, histories):
         name = f"epoch of fine-tuning, {_counted(n, 'run')}, history {history}"
-        yield Loop(name, _EPOCHS, ours.fine_tuning_program(model, n, history, _COLUMNS, _EPOCHS), runs=n)
+        walks = n * layout_of(model, _COLUMNS).groups(model.members)
+        program = ours.fine_tuning_program(model, n, history, _COLUMNS, _EPOCHS)
+        yield Loop(name, _EPOCHS, program, runs=n, walks=walks)
     for n in lists:
         name = f"step of meta-training, {_counted(n, 'list')}"
         yield Loop(name, _STEPS, ours.meta_training_program(model, n, _COLUMNS, _STEPS), lists=n)

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from benchmarks.suite.rates import repeated
 from benchmarks.suite.rows import Timing, at_epochs, timing
@@ -19,6 +20,8 @@ from dre_jax.data import build_table
 from dre_jax.model import EnsembleParams, init, preset
 from dre_jax.search import SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
+from dre_jax.search.grid import GridConfig, grid
+from dre_jax.search.loop import SearchTask
 from dre_jax.training.config import PAPER_FINE_TUNING, PAPER_META_TRAINING
 from dre_jax.training.fine_tuning import fine_tune
 from dre_jax.training.steps import portion, start, train
@@ -163,3 +166,20 @@ def meta_training_program(model: ModelConfig, lists: int, columns: int, steps: i
     config, table = meta_config(lists), build_table(random_tasks(5, 200, columns))
     state = start(model, config, columns, jax.random.key(0))
     return train, (model, config, table, state, jax.random.key(0), steps)
+
+
+def grid_program(model: ModelConfig, mesh: Mesh, *, tasks: int, rows: int, columns: int, trials: int) -> Program:
+    """What walks runs side by side through all their trials, shared out over the mesh; shapes in place of arrays."""
+    by_task = NamedSharding(mesh, PartitionSpec("tasks"))
+
+    def shaped(tree: Any) -> Any:
+        return jax.tree.map(lambda a: jax.ShapeDtypeStruct((tasks, *a.shape), a.dtype, sharding=by_task), tree)
+
+    table = SearchTask(jnp.zeros((rows, columns)), jnp.zeros(rows), jnp.zeros(rows, jnp.int32), jnp.ones(rows, bool))
+    params = jax.eval_shape(partial(init, model, columns), jax.random.key(0))
+    designs = jax.ShapeDtypeStruct((1, DESIGN), jnp.int32)
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), 1))
+    config = GridConfig(trials, mesh, side_by_side=True, stop_at_optimum=False, params_by_task=True)
+    given = method(model, 1000), shaped(params), shaped(table), shaped(designs), shaped(keys)
+    counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)
+    return grid, (*given, counts, config)

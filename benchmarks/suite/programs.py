@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields, replace
 
 from benchmarks.suite.tiles import main_memory_bytes, padded_bytes, shape_bytes
 
@@ -50,6 +50,8 @@ class Instruction:
     body: str | None
     """Of a loop."""
     is_product: bool
+    is_written: bool
+    """Whether it is a kernel of the library's own."""
     cycles: int
     """The compiler's own estimate, 0 where it says none."""
 
@@ -114,6 +116,7 @@ def _instruction(name: str, rest: str) -> Instruction:
         trips=int(trips.group(1)) if trips else None,
         body=body.group(1) if body else None,
         is_product=opcode in ("dot", "convolution") or (opcode == "custom-call" and bool(_LIBRARIES.search(after))),
+        is_written="tpu_custom_call" in after,
         cycles=sum(map(int, _CYCLES.findall(after))),
     )
 
@@ -182,15 +185,28 @@ def loop_body(text: str, turns: int) -> Counts:
     """What one of so many turns of a loop launches, of a body of several turns its share, rounded up.
 
     Where the compiler does not tell the number of turns, or has several loops of that number, the largest body counts.
+    A kernel of the library's own is all turns at once.
 
     Raises:
       ValueError: where there is no loop.
     """
     program = parse(text)
+    if written := _written(program):
+        return replace(_shared_out(written, turns), kernels=written.kernels)
     every = [one for part in program.values() for one in part if one.opcode == "while" and one.body in program]
     if not every:
         raise ValueError("a program with a loop is needed, but got one without")
     unrolled = {n: [one for one in every if one.trips == turns // n] for n in (1, 2, 4)}
     n, wanted = next(((n, found) for n, found in unrolled.items() if found), (1, every))
-    counts = max((count(program, str(one.body)) for one in wanted), key=lambda found: found.kernels)
-    return Counts(**{name: -(-value // n) for name, value in asdict(counts).items()})
+    return _shared_out(max((count(program, str(one.body)) for one in wanted), key=lambda found: found.kernels), n)
+
+
+def _shared_out(counts: Counts, turns: int) -> Counts:
+    return Counts(**{name: -(-value // turns) for name, value in asdict(counts).items()})
+
+
+def _written(program: Program) -> Counts | None:
+    """The kernels of the library's own; None without."""
+    found = [(one, part) for part in program.values() for one in part if one.is_written]
+    each = [_kernel(one, {known.name: known.sizes for known in part}, []) for one, part in found]
+    return sum(each, Counts()) if each else None

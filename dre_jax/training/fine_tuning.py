@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
-from dre_jax.losses import RANKED_LOSSES, rank_sorted
+from dre_jax.losses import RANKED_LOSSES, PositionWeights, rank_sorted
 from dre_jax.model import EnsembleParams, ModelConfig, Support, scores
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 from dre_jax.training.config import FineTuneConfig
+from dre_jax.training.lanes import fit_members, layout_of, masks_of, pack, supports_kernel, unpack
 from dre_jax.training.lists import Lists
 from dre_jax.training.native_steps import native_steps, supports_native
 
@@ -77,9 +78,12 @@ def fine_tune(
     epochs = draw_epochs(config, response, level, where, key)
     steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
     scanned, by_native = (partial(way, config.loss.name, model) for way in (_scan_epochs, _native_epochs))
+    elsewhere = {}
     if supports_native(model, config.loss.name, x, own_lists=False):
-        return lax.platform_dependent(params, x, response, epochs, steps, cpu=by_native, default=scanned)
-    return scanned(params, x, response, epochs, steps)
+        elsewhere["cpu"] = by_native
+    if supports_kernel(model, config.loss.name, config.loss.ties, x):
+        elsewhere["tpu"] = partial(epochs_in_lanes, model, config.loss.weights, level, where)
+    return lax.platform_dependent(params, x, response, epochs, steps, **elsewhere, default=scanned)
 
 
 def _scan_epochs(
@@ -127,3 +131,23 @@ def _native_epochs(
         model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False
     )
     return tuned
+
+
+def epochs_in_lanes(
+    model: ModelConfig,
+    weights: PositionWeights,
+    level: Array,
+    where: Array,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    epochs: Lists,
+    steps: StepSizes,
+    *,
+    interpret: bool = False,
+) -> EnsembleParams:
+    """As the scan over epochs, by `dre_jax.training.lanes`, for which lists are masks over the history."""
+    layout, members = layout_of(model, x.shape[1]), jax.tree.leaves(params.scorers)[0].shape[0]
+    first, draws = masks_of(model, weights, level, where, response, epochs)
+    packed = fit_members(model, pack(layout, params, members), x, first, draws, steps, interpret=interpret)
+    return unpack(layout, packed, params)

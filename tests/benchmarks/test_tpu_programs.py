@@ -7,7 +7,9 @@ from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from benchmarks import tpu_programs
-from benchmarks.suite.loops import Loop
+from benchmarks.suite.loops import Loop, loops
+from dre_jax.model import ModelConfig
+from dre_jax.training.lanes import layout_of
 
 V5E = tpu_programs.CHIPS["v5e"]
 
@@ -25,9 +27,9 @@ def scanned(a, xs):
     return lax.scan(lambda carry, x: (jnp.tanh(carry @ carry) + x, None), a, xs)[0]
 
 
-def test_a_loop_is_compiled_for_a_tpu(described, capsys):
+def test_a_loop_is_compiled_for_a_tpu(described, tmp_path, capsys):
     loop = Loop("a product", 77, (jax.jit(scanned), (jnp.ones((8, 32, 32)), jnp.ones((77, 8, 32, 32)))), runs=8)
-    (row,) = tpu_programs.rows([loop], described, V5E)
+    (row,) = tpu_programs.rows([loop], described, V5E, tmp_path)
     keys = {"name", "runs", "lists", "compile_s", "kernels", "copies", "bytes", "padded_bytes", "temporary_bytes"}
     assert keys <= row.keys()
     assert (row["name"], row["runs"], row["lists"]) == ("a product", 8, None)
@@ -38,12 +40,24 @@ def test_a_loop_is_compiled_for_a_tpu(described, capsys):
     assert "padded_bytes" in capsys.readouterr().out
 
 
+def test_fine_tuning_is_one_kernel_that_keeps_members_on_the_chip(described, tmp_path):
+    model = ModelConfig(members=4, hidden=(32, 32), phi=(32, 32), rho=(32, 16))
+    (loop,) = loops(model, [2], [], [16])
+    (row,) = tpu_programs.rows([loop], described, V5E, tmp_path)
+    assert (row["kernels"], row["copies"], loop.walks) == (1, 0, 2)
+    # An epoch brings in what it draws, three rows of lanes; the parameters come and go once in a thousand epochs.
+    draws, parameters = 3 * 128 * 4, layout_of(model, 16).rows * 128 * 4
+    assert 2 * draws <= row["padded_bytes"] <= 1.05 * 2 * (draws + 2 * parameters / loop.turns) + 100
+    assert row["padded_bytes"] <= 1.3 * row["bytes"]
+
+
 def test_without_the_compiler_one_line_says_so(monkeypatch, capsys):
     def missing(topology):
         raise RuntimeError("no plugin\nat length")
 
     for name, value in tpu_programs.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)  # what is set in there is taken back
+    monkeypatch.setenv("LIBTPU_INIT_ARGS", "")
     monkeypatch.setattr(tpu_programs, "described_mesh", missing)
     assert tpu_programs.main(["--runs", "--lists"]) == 2
     assert capsys.readouterr().err == "the package libtpu is needed, without a TPU (see --help): no plugin\n"

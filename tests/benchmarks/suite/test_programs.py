@@ -129,6 +129,20 @@ def test_of_a_tpu_by_hand():
     assert found.main_bytes == inner + outer + 2 * outer
 
 
+def test_a_kernel_of_the_library_is_all_turns():
+    text = """\
+ENTRY %main (x: f32[4,8,128], y: f32[100,20]) -> f32[4,8,128] {
+  %x = f32[4,8,128]{2,1,0:T(8,128)} parameter(0)
+  %y = f32[100,20]{1,0:T(8,128)} parameter(1)
+  ROOT %fit = f32[4,8,128]{2,1,0:T(8,128)} custom-call(%x, %y), custom_call_target="tpu_custom_call"
+}
+"""
+    found = loop_body(text, 100)
+    assert (found.kernels, found.copies) == (1, 0)
+    assert found.bytes == -(-(2 * 4 * 8 * 128 * 4 + 100 * 20 * 4) // 100)
+    assert found.padded_bytes == -(-(2 * 4 * 8 * 128 * 4 + 104 * 128 * 4) // 100)
+
+
 @pytest.mark.parametrize(
     ("array", "numbers", "lying"),
     [
