@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from dre_jax.training.fine_tune import _scan_epochs, draw_epochs, epochs_in_lanes
 
 from dre_jax.losses import rank_sorted
 from dre_jax.model import ModelConfig, init, scores
@@ -16,6 +15,7 @@ from dre_jax.model.ensemble import Support
 from dre_jax.search import make_history, sort_history
 from dre_jax.training import FineTuneConfig, LossConfig, fine_tune
 from dre_jax.training.adam import step_sizes
+from dre_jax.training.fine_tuning import _scan_epochs, draw_epochs, epochs_in_lanes
 from dre_jax.training.lanes import layout_of, masks_of, pack, supports_kernel, unpack
 
 CONFIG = FineTuneConfig(epochs=7, learning_rate=0.01)
