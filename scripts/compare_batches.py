@@ -8,6 +8,7 @@ Prints the mean regret over tasks with its standard error.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def evaluate(given: argparse.Namespace, folder: Path, name: str, batches: list[t
         traces = done.setdefault(f"{size} {lie}", {})
         if label in traces:
             continue
-        fitted = fitted or method.fit(space, jax.random.key(0))
+        fitted = fitted or method.fit(replace(space, validation={}), jax.random.key(0))
         config = BatchConfig(at_once=Batch(size, "none" if lie == "-" else lie))
         go = {"n_trials": given.trials, "key": jax.random.key(1), "config": config}
         traces[label] = {}

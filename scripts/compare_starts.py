@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -51,7 +52,7 @@ def main() -> None:
     for folder in [bundled.path(), *given.data]:
         for name in list_spaces(folder):
             space = load_space(folder, name)
-            params = method.fit(space, jax.random.key(0))
+            params = method.fit(replace(space, validation={}), jax.random.key(0))
             for start, designs in starts(given, space, Suggester(method, params, seed=0)).items():
                 found = traces.setdefault(start, {}).setdefault(f"{folder.name}/{name}", {})
                 for n in {len(rows) for of_task in designs.values() for rows in of_task.values()}:

@@ -58,7 +58,7 @@ class PlannedMethod:
         if plan.checkpoints is not None and not entry.transfer:
             message = f"{entry.name} reads no checkpoints: it learns nothing from past tasks"
             warnings.warn(message, DataWarning, stacklevel=2)
-        self._seed = plan.seed
+        self._seed, self._split = plan.seed, plan.split
         self._root = plan.checkpoints if entry.transfer else None
         # Read once: the description decides on the method here, and the result file says what it said.
         self._described = (
@@ -93,7 +93,8 @@ class PlannedMethod:
         """
         method = self._methods[space.name]
         if self._root is None:
-            return method, method.fit(space, jax.random.key(self._seed))
+            past = dataclasses.replace(space, **{self._split: {}})  # what is optimised is not learned from
+            return method, method.fit(past, jax.random.key(self._seed))
         folder, said = self._root / space.name, self._described[space.name]
         found = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
         if (found.name, found.method, found.facts) != (said.name, said.method, said.facts):

@@ -112,8 +112,8 @@ class Evaluation:
         return PendingRuns(space, designs, jax.random.fold_in(jax.random.key(self.plan.seed), run_id(name)))
 
     def _load(self, name: str) -> SearchSpace:
-        splits = [self.plan.split, *(["train"] if self._runner.learns else [])]
-        return load_space(self.plan.data, name, self.plan.mode, splits=splits)
+        splits = {self.plan.split, *(("train", "validation") if self._runner.learns else ())}
+        return load_space(self.plan.data, name, self.plan.mode, splits=sorted(splits))
 
     def _missing(self, name: str) -> dict[str, list[str]]:
         there = self._results.traces.get(name, {})

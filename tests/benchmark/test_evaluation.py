@@ -17,6 +17,7 @@ import pytest
 from dre_jax import native
 from dre_jax.benchmark import Evaluation, Plan, evaluation
 from dre_jax.data import load_space, read_results
+from dre_jax.data.spaces import SPLITS
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.methods import registry
 
@@ -185,7 +186,7 @@ class Fits:
     """Notes what it is fitted on."""
 
     def fit(self, meta, key):
-        FITTED_ON.append((meta.name, list(meta.train)))
+        FITTED_ON.append((meta.name, *("".join(meta.split(split)) for split in SPLITS)))
 
     def acquire(self, params, history, candidates, key):
         return jnp.zeros(candidates.where.shape, jnp.float32)
@@ -217,9 +218,12 @@ def test_a_space_is_loaded_when_its_turn_comes_and_then_let_go(plan, tmp_path, m
     assert cleared == ["t"]
     loaded.clear()
     list(Evaluation(dataclasses.replace(plan, method=Fits()), tmp_path / "b.json"))
-    assert loaded == [(name, ["test", "train"], 0) for name in names]
-    assert [(name, ["a", "b"]) for name in names] == FITTED_ON
+    assert loaded == [(name, ["test", "train", "validation"], 0) for name in names]
+    assert [(name, "ab", "v", "") for name in names] == FITTED_ON
     assert content(tmp_path / "b.json")["_meta"]["method"] == "Fits"
+    FITTED_ON.clear()  # tasks are not learned from, nor is anything chosen on them, when they are optimised
+    list(Evaluation(dataclasses.replace(plan, method=Fits(), split="validation"), tmp_path / "v.json"))
+    assert [(name, "ab", "", "") for name in names] == FITTED_ON
     # What is in the file already is not loaded again.
     list(Evaluation(dataclasses.replace(plan, spaces=("s",)), tmp_path / "c.json"))
     loaded.clear()
