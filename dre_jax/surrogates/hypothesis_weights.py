@@ -74,7 +74,7 @@ def most_likely(before: Floats, evidence: Floats, strength: float) -> Floats:
     Example:
       >>> found = most_likely(np.array([0.5, 0.5]), np.log(np.array([[[0.9, 0.1]], [[0.8, 0.2]]])), 2.0)
       >>> found.round(2).tolist()
-      [0.76, 0.24]
+      [0.72, 0.28]
     """
     found = before
     for _ in range(_STEPS):
