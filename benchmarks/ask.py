@@ -1,4 +1,4 @@
-"""What a suggestion takes: ``python -m benchmarks.ask [--out FILE.json] [--repeats N]``.
+"""Time of a suggestion: ``python -m benchmarks.ask [--out FILE.json] [--repeats N]``.
 
 Prints, for a tuner without a surrogate and one with the recommended: the first suggestion of a process, imports and
 loading included, with nothing compiled before (cold) and with what an earlier process has kept (warm), for a new study,
@@ -144,7 +144,7 @@ def evaluations(n: int, task: int) -> list[tuple[Any, float]]:
 
 
 def make_surrogate(folder: Path) -> None:
-    """What the recommended method learns from the past tasks."""
+    """Fits the recommended method to past tasks and saves the surrogate."""
     from dre_jax.tuning import Evaluated, Surrogate, past_of
 
     tasks = {str(t): [Evaluated(*pair) for pair in evaluations(ROWS, t)] for t in range(1, TASKS + 1)}

@@ -1,4 +1,4 @@
-"""What a GPU's compiler makes of the loops, without a GPU: ``python -m benchmarks.gpu_kernels [--out FILE.json]``.
+"""The loops as a GPU's compiler builds them, without a GPU: ``python -m benchmarks.gpu_kernels [--out FILE.json]``.
 
 XLA compiles for an H200 that is described to it, and the program tells its kernels, its loops that the host has to look
 at, and its bytes: what decides the speed of networks this small. The CUDA plugin is needed, a GPU is not::

@@ -116,7 +116,7 @@ def search(
 
 
 def open_results(given: Given, variant: str, path: Path) -> Results:
-    """What an earlier call left of a variant."""
+    """Results that an earlier call left of a variant."""
     facts = {name: getattr(given, name) for name in FACTS}
     if not path.exists():
         return Results({}, {"method": variant, "protocol": facts, "versions": versions("torch")})

@@ -83,7 +83,7 @@ class Layout:
         return {name: part.view(shapes[name]) for name, part in zip(shapes, parts, strict=True)}
 
     def spread(self, context: Tensor) -> Tensor:
-        """What deep sets give, [sets, ...], for every member, [G, ...]."""
+        """The output of deep sets, [sets, ...], for every member, [G, ...]."""
         return context if self.sets == self.groups else context.repeat_interleave(self.model.members, dim=0)
 
     def gather(self, of_context: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ class Layout:
 
 
 class Lists(NamedTuple):
-    """What a step trains on; G may be 1 where all members read the same. All slots are filled."""
+    """The data of a step; G may be 1 where all members read the same. All slots are filled."""
 
     support: Tensor
     """f[G, B, k, D + 1], the response as the deep set sees it in the last column; a list for each deep set."""

@@ -1,4 +1,4 @@
-"""What surrounds `benchmarks.torch_best`: drawn epochs and lists, tie groups, a trial, meta-training."""
+"""Around `benchmarks.torch_best`: drawn epochs and lists, tie groups, a trial, meta-training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the PyTorch reference makes of fixed weights and lists, in float64, as a small JSON file.
+"""Results of the PyTorch reference for fixed weights and lists, in float64, as a small JSON file.
 
 The library is held to it where PyTorch is not installed (tests/training/test_torch_parity.py).
 

@@ -38,13 +38,13 @@ class Decisions:
     aggregate: Literal["mean", "sum"] = "mean"
     """Of the members' losses; Adam sees the difference beside its epsilon only."""
     response_scale: Literal["table", "support"] = "table"
-    """What the deep set sees of the response."""
+    """Scale of the response in the deep set."""
     least_support: int = 0
     """Rows of the support at least; an empty support gives no number."""
     incumbent: Literal["last", "best"] = "last"
-    """What is ranked with the candidates: the last suggestion, or the best observed."""
+    """Configuration ranked with the candidates: the last suggestion, or the best observed."""
     logarithm: bool = False
-    """Whether improvements are compared by their logarithm, which is not zero where they are."""
+    """Compare improvements by their logarithm, which does not underflow."""
     equal_values: Literal["first", "random"] = "first"
     """Which of the best candidates is taken."""
 
@@ -119,7 +119,7 @@ class Ensemble(nn.Module):
         self.response_scale = response_scale
 
     def _inputs(self, deep_set: DeepSet | None, batch: Batch) -> Tensor:
-        """What a scorer reads, f[B, n, D + C]."""
+        """Input of a scorer, f[B, n, D + C]."""
         if deep_set is None:
             return batch.x
         y, where = batch.support_y, batch.support_where

@@ -64,7 +64,7 @@ def _arrays(traces: dict[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(given: argparse.Namespace, folder: Path, name: str, batches: list[tuple[int, str]], done: Done) -> None:
-    """What is missing on one search space; a method is fitted once."""
+    """Does the runs that are missing on one search space; a method is fitted once."""
     fitted, space, label = None, load_space(folder, name), f"{folder.name}/{name}"
     designs = {dataset: {s: space.designs[dataset][s] for s in given.designs} for dataset in space.validation}
     method = find(given.method).make()

@@ -70,7 +70,7 @@ def measure(objective: Objective, trials: int, longest: int, asks: int, seed: in
 
 
 def history(objective: Objective, trials: int, seed: int) -> Iterator[Observation]:
-    """What was tried so far."""
+    """A history of `trials` points, the first half even, the others around the best."""
     space, rng = objective.space, np.random.default_rng(seed)
     scored: list[tuple[float, Any]] = []
     for i, point in enumerate(even_points(1024, len(space), seed)[:trials]):

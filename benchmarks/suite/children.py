@@ -1,4 +1,4 @@
-"""What has to be measured in a process of its own: memory, and search spaces side by side."""
+"""Measurements in processes of their own: memory, and search spaces side by side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dre_jax.benchmark.evaluation import peak_memory
 
 
 def side_by_side(work: Callable[..., Any], given: list[dict[str, Any]]) -> list[Any]:
-    """What a function returns, called once in a fresh process for each of the arguments, all at the same time."""
+    """Calls a function in a fresh process for each of the arguments, all at the same time; returns the results."""
     with ProcessPoolExecutor(len(given), get_context("spawn")) as pool:
         return [one.result() for one in [pool.submit(work, **arguments) for arguments in given]]
 

@@ -18,7 +18,7 @@ _LIST_MLE = 8  # for an item: exponential, two running sums, a quotient, a produ
 
 
 class Work(NamedTuple):
-    """What has to be done."""
+    """The work that cannot be avoided."""
 
     flops: float
     bytes: float

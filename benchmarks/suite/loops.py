@@ -1,4 +1,4 @@
-"""What the compiled loops consist of: an epoch of fine-tuning and a step of meta-training, for devices here or not."""
+"""The bodies of the compiled loops: an epoch of fine-tuning and a step of meta-training, for devices here or not."""
 
 from __future__ import annotations
 

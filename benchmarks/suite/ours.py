@@ -153,7 +153,7 @@ def suggestion(model: ModelConfig, *, history: int, candidates: int, columns: in
 
 
 def fine_tuning_program(model: ModelConfig, runs: int, history: int, columns: int, epochs: int) -> Program:
-    """What fine-tunes several runs side by side."""
+    """A function that fine-tunes several runs side by side."""
     config = replace(PAPER_FINE_TUNING, epochs=epochs)
     x, y = jnp.ones((runs, history, columns)), jnp.broadcast_to(jnp.linspace(1.0, 0.0, history), (runs, history))
     level = jnp.broadcast_to(jnp.arange(history, dtype=jnp.int32), (runs, history))

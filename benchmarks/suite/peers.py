@@ -48,7 +48,7 @@ class Way:
     compiled: bool = False
     runs: int = 1
     split_members: bool = False
-    """Whether each process has a share of the members, instead of work of its own."""
+    """Each process has a share of the members, instead of work of its own."""
 
     def work(self, work: Work) -> Work:
         """The work of one process."""
@@ -67,7 +67,7 @@ class Way:
 
 
 def _begin(threads: int) -> None:
-    """What a process does first: PyTorch reads the number of threads when it is imported."""
+    """The first step of a process: PyTorch reads the number of threads when it is imported."""
     os.environ |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "JAX_PLATFORMS": "cpu"}
 
 

@@ -318,7 +318,7 @@ def run(
 
 
 def linearity(bench: Bench) -> dict[str, float]:
-    """Whether a peer's time goes with its epochs: that of three times as many, over three times that of some."""
+    """How far a peer's time goes with its epochs: that of three times as many, over three times that of some."""
     found: dict[str, float] = {}
     for peer in get_args(Peer):
         if peer == "best" and ("trial", "default") not in bench.won:

@@ -1,4 +1,4 @@
-"""What a compiled program consists of: kernels of a loop's body, and the bytes that they move, from its HLO text."""
+"""The parts of a compiled program: kernels of a loop's body, and the bytes that they move, from its HLO text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Instruction:
     """Of a loop."""
     is_product: bool
     is_written: bool
-    """Whether it is a kernel of the library's own."""
+    """True for a kernel of the library's own."""
     cycles: int
     """The compiler's own estimate, 0 where it says none."""
 
@@ -62,7 +62,7 @@ Program = dict[str, list[Instruction]]
 
 @dataclass(frozen=True)
 class Counts:
-    """What a computation launches, loops inside it once."""
+    """Launches of a computation, loops inside it counted once."""
 
     kernels: int = 0
     """Everything but what only names memory."""
@@ -122,7 +122,7 @@ def _instruction(name: str, rest: str) -> Instruction:
 
 
 def count(program: Program, name: str) -> Counts:
-    """What one turn of a computation launches, what it calls and loops inside it included."""
+    """Launches of one turn of a computation, with those of what it calls and of loops inside it."""
     total = Counts()
     sizes = {one.name: one.sizes for one in program[name]}
     for one in program[name]:

@@ -1,4 +1,4 @@
-"""What this machine does at most: the rate of a large matrix product, and of a large copy."""
+"""Peak rates of this machine: that of a large matrix product, and of a large copy."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def at_epochs(base: Timing, part: Timing, done: int, wanted: int) -> Timing:
 class Row:
     name: str
     unit: str
-    """What the seconds are of."""
+    """The thing that the seconds measure."""
     ours: Timing | None = None
     eager: Timing | None = None
     best: Timing | None = None

@@ -60,7 +60,7 @@ def plain(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def page(about: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """What a command prints: the machine, then the rows."""
+    """The printed table: the machine, then the rows."""
     facts = ", ".join(f"{key} {about[key]}" for key in ("device", "cores", "load_before", "took_s") if key in about)
     rates = about["matrix_flops_per_s"] / 1e9, about["copy_bytes_per_s"] / 1e9
     return "\n".join([facts, "matrix product {:.0f} GFLOP/s, copy {:.1f} GB/s".format(*rates), plain(rows)])

@@ -21,10 +21,10 @@ class Study:
 
     question: str
     papers: str
-    """What the papers say of it."""
+    """Statement of the papers."""
     variants: Mapping[str, Method]
     found: str = ""
-    """What our table says, and whether it agrees."""
+    """Reading of our table, and whether it agrees."""
     split: str = "validation"
     """Nothing is chosen on the test tasks: a study of them is none of "all"."""
     trials: int = 25
@@ -82,7 +82,7 @@ _PARTS = {
 def _together(
     *, weights: PositionWeights = "inverse_linear", kind: str = "lcb", rate: float = 3e-4, steps: int = STEPS
 ) -> DRE:
-    """What did best alone, together: weights that fall faster, and the confidence bound."""
+    """The best single choices together: weights that fall faster, and the confidence bound."""
     loss, training = replace(LOSS, weights=weights), {"steps": steps, "evaluate_every": steps}
     return vary(BASE, loss=loss, training=training, fine_tuning={"learning_rate": rate}, acquisition={"kind": kind})
 

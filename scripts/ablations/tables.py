@@ -56,7 +56,7 @@ def lines(comparison: Comparison) -> list[Line]:
 
 
 def facts(comparison: Comparison, kind: str) -> str:
-    """What was run, on tasks of such a kind."""
+    """A sentence on what was run, on tasks of a kind."""
     n_seeds = len({seed_of(run) for run in comparison.runs})
     return (
         f"{len(comparison.runs)} runs a variant: {len(set(comparison.tasks))} {kind} tasks of "

@@ -1,1 +1,1 @@
-"""What `scripts/make_bundled_data.py` is made of: the tasks, the search spaces, the score, the files."""
+"""Parts of `scripts/make_bundled_data.py`: the tasks, the search spaces, the score, the files."""

@@ -90,7 +90,7 @@ def evaluate(name: str, problem: Problem, sizes: Sizes, cache: Path) -> Result:
 
 
 def check(name: str, result: Result, limit: float = BEST_SHARE) -> None:
-    """What the dataset promises of a task."""
+    """Promises of the dataset about a task."""
     y = np.asarray(result.responses)
     if not np.isfinite(y).all():
         raise ValueError(f"responses must be finite, but {name} has {int((~np.isfinite(y)).sum())} that are not")

@@ -1,4 +1,4 @@
-"""What the literature leads one to expect of the table, and whether it holds."""
+"""Expectations from the literature about the table, and whether they hold."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _LOSSES = (
 """The order of the losses (the paper, hypothesis 3)."""
 
 MENDED = "hedged-prior"
-"""What the library does about the tasks on which DRE loses."""
+"""The method that mends the tasks on which DRE loses."""
 
 _ON_VALIDATION = "on the validation tasks, where fine-tuning is shorter, it does at 10 and 25 trials"
 WHY: dict[tuple[str, str], str] = {
     ("listwise", "pointwise"): f"{_ON_VALIDATION} if it is weighted (docs/results/ablations.md).",
     ("pairwise", "pointwise"): f"{_ON_VALIDATION} (docs/results/ablations.md).",
 }
-"""What was found where the first of a pair does not beat the second."""
+"""Findings where the first of a pair does not beat the second."""
 
 
 class Finding(NamedTuple):
@@ -57,7 +57,7 @@ class Finding(NamedTuple):
     """Holds where the first one's mean is lower at all trials, and is not by chance where p is below 0.05 as well."""
     numbers: str
     why: str | None
-    """What was found out, where it does not hold or not surely."""
+    """The finding, where it does not hold or not surely."""
 
 
 def findings(comparison: Comparison, at: tuple[int, ...]) -> Iterator[Finding]:
@@ -109,7 +109,7 @@ class Loss(NamedTuple):
     without_transfer: float
     """The best of the methods without transfer: where it is below `own`, past tasks misled."""
     mended: float | None
-    """What `MENDED` has there, if it is among the methods."""
+    """Regret of `MENDED` there, if it is among the methods."""
 
 
 def losses(comparison: Comparison, name: str, trial: int, most: int = 12) -> list[Loss]:

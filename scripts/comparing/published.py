@@ -45,7 +45,7 @@ WHY: dict[str, str] = {
     "regression": "there meta-training makes regression worse than random weights do, here better. Here the responses "
     "of every list and of every history are put on one scale; past tasks whose levels differ would mislead it."
 }
-"""What was found where a method is ahead here of one that is ahead of it in the published results."""
+"""Findings where a method is ahead here of one that is ahead of it in the published results."""
 
 
 class Pair(NamedTuple):

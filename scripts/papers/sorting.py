@@ -118,7 +118,7 @@ def score(model: ModelConfig, params: EnsembleParams, numbers: np.ndarray) -> np
 
 
 def is_in_order(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Whether scores fall strictly over ascending numbers, equal ones aside; f32[..., n] twice -> bool[...]."""
+    """Returns whether scores fall strictly over ascending numbers, equal ones aside; f32[..., n] twice -> bool[...]."""
     return np.all((np.diff(values) < 0) | (np.diff(numbers) == 0), axis=-1)
 
 

@@ -13,7 +13,7 @@ from dre_jax.report.statistics import Significance, Significances
 
 TOLERANCE = 1e-4
 Verdict = tuple[bool, str]
-"""Whether the traces agree, and what they show."""
+"""True if the traces agree, and a sentence on what they show."""
 Check = Callable[[Comparison, Significances], Verdict]
 
 

@@ -1,4 +1,4 @@
-"""What tuners are compared on: models that are cross-validated live, and functions with a known optimum."""
+"""Objectives that tuners are compared on: models that are cross-validated live, and functions with a known optimum."""
 
 from __future__ import annotations
 
