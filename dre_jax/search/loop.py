@@ -163,6 +163,7 @@ def run(
     def trial(capacity: int, carry: tuple[Array, Any], t: Array) -> tuple[tuple[Array, Any], None]:
         rows, state = carry
         history, candidates = look_up(task, rows[:capacity], n_design + t, table_scale)
+        told = history
         if batch is not None:
             told, _ = look_up(task, rows[:capacity], n_design + t // batch.size * batch.size, table_scale)
             running, method_key = history.where & ~told.where, trial_keys(key, t)[0]
@@ -174,7 +175,7 @@ def run(
 
         finished = ~jnp.any(candidates.where)
         if stop_at_optimum:
-            finished |= jnp.any(history.where & (history.level == 0))
+            finished |= jnp.any(told.where & (told.level == 0))
         if side_by_side:
             row, state = jax.tree.map(partial(jnp.where, finished), (jnp.int32(-1), state), evaluate(state))
         else:

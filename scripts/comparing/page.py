@@ -70,7 +70,7 @@ def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[
     rows = []
     for i in np.argsort(ranks[:, at[-1]], kind="stable"):
         name, rank = comparison.methods[i], [f"{ranks[i, t]:.2f}" for t in at]
-        transfer = "yes" if METHODS[name].transfer else "no"
+        transfer = "yes" if name in METHODS and METHODS[name].transfer else "no"  # a class of one's own sees no past
         rows.append([f"`{name}`", transfer, *rank, *regrets[i], f"{1e3 * times[name].warm:.0f}"])
     return markdown_table(heads, rows)
 

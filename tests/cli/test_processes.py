@@ -1,5 +1,6 @@
 """Two processes of two devices each, on this machine: they end with what one process makes, also after one has died."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -97,7 +98,7 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, 
 
 
 def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_space, save_checkpoint, wait_until):
-    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    monkeypatch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0")
     monkeypatch.setenv("DRE_JAX_NATIVE", "0")  # nothing is fine-tuned, so there is nothing to build
     # Of two widths, so that the second still has to be compiled when the first has ended.
     spaces = [make_space("a", test="v", designs=(5, 3)), make_space("b", 3, test="v", designs=(5, 3))]

@@ -115,3 +115,18 @@ def test_methods_without_a_mean_or_without_models_are_refused():
         with_running(RandomSearch(), None, None, history, x, np.arange(7) == 4, "believer", KEY)
     with pytest.raises(ConfigError, match="draws need a method that has several models, but got Slope"):
         value(Slope(), None, None, history, Candidates(x, np.ones(7, bool)), KEY, draw=True)
+
+
+@pytest.mark.parametrize("lie", ["mean", "none"])
+def test_a_run_ends_with_the_batch_that_finds_the_optimum(search_task, cut_task, space, lie):
+    table = search_task(cut_task(space.test["wine-alcalinity"], 14))
+    worst = np.argsort(np.asarray(table.level))[-2:].astype(np.int32)
+    go = jax.jit(lambda key: run(RandomSearch(), None, table, worst, key, 12, batch=Batch(3, lie)))
+    ends = set()
+    for seed in range(6):
+        picked = np.asarray(go(jax.random.key(seed)))
+        end = 3 * (int(np.argmax(np.asarray(table.level)[picked] == 0)) // 3 + 1)
+        assert len(set(picked[:end].tolist()) - {-1}) == end
+        assert (picked[end:] == -1).all()
+        ends.add(end)
+    assert len(ends) > 1
