@@ -6,8 +6,8 @@ XLA compiles for a TPU that is described to it. The compiler is in a package tha
 
 It tells kernels, copies between the memories, exchanges between chips, temporaries, and how arrays lie: on a TPU the
 innermost dimension comes in lanes of 128, so that an array 32 wide takes four times its bytes. ``cycles`` is the sum of
-the compiler's own estimates of the kernels; of the library's own kernel, of the instructions in its inner loop. The
-least time of a turn is by arithmetic, not by measurement. ``DRE_JAX_PALLAS=0`` has XLA compile the scan over epochs.
+the compiler's own estimates of the kernels; of the library's own kernel, the cycles of its schedule. The least time of
+a turn is by arithmetic, not by measurement. ``DRE_JAX_PALLAS=0`` has XLA compile the scan over epochs.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def rows(loops: Iterable[Any], on: Any, chip: Chip, schedules: Path) -> list[dic
     found = []
     for loop in loops:
         row = turn_of(loop, on)
-        if inner := bundles.take(schedules, KERNEL):
-            row["cycles"] = inner * loop.walks
+        if cycles := bundles.take(schedules, KERNEL):
+            row["cycles"] = cycles * loop.walks
         found.append({**row, "least_s": least_seconds(row, chip)})
         print(", ".join(f"{key} {value}" for key, value in found[-1].items()), flush=True)
     return found

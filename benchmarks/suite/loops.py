@@ -13,7 +13,7 @@ from jax.sharding import Sharding
 
 from benchmarks.suite import ours, programs
 from dre_jax import ModelConfig
-from dre_jax.training.lanes import layout_of
+from dre_jax.training.lanes import layout_of, passes
 
 _EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
 _COLUMNS = 16
@@ -32,7 +32,7 @@ class Loop:
     lists: int | None = None
     """Of a training step."""
     walks: int = 0
-    """How often a kernel of the library's own walks its inner loop, where it is used."""
+    """How often a turn goes through the library's own kernel, where it is used."""
 
 
 def loops(
@@ -41,7 +41,7 @@ def loops(
     """An epoch of so many runs side by side, at each history; and a step of so many lists."""
     for n, history in product(runs, histories):
         name = f"epoch of fine-tuning, {_counted(n, 'run')}, history {history}"
-        walks = n * layout_of(model, _COLUMNS).groups(model.members)
+        walks = n * passes(layout_of(model, _COLUMNS).groups(model.members))
         program = ours.fine_tuning_program(model, n, history, _COLUMNS, _EPOCHS)
         yield Loop(name, _EPOCHS, program, runs=n, walks=walks)
     for n in lists:
@@ -55,7 +55,10 @@ def turn_of(loop: Loop, on: Sharding | None = None) -> dict[str, Any]:
     The devices that it is compiled for need not be there; by default the one that is.
     """
     compiled, seconds = compile_for(loop.program, on)
-    counts = asdict(programs.loop_body(str(compiled.as_text()), loop.turns))
+    text = str(compiled.as_text())
+    counts = asdict(programs.loop_body(text, loop.turns))
+    if programs.has_kernel(text):  # it is called run by run
+        counts |= {name: value * (loop.runs or 1) for name, value in counts.items() if name.endswith("bytes")}
     memory = compiled.memory_analysis()
     compiling = {"compile_s": round(seconds, 1), "temporary_bytes": memory.temp_size_in_bytes if memory else None}
     return {"name": loop.name, "runs": loop.runs, "lists": loop.lists, **compiling, **counts}

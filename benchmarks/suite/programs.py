@@ -99,6 +99,11 @@ def parse(text: str) -> Program:
     return program
 
 
+def has_kernel(text: str) -> bool:
+    """Returns whether a kernel of the library's own is called."""
+    return 'custom_call_target="tpu_custom_call"' in text
+
+
 def _instruction(name: str, rest: str) -> Instruction:
     at = _OPCODE.search(" " + rest)
     opcode = at.group(1) if at else "unknown"
@@ -116,7 +121,7 @@ def _instruction(name: str, rest: str) -> Instruction:
         trips=int(trips.group(1)) if trips else None,
         body=body.group(1) if body else None,
         is_product=opcode in ("dot", "convolution") or (opcode == "custom-call" and bool(_LIBRARIES.search(after))),
-        is_written="tpu_custom_call" in after,
+        is_written=has_kernel(after),
         cycles=sum(map(int, _CYCLES.findall(after))),
     )
 

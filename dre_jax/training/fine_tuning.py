@@ -7,6 +7,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.custom_batching import sequential_vmap
 
 from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
 from dre_jax.losses import RANKED_LOSSES, PositionWeights, rank_sorted
@@ -82,7 +83,8 @@ def fine_tune(
     if supports_native(model, config.loss.name, x, own_lists=False):
         elsewhere["cpu"] = by_native
     if supports_kernel(model, config.loss.name, config.loss.ties, x):
-        elsewhere["tpu"] = partial(epochs_in_lanes, model, config.loss.weights, level, where)
+        run = sequential_vmap(partial(_run_in_lanes, model, config))
+        elsewhere["tpu"] = lambda params, x, response, *_: run(params, x, response, level, where, key)
     return lax.platform_dependent(params, x, response, epochs, steps, **elsewhere, default=scanned)
 
 
@@ -131,6 +133,26 @@ def _native_epochs(
         model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False
     )
     return tuned
+
+
+def _run_in_lanes(
+    model: ModelConfig,
+    config: FineTuneConfig,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    level: Array,
+    where: Array,
+    key: Array,
+) -> EnsembleParams:
+    """One run with what its epochs draw; several go one after the other.
+
+    The kernel works on one at a time anyway. What is drawn for all at once would take memory by the number of runs, and
+    the compiler minutes in place of seconds.
+    """
+    epochs = draw_epochs(config, response, level, where, key)
+    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
+    return epochs_in_lanes(model, config.loss.weights, level, where, params, x, response, epochs, steps)
 
 
 def epochs_in_lanes(

@@ -9,8 +9,8 @@ all epochs; from the main memory come the trials, once, and what an epoch draws.
 `layout` says where parameters lie, `epoch` computes a gradient, `kernel` is the loop.
 """
 
-from dre_jax.training.lanes.kernel import fit_members, supports_kernel
+from dre_jax.training.lanes.kernel import fit_members, passes, supports_kernel
 from dre_jax.training.lanes.layout import layout_of, pack, unpack
 from dre_jax.training.lanes.masks import masks_of
 
-__all__ = ["fit_members", "layout_of", "masks_of", "pack", "supports_kernel", "unpack"]
+__all__ = ["fit_members", "layout_of", "masks_of", "pack", "passes", "supports_kernel", "unpack"]

@@ -99,13 +99,18 @@ def fit_members(
     return fitted[:groups]
 
 
-def _abreast(groups: int) -> int:
-    """How many groups go together: as many as fit with the fewest empty places.
+def passes(groups: int) -> int:
+    """How often an epoch goes through the kernel for so many groups of members.
 
     Example:
-      >>> [_abreast(n) for n in (1, 2, 3, 4, 13)]
-      [1, 2, 3, 2, 1]
+      >>> [passes(n) for n in (1, 3, 4, 13)]
+      [1, 1, 2, 13]
     """
+    return -(-groups // _abreast(groups))
+
+
+def _abreast(groups: int) -> int:
+    """How many groups go together: with the fewest empty places, and of these as many as can."""
     return max(range(1, _ABREAST + 1), key=lambda n: (-(round_up(groups, n) - groups), n))
 
 
