@@ -49,6 +49,19 @@ def spread(machines: Sequence[Mapping[str, Any]]) -> str:
     return markdown(lines)
 
 
+def span(machines: Sequence[Mapping[str, Any]], peer: str) -> str:
+    """The lowest and the highest ratio of the published algorithm over all its rows and machines, in words.
+
+    Example:
+      >>> rows = {"trial-10-published": {"ratio_eager": 152.2}, "trial-105-published": {"ratio_eager": 31.0}}
+      >>> span([{"rows": rows}], "eager")
+      '31 to 152'
+    """
+    published = [row for one in machines for name, row in one["rows"].items() if name.endswith("-published")]
+    ratios = [row[f"ratio_{peer}"] for row in published if row[f"ratio_{peer}"] is not None]
+    return f"{min(ratios):.0f} to {max(ratios):.0f}"
+
+
 def summary(machines: Sequence[Mapping[str, Any]]) -> str:
     """From the lowest to the highest ratio of the published algorithm, in words."""
     found = []

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -103,7 +103,8 @@ def of_task(
 
 def of_space(method: HedgedPrior, space: SearchSpace, split: str, at: Sequence[int]) -> Iterator[np.ndarray]:
     """Of every task that can be varied and has rows left."""
-    params = method.fit(replace(space, **{split: {}}), jax.random.key(0))
+    asked: dict[str, Any] = {split: {}}  # not learned from
+    params = method.fit(replace(space, **asked), jax.random.key(0))
     for name, task in getattr(space, split).items():
         if task.n_rows > max(at) + 1:
             yield of_task(method, params, task, {s: np.asarray(r) for s, r in space.designs[name].items()}, at)

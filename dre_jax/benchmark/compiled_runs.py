@@ -93,7 +93,8 @@ class PlannedMethod:
         """
         method = self._methods[space.name]
         if self._root is None:
-            past = dataclasses.replace(space, **{self._split: {}})  # what is optimised is not learned from
+            optimised: dict[str, Any] = {self._split: {}}  # not learned from
+            past = dataclasses.replace(space, **optimised)
             return method, method.fit(past, jax.random.key(self._seed))
         folder, said = self._root / space.name, self._described[space.name]
         found = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
