@@ -18,7 +18,7 @@ Params = dict[str, Array]
 
 
 class Trials(NamedTuple):
-    """What an epoch knows of a history of C trials, best first; all lists are masks over it."""
+    """A history of C trials as an epoch reads it, best first; all lists are masks over it."""
 
     x: Array
     """f32[C, D]"""

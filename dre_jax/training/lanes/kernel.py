@@ -22,7 +22,7 @@ _ABREAST = 3  # groups at most that go through an epoch together: where one wait
 
 
 class Draws(NamedTuple):
-    """What epochs draw, as numbers of the C trials of the history; f32[E, C] each."""
+    """Draws of the epochs, as numbers of the C trials of the history; f32[E, C] each."""
 
     share: Array
     """Of the mean over the support; zero outside."""

@@ -123,7 +123,7 @@ def _as_rows(leaf: Array, part: Part) -> Array:
 
 
 def unpack(layout: Layout, packed: Array, like: EnsembleParams) -> EnsembleParams:
-    """What `pack` made of parameters, as they were."""
+    """The inverse of `pack`."""
     groups = packed.shape[0]
     by_member = packed.reshape(groups, layout.rows, layout.members, layout.slot).swapaxes(1, 2)
     by_member = by_member.reshape(groups * layout.members, layout.rows, layout.slot)
