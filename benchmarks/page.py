@@ -156,6 +156,23 @@ def described(found: Mapping[str, Any]) -> str:
     return "\n\n".join([heading, words, profile(found["profile"])])
 
 
+def described_tpu(found: Mapping[str, Any]) -> str:
+    """The loops as they were compiled for a TPU that was not there."""
+    about = found["environment"]
+    words = (
+        f"Nothing here was measured: `{about['command']}`\nhas the compiler of TPUs compile the loops for a described "
+        f"{about['device']} on a machine without one. Bytes are those of a turn, as\nnumbers and with what tiles are "
+        "filled up with. The least time is that of the cycles that the compiler counts for its\nschedule, or of the "
+        "bytes in the main memory, whichever is longer. Fine-tuning is one kernel for all epochs, run by run."
+    )
+    lines = [["loop", "compile", "kernels", "copies", "bytes", "padded", "temporaries", "cycles", "least time"]]
+    for row in found["rows"]:
+        counts = [str(row["kernels"]), str(row["copies"]), size(row["bytes"]), size(row["padded_bytes"])]
+        cost = [size(row["temporary_bytes"]), f"{row['cycles']:,}", seconds(row["least_s"])]
+        lines.append([row["name"], seconds(row["compile_s"]), *counts, *cost])
+    return "\n\n".join([f"## Compiled for a {about['device']}, without one", words, markdown(lines)])
+
+
 _TITLES = {"cpu": "On a CPU", "gpu": "On a GPU", "cuda": "On a GPU", "tpu": "On a TPU"}
 
 _SPREAD = """\
@@ -178,7 +195,10 @@ def page(files: Sequence[Mapping[str, Any]]) -> str:
     spans = {peer: machines.span(known, peer) for peer in ("eager", "best")}
     parts = [_HEAD.format(command=files[0]["environment"]["command"], graph=graph, **spans).rstrip()]
     for platform, found in zip(platforms, files, strict=True):
-        parts.append(described(found) if platform == "described" else section(_TITLES.get(platform, "Measured"), found))
+        if platform == "described":
+            parts.append(described_tpu(found) if "TPU" in found["environment"]["device"] else described(found))
+        else:
+            parts.append(section(_TITLES.get(platform, "Measured"), found))
     parts.insert(2, spread())
     return "\n\n".join(parts) + "\n"
 

@@ -71,7 +71,9 @@ def test_the_page_says_what_the_file_holds(tmp_path):
     assert "3.00 GB" in lines[2]
     described = [{**loops[0], "least_s": gpu_kernels.least_seconds(loops[0])}]
     elsewhere = {"environment": about("described"), "rows": [], "profile": described}
-    text = page.page([found, {**found, "environment": about("gpu")}, elsewhere])
+    compiled = {**loops[0], "compile_s": 2.0, "copies": 7, "padded_bytes": 8e6, "temporary_bytes": 1e6, "cycles": 9000}
+    on_tpu = {"environment": {**about("described"), "device": "TPU v5"}, "rows": [{**compiled, "least_s": 6e-6}]}
+    text = page.page([found, {**found, "environment": about("gpu")}, elsewhere, on_tpu])
     for words in (
         "## On a CPU",
         "## On a GPU",
@@ -85,6 +87,8 @@ def test_the_page_says_what_the_file_holds(tmp_path):
         "took eager 3.03 times as long",
         "## Compiled for an H200, without one",
         "| epoch | 60 | 40 | 20 | 0 | 5 MB | 120 us |",
+        "## Compiled for a TPU v5, without one",
+        "| epoch | 2.00 s | 60 | 7 | 5 MB | 8 MB | 1 MB | 9,000 | 6.00 us |",
     ):
         assert words in text, words
 
