@@ -60,7 +60,7 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
     from jax.sharding import NamedSharding, PartitionSpec
 
     from benchmarks.suite import environment, ours
-    from benchmarks.suite.loops import loops
+    from benchmarks.suite.loops import loops, on_meshes
 
     try:
         mesh = described_mesh(given.topology)
@@ -72,6 +72,10 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
     described = loops(ours.default_model(), given.runs, given.lists, given.history)
     chip = CHIPS[given.topology.partition(":")[0]]
     found = rows(described, NamedSharding(mesh, PartitionSpec()), chip, folder)
+    for shape in given.mesh:
+        chips = described_mesh(given.topology, tuple(map(int, shape.split("x"))), ("rows", "columns"))
+        shared_out = on_meshes(ours.default_model(), chips, lists=16, runs=chips.size, rows=64)
+        found += rows(shared_out, NamedSharding(chips, PartitionSpec()), chip, folder)
     device = str(mesh.devices.flat[0].device_kind)
     environment.write(given.out, {**about, "platform": "described", "device": device}, found)
     return 0
@@ -123,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, nargs="*", default=[1, 64, 430], help="fine-tuned side by side")
     parser.add_argument("--lists", type=int, nargs="*", default=[1, 16, 100], help="a step of meta-training")
     parser.add_argument("--history", type=int, nargs="+", default=[105], help="trials that fine-tuning knows")
+    parser.add_argument("--mesh", nargs="*", default=[], metavar="RxC", help="and over so many of its chips")
     return parser
 
 

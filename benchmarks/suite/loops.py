@@ -9,11 +9,13 @@ from itertools import product
 from typing import Any
 
 import jax
-from jax.sharding import Sharding
+from jax.sharding import Mesh, Sharding
 
 from benchmarks.suite import ours, programs
 from dre_jax import ModelConfig
+from dre_jax.search.grid import DESIGNS, TASKS
 from dre_jax.training.lanes import layout_of, passes
+from dre_jax.training.mesh import LISTS, MEMBERS
 
 _EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
 _COLUMNS = 16
@@ -26,6 +28,7 @@ class Loop:
     name: str
     """Of a turn."""
     turns: int
+    """0 for a program that is described as a whole, its loops once."""
     program: ours.Program
     runs: int | None = None
     """Fine-tuned side by side."""
@@ -49,6 +52,16 @@ def loops(
         yield Loop(name, _STEPS, ours.meta_training_program(model, n, _COLUMNS, _STEPS), lists=n)
 
 
+def on_meshes(model: ModelConfig, mesh: Mesh, lists: int, runs: int, rows: int) -> Iterator[Loop]:
+    """What several chips share out: members and lists of a training step; and runs through their first four trials."""
+    shape = "x".join(map(str, mesh.devices.shape))
+    over = {names: Mesh(mesh.devices, names) for names in ((MEMBERS, LISTS), (TASKS, DESIGNS))}
+    steps = ours.meta_training_program(model, lists, _COLUMNS, _STEPS, over[MEMBERS, LISTS])
+    yield Loop(f"step of meta-training, {_counted(lists, 'list')}, {shape} chips", _STEPS, steps, lists=lists)
+    grid = ours.grid_program(model, over[TASKS, DESIGNS], tasks=runs, rows=rows, columns=_COLUMNS, trials=4)
+    yield Loop(f"{_counted(runs, 'run')} of 4 trials, {shape} chips", 0, grid, runs=runs)
+
+
 def turn_of(loop: Loop, on: Sharding | None = None) -> dict[str, Any]:
     """Kernels, fusions and bytes of a turn, and what compiling took.
 
@@ -56,8 +69,8 @@ def turn_of(loop: Loop, on: Sharding | None = None) -> dict[str, Any]:
     """
     compiled, seconds = compile_for(loop.program, on)
     text = str(compiled.as_text())
-    counts = asdict(programs.loop_body(text, loop.turns))
-    if programs.has_kernel(text):  # it is called run by run
+    counts = asdict(programs.loop_body(text, loop.turns) if loop.turns else programs.whole(text))
+    if loop.turns and programs.has_kernel(text):  # it is called run by run
         counts |= {name: value * (loop.runs or 1) for name, value in counts.items() if name.endswith("bytes")}
     memory = compiled.memory_analysis()
     compiling = {"compile_s": round(seconds, 1), "temporary_bytes": memory.temp_size_in_bytes if memory else None}

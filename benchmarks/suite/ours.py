@@ -162,10 +162,12 @@ def fine_tuning_program(model: ModelConfig, runs: int, history: int, columns: in
     return jax.jit(each), (parameters(model, columns), x, y, level, jnp.ones((runs, history), bool), keys)
 
 
-def meta_training_program(model: ModelConfig, lists: int, columns: int, steps: int) -> Program:
+def meta_training_program(
+    model: ModelConfig, lists: int, columns: int, steps: int, mesh: Mesh | None = None
+) -> Program:
     config, table = meta_config(lists), build_table(random_tasks(5, 200, columns))
     state = start(model, config, columns, jax.random.key(0))
-    return train, (model, config, table, state, jax.random.key(0), steps)
+    return train, (model, config, table, state, jax.random.key(0), steps, mesh)
 
 
 def grid_program(model: ModelConfig, mesh: Mesh, *, tasks: int, rows: int, columns: int, trials: int) -> Program:
@@ -177,8 +179,9 @@ def grid_program(model: ModelConfig, mesh: Mesh, *, tasks: int, rows: int, colum
 
     table = SearchTask(jnp.zeros((rows, columns)), jnp.zeros(rows), jnp.zeros(rows, jnp.int32), jnp.ones(rows, bool))
     params = jax.eval_shape(partial(init, model, columns), jax.random.key(0))
-    designs = jax.ShapeDtypeStruct((1, DESIGN), jnp.int32)
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), 1))
+    n_designs = mesh.shape["designs"]
+    designs = jax.ShapeDtypeStruct((n_designs, DESIGN), jnp.int32)
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), n_designs))
     config = GridConfig(trials, mesh, side_by_side=True, stop_at_optimum=False, params_by_task=True)
     given = method(model, 1000), shaped(params), shaped(table), shaped(designs), shaped(keys)
     counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)

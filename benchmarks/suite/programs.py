@@ -206,6 +206,12 @@ def loop_body(text: str, turns: int) -> Counts:
     return _shared_out(max((count(program, str(one.body)) for one in wanted), key=lambda found: found.kernels), n)
 
 
+def whole(text: str) -> Counts:
+    """What a program launches, loops inside it once."""
+    entry = re.search(rf"^ENTRY {_NAME} ", text, re.MULTILINE)
+    return count(parse(text), entry.group(1)) if entry else Counts()
+
+
 def _shared_out(counts: Counts, turns: int) -> Counts:
     return Counts(**{name: -(-value // turns) for name, value in asdict(counts).items()})
 

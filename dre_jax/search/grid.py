@@ -40,12 +40,12 @@ class GridConfig:
     """Trials of a run that are evaluated at once; by default one."""
 
 
-_TASKS, _DESIGNS = "tasks", "designs"
+TASKS, DESIGNS = "tasks", "designs"
 
 
 def mesh_for(devices: Devices, tasks: int, designs: int) -> Mesh:
     """The mesh for so many tasks and designs: tasks are shared out first, designs where there are too few tasks."""
-    return make_mesh(devices, covering(len(devices), tasks, designs), (_TASKS, _DESIGNS))
+    return make_mesh(devices, covering(len(devices), tasks, designs), (TASKS, DESIGNS))
 
 
 @on_one_thread
@@ -79,7 +79,7 @@ def run_grid(
 
 
 def _spec_of_params(config: GridConfig) -> PartitionSpec:
-    return PartitionSpec(_TASKS) if config.params_by_task else PartitionSpec()
+    return PartitionSpec(TASKS) if config.params_by_task else PartitionSpec()
 
 
 def _counts(real: int, room: int, n_devices: int) -> np.ndarray:
@@ -130,7 +130,7 @@ def grid(
             return _in_turn(one_task, counts[0, 0, 0], shape, params, tables, designs, keys)
         return _in_turn(partial(one_task, params), counts[0, 0, 0], shape, tables, designs, keys)
 
-    by_task, by_run = PartitionSpec(_TASKS), PartitionSpec(_TASKS, _DESIGNS)
+    by_task, by_run = PartitionSpec(TASKS), PartitionSpec(TASKS, DESIGNS)
     on_a_device = jax.shard_map(
         side_by_side if config.side_by_side else one_by_one,
         mesh=config.mesh,

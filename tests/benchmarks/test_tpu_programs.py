@@ -7,7 +7,7 @@ from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from benchmarks import tpu_programs
-from benchmarks.suite.loops import Loop, loops
+from benchmarks.suite.loops import Loop, loops, on_meshes
 from dre_jax.model import ModelConfig
 from dre_jax.training.lanes import layout_of
 
@@ -49,6 +49,17 @@ def test_fine_tuning_is_one_kernel_that_keeps_members_on_the_chip(described, tmp
     draws, parameters = 3 * 128 * 4, layout_of(model, 16).rows * 128 * 4
     assert 2 * draws <= row["padded_bytes"] <= 1.05 * 2 * (draws + 2 * parameters / loop.turns) + 100
     assert row["padded_bytes"] <= 1.3 * row["bytes"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "exchanges"), [((2, 1), False), ((1, 2), True)])
+def test_chips_exchange_gradients_of_lists_and_nothing_of_members_or_runs(described, tmp_path, shape, exchanges):
+    model = ModelConfig(members=2, hidden=(8,), phi=(8,), rho=(8,))
+    mesh = tpu_programs.described_mesh("v5e:2x2", shape, ("rows", "columns"))
+    described_loops = on_meshes(model, mesh, lists=2, runs=2, rows=64)
+    step, grid = tpu_programs.rows(described_loops, NamedSharding(mesh, PartitionSpec()), V5E, tmp_path)
+    assert (step["collectives"] > 0) == exchanges
+    assert grid["collectives"] == 0
 
 
 def test_without_the_compiler_one_line_says_so(monkeypatch, capsys):
