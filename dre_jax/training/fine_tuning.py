@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -79,7 +80,7 @@ def fine_tune(
     epochs = draw_epochs(config, response, level, where, key)
     steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
     scanned, by_native = (partial(way, config.loss.name, model) for way in (_scan_epochs, _native_epochs))
-    elsewhere = {}
+    elsewhere: dict[str, Callable[..., EnsembleParams]] = {}
     if supports_native(model, config.loss.name, x, own_lists=False):
         elsewhere["cpu"] = by_native
     if supports_kernel(model, config.loss.name, config.loss.ties, x):
