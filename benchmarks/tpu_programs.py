@@ -88,9 +88,10 @@ def rows(loops: Iterable[Any], on: Any, chip: Chip, schedules: Path) -> list[dic
     found = []
     for loop in loops:
         row = turn_of(loop, on)
-        if cycles := bundles.take(schedules, KERNEL):
+        cycles = bundles.take(schedules, KERNEL)
+        if loop.turns and cycles:
             row["cycles"] = cycles * loop.walks
-        found.append({**row, "least_s": least_seconds(row, chip)})
+        found.append({**row, "least_s": least_seconds(row, chip) if loop.turns else None})
         print(", ".join(f"{key} {value}" for key, value in found[-1].items()), flush=True)
     return found
 
