@@ -2,9 +2,10 @@
 
 A method with learned priors and hypotheses (`dre_jax.methods.hedged_prior`) is run on the validation tasks, from which
 nothing was learned, with the weights that it has. The evidence of the histories that this makes says which weights
-would have been better (`dre_jax.surrogates.hypothesis_weights`). They are taken where tasks that are left out gain by
-them beyond chance; with few tasks, or none, the weights stay as they were. Validation tasks are like the past ones by
-design, and cannot tell how often the past misleads: hypotheses that deny what past tasks have in common keep theirs.
+would have been likelier (`dre_jax.surrogates.hypothesis_weights`). They are taken if runs with them have less regret,
+beyond chance; if not, and with few tasks or none, the weights stay as they were. Validation tasks are like the past
+ones by design, and cannot tell how often the past misleads: hypotheses that deny what past tasks have in common keep
+theirs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +31,10 @@ from dre_jax.search.loop import SearchTask, look_up, run
 from dre_jax.search.method import Method
 from dre_jax.surrogates.copula import blended_scale
 from dre_jax.surrogates.hypotheses import log_evidence
-from dre_jax.surrogates.hypothesis_weights import Voted, WeighedPriors, told, vote
+from dre_jax.surrogates.hypothesis_weights import Voted, WeighedPriors, most_likely, told
 from dre_jax.surrogates.learned_prior import LearnedPriorConfig
+
+_ERRORS = 2.0  # standard errors that the regret has to fall by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +52,7 @@ class VoteConfig:
     designs: int = 4
     """Runs on each task, from random rows."""
     lengths: tuple[int, ...] = (5, 10, 16)
-    """Trials of a run's histories that are looked at; it starts from as many rows as the first has."""
+    """Trials of a run's histories that are looked at, the last at its end, the first at its start."""
     rows: int = 400
     """Rows of a task's table, at most, drawn at random."""
 
@@ -84,17 +88,17 @@ def ask(
     if len(tasks) < config.least or bears_out.sum() < 2:
         return params._replace(voted=told(len(tasks)))
     tables, designs = _sample(config, tasks)
-    keys = jax.random.split(key, designs.shape[:2])
-    found = _evidence(method, config, sizes, params, tables, designs, keys)
+    given = tables, designs, jax.random.split(key, designs.shape[:2])
+    before = _runs(method, config, sizes, params, *given)
     weights = np.exp(np.asarray(by.log_weight, np.float64))
     total = weights[bears_out].sum()
-    voted = vote(weights[bears_out] / total, np.asarray(found, np.float64)[..., bears_out], config.strength)
-    gain, error = voted.gain.mean(), voted.gain.std(ddof=1) / np.sqrt(len(tasks))
-    if gain <= 2.0 * error:
-        return params._replace(voted=told(len(tasks), gain, error))
-    weights[bears_out] = total * voted.weights
-    chosen = by._replace(log_weight=jnp.log(jnp.asarray(weights, jnp.float32)))
-    return params._replace(by=chosen, voted=told(len(tasks), gain, error, taken=True))
+    evidence = np.asarray(before.evidence, np.float64)[..., bears_out]
+    weights[bears_out] = total * most_likely(weights[bears_out] / total, evidence, config.strength)
+    chosen = params._replace(by=by._replace(log_weight=jnp.log(jnp.asarray(weights, jnp.float32))))
+    less = np.asarray(before.regret - _runs(method, config, sizes, chosen, *given).regret, np.float64)
+    gain, error = less.mean(), less.std(ddof=1) / np.sqrt(len(less))
+    taken = bool(gain > _ERRORS * error)
+    return (chosen if taken else params)._replace(voted=told(len(tasks), gain, error, taken=taken))
 
 
 def in_words(config: VoteConfig, voted: Voted) -> str:
@@ -102,8 +106,8 @@ def in_words(config: VoteConfig, voted: Voted) -> str:
     n = int(voted.tasks)
     if n < config.least:
         return f"fixed, as {n} validation tasks are too few to choose them ({config.least} are needed)"
-    how = "chosen by" if voted.taken else "fixed, as nothing was gained by those of"
-    return f"{how} {n} validation tasks: {float(voted.gain):+.3f} +- {float(voted.error):.3f} nats on one left out"
+    how = "chosen by" if voted.taken else "fixed, as nothing is gained beyond chance by those of"
+    return f"{how} {n} validation tasks: {-float(voted.gain):+.4f} +- {float(voted.error):.4f} of mean regret"
 
 
 def _sample(config: VoteConfig, tasks: Mapping[str, Task]) -> tuple[SearchTask, npt.NDArray[np.int32]]:
@@ -119,8 +123,17 @@ def _sample(config: VoteConfig, tasks: Mapping[str, Task]) -> tuple[SearchTask, 
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *tables), np.array(designs)
 
 
+class _Runs(NamedTuple):
+    """Runs on A tasks from S designs."""
+
+    evidence: Array
+    """f[A, S * lengths, H], in logarithms, of the histories."""
+    regret: Array
+    """f[A], the mean over designs and trials."""
+
+
 @partial(jax.jit, static_argnames=("method", "config", "sizes"))
-def _evidence(
+def _runs(
     method: Method,
     config: VoteConfig,
     sizes: LearnedPriorConfig,
@@ -128,11 +141,10 @@ def _evidence(
     tables: SearchTask,
     designs: Array,
     keys: Array,
-) -> Array:
-    """Log evidence of the histories of all runs, f[A, S * lengths, H]."""
+) -> _Runs:
     first, last = config.lengths[0], config.lengths[-1]
 
-    def of_run(table: SearchTask, design: Array, key: Array) -> Array:
+    def of_run(table: SearchTask, design: Array, key: Array) -> tuple[Array, Array]:
         picks = run(method, params, table, design, key, last - first, stop_at_optimum=False, side_by_side=True)
         rows = jnp.concatenate([design, picks])
 
@@ -141,10 +153,11 @@ def _evidence(
             y = blended_scale(history.response, history.level, history.where)
             return log_evidence(sizes, params.by, params.priors, history.x, y, history.where)
 
-        return jax.vmap(of_length)(jnp.array(config.lengths))
+        best = lax.cummax(jnp.where(rows >= 0, table.response[rows], 0.0))
+        return jax.vmap(of_length)(jnp.array(config.lengths)), 1.0 - jnp.mean(best[first:])
 
-    def of_task(given: tuple[SearchTask, Array, Array]) -> Array:
+    def of_task(given: tuple[SearchTask, Array, Array]) -> tuple[Array, Array]:
         return jax.vmap(partial(of_run, given[0]))(*given[1:])
 
-    found = lax.map(of_task, (tables, designs, keys))
-    return found.reshape(found.shape[0], -1, found.shape[-1])
+    evidence, regret = lax.map(of_task, (tables, designs, keys))
+    return _Runs(evidence.reshape(evidence.shape[0], -1, evidence.shape[-1]), jnp.mean(regret, axis=1))

@@ -5,7 +5,7 @@ With E_ahs the evidence of history s of task a under hypothesis h (`hypotheses.l
     sum_a 1/S sum_s log sum_h pi_h E_ahs + C sum_h pi^0_h log pi_h
 
 is highest: the expectation-maximisation algorithm's steps count every task once, and the weights pi^0 that were there
-before as C tasks more. How much that gains is told by tasks left out one by one.
+before as C tasks more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Voted(NamedTuple):
     tasks: Array
     """i32: how many were asked, 0 for none."""
     gain: Array
-    """Mean gain of a left-out task, in nats of the evidence of a history."""
+    """How much less regret runs on them have with the weights that they make likely, the mean over tasks."""
     error: Array
     """Its standard error."""
     taken: Array
@@ -59,15 +59,6 @@ class WeighedPriors(NamedTuple):
     """Evidence of the validation tasks on those weights."""
 
 
-class Vote(NamedTuple):
-    """Weights of H hypotheses by A tasks, and what a task that was left out gains by those of the others."""
-
-    weights: Floats
-    """f64[H]"""
-    gain: Floats
-    """f64[A], of the log of a history's evidence."""
-
-
 def most_likely(before: Floats, evidence: Floats, strength: float) -> Floats:
     """pi, f64[H]: pi^0 f64[H], log E f64[A, S, H] up to a term for each history, and C.
 
@@ -82,14 +73,3 @@ def most_likely(before: Floats, evidence: Floats, strength: float) -> Floats:
         share = np.exp(log_share - logsumexp(log_share, axis=-1, keepdims=True))
         found = (strength * before + share.mean(axis=1).sum(axis=0)) / (strength + len(evidence))
     return found
-
-
-def vote(before: Floats, evidence: Floats, strength: float) -> Vote:
-    """The weights by all tasks, and what each gains by those of the others; arguments as of `most_likely`, A > 1."""
-
-    def of_task(task: Floats, weights: Floats) -> float:
-        return float(logsumexp(np.log(weights) + task, axis=-1).mean())
-
-    others = [most_likely(before, np.delete(evidence, a, axis=0), strength) for a in range(len(evidence))]
-    gain = [of_task(one, by) - of_task(one, before) for one, by in zip(evidence, others, strict=True)]
-    return Vote(most_likely(before, evidence, strength), np.array(gain))

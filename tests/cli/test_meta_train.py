@@ -27,7 +27,7 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
     count = len(bundled.load("svm").train)
     losses = r"training loss [\d.]+, validation loss [\d.]+"
     line = rf"svm: hedged-prior fitted to {count} tasks, 4 steps of dre, {losses}, saved in "
-    chosen = r"svm: weights of hypotheses .* 5 validation tasks: [+-][\d.]+ \+- [\d.]+ nats on one left out\n"
+    chosen = r"svm: weights of hypotheses .* 5 validation tasks: [+-][\d.]+ \+- [\d.]+ of mean regret\n"
     assert re.fullmatch(line + re.escape(f"{folder}\n") + chosen, out)
     assert "meta-train svm: 4/4 steps" in error
     assert "meta-train svm: fitting hedged-prior\n" in error

@@ -1,10 +1,10 @@
-"""Weights of hypotheses against a general optimiser, and the gain of tasks left out against a loop."""
+"""Weights of hypotheses against a general optimiser."""
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-from dre_jax.surrogates.hypothesis_weights import most_likely, vote
+from dre_jax.surrogates.hypothesis_weights import most_likely
 
 BEFORE, STRENGTH = np.array([0.6, 0.3, 0.1]), 4.0
 
@@ -29,12 +29,3 @@ def test_a_constant_of_a_history_changes_nothing_and_no_evidence_leaves_the_weig
     shifted = found + np.random.default_rng(1).normal(size=(4, 2, 1))
     np.testing.assert_allclose(most_likely(BEFORE, shifted, STRENGTH), most_likely(BEFORE, found, STRENGTH), rtol=1e-9)
     np.testing.assert_allclose(most_likely(BEFORE, np.zeros((4, 2, 3)), STRENGTH), BEFORE, rtol=1e-12)
-
-
-def test_a_task_gains_by_the_weights_of_the_others_alone():
-    found = evidence(5)
-    voted = vote(BEFORE, found, STRENGTH)
-    for a in range(5):
-        others = most_likely(BEFORE, found[[i for i in range(5) if i != a]], STRENGTH)
-        gain = np.mean([np.log(others @ np.exp(one)) - np.log(BEFORE @ np.exp(one)) for one in found[a]])
-        np.testing.assert_allclose(voted.gain[a], gain, rtol=1e-9)
