@@ -119,6 +119,7 @@ def test_what_the_kernel_does_not_know_is_left_to_the_scan(monkeypatch):
     assert not supports_kernel(model, "listnet", "breslow", x)
     assert not supports_kernel(model, "listmle", "shuffle", x)
     assert not supports_kernel(model, "listmle", "breslow", jnp.zeros((513, 3)))
+    assert not supports_kernel(model, "listmle", "breslow", jnp.zeros((20, 3), jnp.bfloat16))
     monkeypatch.setenv("DRE_JAX_PALLAS", "0")
     assert not supports_kernel(model, "listmle", "breslow", x)
 

@@ -36,12 +36,13 @@ def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array) -> bool:
     """Returns whether the kernel knows all that it is asked for; ``DRE_JAX_PALLAS=0`` turns it off.
 
     Known are ListMLE whose tied items share a denominator, deep sets of the members' own or none, layers of up to 128,
-    and histories of up to 512 trials.
+    and histories of up to 512 trials in float32.
     """
     if os.environ.get(VARIABLE, "1") == "0":
         return False
     known = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
-    return known and (loss, ties) == ("listmle", "breslow") and x.shape[0] <= _LONGEST
+    short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
+    return known and (loss, ties) == ("listmle", "breslow") and short
 
 
 def fit_members(
