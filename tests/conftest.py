@@ -5,6 +5,7 @@ import gc
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -177,6 +178,14 @@ def wait_until():
             time.sleep(0.02)
 
     return wait
+
+
+@pytest.fixture
+def interruptible():
+    """Programs that are started here can be interrupted, also where a shell started us in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -267,14 +267,6 @@ def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch):
     assert not out.exists()
 
 
-@pytest.fixture
-def interruptible():
-    """Programs that are started here can be interrupted, also where a shell started us in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.multiprocess
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("workers", ["1", "2"])
