@@ -83,9 +83,11 @@ def ask(
       tasks: A validation tasks, of any number.
       key: PRNG key.
     """
+    if len(tasks) < config.least:
+        return params._replace(voted=told(len(tasks)))
     by = params.by
     bears_out = np.asarray(by.slope) > 0.0
-    if len(tasks) < config.least or bears_out.sum() < 2:
+    if bears_out.sum() < 2:
         return params._replace(voted=told(len(tasks)))
     tables, designs = _sample(config, tasks)
     given = tables, designs, jax.random.split(key, designs.shape[:2])

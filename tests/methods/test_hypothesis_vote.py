@@ -58,6 +58,13 @@ def test_weights_that_cost_nothing_stay(hills, tasks):
     np.testing.assert_allclose(np.exp(found.by.log_weight), [0.5, 0.5], rtol=1e-5)
 
 
+@pytest.mark.parametrize("alone", [Hypothesis(weight=1.0), REVERSED])
+def test_one_hypothesis_keeps_its_weight(alone, hills, tasks):
+    found = fitted(replace(METHOD, hypotheses=(alone,)), hills, tasks)
+    assert np.exp(found.by.log_weight).tolist() == [1.0]
+    assert not bool(found.voted.taken)
+
+
 def test_few_tasks_are_not_asked(hills, tasks):
     found = fitted(METHOD, hills, dict(list(tasks.items())[:4]))
     np.testing.assert_allclose(np.exp(found.by.log_weight), [h.weight for h in METHOD.hypotheses], rtol=1e-5)
