@@ -53,7 +53,7 @@ def by_mean(method: Method) -> Any:
       ConfigError: where it has none.
     """
     given: Any = method
-    if hasattr(given, "members"):
+    if isinstance(getattr(given, "members", None), tuple):  # a committee's methods; an ensemble's are a number
         return replace(given, members=tuple(by_mean(member) for member in given.members))
     if not hasattr(given, "acquisition"):
         raise ConfigError(f"a believer needs a method with an acquisition function, but got {type(method).__name__}")

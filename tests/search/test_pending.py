@@ -9,12 +9,15 @@ from scipy.stats import rankdata
 from dre_jax.errors import ConfigError
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.methods.committee import Committee
+from dre_jax.methods.deep_ensemble import DeepEnsemble
 from dre_jax.methods.shared import ByResponse, Untaught
 from dre_jax.model import ModelConfig, Support, init, scores
 from dre_jax.search import Candidates, make_history, run
 from dre_jax.search.loop import Batch
 from dre_jax.search.method import value
 from dre_jax.search.pending import with_running
+from dre_jax.surrogates.full_batch import FullBatchConfig
+from dre_jax.surrogates.mlp import MLPConfig
 from dre_jax.training import FineTuneConfig
 
 TOLD = np.array([0.2, 0.9, 0.9, 0.4])
@@ -91,6 +94,18 @@ def test_a_believer_asks_the_members_of_a_committee():
     # Votes are quantiles of ranks, so what stands between the same two trials does so elsewhere.
     np.testing.assert_array_equal(together.level, alone.level)
     assert 0 < float(together.response[4]) < float(np.sort(history.response[:4])[1]) > float(alone.response[4]) > 0
+
+
+def test_a_believer_asks_an_ensemble_whose_members_are_a_number():
+    x = np.random.default_rng(0).random((7, 2)).astype(np.float32)
+    method = DeepEnsemble(
+        members=1, network=MLPConfig(hidden=(2,), outputs=2), fitting=FullBatchConfig(steps=1, learning_rate=0.1)
+    )
+    found = running(
+        method, None, None, make_history(x[:4], TOLD, capacity=7), x, np.arange(7) == 4, lie="believer", key=KEY
+    )
+    assert 0 <= float(found.response[4]) <= 1
+    assert found.where.sum() == 5
 
 
 def test_one_member_of_an_ensemble_is_drawn():
