@@ -30,7 +30,7 @@ def fingerprint() -> str | None:
 
 
 class Decision(NamedTuple):
-    """Returns whether the C++ loops are used."""
+    """Whether the C++ loops are used, and why they are not."""
 
     fingerprint: str | None
     """Digest of the library; None where XLA computes."""
