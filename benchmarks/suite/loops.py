@@ -44,7 +44,8 @@ def loops(
     """An epoch of so many runs side by side, at each history; and a step of so many lists."""
     for n, history in product(runs, histories):
         name = f"epoch of fine-tuning, {_counted(n, 'run')}, history {history}"
-        walks = n * passes(layout_of(model, _COLUMNS).groups(model.members))
+        layout = layout_of(model, _COLUMNS)
+        walks = n * passes(layout, layout.groups(model.members), history)
         program = ours.fine_tuning_program(model, n, history, _COLUMNS, _EPOCHS)
         yield Loop(name, _EPOCHS, program, runs=n, walks=walks)
     for n in lists:

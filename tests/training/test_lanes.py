@@ -16,7 +16,7 @@ from dre_jax.search import make_history, sort_history
 from dre_jax.training import FineTuneConfig, LossConfig, fine_tune
 from dre_jax.training.adam import step_sizes
 from dre_jax.training.fine_tuning import _scan_epochs, draw_epochs, epochs_in_lanes
-from dre_jax.training.lanes import layout_of, masks_of, pack, supports_kernel, unpack
+from dre_jax.training.lanes import layout_of, masks_of, pack, passes, supports_kernel, unpack
 
 CONFIG = FineTuneConfig(epochs=7, learning_rate=0.01)
 COLUMNS, FILLED, CAPACITY = 3, 11, 13
@@ -120,8 +120,18 @@ def test_what_the_kernel_does_not_know_is_left_to_the_scan(monkeypatch):
     assert not supports_kernel(model, "listmle", "shuffle", x)
     assert not supports_kernel(model, "listmle", "breslow", jnp.zeros((513, 3)))
     assert not supports_kernel(model, "listmle", "breslow", jnp.zeros((20, 3), jnp.bfloat16))
+    # What the compiler for a v5e was seen to refuse: two squares of trials for each of 16 members.
+    assert not supports_kernel(ModelConfig(hidden=(8,), phi=(8,), rho=(8,)), "listmle", "breslow", jnp.zeros((512, 3)))
     monkeypatch.setenv("DRE_JAX_PALLAS", "0")
     assert not supports_kernel(model, "listmle", "breslow", x)
+
+
+def test_fewer_groups_go_together_where_the_chips_memory_is_full():
+    """The compiler for a v5e takes three groups of the default model at 192 trials, and refuses three at 320."""
+    layout = layout_of(ModelConfig(), 16)
+    assert [passes(layout, 3, trials) for trials in (16, 105, 192)] == [1, 1, 1]
+    assert passes(layout, 3, 320) > 1
+    assert passes(layout, 3, 512) > 1
 
 
 def test_every_field_of_the_model_is_known():

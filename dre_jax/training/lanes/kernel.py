@@ -18,6 +18,7 @@ from dre_jax.training.lanes.layout import LANES, SUBLANES, Layout, layout_of, ro
 VARIABLE = "DRE_JAX_PALLAS"
 _LONGEST = 512  # trials: their square is kept for each member
 _AT_ONCE = 128  # epochs whose lists are brought in together
+_MEMORY = 16 * 2**20  # bytes that a TPU's compiler gives a kernel
 _ABREAST = 3  # groups at most that go through an epoch together: where one waits for a product, another has work
 
 
@@ -36,13 +37,15 @@ def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array) -> bool:
     """Returns whether the kernel knows all that it is asked for; ``DRE_JAX_PALLAS=0`` turns it off.
 
     Known are ListMLE whose tied items share a denominator, deep sets of the members' own or none, layers of up to 128,
-    and histories of up to 512 trials in float32.
+    and histories of up to 512 trials in float32, as far as one group of members fits into the chip's memory with them.
     """
     if os.environ.get(VARIABLE, "1") == "0":
         return False
     known = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
     short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
-    return known and (loss, ties) == ("listmle", "breslow") and short
+    if not (known and (loss, ties) == ("listmle", "breslow") and short):
+        return False
+    return _abreast(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
 
 
 def fit_members(
@@ -75,7 +78,7 @@ def fit_members(
     layout, (groups, rows, _) = layout_of(model, x.shape[1]), packed.shape
     capacity, epochs = round_up(x.shape[0], SUBLANES), draws.share.shape[0]
     at_once = min(_AT_ONCE, round_up(epochs, SUBLANES))
-    portions, abreast = -(-epochs // at_once), _abreast(groups)
+    portions, abreast = -(-epochs // at_once), _abreast(layout, groups, x.shape[0])
     x, first = _padded(x, capacity, round_up(x.shape[1], SUBLANES)), _padded(first[:, None], capacity, 1)
     draws = jax.tree.map(lambda a: _padded(a, portions * at_once, round_up(capacity, LANES)), draws)
 
@@ -100,19 +103,33 @@ def fit_members(
     return fitted[:groups]
 
 
-def passes(groups: int) -> int:
-    """How often an epoch goes through the kernel for so many groups of members.
+def passes(layout: Layout, groups: int, trials: int) -> int:
+    """How often an epoch goes through the kernel for so many groups of members, and a history of so many trials.
 
     Example:
-      >>> [passes(n) for n in (1, 3, 4, 13)]
+      >>> [passes(layout_of(ModelConfig(), 16), n, 100) for n in (1, 3, 4, 13)]
       [1, 1, 2, 13]
     """
-    return -(-groups // _abreast(groups))
+    return -(-groups // max(1, _abreast(layout, groups, trials)))
 
 
-def _abreast(groups: int) -> int:
-    """How many groups go together: with the fewest empty places, and of these as many as can."""
-    return max(range(1, _ABREAST + 1), key=lambda n: (-(round_up(groups, n) - groups), n))
+def _abreast(layout: Layout, groups: int, trials: int) -> int:
+    """How many groups go together: with the fewest empty places, and of these as many as can; 0 if none fits."""
+    most = min(_ABREAST, _MEMORY // _bytes(layout, trials))
+    return max(range(1, most + 1), key=lambda n: (-(round_up(groups, n) - groups), n), default=0)
+
+
+def _bytes(layout: Layout, trials: int) -> int:
+    """What a group takes at most, as the compiler for a v5e was seen to allot it.
+
+    That is two and a half squares of trials for each member, what layers before and behind an activation give for every
+    trial, parameters and moments with what brings them in and out, and the history.
+    """
+    wide = round_up(layout.parts["hidden_0_kernel_x"].size, LANES)
+    layers = sum(name.startswith(("hidden", "phi")) and name.endswith("bias") for name in layout.parts)
+    squares = 5 * layout.members * trials * round_up(trials, LANES) // 2
+    floats = squares + 2 * trials * (layers * LANES + wide) + 6 * layout.rows * LANES
+    return 4 * floats
 
 
 def _padded(a: Array, rows: int, columns: int) -> Array:
