@@ -112,7 +112,7 @@ def headline(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def grouped(rows: Sequence[Mapping[str, Any]], *keys: str) -> dict[str, str]:
-    """What rows say under some keys, and the names of those that say so."""
+    """Values of rows under some keys, and the names of the rows that have each."""
     found: dict[str, list[str]] = {}
     for row in rows:
         for words in filter(None, map(row.get, keys)):

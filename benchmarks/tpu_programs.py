@@ -1,4 +1,4 @@
-"""What a TPU's compiler makes of the loops, without a TPU: ``python -m benchmarks.tpu_programs [--out FILE.json]``.
+"""The loops compiled for a TPU, without a TPU: ``python -m benchmarks.tpu_programs [--out FILE.json]``.
 
 XLA compiles for a TPU that is described to it. The compiler is in a package that needs no TPU::
 
@@ -37,7 +37,7 @@ ENVIRONMENT = {
 
 
 class Chip(NamedTuple):
-    """What a chip does at most."""
+    """Peak rates of a chip."""
 
     bytes_per_s: float
     clock_hz: float

@@ -1,4 +1,4 @@
-"""What the surrogate believes, before and after five trials.
+"""Beliefs of the surrogate, before and after five trials.
 
 A deep ranking ensemble says of configurations which is better, not how good they are: every member ranks all of them,
 and the spread of the ranks is what the ensemble does not know. Here it learns from 20 past tasks that the library

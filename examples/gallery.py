@@ -1,4 +1,4 @@
-"""What the examples share: options, pictures, and errors in one line."""
+"""Shared parts of the examples: options, pictures, and errors in one line."""
 
 from __future__ import annotations
 

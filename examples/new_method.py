@@ -31,7 +31,7 @@ from dre_jax.search import Candidates, History
 
 @dataclass(frozen=True, kw_only=True)
 class Nearby:
-    """What was good nearby, in past tasks and in the trials."""
+    """Smooths responses nearby, in past tasks and in the trials."""
 
     width: float = 0.2
     """Of a neighbourhood, in the unit cube."""

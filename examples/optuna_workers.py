@@ -41,7 +41,7 @@ MARKERS = ("o", "s", "^", "D")
 
 
 def accuracy(trial: optuna.Trial) -> float:
-    """What is maximised."""
+    """The score to maximise."""
     C, gamma = trial.suggest_float("C", 1e-3, 1e3, log=True), trial.suggest_float("gamma", 1e-5, 10.0, log=True)
     model = make_pipeline(StandardScaler(), SVC(C=C, gamma=gamma))
     return float(cross_val_score(model, X, Y, cv=5).mean())

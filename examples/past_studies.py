@@ -50,7 +50,7 @@ def past_data() -> Iterator[tuple[str, Data]]:
 
 
 def accuracy(trial: optuna.Trial, data: Data) -> float:
-    """What is maximised."""
+    """The score to maximise."""
     C, gamma = trial.suggest_float("C", 1e-3, 1e3, log=True), trial.suggest_float("gamma", 1e-5, 10.0, log=True)
     X, y = data
     scaled = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9)

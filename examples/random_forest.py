@@ -35,7 +35,7 @@ X, Y = WINE.data[MINERALS].to_numpy(), WINE.target.to_numpy()
 
 
 def brier(trial: optuna.Trial) -> float:
-    """What is minimised: the mean squared error of the predicted probabilities, summed over classes."""
+    """The loss to minimise: the mean squared error of the predicted probabilities, summed over classes."""
     options = {
         "n_estimators": trial.suggest_int("n_estimators", 3, 60, log=True),
         "max_depth": trial.suggest_int("max_depth", 1, 16),

@@ -42,7 +42,7 @@ _QUARTILES = 2.0 * norm.ppf(0.75)
 
 
 class Predicted(NamedTuple):
-    """What a history's method says of N rows."""
+    """Predictions of N rows after a history."""
 
     history: History
     scaled: Array
@@ -55,7 +55,7 @@ class Predicted(NamedTuple):
 
 @partial(jax.jit, static_argnames="method")
 def predict(method: HedgedPrior, params: WeighedPriors, table: SearchTask, rows: Array, n: Array) -> Predicted:
-    """What the method says after the first n of a run's rows."""
+    """Predictions after the first n of a run's rows."""
     history, candidates = look_up(table, rows, n)
     y = blended_scale(history.response, history.level, history.where)
     moments = posterior(method.prior, params.by, params.priors, history.x, y, history.where, candidates.x)

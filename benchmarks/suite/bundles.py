@@ -1,4 +1,4 @@
-"""What a kernel takes on a TPU: the cycles of the schedule that its compiler made, waiting for products included."""
+"""Cycles of a kernel on a TPU: those of the schedule that its compiler made, waiting for products included."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CYCLE = re.compile(r"^\d+( \d+){9}$")
 
 
 def arguments(folder: Path) -> str:
-    """What ``LIBTPU_INIT_ARGS`` has to say, before the compiler is loaded, to have its schedules written there."""
+    """Value of ``LIBTPU_INIT_ARGS``, set before the compiler is loaded, that has its schedules written there."""
     wanted = f"--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
     return f"{wanted} --xla_jf_dump_llo_pass_label_regex=.*pre-delay.*"
 

@@ -54,7 +54,7 @@ def loops(
 
 
 def on_meshes(model: ModelConfig, mesh: Mesh, lists: int, runs: int, rows: int) -> Iterator[Loop]:
-    """What several chips share out: members and lists of a training step; and runs through their first four trials."""
+    """Work shared out over chips: members and lists of a training step; and runs through their first four trials."""
     shape = "x".join(map(str, mesh.devices.shape))
     over = {names: Mesh(mesh.devices, names) for names in ((MEMBERS, LISTS), (TASKS, DESIGNS))}
     steps = ours.meta_training_program(model, lists, _COLUMNS, _STEPS, over[MEMBERS, LISTS])

@@ -171,7 +171,7 @@ def meta_training_program(
 
 
 def grid_program(model: ModelConfig, mesh: Mesh, *, tasks: int, rows: int, columns: int, trials: int) -> Program:
-    """What walks runs side by side through all their trials, shared out over the mesh; shapes in place of arrays."""
+    """The program of runs side by side through all their trials, shared over the mesh; shapes in place of arrays."""
     by_task = NamedSharding(mesh, PartitionSpec("tasks"))
 
     def shaped(tree: Any) -> Any:

@@ -187,7 +187,7 @@ def _smaller(whole: Sizes, part: Sizes) -> Sizes:
 
 
 def loop_body(text: str, turns: int) -> Counts:
-    """What one of so many turns of a loop launches, of a body of several turns its share, rounded up.
+    """Launches of one of so many turns of a loop, of a body of several turns its share, rounded up.
 
     Where the compiler does not tell the number of turns, or has several loops of that number, the largest body counts.
     A kernel of the library's own is all turns at once.
@@ -207,7 +207,7 @@ def loop_body(text: str, turns: int) -> Counts:
 
 
 def whole(text: str) -> Counts:
-    """What a program launches, loops inside it once."""
+    """Launches of a program, loops inside it once."""
     entry = re.search(rf"^ENTRY {_NAME} ", text, re.MULTILINE)
     return count(parse(text), entry.group(1)) if entry else Counts()
 

@@ -30,7 +30,7 @@ def fingerprint() -> str | None:
 
 
 class Decision(NamedTuple):
-    """Whether the C++ loops are used, and why they are not."""
+    """Use of the C++ loops, and the reason where they are not used."""
 
     fingerprint: str | None
     """Digest of the library; None where XLA computes."""
