@@ -17,7 +17,8 @@ from dre_jax.benchmark.compiled_runs import CompiledRunner
 from dre_jax.benchmark.plan import FailedRun, FinishedRun, Plan, check
 from dre_jax.benchmark.runner import PendingRuns, Runner
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
-from dre_jax.data.files import alone_in, make_folder, place, remove_left_over, stamp
+from dre_jax.data.files import alone_in, has_json, make_folder, place, remove_left_over, stamp
+from dre_jax.data.hpob import files_of
 from dre_jax.data.outline import Outline
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods.foreign import host_of, is_foreign
@@ -112,7 +113,11 @@ class Evaluation:
         return PendingRuns(space, designs, jax.random.fold_in(jax.random.key(self.plan.seed), run_id(name)))
 
     def _load(self, name: str) -> SearchSpace:
-        splits = {self.plan.split, *(("train", "validation") if self._runner.learns else ())}
+        splits = {self.plan.split}
+        if self._runner.learns:
+            validation = files_of(self.plan.mode).get("validation")
+            there = validation is not None and has_json(self.plan.data, validation)  # a method may do without
+            splits |= {"train", "validation"} if there else {"train"}
         return load_space(self.plan.data, name, self.plan.mode, splits=sorted(splits))
 
     def _missing(self, name: str) -> dict[str, list[str]]:

@@ -44,10 +44,20 @@ def find_json(folder: str | os.PathLike[str], name: str) -> Path:
     if not os.path.isdir(folder):
         given = "is a file" if os.path.exists(folder) else "does not exist"
         raise DataError(f"the data must be a folder, but {folder} {given}")
-    for path in (folder / f"{name}.json", folder / f"{name}.json.gz"):
-        if os.path.isfile(path):
-            return path
-    raise DataError(f"{folder} must hold {name}.json or {name}.json.gz, but has neither")
+    found = _json_there(folder, name)
+    if found is None:
+        raise DataError(f"{folder} must hold {name}.json or {name}.json.gz, but has neither")
+    return found
+
+
+def has_json(folder: str | os.PathLike[str], name: str) -> bool:
+    """Returns whether `find_json` finds one."""
+    return _json_there(Path(folder), name) is not None
+
+
+def _json_there(folder: Path, name: str) -> Path | None:
+    paths = (folder / f"{name}.json", folder / f"{name}.json.gz")
+    return next((path for path in paths if os.path.isfile(path)), None)
 
 
 @contextlib.contextmanager

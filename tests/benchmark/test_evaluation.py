@@ -224,6 +224,11 @@ def test_a_space_is_loaded_when_its_turn_comes_and_then_let_go(plan, tmp_path, m
     FITTED_ON.clear()  # tasks are not learned from, nor is anything chosen on them, when they are optimised
     list(Evaluation(dataclasses.replace(plan, method=Fits(), split="validation"), tmp_path / "v.json"))
     assert [(name, "ab", "", "") for name in names] == FITTED_ON
+    FITTED_ON.clear()  # a folder may lack the file of the validation tasks
+    shutil.copytree(plan.data, tmp_path / "few", ignore=shutil.ignore_patterns("meta-validation*"))
+    few = dataclasses.replace(plan, method=Fits(), data=tmp_path / "few", spaces=("s",))
+    list(Evaluation(few, tmp_path / "few.json"))
+    assert FITTED_ON == [("s", "ab", "", "")]
     # What is in the file already is not loaded again.
     list(Evaluation(dataclasses.replace(plan, spaces=("s",)), tmp_path / "c.json"))
     loaded.clear()
