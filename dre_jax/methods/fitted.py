@@ -32,7 +32,7 @@ from dre_jax.methods.as_json import config_from_json, config_to_json, structure_
 from dre_jax.methods.registry import METHODS
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, members_of
 from dre_jax.training.config import MetaTrainConfig
 
 FORMAT = 1
@@ -188,8 +188,7 @@ def find_ensemble(method: Method) -> Ensemble | None:
       >>> found.member, found.model.members
       (0, 10)
     """
-    members: Sequence[Any] = getattr(method, "members", ())
-    for member, one in ((None, method), *enumerate(members)):
+    for member, one in ((None, method), *enumerate(members_of(method))):
         model, training = getattr(one, "model", None), getattr(one, "training", None)
         learns = getattr(one, "transfer", True)
         if learns and isinstance(model, ModelConfig) and isinstance(training, MetaTrainConfig):

@@ -66,6 +66,18 @@ class TellingMethod(Method, Protocol):
         ...
 
 
+def members_of(method: Method) -> tuple[Method, ...]:
+    """The methods that a committee consists of; none for the others, of whose ensembles `members` is the number.
+
+    Example:
+      >>> from dre_jax.methods import find
+      >>> len(members_of(find("committee").make())), members_of(find("deep-ensemble").make())
+      (2, ())
+    """
+    members = getattr(method, "members", ())
+    return members if isinstance(members, tuple) else ()
+
+
 def as_stateful(method: Method) -> StatefulMethod | None:
     """The method, if it carries a state; None for the others, which need not know of this."""
     return cast(StatefulMethod, method) if getattr(method, "stateful", False) else None

@@ -10,7 +10,7 @@ from jax import Array
 
 from dre_jax.errors import ConfigError
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, value
+from dre_jax.search.method import Method, members_of, value
 
 LIES = ("min", "mean", "max", "believer", "draw", "none")
 
@@ -53,8 +53,8 @@ def by_mean(method: Method) -> Any:
       ConfigError: where it has none.
     """
     given: Any = method
-    if isinstance(getattr(given, "members", None), tuple):  # a committee's methods; an ensemble's are a number
-        return replace(given, members=tuple(by_mean(member) for member in given.members))
+    if members := members_of(method):
+        return replace(given, members=tuple(by_mean(member) for member in members))
     if not hasattr(given, "acquisition"):
         raise ConfigError(f"a believer needs a method with an acquisition function, but got {type(method).__name__}")
     return replace(given, acquisition=replace(given.acquisition, kind="mean_rank"))
