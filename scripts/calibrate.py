@@ -33,8 +33,6 @@ from dre_jax.methods import find
 from dre_jax.methods.hedged_prior import HedgedPrior
 from dre_jax.search import History
 from dre_jax.search.loop import SearchTask, look_up
-from dre_jax.surrogates.copula import blended_scale
-from dre_jax.surrogates.hypotheses import posterior
 from dre_jax.surrogates.hypothesis_weights import WeighedPriors
 
 NAMES = ("within 50 %", "within 90 %", "deviation of z", "improvement expected", "improvement found")
@@ -57,9 +55,7 @@ class Predicted(NamedTuple):
 def predict(method: HedgedPrior, params: WeighedPriors, table: SearchTask, rows: Array, n: Array) -> Predicted:
     """Predictions after the first n of a run's rows."""
     history, candidates = look_up(table, rows, n)
-    y = blended_scale(history.response, history.level, history.where)
-    moments = posterior(method.prior, params.by, params.priors, history.x, y, history.where, candidates.x)
-    return Predicted(history, y, moments[0], jnp.sqrt(moments[1]), candidates.where)
+    return Predicted(history, *method.predict(params, history, candidates.x), candidates.where)
 
 
 def on_its_scale(response: np.ndarray, found: Predicted) -> np.ndarray:

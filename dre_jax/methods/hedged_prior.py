@@ -68,9 +68,14 @@ class HedgedPrior:
 
     def acquire(self, params: WeighedPriors, history: History, candidates: Candidates, key: Array) -> Array:
         """Values the candidates by the mixture; before the first trial, by its mean."""
+        y, mean, deviation = self.predict(params, history, candidates.x)
+        return acquire_by_response(self.acquisition, mean, deviation, best_of(y, history.where))
+
+    def predict(self, params: WeighedPriors, history: History, x: Array) -> tuple[Array, Array, Array]:
+        """Trials' responses on the method's scale, f[C]; mean and deviation at configurations f[m, D], f[m] each."""
         y = blended_scale(history.response, history.level, history.where)
-        mean, variance = posterior(self.prior, params.by, params.priors, history.x, y, history.where, candidates.x)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        mean, variance = posterior(self.prior, params.by, params.priors, history.x, y, history.where, x)
+        return y, mean, jnp.sqrt(variance)
 
     def draw(self, params: WeighedPriors, history: History, candidates: Candidates, key: Array) -> Array:
         """The responses of one function, of a prior and a hypothesis that are drawn by their evidence: for batches."""
