@@ -45,6 +45,14 @@ def run(main: Callable[[], None]) -> None:
         sys.exit(f"{name}: interrupted")
 
 
+def print_regret(curves: Mapping[str, np.ndarray], at: tuple[int, ...]) -> None:
+    """Mean regret by method, f64[tasks, 1 + trials] each, a line each, after those of so many trials that there are."""
+    for name, found in curves.items():
+        there = [n for n in at if n < found.shape[1]]
+        means = ", ".join(f"{found[:, n].mean():.3f} after {n}" for n in there)
+        print(f"{name}: mean regret {means} trials, {len(found)} tasks")
+
+
 def draw_regret(curves: Mapping[str, np.ndarray], path: Path) -> None:
     """Mean regret by method, f64[tasks, 1 + trials] each, with a band of a standard error over tasks."""
 

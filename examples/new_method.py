@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gallery import draw_regret, options, run
+from gallery import draw_regret, options, print_regret, run
 from jax import Array
 
 from dre_jax import RandomSearch, SearchSpace, run_tasks
@@ -80,9 +80,7 @@ def main() -> None:
     if not given.quick:
         methods["Gaussian process"] = find("gp").default
     curves = {name: regret(method, space, trials) for name, method in methods.items()}
-    for name, found in curves.items():
-        at = ", ".join(f"{found[:, n].mean():.3f} after {n}" for n in (1, 5, 25) if n <= trials)
-        print(f"{name}: mean regret {at} trials, {len(found)} tasks")
+    print_regret(curves, (1, 5, 25))
     draw_regret(curves, given.out / "new_method.png")
 
 

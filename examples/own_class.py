@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from gallery import draw_regret, options, run
+from gallery import draw_regret, options, print_regret, run
 
 from dre_jax.benchmark import HPOBHandler
 from dre_jax.data import bundled
@@ -69,9 +69,7 @@ def main() -> None:
         "Smoother (the class)": regret(handler, lambda _: Smoother(), designs, trials),
         "random search": regret(handler, Chance, designs, trials),
     }
-    for name, found in curves.items():
-        at = ", ".join(f"{found[:, n].mean():.3f} after {n}" for n in (5, 10, 50) if n <= trials)
-        print(f"{name}: mean regret {at} trials, {len(found)} tasks")
+    print_regret(curves, (5, 10, 50))
     draw_regret(curves, given.out / "own_class.png")
 
 
