@@ -37,13 +37,22 @@ def regret(docs: Path, out: Path) -> list[Path]:
         trials = range(len(numbers["regret"]))
         curves.append(Curve(NAMES[method], trials, numbers["regret"], numbers["error"]))
 
+    labels = "trials after five at random", "mean regret, lower is better"
+    return _draw_curves(out, "regret", (7.2, 3.5), curves, labels, log=True)
+
+
+def _draw_curves(
+    out: Path, name: str, size: tuple[float, float], curves: Sequence[Curve], labels: tuple[str, str], *, log: bool
+) -> list[Path]:
+    """One panel of curves; labels of the horizontal and of the vertical axis."""
+
     def paint(figure: Figure, theme: Theme) -> None:
         axes = figure.add_subplot()
-        paint_curves(axes, curves, theme, log=True)
-        axes.set_xlabel("trials after five at random")
-        axes.set_ylabel("mean regret, lower is better")
+        paint_curves(axes, curves, theme, log=log)
+        axes.set_xlabel(labels[0])
+        axes.set_ylabel(labels[1])
 
-    return draw(out, "regret", (7.2, 3.5), paint)
+    return draw(out, name, size, paint)
 
 
 def sinusoid(docs: Path, out: Path) -> list[Path]:
@@ -157,13 +166,8 @@ def tuners(docs: Path, out: Path) -> list[Path]:
         value, error = zip(*(numbers[i] for numbers in values), strict=True)
         curves.append(Curve(TUNERS.get(name, name), at, value, error))
 
-    def paint(figure: Figure, theme: Theme) -> None:
-        axes = figure.add_subplot()
-        paint_curves(axes, curves, theme, log=False)
-        axes.set_xlabel("evaluations")
-        axes.set_ylabel("best value so far, 1 is the best of all")
-
-    return draw(out, "tuners", (7.2, 3.3), paint)
+    labels = "evaluations", "best value so far, 1 is the best of all"
+    return _draw_curves(out, "tuners", (7.2, 3.3), curves, labels, log=False)
 
 
 def speed(docs: Path, out: Path) -> list[Path]:
