@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,9 +19,13 @@ def info(
     """Describe a checkpoint: method, configuration, columns, training, data, versions."""
     from dre_jax.methods.fitted import describe
 
-    lines = dict(_lines(checkpoint, describe(checkpoint)))
-    width = max(map(len, lines))
-    for name, text in lines.items():
+    print_facts(dict(_lines(checkpoint, describe(checkpoint))))
+
+
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Prints a line each, with the texts below one another."""
+    width = max(map(len, facts))
+    for name, text in facts.items():
         print(f"{name:<{width}}  {text}")
 
 

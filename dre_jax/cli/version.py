@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from dre_jax.cli.info import print_facts
+
 CORE = (
     *("jax", "jaxlib", "flax", "optax", "chex", "orbax-checkpoint", "numpy", "scipy"),
     *("jinja2", "matplotlib", "rich", "threadpoolctl", "typer"),
@@ -49,10 +51,7 @@ def version(
     if as_json:
         print(json.dumps(found, indent=2))
         return
-    lines = dict(_lines(found))
-    width = max(map(len, lines))
-    for name, text in lines.items():
-        print(f"{name:<{width}}  {text}")
+    print_facts(dict(_lines(found)))
 
 
 def describe() -> dict[str, Any]:
