@@ -55,7 +55,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-MAPPINGS = 20_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end
+MAPPINGS = 40_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end
 
 
 @pytest.fixture(scope="module", autouse=True)
