@@ -27,7 +27,7 @@ from dre_jax.surrogates.copula import blended_scale
 from dre_jax.surrogates.hypotheses import HYPOTHESES, Hypothesis, believed, posterior
 from dre_jax.surrogates.hypothesis_draws import draw_response
 from dre_jax.surrogates.hypothesis_weights import WeighedPriors, told
-from dre_jax.surrogates.learned_prior import LearnedPriorConfig
+from dre_jax.surrogates.learned_prior import LearnedPriorConfig, widen
 from dre_jax.surrogates.prior_training import PriorTraining, past_table, train_priors
 from dre_jax.threads import on_one_thread
 
@@ -65,6 +65,15 @@ class HedgedPrior:
         priors = train_priors(self.prior, self.training, past_table(meta.require_train_tasks()), key)[0]
         params = WeighedPriors(priors, believed(self.hypotheses), told(0))
         return ask(self, params, self.vote, self.prior, meta.validation, jax.random.fold_in(key, 1))
+
+    @property
+    def widens(self) -> bool:
+        """True: search spaces can share a program."""
+        return True
+
+    def widen(self, params: WeighedPriors, n_columns: int, width: int) -> WeighedPriors:
+        """As `learned_prior.widen`."""
+        return params._replace(priors=widen(params.priors, n_columns, width))
 
     def acquire(self, params: WeighedPriors, history: History, candidates: Candidates, key: Array) -> Array:
         """Values the candidates by the mixture; before the first trial, by its mean."""

@@ -14,7 +14,7 @@ from dre_jax.errors import DataError
 from dre_jax.model import networks
 from dre_jax.model.blocks import by_blocks
 from dre_jax.model.config import ModelConfig
-from dre_jax.model.initial import draw
+from dre_jax.model.initial import add_inputs, draw
 
 
 class Support(NamedTuple):
@@ -73,11 +73,8 @@ def widen(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
     """
 
     def first(tree: networks.Params, name: str) -> networks.Params:
-        kernel = tree[name]
-        zeros = jnp.zeros((*kernel.shape[:-2], width - n_columns, kernel.shape[-1]), kernel.dtype)
         # The columns of the table come first among a layer's inputs.
-        parts = [kernel[..., :n_columns, :], zeros, kernel[..., n_columns:, :]]
-        return {**tree, name: jnp.concatenate(parts, axis=-2)}
+        return {**tree, name: add_inputs(tree[name], n_columns, width - n_columns)}
 
     scorers = first(params.scorers, "hidden_0_kernel")
     return EnsembleParams(scorers, None if params.deep_set is None else first(params.deep_set, "phi_0_kernel"))

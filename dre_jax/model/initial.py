@@ -38,3 +38,19 @@ def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[s
         params[name] = values.reshape(shapes[name].shape)
         start += size
     return params
+
+
+def add_inputs(kernel: Array, at: int, count: int) -> Array:
+    """A layer's kernel f[..., inputs, outputs] with so many inputs more, whose weights are zero.
+
+    Args:
+      kernel: of the layer, or of the same layer of many networks.
+      at: number of inputs in front of the new ones.
+      count: of new inputs.
+
+    Example:
+      >>> add_inputs(jnp.ones((2, 1)), 1, 2).ravel().tolist()
+      [1.0, 0.0, 0.0, 1.0]
+    """
+    zeros = jnp.zeros((*kernel.shape[:-2], count, kernel.shape[-1]), kernel.dtype)
+    return jnp.concatenate([kernel[..., :at, :], zeros, kernel[..., at:, :]], axis=-2)

@@ -107,6 +107,24 @@ def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_featu
     )
 
 
+def widen(prior: LearnedPrior, n_columns: int, width: int) -> LearnedPrior:
+    """A prior, or many with members in front of each array, for tables with more columns.
+
+    Args:
+      prior: made for D columns.
+      n_columns: D.
+      width: columns that it is to have.
+
+    Where the columns that are added are zero, means and covariances stay as they were.
+    """
+    members = [(0, 0)] * (prior.length.ndim - 1)
+    return prior._replace(
+        trend=mlp.widen(prior.trend, n_columns, width),
+        features=mlp.widen(prior.features, n_columns, width),
+        length=jnp.pad(prior.length, [*members, (0, width - n_columns)]),
+    )
+
+
 def within_bounds(prior: LearnedPrior) -> LearnedPrior:
     """The nearest prior whose covariances can be worked with."""
     return prior._replace(

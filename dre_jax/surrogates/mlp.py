@@ -12,7 +12,7 @@ from jax import Array
 
 from dre_jax.checks import at_least, layer_sizes, one_of
 from dre_jax.model.config import Initialiser
-from dre_jax.model.initial import draw
+from dre_jax.model.initial import add_inputs, draw
 
 Activation = Literal["tanh", "relu"]
 MLPParams = dict[str, Array]
@@ -64,6 +64,12 @@ def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]
 def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
     """Parameters at random."""
     return draw(shapes(config, n_columns), config.initialiser, key)
+
+
+def widen(params: MLPParams, n_columns: int, width: int) -> MLPParams:
+    """A network of D columns, or many, for more columns, which change nothing where they are zero."""
+    first = "hidden_0_kernel" if "hidden_0_kernel" in params else "out_kernel"
+    return {**params, first: add_inputs(params[first], n_columns, width - n_columns)}
 
 
 def standard_columns(x: Array, where: Array | None = None) -> Array:

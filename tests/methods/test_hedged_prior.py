@@ -11,6 +11,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.methods.hedged_prior import HedgedPrior
 from dre_jax.search import make_history
 from dre_jax.search.loop import jitted_value
+from dre_jax.search.method import as_widening
 from dre_jax.surrogates.learned_prior import LearnedPriorConfig
 from dre_jax.surrogates.prior_training import PriorTraining, train_priors
 
@@ -53,6 +54,21 @@ def test_the_order_of_trials_plays_no_part(learned, hills, make_candidates):
     expected = values(learned, task.X[:9], task.y[:9], candidates)
     found = values(learned, task.X[:9][order], task.y[:9][order], candidates)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_columns_of_zeros_change_nothing(hills, make_candidates):
+    task = hills.test["new"]
+    # One network with a hidden layer, one without.
+    method = replace(METHOD, prior=replace(METHOD.prior, layers=(8,)), training=replace(METHOD.training, steps=2))
+    narrow = method.fit(hills, jax.random.key(0))
+    wide = as_widening(method).widen(narrow, 2, 5)
+    more = np.pad(task.X, ((0, 0), (0, 3)))
+    found = []
+    for params, x in ((narrow, task.X), (wide, more)):
+        history = make_history(x[:9], task.y[:9], CAPACITY)
+        found.append(jitted_value(method, params, None, history, make_candidates(x[9:]), jax.random.key(0))[0])
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
+    assert np.ptp(found[0]) > 0.01
 
 
 def test_longer_histories_and_other_priors_compile_nothing(learned, hills, make_candidates):

@@ -1,5 +1,7 @@
 """Runs of several search spaces as one program against each space alone."""
 
+from dataclasses import replace
+
 import chex
 import jax
 import numpy as np
@@ -8,9 +10,12 @@ import pytest
 from dre_jax.data import bundled
 from dre_jax.errors import DataError
 from dre_jax.methods import DRE, RandomSearch
+from dre_jax.methods.hedged_prior import HedgedPrior
 from dre_jax.model import init
 from dre_jax.search import BatchConfig, SpaceRuns, batch, run_spaces, run_tasks
 from dre_jax.search.method import as_widening
+from dre_jax.surrogates.learned_prior import LearnedPriorConfig
+from dre_jax.surrogates.prior_training import PriorTraining
 from dre_jax.training import FineTuneConfig
 
 N_TRIALS = 4
@@ -63,6 +68,20 @@ def test_search_spaces_together_are_each_alone(monkeypatch, methods, spaces):
     found = together(method, spaces, SIDE_BY_SIDE)
     assert seen == [3]
     assert len(found) == 6
+    chex.assert_trees_all_equal(found, expected)
+
+
+@pytest.mark.thorough
+def test_learned_priors_of_several_search_spaces(monkeypatch, spaces):
+    prior, training = LearnedPriorConfig(trend=(8,), layers=(8, 8), members=2), PriorTraining(steps=20, tasks=4)
+    method = HedgedPrior(prior=prior, training=training)
+    learned = {
+        name: runs._replace(params=method.fit(replace(bundled.load(name), validation={}), runs.key))
+        for name, runs in spaces.items()
+    }
+    expected, seen = alone(method, learned, SIDE_BY_SIDE), grids(monkeypatch)
+    found = together(method, learned, SIDE_BY_SIDE)
+    assert seen == [3]
     chex.assert_trees_all_equal(found, expected)
 
 
