@@ -1,0 +1,74 @@
+"""Search spaces that do not ship: models are what configurations say, and what diverges has the lowest score."""
+
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from dre_jax.data import list_spaces, load_space
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed; it comes with the extra `test`")
+
+
+@pytest.fixture
+def script(part):
+    return part("make_unseen_data")
+
+
+@pytest.fixture
+def problem(part):
+    return next(one for one in part("bundled.tasks").problems()["test"] if not one.classes)
+
+
+def test_files_and_a_response_by_hand(script, problem, part, tmp_path, monkeypatch, capsys):
+    arguments = ["make_unseen_data.py", "--out", str(tmp_path), "--quick", "--space", "decision-tree"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    script.main()
+    assert capsys.readouterr().out.endswith("wrote decision-tree\n")
+    assert list_spaces(tmp_path / "all") == ["decision-tree"]
+    space = load_space(tmp_path / "all", "decision-tree")
+    assert [len(space.split(name)) for name in ("train", "validation", "test")] == [2, 2, 2]
+    assert all(task.n_rows == 8 for _, task in space.tasks())
+    assert {len(set(rows)) for designs in space.designs.values() for rows in designs.values()} == {5}
+
+    unseen = script.SPACES["decision-tree"]
+    stump = unseen.space.encode(
+        {"max_depth": 1, "min_samples_split": 0.01, "min_samples_leaf": 0.01, "max_features": 1.0, "ccp_alpha": 1e-5}
+        | {"splitter": "best"}
+    )
+    scoring, x, y = part("bundled.scoring"), problem.features, problem.target[:, 0]
+    fold = np.empty(len(y), int)
+    for i, (_, held) in enumerate(scoring.KFold(3, shuffle=True, random_state=0).split(x)):
+        fold[held] = i
+    error = baseline = 0.0
+    for i in range(3):
+        fit, held = fold != i, fold == i
+        error += min_split_error(x[fit], y[fit], x[held], y[held])
+        baseline += ((y[held] - y[fit].mean()) ** 2).sum()
+    skill = 1.0 - error / baseline
+    assert script.response(unseen, stump, problem) == pytest.approx(scoring.bend(skill), abs=1e-6)
+
+
+def min_split_error(x, y, new, truth):
+    """Squared error of the best stump, found by trying every threshold of every column."""
+    best = np.inf, None
+    for column in range(x.shape[1]):
+        values = np.unique(x[:, column])
+        for low, high in pairwise(values):
+            threshold = low + (high - low) / 2
+            left = x[:, column] <= threshold
+            if min(left.sum(), (~left).sum()) < max(2, np.ceil(0.01 * len(y))):
+                continue
+            cost = ((y[left] - y[left].mean()) ** 2).sum() + ((y[~left] - y[~left].mean()) ** 2).sum()
+            if cost < best[0] - 1e-9:
+                best = cost, (column, threshold, y[left].mean(), y[~left].mean())
+    column, threshold, left, right = best[1]
+    return ((truth - np.where(new[:, column] <= threshold, left, right)) ** 2).sum()
+
+
+def test_what_diverges_has_the_lowest_score(script, problem):
+    unseen = script.SPACES["linear"]
+    wild = {"scaler": "standard", "alpha": 1e-6, "l1_ratio": 0.0, "learning_rate": "constant", "eta0": 1.0}
+    row = unseen.space.encode(wild | {"power_t": 0.1, "max_iter": 100, "average": "false"})
+    assert script.response(unseen, row, problem) == pytest.approx(-0.25, abs=1e-6)
