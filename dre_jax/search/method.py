@@ -108,14 +108,19 @@ def value(
     Raises:
       ConfigError: for a method that cannot draw.
     """
-    stateful = as_stateful(method)
     if draw:
-        if stateful is not None or not hasattr(method, "draw"):
-            raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
-        return cast(DrawingMethod, method).draw(params, history, candidates, key), state
+        return as_drawing(method).draw(params, history, candidates, key), state
+    stateful = as_stateful(method)
     if stateful is None:
         return method.acquire(params, history, candidates, key), state
     return stateful.advance(state, history, candidates, key)
+
+
+def as_drawing(method: Method) -> DrawingMethod:
+    """The method, which must be able to draw. Raises `ConfigError` for one that cannot."""
+    if as_stateful(method) is not None or not hasattr(method, "draw"):
+        raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
+    return cast(DrawingMethod, method)
 
 
 def as_widening(method: Method) -> WideningMethod | None:

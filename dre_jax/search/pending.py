@@ -10,9 +10,21 @@ from jax import Array
 
 from dre_jax.errors import ConfigError
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, members_of, value
+from dre_jax.search.method import Method, as_drawing, members_of, value
 
 LIES = ("min", "mean", "max", "believer", "draw", "none")
+
+
+def check_lie(method: Method, lie: str) -> None:
+    """Refuses a lie that a method cannot tell.
+
+    Raises:
+      ConfigError: for a believer without an acquisition function, or draws of a method without models to draw from.
+    """
+    if lie == "believer":
+        by_mean(method)
+    elif lie == "draw":
+        as_drawing(method)
 
 
 def with_running(

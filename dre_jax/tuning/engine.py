@@ -14,7 +14,7 @@ import numpy as np
 
 from dre_jax.checks import at_least, one_of
 from dre_jax.errors import DataError
-from dre_jax.search.pending import LIES
+from dre_jax.search.pending import LIES, check_lie
 from dre_jax.tuning.computing import computing
 from dre_jax.tuning.responses import scale_responses
 from dre_jax.tuning.space import Params, Space
@@ -98,6 +98,7 @@ class Engine:
 
         Raises:
           DataError: for a surrogate of another space; the message names the hyperparameters that differ.
+          ConfigError: for a lie about running trials that the surrogate's method cannot tell.
         """
         self.space = space
         self.surrogate = surrogate
@@ -105,6 +106,8 @@ class Engine:
         self.config = config or EngineConfig()
         if surrogate is not None:
             check_fit(space, surrogate.space, ignore_extra=self.config.ignore_extra)
+        if self.config.pending in ("believer", "draw"):
+            check_lie(self._method, self.config.pending)
 
     def suggest(
         self,

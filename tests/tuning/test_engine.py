@@ -156,3 +156,8 @@ def test_an_unknown_lie():
         ConfigError, match="pending must be one of min, mean, max, believer, draw, none, but got 'best'"
     ):
         EngineConfig(pending="best")
+
+
+def test_a_lie_that_the_method_cannot_tell_is_refused_before_the_first_trial():
+    with pytest.raises(ConfigError, match="draws need a method that has several models, but got GaussianProcess"):
+        Engine(Space({"x": Float(0.0, 1.0)}), config=EngineConfig(pending="draw"))
