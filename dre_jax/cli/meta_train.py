@@ -69,6 +69,15 @@ def meta_train(
         typer.Option(help="Preset of the ensemble: default, or paper (the published set-up)."),
     ] = None,
     settings: options.Settings = None,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Keep past tasks in the host's memory, and send the devices what the ranking ensemble draws of them. "
+            "Default: when they take too much of a device's memory.",
+            show_default=False,
+        ),
+    ] = None,
     mode: Annotated[str, typer.Option(help="HPO-B mode: v3 or v3-train-augmented.")] = "v3",
     seed: options.Seed = 0,
     devices: options.Devices = None,
@@ -107,7 +116,7 @@ def meta_train(
     mine = share(list(folders))
     for name in mine:
         found, extra = folders[name]()
-        train_space(found, methods, jax.random.key(seed), out / name, extra, quiet=quiet)
+        train_space(found, methods, jax.random.key(seed), out / name, extra, stream=stream, quiet=quiet)
     wait()
     if is_first():
         for name in folders:
@@ -192,12 +201,15 @@ def train_space(
     folder: Path,
     extra: Mapping[str, Any] | None = None,
     *,
+    stream: bool | None = None,
     quiet: bool,
 ) -> None:
     """Meta-trains methods on one search space, into one folder; the first process tells of its own: a closing line."""
     from dre_jax.processes import is_first
 
-    resumed = [_train(found, name, method, key, folder, extra, quiet=quiet) for name, method in methods.items()]
+    resumed = [
+        _train(found, name, method, key, folder, extra, stream=stream, quiet=quiet) for name, method in methods.items()
+    ]
     if is_first():
         for step in resumed:
             if step is not None:
@@ -213,6 +225,7 @@ def _train(
     folder: Path,
     extra: Mapping[str, Any] | None,
     *,
+    stream: bool | None,
     quiet: bool,
 ) -> int | None:
     """Meta-trains a method; returns the step from which the training of its ensemble went on."""
@@ -246,6 +259,7 @@ def _train(
             extra=extra,
             report=lambda at: bar.advance_to(at.step, f"loss {at.loss:.3f}"),
             tell=tell,
+            stream=stream,
         )
     return None if trained is None or trained.step == begun else trained.resumed_from
 

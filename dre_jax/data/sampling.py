@@ -17,6 +17,15 @@ from dre_jax import native
 from dre_jax.data.tasks import TaskTable
 
 
+class Spans(NamedTuple):
+    """Where the rows of each task lie: all that drawing reads of a `TaskTable`."""
+
+    start: Array
+    """i32[T]: first row of each task."""
+    size: Array
+    """i32[T]: rows of each task."""
+
+
 class ListRows(NamedTuple):
     """Row numbers of one list in a `TaskTable`: K support rows, Q query rows."""
 
@@ -97,7 +106,7 @@ def skip(index: Array, skipped: Array) -> Array:
     return index + jnp.sum(before[None, :] <= index[:, None], axis=-1, dtype=jnp.int32)
 
 
-def sample_rows(table: TaskTable, bits: Array, *, n_support: int = 20, n_query: int = 100) -> ListRows:
+def sample_rows(table: TaskTable | Spans, bits: Array, *, n_support: int = 20, n_query: int = 100) -> ListRows:
     """A task uniformly, then support and query rows, distinct and disjoint.
 
     A task with fewer than ``n_support + n_query`` rows gives shorter, masked lists: a fifth of it feeds the deep set.
@@ -108,7 +117,7 @@ def sample_rows(table: TaskTable, bits: Array, *, n_support: int = 20, n_query: 
       n_support: K.
       n_query: Q.
     """
-    task = below(bits[0], jnp.int32(table.n_tasks))
+    task = below(bits[0], jnp.int32(table.start.shape[-1]))
     start, size = table.start[task], table.size[task]
     k = jnp.minimum(support_size(size, n_support), size)
     q = jnp.minimum(size - k, n_query)
@@ -155,7 +164,7 @@ def sample_lists(
     return sample_many(table, bits, n_support=n_support, n_query=n_query)
 
 
-def sample_many(table: TaskTable, bits: Array, *, n_support: int, n_query: int) -> ListRows:
+def sample_many(table: TaskTable | Spans, bits: Array, *, n_support: int, n_query: int) -> ListRows:
     """`sample_rows` for u32[..., 1 + K + Q]."""
     one = partial(sample_rows, table, n_support=n_support, n_query=n_query)
     for _ in bits.shape[:-1]:

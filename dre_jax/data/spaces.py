@@ -110,6 +110,7 @@ def fingerprint(tasks: SearchSpace | Mapping[str, Task]) -> str:
     for name in sorted(table):
         # The header tells where one part ends, so that no two lists of tasks give the same bytes.
         digest.update(json.dumps([name, *table[name].X.shape]).encode())
-        digest.update(table[name].X.astype("<f4").tobytes())
-        digest.update(table[name].y.astype("<f8").tobytes())
+        # In place where they are such arrays already: a table may be mapped from a file larger than the memory.
+        digest.update(np.ascontiguousarray(table[name].X, "<f4").ravel().data)
+        digest.update(np.ascontiguousarray(table[name].y, "<f8").ravel().data)
     return digest.hexdigest()

@@ -94,6 +94,7 @@ def learn(
     extra: Mapping[str, Any] | None = None,
     report: Callable[[Progress], None] | None = None,
     tell: Callable[[], None] = lambda: None,
+    stream: bool | None = None,
 ) -> MetaTrained | None:
     """Meta-trains a method on a search space's training tasks, into the search space's folder.
 
@@ -106,6 +107,7 @@ def learn(
       extra: JSON that the checkpoint keeps beside configurations to try first, "start_rows".
       report: called after every portion of steps of a ranking ensemble's training.
       tell: called before what takes its time without reports.
+      stream: whether a ranking ensemble's tables stay on the host, see `dre_jax.training.meta_train`.
 
     Returns:
       The training of the ranking ensemble; None where there is none, or all was there already.
@@ -131,6 +133,7 @@ def learn(
             tell()
             return one.fit(meta, key)
         made: dict[str, Any] = {"key": key, "folder": folder, "report": report, "facts": {"method": said}}
+        made["stream"] = stream
         trained.append(trainer.meta_train(meta, one.model, one.training, **made))
         return trained[0].params
 

@@ -8,12 +8,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data.sampling import ListRows, sample_many, shuffle_ties
+from dre_jax.data.host_table import Gathered
+from dre_jax.data.sampling import ListRows, Spans, sample_many, shuffle_ties
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import OF_VALUES, RankedList, rank_sorted
 from dre_jax.model import Support
 from dre_jax.model.ensemble import scale_response
 from dre_jax.training.config import MetaTrainConfig
+
+Source = TaskTable | Gathered
+"""Where lists come from: the table that they are drawn from, or their rows, which were drawn before."""
 
 
 class Lists(NamedTuple):
@@ -56,19 +60,39 @@ def draw_step_bits(key: Array, members: int, config: MetaTrainConfig) -> Bits:
     return draw_bits(key, (*((members,) if config.own_lists else ()), config.lists_per_step), config)
 
 
-def step_lists(table: TaskTable, bits: Bits, config: MetaTrainConfig) -> Lists:
+def draw_steps_bits(key: Array, steps: Array, members: int, config: MetaTrainConfig) -> Bits:
+    """Those of many steps, i32[steps]: each step's depend on the key and on its number alone."""
+    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)
+    return jax.vmap(lambda key: draw_step_bits(key, members, config))(keys)
+
+
+def step_lists(source: Source, bits: Bits, config: MetaTrainConfig) -> Lists:
     """The lists of many steps, [steps, members, lists]; members that share theirs count as one."""
-    return read_lists(table, bits if config.own_lists else jax.tree.map(lambda a: a[:, None], bits), config)
+    if not config.own_lists:
+        bits = jax.tree.map(lambda a: a[:, None], bits)
+        source = source if isinstance(source, TaskTable) else jax.tree.map(lambda a: a[:, None], source)
+    return read_lists(source, bits, config)
 
 
-def draw_lists(table: TaskTable, key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Lists:
+def draw_lists(source: Source, key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Lists:
     """Independent lists with the leading dimensions given, as the configuration has their sizes, weights and ties."""
-    return read_lists(table, draw_bits(key, shape, config), config)
+    return read_lists(source, draw_bits(key, shape, config), config)
 
 
-def read_lists(table: TaskTable, bits: Bits, config: MetaTrainConfig) -> Lists:
-    """The lists that random bits stand for, with the same leading dimensions."""
-    rows = sample_many(table, bits.rows, n_support=config.n_support, n_query=config.n_query)
+def draw_rows(tasks: TaskTable | Spans, bits: Bits, config: MetaTrainConfig) -> ListRows:
+    """The rows that random bits stand for, with the same leading dimensions."""
+    return sample_many(tasks, bits.rows, n_support=config.n_support, n_query=config.n_query)
+
+
+def table_of(source: Source) -> TaskTable:
+    """The table whose rows `read_lists` counts."""
+    return source if isinstance(source, TaskTable) else source.table()
+
+
+def read_lists(source: Source, bits: Bits, config: MetaTrainConfig) -> Lists:
+    """The lists that random bits stand for, with the same leading dimensions; of rows drawn before the coins count."""
+    table = table_of(source)
+    rows = draw_rows(source, bits, config) if isinstance(source, TaskTable) else source.rows()
     query = rows.query
     if bits.coins is not None:
         query = shuffle_ties(bits.coins, query, table.level[query], rows.query_where)

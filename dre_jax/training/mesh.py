@@ -17,7 +17,6 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from dre_jax import devices
-from dre_jax.data.tasks import TaskTable
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.adam import Moments
 from dre_jax.training.state import TrainState
@@ -44,18 +43,24 @@ def _carry_spec(model: ModelConfig) -> tuple[EnsembleParams, Moments]:
     return one, Moments(one, one)
 
 
-def on_mesh(scan: Callable[..., Any], mesh: Mesh, model: ModelConfig, own_lists: bool) -> Callable[..., Any]:
+def lists_spec(own_lists: bool) -> P:
+    """Where what is a step's lists' lies: [steps, members, lists] in front, [steps, lists] where members share them."""
+    return P(None, MEMBERS, LISTS) if own_lists else P(None, LISTS)
+
+
+def on_mesh(
+    scan: Callable[..., Any], mesh: Mesh, model: ModelConfig, own_lists: bool, *, gathered: bool
+) -> Callable[..., Any]:
     """A scan over training steps, on each device for its own members and lists.
 
-    The scan is ``(table, (params, moments), bits, sizes) -> ((params, moments), losses)``; bits have the dimensions
-    [steps, members, lists] in front, [steps, lists] where members share their lists; losses are f32[steps, members].
+    The scan is ``(source, (params, moments), bits, sizes) -> ((params, moments), losses)``; bits lie as `lists_spec`
+    says, and so does the source where its rows are ``gathered`` and no table of all; losses are f32[steps, members].
     """
-    carry = _carry_spec(model)
-    bits = P(None, MEMBERS, LISTS) if own_lists else P(None, LISTS)
+    carry, lists = _carry_spec(model), lists_spec(own_lists)
     return jax.shard_map(
         scan,
         mesh=mesh,
-        in_specs=(P(), carry, bits, P()),
+        in_specs=(lists if gathered else P(), carry, lists, P()),
         out_specs=(carry, P(None, MEMBERS)),
         check_vma=False,
     )
@@ -68,13 +73,18 @@ def over_lists(mesh: Mesh) -> Callable[[T], T] | None:
     return lambda tree: lax.pmean(tree, LISTS)
 
 
-def spread(model: ModelConfig, mesh: Mesh | None, table: TaskTable, state: TrainState) -> tuple[TaskTable, TrainState]:
-    """Puts each member's parameters and moments on its devices, and the table on all."""
+def spread(model: ModelConfig, mesh: Mesh | None, state: TrainState) -> TrainState:
+    """Puts each member's parameters and moments on its devices."""
     if mesh is None:
-        return table, state
-    carry, all_devices = jax.tree.map(partial(NamedSharding, mesh), (_carry_spec(model), P()))
+        return state
+    carry = jax.tree.map(partial(NamedSharding, mesh), _carry_spec(model))
     params, moments = jax.device_put((state.params, state.moments), carry)
-    return jax.device_put(table, all_devices), TrainState(params, moments, jax.device_put(state.step, all_devices))
+    return TrainState(params, moments, on_all(mesh, state.step))
+
+
+def on_all(mesh: Mesh | None, tree: T) -> T:
+    """Puts the whole of arrays on all devices."""
+    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, P()))
 
 
 def collect(mesh: Mesh | None, state: TrainState) -> TrainState:

@@ -11,13 +11,14 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.sharding import Mesh
 
+from dre_jax.data.host_table import Gathered
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import RANKED_LOSSES
 from dre_jax.model import EnsembleParams, ModelConfig, init
 from dre_jax.model.ensemble import member_axes, member_scores
 from dre_jax.training.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
 from dre_jax.training.config import MetaTrainConfig
-from dre_jax.training.lists import Bits, Lists, draw_lists, draw_step_bits, step_lists
+from dre_jax.training.lists import Bits, Lists, Source, draw_lists, draw_steps_bits, step_lists, table_of
 from dre_jax.training.mesh import on_mesh, over_lists
 from dre_jax.training.native_steps import native_steps, supports_native
 from dre_jax.training.state import TrainState
@@ -56,7 +57,7 @@ def _member_losses(
 def train(
     model: ModelConfig,
     config: MetaTrainConfig,
-    table: TaskTable,
+    source: Source,
     state: TrainState,
     key: Array,
     n_steps: int,
@@ -70,21 +71,20 @@ def train(
     Args:
       model: sizes.
       config: what training does.
-      table: the tasks to learn from.
+      source: the tasks to learn from, or the rows of just these steps, see `dre_jax.training.stream`.
       state: given away; use the one returned.
       key: PRNG key, the same for all portions of one training.
       n_steps: static.
-      mesh: members and lists are shared out over it; state and table must lie there. See `dre_jax.training.mesh`.
+      mesh: members and lists are shared out over it; state and source must lie there. See `dre_jax.training.mesh`.
     """
     steps = state.step + jnp.arange(n_steps, dtype=jnp.int32)
-    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)
-    bits = jax.vmap(lambda key: draw_step_bits(key, model.members, config))(keys)
+    bits = draw_steps_bits(key, steps, model.members, config)
     sizes = step_sizes(config.learning_rates(), steps)
     average = None if mesh is None else over_lists(mesh)
     do: Callable[..., tuple[Carry, Array]] = partial(_do_steps, model, config, average)
     if mesh is not None:
-        do = on_mesh(do, mesh, model, config.own_lists)
-    (params, moments), losses = do(table, (state.params, state.moments), bits, sizes)
+        do = on_mesh(do, mesh, model, config.own_lists, gathered=isinstance(source, Gathered))
+    (params, moments), losses = do(source, (state.params, state.moments), bits, sizes)
     return TrainState(params, moments, state.step + n_steps), jnp.mean(losses, axis=1)
 
 
@@ -92,7 +92,7 @@ def _do_steps(
     model: ModelConfig,
     config: MetaTrainConfig,
     average: Callable[[Any], Any] | None,
-    table: TaskTable,
+    source: Source,
     start: Carry,
     bits: Bits,
     sizes: StepSizes,
@@ -101,7 +101,7 @@ def _do_steps(
 
     Where other devices have lists of the same members, ``average`` takes the mean over them.
     """
-    lists = step_lists(table, bits, config)
+    table, lists = table_of(source), step_lists(source, bits, config)
     scanned = partial(_scan_steps, model, config, average=average or (lambda tree: tree))
     if average is None and supports_native(model, config.loss.name, table.x, own_lists=config.own_lists):
         by_native = partial(_native_steps, model, config)
@@ -152,10 +152,18 @@ def portion(config: MetaTrainConfig) -> int:
     return max(10, min(200, 2000 // config.lists_per_step))
 
 
+def evaluation_key(key: Array) -> Array:
+    """What the lists of `evaluate` are drawn by."""
+    return jax.random.fold_in(key, _EVALUATION)
+
+
+def evaluation_shape(model: ModelConfig, config: MetaTrainConfig) -> tuple[int, int]:
+    """How many lists `evaluate` looks at: members, and lists of each."""
+    return model.members, config.evaluation_lists
+
+
 @partial(jax.jit, static_argnames=("model", "config"))
-def evaluate(
-    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, params: EnsembleParams, key: Array
-) -> Array:
+def evaluate(model: ModelConfig, config: MetaTrainConfig, source: Source, params: EnsembleParams, key: Array) -> Array:
     """Mean loss over fixed lists: the same key gives the same lists at every call; a scalar."""
-    lists = draw_lists(table, jax.random.fold_in(key, _EVALUATION), (model.members, config.evaluation_lists), config)
-    return jnp.mean(_member_losses(model, config, params, table, lists))
+    lists = draw_lists(source, evaluation_key(key), evaluation_shape(model, config), config)
+    return jnp.mean(_member_losses(model, config, params, table_of(source), lists))

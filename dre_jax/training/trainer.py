@@ -14,18 +14,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh
 
 from dre_jax import native
 from dre_jax.data import SearchSpace, fingerprint
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.data.files import make_folder
-from dre_jax.data.tasks import TaskTable, build_table
+from dre_jax.data.spaces import Task
 from dre_jax.errors import CheckpointError, DataError, DataWarning
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.config import MetaTrainConfig
 from dre_jax.training.mesh import collect, mesh_for, spread
 from dre_jax.training.state import TrainState
 from dre_jax.training.steps import evaluate, portion, start, train
+from dre_jax.training.stream import Feed, Resident, Streamed, must_stream
 
 
 class LossEntry(NamedTuple):
@@ -90,6 +92,7 @@ def meta_train(
     folder: str | Path | None = None,
     report: Callable[[Progress], None] | None = None,
     facts: Mapping[str, Any] | None = None,
+    stream: bool | None = None,
 ) -> MetaTrained:
     """Meta-trains an ensemble on the training tasks of a search space (the paper, Algorithm 1).
 
@@ -104,6 +107,9 @@ def meta_train(
       folder: where checkpoints go; none are written without.
       report: called after every portion of steps.
       facts: JSON that checkpoints keep beside their own description.
+      stream: whether tables stay on the host, of which the rows of drawn lists are sent to the devices ahead of their
+        use, or lie on every device; None streams what takes too much of a device's memory. Results do not depend on it,
+        and tasks may be mapped from files (`numpy.load` with ``mmap_mode``).
 
     Raises:
       DataError: without training tasks.
@@ -116,14 +122,21 @@ def meta_train(
       >>> meta_train(bundled.load("svm"), model, config, key=jax.random.key(0)).history[-1].step
       2
     """
-    table = build_table(space.require_train_tasks())
+    tasks = space.require_train_tasks()
+    mesh = mesh_for(model, config.lists_per_step)
+    streams = must_stream(tasks, space.validation) if stream is None else stream
+
+    def feed_of(tasks: Mapping[str, Task]) -> Feed:
+        return Streamed(model, config, key, mesh, tasks) if streams else Resident(mesh, tasks)
+
+    feed = feed_of(tasks)
     if config.patience is not None and not space.validation:
         raise DataError(f"patience needs validation tasks, but search space {space.name!r} has none")
     keeper = None if folder is None else _Keeper(space, model, config, key, folder, facts or {})
-    validation = build_table(space.validation) if space.validation else None
+    validation = feed_of(space.validation) if space.validation else None
     run = keeper.resume() if keeper else None
     run = run or _Run(start(model, config, space.n_columns, key))
-    for entry in _train(run, model, config, table, validation, key, report):
+    for entry in _train(run, model, config, feed, validation, mesh, key, report):
         _note(run, entry, config)
         if keeper:
             keeper.save(run)
@@ -137,8 +150,9 @@ def _train(
     run: _Run,
     model: ModelConfig,
     config: MetaTrainConfig,
-    table: TaskTable,
-    validation: TaskTable | None,
+    feed: Feed,
+    validation: Feed | None,
+    mesh: Mesh | None,
     key: Array,
     report: Callable[[Progress], None] | None,
 ) -> Iterator[LossEntry]:
@@ -146,34 +160,46 @@ def _train(
 
     def measure() -> LossEntry:
         losses = [
-            None if t is None else float(evaluate(model, config, t, run.state.params, key)) for t in (table, validation)
+            None if one is None else float(evaluate(model, config, one.evaluation(), run.state.params, key))
+            for one in (feed, validation)
         ]
         return LossEntry(int(run.state.step), losses[0] or 0.0, losses[1])
 
-    step = int(run.state.step)
     if not run.history:
         yield measure()
     if config.patience is not None and run.evaluations_without_gain() >= config.patience:
         return
-    length = _portion_length(config)
-    mesh = mesh_for(model, config.lists_per_step)
-    near, state = spread(model, mesh, table, run.state)
-    while step < config.steps:
-        boundary = min(config.steps, step - step % config.evaluate_every + config.evaluate_every)
-        count = min(length, boundary - step)
-        state, losses = train(model, config, near, state, key, count, mesh)
-        step += count
+    portions = list(_portions(config, int(run.state.step), feed.most))
+    sources = feed.portions(portions)
+    source = next(sources, None)
+    state = spread(model, mesh, run.state)
+    for step, count in portions:
+        assert source is not None
+        state, losses = train(model, config, source, state, key, count, mesh)
+        source = next(sources, None)  # while the devices compute
+        jax.block_until_ready(losses)  # so that no third portion's rows are there
+        done = step + count
         if report:
-            report(Progress(step, config.steps, float(jnp.mean(losses)), run.resumed_from))
-        if step == boundary:
+            report(Progress(done, config.steps, float(jnp.mean(losses)), run.resumed_from))
+        if done % config.evaluate_every == 0 or done == config.steps:
             run.state = collect(mesh, state)
             yield measure()
 
 
-def _portion_length(config: MetaTrainConfig) -> int:
+def _portions(config: MetaTrainConfig, step: int, most: int | None) -> Iterator[tuple[int, int]]:
+    """First step and number of steps of each portion from a step on; none goes past an evaluation."""
+    length = _portion_length(config, most)
+    while step < config.steps:
+        boundary = min(config.steps, step - step % config.evaluate_every + config.evaluate_every)
+        count = min(length, boundary - step)
+        yield step, count
+        step += count
+
+
+def _portion_length(config: MetaTrainConfig, most: int | None) -> int:
     """The longest portion that divides the evaluation interval, so that all portions but the last are one program."""
-    most = min(portion(config), config.evaluate_every)
-    return next(n for n in range(most, 0, -1) if config.evaluate_every % n == 0)
+    longest = min(portion(config), config.evaluate_every, most or config.steps)
+    return next(n for n in range(longest, 0, -1) if config.evaluate_every % n == 0)
 
 
 def _note(run: _Run, entry: LossEntry, config: MetaTrainConfig) -> None:

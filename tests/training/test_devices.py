@@ -15,8 +15,8 @@ from dre_jax.training.checkpoint import load_params, model_config
 
 pytestmark = pytest.mark.multiprocess
 
-# One process of four devices, of which it uses some: so many until it is interrupted, then so many. All trainings have
-# one configuration, and programs are kept: compiling is what takes the time here.
+# One process of four devices, of which it uses some: so many until it is interrupted, then so many; to four of them
+# rows are streamed. All trainings have one configuration, and programs are kept: compiling is what takes the time here.
 PAIRS = {"own": ((1, 1), (4, 2), (2, 4)), "shared": ((1, 1), (1, 4))}
 PROGRAM = """
 import json, sys
@@ -28,7 +28,7 @@ from jax import export
 from dre_jax import MetaTrainConfig, ModelConfig, devices, native
 from dre_jax.data import bundled
 from dre_jax.data.tasks import build_table
-from dre_jax.training.mesh import mesh_for, spread
+from dre_jax.training.mesh import mesh_for, on_all, spread
 from dre_jax.training.steps import start, train
 from dre_jax.training.trainer import meta_train
 
@@ -48,14 +48,14 @@ for context, pairs in json.loads(sys.argv[2]).items():
             meta_train(space, model, config, key=key, folder=folder, report=interrupt)
         except KeyboardInterrupt:
             devices.use(then)
-            found = meta_train(space, model, config, key=key, folder=folder)
+            found = meta_train(space, model, config, key=key, folder=folder, stream=then == 4)
         assert found.resumed_from == 10
         mesh = mesh_for(model, 4)
         print(json.dumps({"history": found.history, "mesh": dict(mesh.shape) if mesh else {}}))
     devices.use(4)
     mesh, table = mesh_for(model, 4), build_table(space.train)
-    table, state = spread(model, mesh, table, start(model, config, table.n_columns, key))
-    arguments = model, config, table, state, key, 10, mesh
+    state = spread(model, mesh, start(model, config, table.n_columns, key))
+    arguments = model, config, on_all(mesh, table), state, key, 10, mesh
     program = train.lower(*arguments).compile().as_text()
     collectives = ("all-reduce", "all-gather", "all-to-all", "collective-permute")
     checks = [export.DisabledSafetyCheck.custom_call(name) for name in native.CALLS]

@@ -1,0 +1,87 @@
+"""Meta-training on rows that are sent to the devices ahead of their use: nothing else changes."""
+
+import weakref
+from dataclasses import replace
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from dre_jax import devices
+from dre_jax.data import Task
+from dre_jax.model import ModelConfig
+from dre_jax.training import LossConfig, MetaTrainConfig, meta_train, stream, trainer
+
+MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+CONFIG = MetaTrainConfig(steps=10, evaluate_every=4, n_support=3, n_query=6, evaluation_lists=8, lists_per_step=2)
+KEY = jax.random.key(0)
+
+
+@pytest.fixture(scope="module")
+def space(make_space):
+    return make_space("s", n_rows=12)
+
+
+@pytest.fixture
+def alive(monkeypatch):
+    """How many portions' rows were there at once, at most."""
+    most, rows, place = [0], [], stream._place
+
+    def placed(*arguments):
+        found = place(*arguments)
+        rows.append(weakref.ref(found.x))
+        most[0] = max(most[0], sum(one() is not None for one in rows))
+        return found
+
+    monkeypatch.setattr(stream, "_place", placed)
+    return most
+
+
+def test_from_files_and_from_the_middle_of_a_portion_on(tmp_path, monkeypatch, space, alive):
+    monkeypatch.setattr(trainer, "portion", lambda config: 2)
+    expected = meta_train(space, MODEL, CONFIG, key=KEY, stream=False)
+    assert alive == [0]
+
+    def mapped(task):
+        path = tmp_path / f"{task.name}.npy"
+        np.save(path, task.X)
+        return Task(task.name, np.load(path, mmap_mode="r"), task.y)
+
+    files = replace(space, train={name: mapped(task) for name, task in space.train.items()})
+    monkeypatch.setattr(trainer, "portion", lambda config: 4)
+    shorter = replace(CONFIG, steps=6)  # the second portion is cut short, and the next begins in its middle
+    for config in (shorter, CONFIG):
+        found = meta_train(files, MODEL, config, key=KEY, folder=tmp_path / "s", stream=True)
+    assert found.resumed_from == 6
+    assert [entry for entry in found.history if entry.step != 6] == expected.history
+    jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
+    assert alive == [2]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("model", "config"),
+    [
+        ({"range_limit": 3.0}, {"own_lists": False, "loss": LossConfig(ties="shuffle")}),
+        ({}, {"loss": LossConfig(name="mean_squared_error", ties="shuffle")}),
+        ({"range_limit": 3.0}, {"loss": LossConfig(weights="inverse_log")}),
+        ({"context": "shared"}, {"own_lists": False, "n_query": 40}),
+    ],
+    ids=["shared-lists", "values", "scan", "short-tasks"],
+)
+def test_whatever_is_drawn_and_computed(space, model, config):
+    model, config = replace(MODEL, **model), replace(CONFIG, steps=4, **config)
+    found, expected = (meta_train(space, model, config, key=KEY, stream=way) for way in (True, False))
+    assert found.history == expected.history
+    jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
+
+
+@pytest.mark.parametrize(("limit", "streams"), [(None, False), (3 * 1440, False), (3 * 1440 - 1, True)])
+def test_what_takes_more_than_a_third_of_a_device_is_streamed(monkeypatch, space, limit, streams):
+    stats = None if limit is None else {"bytes_limit": limit}
+    here = [SimpleNamespace(memory_stats=lambda: stats), SimpleNamespace(memory_stats=lambda: {"bytes_limit": 10**9})]
+    monkeypatch.setattr(devices, "local", lambda: here)
+    # Two tasks of twelve rows, and one: eight columns, a response and a level of four bytes each.
+    tables = space.train, space.validation
+    assert stream.must_stream(*tables) == streams
