@@ -10,6 +10,7 @@ from dre_jax.checks import at_least, layer_sizes, one_of, positive
 Context = Literal["own", "shared", "none"]
 ResponseScale = Literal["support", "table"]
 Initialiser = Literal["lecun_normal", "torch_uniform"]
+Products = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +44,14 @@ class ModelConfig:
     """a of the range controller."""
     initialiser: Initialiser = "lecun_normal"
     """Weights at random: LeCun normal with zero biases (Flax), or PyTorch's uniform +-1/sqrt(inputs) for both."""
+    products: Products = "float32"
+    """What the inputs of matrix products are rounded to. Sums, parameters and moments are float32 either way."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "members")
         layer_sizes(self, "hidden", "phi", "rho")
-        for name, known in (("context", Context), ("response_scale", ResponseScale), ("initialiser", Initialiser)):
+        names = {"context": Context, "response_scale": ResponseScale, "initialiser": Initialiser, "products": Products}
+        for name, known in names.items():
             one_of(name, getattr(self, name), get_args(known))
         if self.range_limit is not None:
             positive(self, "range_limit")

@@ -120,7 +120,8 @@ def member_scores(config: ModelConfig, params: EnsembleParams, support: Support,
     if config.context == "none":
         return networks.apply_scorer(config, params.scorers, x, None)
     response = seen_response(config, support.response, support.where)
-    context = networks.apply_deep_set(config, params.deep_set, support.x, response, support.where)
+    seen = support.x, response, support.where
+    context = networks.apply_deep_set(config, params.deep_set, *seen, config.products)
     return networks.apply_scorer(config, params.scorers, x, context)
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
 
-from dre_jax.model.config import ModelConfig
+from dre_jax.model.config import ModelConfig, Products
 
 Params = Any
 """A tree of arrays."""
@@ -53,7 +53,37 @@ def _product_backward(kept: tuple[Array, Array], gradient: Array) -> tuple[Array
 _product.defvjp(_product_forward, _product_backward)
 
 
-def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str) -> Array:
+def _rounded(a: Array, b: Array) -> Array:
+    """``a @ b`` of inputs rounded to bfloat16, summed in float32."""
+    return jnp.matmul(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+
+
+@jax.custom_vjp
+def _rounded_product(rows: Array, kernel: Array) -> Array:
+    """As `_product`, by `_rounded`, and so are the products of its derivative."""
+    return _rounded(rows, kernel)
+
+
+def _rounded_forward(rows: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
+    return _rounded(rows, kernel), (rows.astype(jnp.bfloat16), kernel.astype(jnp.bfloat16))
+
+
+def _rounded_backward(kept: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    rows, kernel = kept
+    return _rounded(gradient, kernel.T), _rounded(rows.T, gradient)
+
+
+_rounded_product.defvjp(_rounded_forward, _rounded_backward)
+
+
+def _through(block: Array, kernel: Array, products: Products) -> Array:
+    """``block @ kernel`` for a block of rows, or for one row that all share."""
+    if products == "bfloat16":
+        return _rounded_product(jnp.atleast_2d(block), kernel).reshape(*block.shape[:-1], -1)
+    return _product(block, kernel) if block.ndim == 2 else block @ kernel
+
+
+def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str, products: Products) -> Array:
     """One dense layer over inputs that stand side by side: [n, d] blocks, or [d] blocks that all rows share.
 
     A shared block is multiplied once, not once a row, and the sum is what a dense layer over the concatenation gives.
@@ -65,10 +95,11 @@ def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str
     for block in inputs:
         part = kernel[start : start + block.shape[-1]]
         start += block.shape[-1]
+        product = _through(block, part, products)
         if block.ndim == 1:
-            shared = shared + block @ part
+            shared = shared + product
         else:
-            rows = _product(block, part) if rows is None else rows + _product(block, part)
+            rows = product if rows is None else rows + product
     return shared if rows is None else rows + shared[None, :]
 
 
@@ -80,9 +111,9 @@ class _Scorer(nn.Module):
         config = self.config
         inputs = [x] if context is None else [x, context]
         for i, features in enumerate(config.hidden):
-            hidden = nn.relu(_affine(self, inputs, features, f"hidden_{i}"))
+            hidden = nn.relu(_affine(self, inputs, features, f"hidden_{i}", config.products))
             inputs = [hidden]
-        scores = _affine(self, inputs, 1, "out")[:, 0]
+        scores = _affine(self, inputs, 1, "out", config.products)[:, 0]
         if config.range_limit is None:
             return scores
         return config.range_limit * jnp.tanh(config.range_slope * scores)
@@ -90,20 +121,22 @@ class _Scorer(nn.Module):
 
 class _DeepSet(nn.Module):
     config: DeepSetConfig
+    products: Products = "float32"
 
     @nn.compact
     def __call__(self, x: Array, response: Array, where: Array) -> Array:
-        config = self.config
+        config, products = self.config, self.products
         rows, last = [x, response[:, None]], len(config.phi) - 1
         for i, features in enumerate(config.phi[:-1]):
-            rows = [nn.relu(_affine(self, rows, features, f"phi_{i}"))]
+            rows = [nn.relu(_affine(self, rows, features, f"phi_{i}", products))]
         mask = where.astype(x.dtype)
         share = mask / jnp.maximum(jnp.sum(mask), 1.0)
         # The last layer is linear: it maps the mean, once, in place of every item; no item leaves nothing.
-        mean = _affine(self, [share @ block for block in rows], config.phi[-1], f"phi_{last}")
+        means = [_through(share, block, products) for block in rows]
+        mean = _affine(self, means, config.phi[-1], f"phi_{last}", products)
         inputs = [mean * jnp.sum(share)]
         for i, features in enumerate(config.rho):
-            h = _affine(self, inputs, features, f"rho_{i}")
+            h = _affine(self, inputs, features, f"rho_{i}", products)
             inputs = [nn.relu(h)]
         return h
 
@@ -125,6 +158,13 @@ def deep_set_shapes(config: DeepSetConfig, n_columns: int) -> Params:
     return jax.eval_shape(_DeepSet(config).init, jax.random.key(0), *inputs)["params"]
 
 
-def apply_deep_set(config: DeepSetConfig, params: Params, x: Array, response: Array, where: Array) -> Array:
+def apply_deep_set(
+    config: DeepSetConfig,
+    params: Params,
+    x: Array,
+    response: Array,
+    where: Array,
+    products: Products = "float32",
+) -> Array:
     """Context of a support set; x f32[k, D], response f32[k], where bool[k] -> f32[C]. The order does not matter."""
-    return _DeepSet(config).apply({"params": params}, x, response, where)  # type: ignore[return-value]
+    return _DeepSet(config, products).apply({"params": params}, x, response, where)  # type: ignore[return-value]

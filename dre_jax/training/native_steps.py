@@ -27,6 +27,7 @@ MODEL_FIELDS: Mapping[str, Container[object] | None] = {
     "range_limit": (None,),
     "range_slope": None,  # means nothing without a limit
     "initialiser": None,  # weights are drawn before
+    "products": ("float32",),
 }
 """Fields of `ModelConfig` that the C++ knows, with the values that it knows; None for any value."""
 

@@ -252,7 +252,7 @@ class _Keeper:
 
     def resume(self) -> _Run | None:
         """The run as it was last saved; None if nothing was."""
-        from dre_jax.training.checkpoint import differences, training_config
+        from dre_jax.training.checkpoint import differences, model_config, training_config
 
         if self.checkpoint.latest_step() is None:
             return None
@@ -263,7 +263,7 @@ class _Keeper:
             # At a constant learning rate the number of steps is only where training ends: it may be moved.
             ours["training"] = {**ours["training"], "steps": theirs.steps}
         # A checkpoint of an older version lacks the options that came since: it was trained with their defaults.
-        found = differences(ours, {**metadata, "training": asdict(theirs)})
+        found = differences(ours, {**metadata, "model": asdict(model_config(metadata)), "training": asdict(theirs)})
         if self.columns and metadata.get("schema"):
             found += differing_columns(self.columns, [Column(*column) for column in metadata["schema"]])
         if found:

@@ -275,6 +275,12 @@ STUDIES: dict[str, Study] = {
         },
         found="Sizes differ by about the spread, and none is the best at all three. Agrees.",
     ),
+    "bfloat16": Study(
+        question="Do products of bfloat16 lose anything?",
+        papers="float32",
+        variants={"float32": LIBRARY, "bfloat16": vary(LIBRARY, model={"products": "bfloat16"})},
+        trials=50,
+    ),
     "test": Study(
         question="Do the defaults hold on the test tasks?",
         papers="one deep set for all, PyTorch's random weights, inverse logarithm, EI, 1000 epochs at 0.001",

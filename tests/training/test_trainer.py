@@ -263,6 +263,7 @@ def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
         ({"space": make_space(seed=1)}, ["fingerprint"]),
         ({"model": dataclasses.replace(MODEL, members=3)}, ["model.members (3 here, 2 in the checkpoint)"]),
         ({"model": dataclasses.replace(MODEL, hidden=(4, 4))}, ["model.hidden ([4, 4] here, [4] in the checkpoint)"]),
+        ({"model": dataclasses.replace(MODEL, products="bfloat16")}, ["model.products (bfloat16 here, float32 in"]),
         ({"config": dataclasses.replace(CONFIG, learning_rate=0.5)}, ["training.learning_rate (0.5 here"]),
         (
             {"config": dataclasses.replace(CONFIG, loss=dataclasses.replace(CONFIG.loss, weights="none"))},
@@ -271,7 +272,7 @@ def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
         ({"config": dataclasses.replace(CONFIG, steps=6)}, ["training.steps (6 here, 10 in the checkpoint)"]),
         ({"seed": 1}, ["key"]),
     ],
-    ids=["space", "columns", "data", "kind", "members", "sizes", "rate", "loss", "fewer-steps", "seed"],
+    ids=["space", "columns", "data", "kind", "members", "sizes", "products", "rate", "loss", "fewer-steps", "seed"],
 )
 def test_another_training_is_refused_with_what_differs(saved, changed, named):
     message = refused(**changed, folder=saved)
@@ -296,6 +297,16 @@ def test_more_steps_of_a_cosine_are_refused(tmp_path):
     Checkpoint(tmp_path).save(state, None, {**facts, "history": [], "best_step": None, "versions": {}})
     message = refused(config=dataclasses.replace(config, steps=14), folder=tmp_path)
     assert "training.steps (14 here, 10 in the checkpoint)" in message
+
+
+def test_a_checkpoint_of_before_an_option_has_its_default(tmp_path):
+    key = jax.random.key(0)
+    facts = describe(space="s", n_columns=2, model=MODEL, config=CONFIG, key=key, fingerprint=fingerprint(SPACE))
+    del facts["model"]["products"]
+    done = start(MODEL, CONFIG, 2, key)._replace(step=jnp.int32(CONFIG.steps))
+    history = [[CONFIG.steps, 1.0, 2.0]]
+    Checkpoint(tmp_path).save(done, None, {**facts, "history": history, "best_step": None, "versions": {}})
+    assert go(key=key, folder=tmp_path).resumed_from == CONFIG.steps
 
 
 def test_needs_tasks(tmp_path):

@@ -37,13 +37,14 @@ def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array) -> bool:
     """Returns whether the kernel knows all that it is asked for; ``DRE_JAX_PALLAS=0`` turns it off.
 
     Known are ListMLE whose tied items share a denominator, deep sets of the members' own or none, layers of up to 128,
-    and histories of up to 512 trials in float32, as far as one group of members fits into the chip's memory with them.
+    products of float32, and histories of up to 512 trials in float32, as far as one group of members fits into the
+    chip's memory with them.
     """
     if os.environ.get(VARIABLE, "1") == "0":
         return False
     known = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
     short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
-    if not (known and (loss, ties) == ("listmle", "breslow") and short):
+    if not (known and short and (loss, ties, model.products) == ("listmle", "breslow", "float32")):
         return False
     return _abreast(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
 
