@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
-from jax import Array
+from jax import Array, lax
 
 from dre_jax.model.config import ModelConfig, Products
 
@@ -55,7 +55,16 @@ _product.defvjp(_product_forward, _product_backward)
 
 def _rounded(a: Array, b: Array) -> Array:
     """``a @ b`` of inputs rounded to bfloat16, summed in float32."""
+    return lax.platform_dependent(a, b, cpu=_rounded_on_a_cpu, default=_rounded_on_an_accelerator)
+
+
+def _rounded_on_an_accelerator(a: Array, b: Array) -> Array:
     return jnp.matmul(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+
+
+def _rounded_on_a_cpu(a: Array, b: Array) -> Array:
+    """The same to rounding of the sums: XLA has no such product there, and takes a cast to and fro for none."""
+    return jnp.matmul(*(lax.reduce_precision(one.astype(jnp.float32), 8, 7) for one in (a, b)))
 
 
 @jax.custom_vjp

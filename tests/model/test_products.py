@@ -30,7 +30,7 @@ def test_inputs_are_rounded_of_the_derivatives_products_too():
     assert np.abs(found - np.asarray(a, np.float64) @ b).max() > 1e-3
 
 
-@pytest.mark.parametrize("context", ["own", "shared", "none"])
+@pytest.mark.parametrize("context", ["own", "none"])
 @pytest.mark.parametrize("products", ["bfloat16", "float32"])
 def test_every_product_of_an_ensemble_and_of_its_gradient(context, products):
     model = replace(MODEL, context=context, products=products)
@@ -38,11 +38,16 @@ def test_every_product_of_an_ensemble_and_of_its_gradient(context, products):
     support = Support(x[:4], jnp.linspace(1.0, 0.0, 4), jnp.ones(4, bool))
     params = init(model, 3, jax.random.key(0))
     step = jax.jit(jax.value_and_grad(lambda params: jnp.sum(scores(model, params, support, x) ** 2)))
-    signatures = re.findall(r"stablehlo\.dot_general.*: (\(.*)", step.lower(params).as_text())
-    assert len(signatures) > 6
     kind = {"bfloat16": "bf16", "float32": "f32"}[products]
-    wanted = rf"\(tensor<[\dx]+x{kind}>, tensor<[\dx]+x{kind}>\) -> tensor<[\dx]+xf32>"
-    assert [one for one in signatures if not re.fullmatch(wanted, one)] == []
+    for platform, inputs in {"tpu": kind, "cuda": kind, "cpu": "f32"}.items():
+        program = step.trace(params).lower(lowering_platforms=(platform,)).as_text()
+        signatures = re.findall(r"stablehlo\.dot_general.*: (\(.*)", program)
+        assert len(signatures) > 6
+        wanted = rf"\(tensor<[\dx]+x{inputs}>, tensor<[\dx]+x{inputs}>\) -> tensor<[\dx]+xf32>"
+        assert [one for one in signatures if not re.fullmatch(wanted, one)] == []
+        # A CPU has no such products: it rounds their inputs, in a way that its compiler does not take out.
+        roundings = program.count("stablehlo.reduce_precision")
+        assert roundings == (2 * len(signatures) if inputs != kind else 0)
     # Parameters, which the optimiser adds to, stay float32.
     gradient = jax.eval_shape(step, params)[1]
     assert {leaf.dtype for leaf in jax.tree.leaves((params, gradient))} == {jnp.dtype(jnp.float32)}
