@@ -82,14 +82,10 @@ class HostTable:
         flat = drawn.reshape(-1, drawn.shape[-1])
         x = np.empty((*flat.shape, self._x[0].shape[1]), np.float32)
         task = np.searchsorted(self.start, flat[:, 0], side="right") - 1
+        # `take` is several times as fast as indexing, and lets other threads go on.
         for number in np.unique(task):
             of_task = np.flatnonzero(task == number)
-            x[of_task] = self._x[number][self._order[flat[of_task]]]
-        read: Any = (
-            x.reshape(*drawn.shape, -1),
-            self._response[drawn],
-            self._level[drawn],
-            rows.support_where,
-            rows.query_where,
-        )
-        return Gathered(*read)
+            x[of_task] = self._x[number].take(self._order.take(flat[of_task]), axis=0)
+        read: Any = x.reshape(*drawn.shape, -1), self._response.take(drawn), self._level.take(drawn)
+        where: Any = rows.support_where, rows.query_where
+        return Gathered(*read, *where)

@@ -8,8 +8,10 @@ What is computed does not depend on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import repeat
+from math import prod
 from typing import Protocol
 
 import jax
@@ -31,6 +33,9 @@ from dre_jax.training.steps import evaluation_key, evaluation_shape
 
 SHARE = 1 / 3
 """Share of a device's memory that tables may take; a TPU's program takes half as much again for itself."""
+
+LISTS_AT_ONCE = 500
+"""That a thread draws and reads at once: enough that a call costs little beside them."""
 
 PORTION_BYTES = 2**28
 """At most for the rows of a portion of steps, if it has more than one."""
@@ -96,6 +101,7 @@ class Streamed:
         members = (model.members,) if config.own_lists else ()
         self._lists = *members, config.lists_per_step
         self.most = max(1, PORTION_BYTES // bytes_per_step(model, config, next(iter(tasks.values())).n_columns))
+        self._threads = ThreadPoolExecutor(devices.cores())
         self._evaluation: Gathered | None = None
 
     def evaluation(self) -> Gathered:
@@ -116,11 +122,16 @@ class Streamed:
 
     def _part(self, step: int, shape: tuple[int, ...], part: tuple[slice, ...]) -> Gathered:
         """Some of the lists of steps from ``step`` on, whose dimensions are ``shape``."""
-        bounds = [one.indices(n)[:2] for one, n in zip(part, shape, strict=True)]
+        bounds = [one.indices(n)[:2] for one, n in zip(part[1:], shape[1:], strict=True)]
         first, sizes = [np.int32(low) for low, _ in bounds], tuple(high - low for low, high in bounds)
-        steps = np.arange(step, step + shape[0], dtype=np.int32)
-        rows = _step_rows(self._spans, self._key, steps, first, sizes, self._model.members, self._config)
-        return self._gather(rows)
+        steps, at_once = np.arange(step, step + shape[0], dtype=np.int32), max(1, LISTS_AT_ONCE // prod(sizes))
+
+        def read(begin: int) -> Gathered:
+            some = steps[begin : begin + at_once]
+            return self._gather(_step_rows(self._spans, self._key, some, first, sizes, self._model, self._config))
+
+        pieces = self._threads.map(read, range(0, len(steps), at_once))
+        return jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
 
     def _gather(self, rows: ListRows) -> Gathered:
         return self._table.gather(jax.tree.map(np.asarray, rows))
@@ -145,19 +156,19 @@ def _drawing_device() -> jax.Device:
         return devices.local()[0]
 
 
-@partial(jax.jit, static_argnames=("sizes", "members", "config"))
+@partial(jax.jit, static_argnames=("sizes", "model", "config"))
 def _step_rows(
     spans: Spans,
     key: Array,
     steps: Array,
     first: list[Array],
     sizes: tuple[int, ...],
-    members: int,
+    model: ModelConfig,
     config: MetaTrainConfig,
 ) -> ListRows:
-    """The lists of steps from ``first`` on, ``sizes`` of them along each dimension."""
-    bits = draw_steps_bits(key, steps, members, config).rows
-    part = lax.dynamic_slice(bits, [*first, 0], (*sizes, bits.shape[-1]))
+    """The lists of steps from ``first`` on, ``sizes`` of them along each dimension of a step."""
+    bits = draw_steps_bits(key, steps, model.members, config).rows
+    part = lax.dynamic_slice(bits, [0, *first, 0], (len(steps), *sizes, bits.shape[-1]))
     return draw_rows(spans, Bits(part, None), config)
 
 

@@ -50,6 +50,7 @@ def test_from_files_and_from_the_middle_of_a_portion_on(tmp_path, monkeypatch, s
 
     files = replace(space, train={name: mapped(task) for name, task in space.train.items()})
     monkeypatch.setattr(trainer, "portion", lambda config: 4)
+    monkeypatch.setattr(stream, "LISTS_AT_ONCE", 1)  # each step by whatever thread comes first
     shorter = replace(CONFIG, steps=6)  # the second portion is cut short, and the next begins in its middle
     for config in (shorter, CONFIG):
         found = meta_train(files, MODEL, config, key=KEY, folder=tmp_path / "s", stream=True)
