@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import rankdata
 
 from dre_jax.model import mean_and_deviation, mean_tie_ranks
+from dre_jax.model.ranks import _by_sorting_back
 
 ranks_of = jax.jit(mean_tie_ranks)
 
@@ -19,6 +20,13 @@ def test_equals_scipy(shape):
     ranks = ranks_of(jnp.asarray(scores), jnp.ones(shape, bool))
     assert ranks.dtype == jnp.float32
     np.testing.assert_array_equal(ranks, rankdata(-scores, method="average", axis=-1))
+
+
+@pytest.mark.parametrize("n", [1, 2, 257])
+def test_ranks_without_a_gather_equal_scipy(n):
+    """What a TPU computes."""
+    keys = np.random.default_rng(n).integers(-20, 20, (3, n)).astype(np.int32)
+    np.testing.assert_array_equal(jax.vmap(_by_sorting_back)(keys), 2 * rankdata(keys, method="average", axis=-1))
 
 
 def test_empty_slots_stand_behind_wherever_they_are():
