@@ -8,6 +8,10 @@ It tells kernels, copies between the memories, exchanges between chips, temporar
 innermost dimension comes in lanes of 128, so that an array 32 wide takes four times its bytes. ``cycles`` is the sum of
 the compiler's own estimates of the kernels; of the library's own kernel, the cycles of its schedule. The least time of
 a turn is by arithmetic, not by measurement. ``DRE_JAX_PALLAS=0`` has XLA compile the scan over epochs.
+
+What compiling takes is told without fine-tuning, whose schedules the compiler has to write out::
+
+    python -m benchmarks.tpu_programs --runs --lists --protocol    # all of HPO-B
 """
 
 from __future__ import annotations
@@ -52,7 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     os.environ.update(ENVIRONMENT)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["LIBTPU_INIT_ARGS"] = bundles.arguments(Path(folder))
+        if given.runs:  # of the kernel of fine-tuning; writing them doubles the time of compiling
+            os.environ["LIBTPU_INIT_ARGS"] = bundles.arguments(Path(folder))
         return _compile(given, arguments, Path(folder))
 
 
@@ -60,8 +65,9 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
     from jax.sharding import NamedSharding, PartitionSpec
 
     from benchmarks.suite import environment, ours
-    from benchmarks.suite.loops import loops, on_meshes
+    from benchmarks.suite.loops import loops, on_meshes, whole_protocol
 
+    model = ours.default_model()
     try:
         mesh = described_mesh(given.topology)
     except (RuntimeError, ImportError) as error:
@@ -69,13 +75,18 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
         print(f"the package libtpu is needed, without a TPU (see --help): {reason}", file=sys.stderr)
         return 2
     about = environment.describe("benchmarks.tpu_programs", arguments)
-    described = loops(ours.default_model(), given.runs, given.lists, given.history)
+    described = loops(model, given.runs, given.lists, given.history)
     chip = CHIPS[given.topology.partition(":")[0]]
     found = rows(described, NamedSharding(mesh, PartitionSpec()), chip, folder)
-    for shape in given.mesh:
-        chips = described_mesh(given.topology, tuple(map(int, shape.split("x"))), ("rows", "columns"))
-        shared_out = on_meshes(ours.default_model(), chips, lists=16, runs=chips.size, rows=64)
+    one = described_mesh(given.topology, (1, 1), ("rows", "columns"))
+    meshes = [
+        described_mesh(given.topology, tuple(map(int, shape.split("x"))), ("rows", "columns")) for shape in given.mesh
+    ]
+    for chips in meshes:
+        shared_out = on_meshes(model, chips, lists=16, runs=chips.size, rows=64)
         found += rows(shared_out, NamedSharding(chips, PartitionSpec()), chip, folder)
+    for chips in (meshes or [one]) if given.protocol else ():
+        found += rows(whole_protocol(model, chips), NamedSharding(chips, PartitionSpec()), chip, folder)
     device = str(mesh.devices.flat[0].device_kind)
     environment.write(given.out, {**about, "platform": "described", "device": device}, found)
     return 0
@@ -129,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lists", type=int, nargs="*", default=[1, 16, 100], help="a step of meta-training")
     parser.add_argument("--history", type=int, nargs="+", default=[105], help="trials that fine-tuning knows")
     parser.add_argument("--mesh", nargs="*", default=[], metavar="RxC", help="and over so many of its chips")
+    parser.add_argument("--protocol", action="store_true", help="all trials of HPO-B's 430 runs, on the meshes")
     return parser
 
 

@@ -9,10 +9,13 @@ from itertools import product
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, Sharding
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
-from benchmarks.suite import ours, programs
+from benchmarks.suite import hpob_shapes, ours, programs
+from benchmarks.suite.hpob_shapes import SPACES, SpaceShape
 from dre_jax import ModelConfig
+from dre_jax.devices import covering, dividing, make_mesh
+from dre_jax.search.batch import coarse
 from dre_jax.search.grid import DESIGNS, TASKS
 from dre_jax.training.lanes import layout_of, passes
 from dre_jax.training.mesh import LISTS, MEMBERS
@@ -36,6 +39,8 @@ class Loop:
     """Of a training step."""
     walks: int = 0
     """How often a turn goes through the library's own kernel, where it is used."""
+    on: Sharding | None = None
+    """Where its arrays lie, if it is not compiled for the devices that all are."""
 
 
 def loops(
@@ -54,13 +59,43 @@ def loops(
 
 
 def on_meshes(model: ModelConfig, mesh: Mesh, lists: int, runs: int, rows: int) -> Iterator[Loop]:
-    """Work shared out over chips: members and lists of a training step; and runs through their first four trials."""
-    shape = "x".join(map(str, mesh.devices.shape))
-    over = {names: Mesh(mesh.devices, names) for names in ((MEMBERS, LISTS), (TASKS, DESIGNS))}
-    steps = ours.meta_training_program(model, lists, _COLUMNS, _STEPS, over[MEMBERS, LISTS])
-    yield Loop(f"step of meta-training, {_counted(lists, 'list')}, {shape} chips", _STEPS, steps, lists=lists)
-    grid = ours.grid_program(model, over[TASKS, DESIGNS], tasks=runs, rows=rows, columns=_COLUMNS, trials=4)
-    yield Loop(f"{_counted(runs, 'run')} of 4 trials, {shape} chips", 0, grid, runs=runs)
+    """Work shared out over chips: members and lists of a training step; and runs through their first four trials.
+
+    Where members or lists are not divided by the mesh, a step is laid out as the library does it on so many chips.
+    """
+    shape = mesh.devices.shape
+    if model.members % shape[0] or lists % shape[1]:
+        shape = dividing(mesh.size, model.members, lists)
+    over = make_mesh(mesh.devices.flat, shape, (MEMBERS, LISTS))
+    steps = ours.meta_training_program(model, lists, _COLUMNS, _STEPS, over)
+    name = f"step of meta-training, {_counted(lists, 'list')}, {_chips(over)}"
+    yield Loop(name, _STEPS, steps, lists=lists, on=NamedSharding(over, PartitionSpec()))
+    asked, sizes = ours.method(model, 1000), {"rows": rows, "columns": _COLUMNS, "trials": 4}
+    over = Mesh(mesh.devices, (TASKS, DESIGNS))
+    grid = ours.grid_program(asked, over, tasks=runs, designs=mesh.devices.shape[1], **sizes)
+    runs *= mesh.devices.shape[1]
+    yield Loop(f"{_counted(runs, 'run')} of 4 trials, {_chips(over)}", 0, grid, runs=runs)
+
+
+def whole_protocol(model: ModelConfig, mesh: Mesh) -> Iterator[Loop]:
+    """All 430 runs of HPO-B: a program for each size that tables are padded to, laid out as the library does it."""
+    by_size: dict[int, list[SpaceShape]] = {}
+    for space in SPACES:
+        by_size.setdefault(coarse(space.rows_per_task), []).append(space)
+    columns, designs, trials = max(space.columns for space in SPACES), hpob_shapes.DESIGNS, hpob_shapes.TRIALS
+    for _, spaces in sorted(by_size.items()):
+        tasks, rows = sum(space.test_tasks for space in spaces), max(space.rows_per_task for space in spaces)
+        over = make_mesh(mesh.devices.flat, covering(mesh.size, tasks, designs), (TASKS, DESIGNS))
+        filled = -(-tasks // over.shape[TASKS]) * over.shape[TASKS]
+        sizes = {"tasks": filled, "designs": designs, "rows": rows, "columns": columns, "trials": trials}
+        program = ours.grid_program(ours.method(model, 1000), over, **sizes)
+        name = f"{tasks * designs} runs of {trials} trials, tables of {rows:,} rows"
+        name += f", {_chips(over)}" if mesh.size > 1 else ""
+        yield Loop(name, 0, program, runs=tasks * designs)
+
+
+def _chips(mesh: Mesh) -> str:
+    return f"{'x'.join(map(str, mesh.devices.shape))} chips"
 
 
 def turn_of(loop: Loop, on: Sharding | None = None) -> dict[str, Any]:
@@ -68,24 +103,30 @@ def turn_of(loop: Loop, on: Sharding | None = None) -> dict[str, Any]:
 
     The devices that it is compiled for need not be there; by default the one that is.
     """
-    compiled, seconds = compile_for(loop.program, on)
+    compiled, took = compile_for(loop.program, loop.on or on)
     text = str(compiled.as_text())
     counts = asdict(programs.loop_body(text, loop.turns) if loop.turns else programs.whole(text))
     if loop.turns and programs.has_kernel(text):  # it is called run by run
         counts |= {name: value * (loop.runs or 1) for name, value in counts.items() if name.endswith("bytes")}
     memory = compiled.memory_analysis()
-    compiling = {"compile_s": round(seconds, 1), "temporary_bytes": memory.temp_size_in_bytes if memory else None}
-    return {"name": loop.name, "runs": loop.runs, "lists": loop.lists, **compiling, **counts}
+    temporary = {"temporary_bytes": memory.temp_size_in_bytes if memory else None}
+    return {"name": loop.name, "runs": loop.runs, "lists": loop.lists, **took, **temporary, **counts}
 
 
-def compile_for(program: ours.Program, on: Sharding | None = None) -> tuple[Any, float]:
-    """A program, compiled for its inputs, or for such inputs on devices that need not be there; and the seconds."""
+def compile_for(program: ours.Program, on: Sharding | None = None) -> tuple[Any, dict[str, float]]:
+    """A program, compiled for its inputs, or for such inputs on devices that need not be there; and what it took.
+
+    The seconds that processors spent have the tracing in them; they tell more where a machine is busy.
+    """
     jitted, inputs = program
     if on is not None:
         inputs = tuple(_described(one, on) for one in inputs)
+    spent = time.process_time()
     lowered = jitted.lower(*inputs)
     begun = time.perf_counter()
-    return lowered.compile(), time.perf_counter() - begun
+    compiled = lowered.compile()
+    took = {"compile_s": time.perf_counter() - begun, "compile_cpu_s": time.process_time() - spent}
+    return compiled, {name: round(value, 1) for name, value in took.items()}
 
 
 def _described(tree: Any, on: Sharding) -> Any:

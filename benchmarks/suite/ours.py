@@ -170,19 +170,23 @@ def meta_training_program(
     return train, (model, config, table, state, jax.random.key(0), steps, mesh)
 
 
-def grid_program(model: ModelConfig, mesh: Mesh, *, tasks: int, rows: int, columns: int, trials: int) -> Program:
-    """The program of runs side by side through all their trials, shared over the mesh; shapes in place of arrays."""
+def grid_program(
+    asked: DRE, mesh: Mesh, *, tasks: int, rows: int, columns: int, trials: int, designs: int = 1
+) -> Program:
+    """All trials of runs as a TPU is given them, shared over the mesh; shapes in place of arrays."""
     by_task = NamedSharding(mesh, PartitionSpec("tasks"))
+    n_designs = -(-designs // mesh.shape["designs"]) * mesh.shape["designs"]
 
     def shaped(tree: Any) -> Any:
         return jax.tree.map(lambda a: jax.ShapeDtypeStruct((tasks, *a.shape), a.dtype, sharding=by_task), tree)
 
-    table = SearchTask(jnp.zeros((rows, columns)), jnp.zeros(rows), jnp.zeros(rows, jnp.int32), jnp.ones(rows, bool))
-    params = jax.eval_shape(partial(init, model, columns), jax.random.key(0))
-    n_designs = mesh.shape["designs"]
-    designs = jax.ShapeDtypeStruct((n_designs, DESIGN), jnp.int32)
+    table = SearchTask(
+        jnp.zeros((rows, columns)), jnp.zeros(rows), jnp.zeros(rows, jnp.int32), jnp.ones(rows, bool), jnp.zeros(rows)
+    )
+    params = jax.eval_shape(partial(init, asked.model, columns), jax.random.key(0))
+    each = jax.ShapeDtypeStruct((n_designs, DESIGN), jnp.int32)
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), n_designs))
-    config = GridConfig(trials, mesh, side_by_side=True, stop_at_optimum=False, params_by_task=True)
-    given = method(model, 1000), shaped(params), shaped(table), shaped(designs), shaped(keys)
+    side_by_side = not asked.one_by_one("tpu", columns, DESIGN + trials - 1)
+    config = GridConfig(trials, mesh, side_by_side, params_by_task=True, stages=True)
     counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)
-    return grid, (*given, counts, config)
+    return grid, (asked, shaped(params), shaped(table), shaped(each), shaped(keys), counts, config)

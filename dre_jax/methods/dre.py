@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
@@ -14,6 +15,7 @@ from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
 from dre_jax.search.history import Candidates, History, sort_history
 from dre_jax.training.config import FineTuneConfig
 from dre_jax.training.fine_tuning import fine_tune
+from dre_jax.training.lanes import supports_kernel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +73,31 @@ class DRE(FromEnsemble):
     ) -> tuple[Array, EnsembleParams]:
         """Acquisition values after fine-tuning from the given parameters, and the fine-tuned ones."""
         history = sort_history(history)
-        params = fine_tune(self.model, self.fine_tuning, state, *history, key)
+        tuned = fine_tune(self.model, self.fine_tuning, state, *history, key)
+        return self._rated(tuned, history, candidates), tuned
+
+    def tune(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
+        """The fine-tuned parameters by which `acquire` values candidates."""
+        tune_key, start_key = jax.random.split(key)
+        start = self.begin(params, history.x.shape[-1], start_key)
+        return fine_tune(self.model, self.fine_tuning, start, *sort_history(history), tune_key)
+
+    def rate(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
+        """Acquisition values by fine-tuned parameters."""
+        return self._rated(tuned, sort_history(history), candidates)
+
+    def one_by_one(self, platform: str, n_columns: int, longest: int) -> bool:
+        """True on a TPU, where fine-tuning is a kernel that takes one run from its first epoch to its last."""
+        history, loss = jax.ShapeDtypeStruct((longest, n_columns), jnp.float32), self.fine_tuning.loss
+        return platform == "tpu" and supports_kernel(self.model, loss.name, loss.ties, history)
+
+    def _rated(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
+        """Values after the best trial of a history has come first."""
         support = Support(history.x, history.response, history.where)
         # Apart, so that the runs of a task go on sharing its table.
-        values = scores_in_blocks(self.model, params, support, candidates.x)
-        best = scores(self.model, params, support, history.x[:1])[:, 0]
-        return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0]), params
+        values = scores_in_blocks(self.model, tuned, support, candidates.x)
+        best = scores(self.model, tuned, support, history.x[:1])[:, 0]
+        return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0])
 
     def draw(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
         """Scores by one of the fine-tuned members: for batches."""

@@ -18,7 +18,7 @@ from dre_jax.devices import all_devices
 from dre_jax.errors import DataError
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
 from dre_jax.search.loop import Batch, SearchTask
-from dre_jax.search.method import Method, as_widening
+from dre_jax.search.method import Method, as_widening, is_one_by_one
 
 RunTrace = tuple[str, str, np.ndarray]
 """Dataset, seed name, and the T + 1 best responses so far, scaled with the task's table (entry 0: the design's)."""
@@ -35,7 +35,7 @@ class BatchConfig:
     """Devices of the mesh; by default all that are in use, those of other processes among them."""
     side_by_side: bool | None = None
     """A device works on all its runs side by side, or else on one after the other; by default one after the other
-    on a CPU, whose caches hold one run, and side by side elsewhere."""
+    on a CPU, whose caches hold one run, and side by side elsewhere, as far as the method gains by that."""
     tasks_at_once: int | None = None
     """Tasks in one call; by default one a device where runs go one after the other (progress is reported between
     calls), and side by side as many as have 32 million rows with all their runs, on each device: with ten members some
@@ -162,14 +162,17 @@ def run_spaces(
         for group in _groups(together, coarse if side_by_side else bucket):
             size = _at_once(config, group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
+            # What works on one run at a time anyway does nothing for a run that has ended.
+            alone = config.side_by_side is None and _is_one_by_one(method, group, n_trials, devices[0].platform)
             grid_config = GridConfig(
                 n_trials,
                 mesh,
-                side_by_side,
+                side_by_side and not alone,
                 stop_at_optimum,
                 params_by_task=len(together) > 1,
                 table_scale=config.table_scale,
                 batch=config.at_once,
+                stages=side_by_side,
             )
             for start in range(0, len(group.items), size):
                 yield from _one_call(method, group, group.items[start : start + size], grid_config, size)
@@ -179,6 +182,13 @@ def goes_side_by_side(config: BatchConfig) -> bool:
     """Returns whether a device works on its runs side by side: where nothing else is asked for, not on a CPU."""
     on_cpu = all_devices()[0].platform == "cpu"
     return not on_cpu if config.side_by_side is None else config.side_by_side
+
+
+def _is_one_by_one(method: Method, group: _Group, n_trials: int, platform: str) -> bool:
+    """Returns whether the method's program works on one run of the group at a time."""
+    one = group.items[0]
+    longest = len(one.designs[group.seeds[0]]) + n_trials - 1
+    return is_one_by_one(method, platform, one.task.n_columns, longest)
 
 
 def _at_once(config: BatchConfig, group: _Group, n_devices: int, side_by_side: bool) -> int:

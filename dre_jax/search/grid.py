@@ -38,6 +38,8 @@ class GridConfig:
     """See `dre_jax.search.loop.look_up`."""
     batch: Batch | None = None
     """Trials of a run that are evaluated at once; by default one."""
+    stages: bool = False
+    """See `dre_jax.search.loop.run`."""
 
 
 TASKS, DESIGNS = "tasks", "designs"
@@ -109,7 +111,14 @@ def grid(
 
     ``counts`` is i32[mesh, 2]: tasks and designs of each device.
     """
-    options = config.n_trials, config.stop_at_optimum, config.side_by_side, config.table_scale, config.batch
+    options = (
+        config.n_trials,
+        config.stop_at_optimum,
+        config.side_by_side,
+        config.table_scale,
+        config.batch,
+        config.stages,
+    )
 
     def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:
         return run(method, params, task, design, key, *options)

@@ -15,6 +15,7 @@ from dre_jax.search.acquisition import pick
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_stateful, value
 from dre_jax.search.pending import with_running
+from dre_jax.search.stages import in_stages
 from dre_jax.threads import on_one_thread
 
 FIRST_BUCKET = 16
@@ -136,6 +137,7 @@ def run(
     side_by_side: bool = False,
     table_scale: bool = False,
     batch: Batch | None = None,
+    stages: bool = False,
 ) -> Array:
     """One run.
 
@@ -151,6 +153,8 @@ def run(
         A branch in its place would have vmap give every run a copy of the table.
       table_scale: show responses on the table's scale; see `look_up`.
       batch: evaluate several at once; by default one.
+      stages: compile the values of the candidates once, not for every size of the history, if the method tunes apart
+        and trials are evaluated one at a time; see `dre_jax.search.stages`.
 
     Returns:
       i32[T], the rows in the order of evaluation; -1 where nothing was evaluated.
@@ -159,6 +163,9 @@ def run(
     if n_trials == 0:
         return jnp.zeros(0, jnp.int32)
     rows = jnp.concatenate([design.astype(jnp.int32), jnp.full(n_trials, -1, jnp.int32)])
+    parts = list(segments(n_design, n_trials))
+    if stages and batch is None and (staged := in_stages(method, tuple(capacity for capacity, _ in parts))):
+        method, parts = staged, [(parts[-1][0], n_trials)]
 
     def trial(capacity: int, carry: tuple[Array, Any], t: Array) -> tuple[tuple[Array, Any], None]:
         rows, state = carry
@@ -184,7 +191,7 @@ def run(
 
     state = begin(method, params, task.x.shape[1], key)
     start = 0
-    for capacity, count in segments(n_design, n_trials):
+    for capacity, count in parts:
         # After the end of a run the rows hold -1; nothing more is looked up, so they are never read.
         steps = start + jnp.arange(count, dtype=jnp.int32)
         (rows, state), _ = lax.scan(partial(trial, capacity), (rows, state), steps)

@@ -58,6 +58,14 @@ class WideningMethod(Method, Protocol):
         ...
 
 
+class OneByOneMethod(Method, Protocol):
+    """A method whose program may work on one run at a time, however many are side by side."""
+
+    def one_by_one(self, platform: str, n_columns: int, longest: int) -> bool:
+        """Returns whether it does so on a platform, for tables of D columns and histories of so many trials."""
+        ...
+
+
 class TellingMethod(Method, Protocol):
     """A method that decides something while it learns, and says what."""
 
@@ -121,6 +129,13 @@ def as_drawing(method: Method) -> DrawingMethod:
     if as_stateful(method) is not None or not hasattr(method, "draw"):
         raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
     return cast(DrawingMethod, method)
+
+
+def is_one_by_one(method: Method, platform: str, n_columns: int, longest: int) -> bool:
+    """Returns whether it is nothing to the method if runs go side by side; see `OneByOneMethod`."""
+    if not hasattr(method, "one_by_one"):
+        return False
+    return cast(OneByOneMethod, method).one_by_one(platform, n_columns, longest)
 
 
 def as_widening(method: Method) -> WideningMethod | None:

@@ -33,7 +33,7 @@ class Draws(NamedTuple):
     """Of the trial's position; positive exactly where it is ranked."""
 
 
-def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array) -> bool:
+def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array | jax.ShapeDtypeStruct) -> bool:
     """Returns whether the kernel knows all that it is asked for; ``DRE_JAX_PALLAS=0`` turns it off.
 
     Known are ListMLE whose tied items share a denominator, deep sets of the members' own or none, layers of up to 128,

@@ -1,0 +1,100 @@
+"""Runs whose method tunes at several sizes of the history and values candidates at one."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.data import bundled
+from dre_jax.methods import DRE, RandomSearch
+from dre_jax.search import run, run_in_python
+from dre_jax.search.loop import Batch
+from dre_jax.search.stages import in_stages
+from dre_jax.training import FineTuneConfig, LossConfig
+
+CAPACITIES, N_DESIGN, N_TRIALS = (16, 19), 5, 15
+seen: list[tuple[str, int]] = []
+
+
+@dataclass(frozen=True)
+class TowardsTheMean:
+    """Tunes to the mean of what was tried; says what it is asked for as it is compiled."""
+
+    def fit(self, meta, key):
+        return None
+
+    def tune(self, params, history, key):
+        seen.append(("tune", len(history.where)))
+        count = jnp.sum(history.where, dtype=jnp.float32)
+        return jnp.sum(jnp.where(history.where[:, None], history.x, 0.0), axis=0) / count
+
+    def rate(self, tuned, history, candidates):
+        seen.append(("rate", len(history.where)))
+        return -jnp.sum(jnp.abs(candidates.x - tuned[None, :]), axis=-1)
+
+    def acquire(self, params, history, candidates, key):
+        return self.rate(self.tune(params, history, key), history, candidates)
+
+
+@pytest.fixture(scope="module")
+def table(search_task):
+    return search_task(next(iter(bundled.load("svm").test.values())))
+
+
+def in_one_scan(method, params, table, design, **options):
+    return run(method, params, table, design, jax.random.key(0), N_TRIALS, stop_at_optimum=False, **options)
+
+
+def picks_of(method, params, table, **options):
+    compiled = jax.jit(partial(in_one_scan, method, **options))
+    return np.asarray(compiled(params, table, jnp.arange(N_DESIGN)))
+
+
+def expected_of(method, params, table):
+    design = np.arange(N_DESIGN)
+    return run_in_python(method, params, table, design, jax.random.key(0), N_TRIALS, stop_at_optimum=False)
+
+
+def test_it_tunes_at_each_size_and_rates_at_the_last(table):
+    expected = expected_of(TowardsTheMean(), None, table)
+    seen.clear()
+    np.testing.assert_array_equal(picks_of(TowardsTheMean(), None, table, stages=True), expected)
+    assert {size for what, size in seen if what == "tune"} == set(CAPACITIES)
+    assert {size for what, size in seen if what == "rate"} == {CAPACITIES[-1]}
+
+
+def test_runs_side_by_side_tune_at_one_size_a_trial(table):
+    one = partial(in_one_scan, TowardsTheMean(), None, table, side_by_side=True, stages=True)
+    lowered = jax.jit(jax.vmap(one)).lower(jnp.arange(10).reshape(2, 5))
+    assert "stablehlo.case" in lowered.as_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dre-as-it-is", pytest.param("dre", marks=pytest.mark.thorough)])
+def test_ensembles_pick_in_stages_what_they_pick_without(name, methods, table):
+    method, params = methods[name]
+    expected = expected_of(method, params, table)
+    np.testing.assert_array_equal(picks_of(method, params, table, stages=True), expected)
+
+
+def test_what_goes_without_stages(table):
+    assert in_stages(TowardsTheMean(), CAPACITIES[:1]) is None
+    assert in_stages(RandomSearch(), CAPACITIES) is None
+    assert in_stages(DRE(fine_tuning=FineTuneConfig(reuse=True)), CAPACITIES) is None
+    assert in_stages(DRE(), CAPACITIES) is not None
+    # Trials of one batch are told apart by what they stand for.
+    seen.clear()
+    jax.eval_shape(
+        partial(in_one_scan, TowardsTheMean(), None, batch=Batch(2, "min"), stages=True), table, jnp.arange(N_DESIGN)
+    )
+    assert {size for what, size in seen if what == "rate"} == set(CAPACITIES)
+
+
+def test_the_kernel_of_a_tpu_takes_runs_one_by_one():
+    assert DRE().one_by_one("tpu", 16, 104)
+    assert not DRE().one_by_one("cuda", 16, 104)
+    assert not DRE().one_by_one("tpu", 16, 1000)
+    assert not DRE(fine_tuning=FineTuneConfig(loss=LossConfig(name="listnet"))).one_by_one("tpu", 16, 104)
