@@ -52,11 +52,22 @@ def test_fine_tuning_is_one_kernel_that_keeps_members_on_the_chip(described, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("shape", "exchanges"), [((2, 1), False), ((1, 2), True)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("trials", [320, 512])
+def test_long_histories_fit_into_the_chip(described, tmp_path, trials):
+    """Three groups of members together do not: the compiler refused them from 320 trials on."""
+    (loop,) = loops(ModelConfig(), [1], [], [trials])
+    (row,) = tpu_programs.rows([loop], described, V5E, tmp_path)
+    assert row["kernels"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "exchanges"), [((2, 1), False), ((1, 2), True), ((4, 4), True)])
 def test_chips_exchange_gradients_of_lists_and_nothing_of_members_or_runs(described, tmp_path, shape, exchanges):
+    """Of 16 chips as many take a step as its members and lists are shared out over, runs all."""
     model = ModelConfig(members=2, hidden=(8,), phi=(8,), rho=(8,))
-    mesh = tpu_programs.described_mesh("v5e:2x2", shape, ("rows", "columns"))
-    described_loops = on_meshes(model, mesh, lists=2, runs=2, rows=64)
+    mesh = tpu_programs.described_mesh("v5e:4x4" if shape == (4, 4) else "v5e:2x2", shape, ("rows", "columns"))
+    described_loops = on_meshes(model, mesh, lists=2, runs=4, rows=64)
     step, grid = tpu_programs.rows(described_loops, NamedSharding(mesh, PartitionSpec()), V5E, tmp_path)
     assert (step["collectives"] > 0) == exchanges
     assert grid["collectives"] == 0
