@@ -3,7 +3,7 @@
 Checkpoints: seconds of one as the trainer writes it at the end of a long run, by the number of members. It is written
 in the foreground, so all of it holds training up; ``blocking_s`` is for how long Orbax alone would, if it wrote the
 same arrays in the background. Streamed rows: bytes of a step, and seconds in which this machine draws, reads and places
-them.
+them, with all cores; ``core_s`` is what that takes of one.
 
 Each is told as a share of what steps take meanwhile, of which ``--step-us`` says how long one is on the devices.
 """
@@ -99,8 +99,16 @@ def streaming(config: MetaTrainConfig, rows: int, columns: int, repeats: int) ->
     feed = Streamed(model, config, KEY, None, ours.random_tasks(100, rows // 100, columns))
     count = min(steps, feed.most)
     portions = feed.portions((i * count, count) for i in range(repeats + 1))
-    seconds = median_time(lambda: jax.block_until_ready(next(portions)), repeats) / count
-    return {"bytes": bytes_per_step(model, config, columns), "seconds": seconds}
+    cpu = []
+
+    def take() -> None:
+        begun = time.process_time()
+        jax.block_until_ready(next(portions))
+        cpu.append(time.process_time() - begun)
+
+    seconds = median_time(take, repeats) / count
+    of_cores = statistics.median(cpu[1:]) / count
+    return {"bytes": bytes_per_step(model, config, columns), "core_s": of_cores, "seconds": seconds}
 
 
 def median_time(f: Callable[[], Any], repeats: int) -> float:

@@ -21,6 +21,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,7 +68,7 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
     from benchmarks.suite import environment, ours
     from benchmarks.suite.loops import loops, on_meshes, whole_protocol
 
-    model = ours.default_model()
+    model = replace(ours.default_model(), products=given.products)
     try:
         mesh = described_mesh(given.topology)
     except (RuntimeError, ImportError) as error:
@@ -75,7 +76,7 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
         print(f"the package libtpu is needed, without a TPU (see --help): {reason}", file=sys.stderr)
         return 2
     about = environment.describe("benchmarks.tpu_programs", arguments)
-    described = loops(model, given.runs, given.lists, given.history)
+    described = loops(model, given.runs, given.lists, given.history, streamed=given.streamed)
     chip = CHIPS[given.topology.partition(":")[0]]
     found = rows(described, NamedSharding(mesh, PartitionSpec()), chip, folder)
     one = described_mesh(given.topology, (1, 1), ("rows", "columns"))
@@ -139,6 +140,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, nargs="*", default=[1, 64, 430], help="fine-tuned side by side")
     parser.add_argument("--lists", type=int, nargs="*", default=[1, 16, 100], help="a step of meta-training")
     parser.add_argument("--history", type=int, nargs="+", default=[105], help="trials that fine-tuning knows")
+    parser.add_argument("--products", default="float32", help="of the model (%(default)s)")
+    parser.add_argument("--streamed", action="store_true", help="rows of the lists come from the host")
     parser.add_argument("--mesh", nargs="*", default=[], metavar="RxC", help="and over so many of its chips")
     parser.add_argument("--protocol", action="store_true", help="all trials of HPO-B's 430 runs, on the meshes")
     return parser

@@ -44,9 +44,14 @@ class Loop:
 
 
 def loops(
-    model: ModelConfig, runs: Sequence[int], lists: Sequence[int], histories: Sequence[int] = (105,)
+    model: ModelConfig,
+    runs: Sequence[int],
+    lists: Sequence[int],
+    histories: Sequence[int] = (105,),
+    *,
+    streamed: bool = False,
 ) -> Iterator[Loop]:
-    """An epoch of so many runs side by side, at each history; and a step of so many lists."""
+    """An epoch of so many runs side by side, at each history; and a step of so many lists, streamed or not."""
     for n, history in product(runs, histories):
         name = f"epoch of fine-tuning, {_counted(n, 'run')}, history {history}"
         layout = layout_of(model, _COLUMNS)
@@ -55,7 +60,7 @@ def loops(
         yield Loop(name, _EPOCHS, program, runs=n, walks=walks)
     for n in lists:
         name = f"step of meta-training, {_counted(n, 'list')}"
-        yield Loop(name, _STEPS, ours.meta_training_program(model, n, _COLUMNS, _STEPS), lists=n)
+        yield Loop(name, _STEPS, ours.meta_training_program(model, n, _COLUMNS, _STEPS, streamed=streamed), lists=n)
 
 
 def on_meshes(model: ModelConfig, mesh: Mesh, lists: int, runs: int, rows: int) -> Iterator[Loop]:

@@ -16,7 +16,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from benchmarks.suite.rates import repeated
 from benchmarks.suite.rows import Timing, at_epochs, timing
 from dre_jax import DRE, MetaTrainConfig, ModelConfig, SearchSpace, Suggester, Task, meta_train
-from dre_jax.data import build_table
 from dre_jax.model import EnsembleParams, init, preset
 from dre_jax.search import SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
@@ -25,6 +24,7 @@ from dre_jax.search.loop import SearchTask
 from dre_jax.training.config import PAPER_FINE_TUNING, PAPER_META_TRAINING
 from dre_jax.training.fine_tuning import fine_tune
 from dre_jax.training.steps import portion, start, train
+from dre_jax.training.stream import Feed, Resident, Streamed
 
 DESIGN = 5
 Program = tuple[Any, tuple[Any, ...]]
@@ -163,11 +163,12 @@ def fine_tuning_program(model: ModelConfig, runs: int, history: int, columns: in
 
 
 def meta_training_program(
-    model: ModelConfig, lists: int, columns: int, steps: int, mesh: Mesh | None = None
+    model: ModelConfig, lists: int, columns: int, steps: int, mesh: Mesh | None = None, *, streamed: bool = False
 ) -> Program:
-    config, table = meta_config(lists), build_table(random_tasks(5, 200, columns))
-    state = start(model, config, columns, jax.random.key(0))
-    return train, (model, config, table, state, jax.random.key(0), steps, mesh)
+    config, tasks, key = meta_config(lists), random_tasks(5, 200, columns), jax.random.key(0)
+    feed: Feed = Streamed(model, config, key, None, tasks) if streamed else Resident(None, tasks)
+    source = next(feed.portions([(0, steps)]))
+    return train, (model, config, source, start(model, config, columns, key), key, steps, mesh)
 
 
 def grid_program(
