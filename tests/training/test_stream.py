@@ -54,11 +54,12 @@ def test_from_files_and_from_the_middle_of_a_portion_on(tmp_path, monkeypatch, s
         return Task(task.name, np.load(path, mmap_mode="r"), task.y)
 
     files = replace(space, train={name: mapped(task) for name, task in space.train.items()})
+    shorter = replace(CONFIG, steps=6)
+    meta_train(space, MODEL, shorter, key=KEY, folder=tmp_path / "s", stream=False)
+    # What is streamed begins in the middle of the portion that it would be without the interruption.
     monkeypatch.setattr(trainer, "portion", lambda config: 4)
     monkeypatch.setattr(stream, "LISTS_AT_ONCE", 1)  # each step by whatever thread comes first
-    shorter = replace(CONFIG, steps=6)  # the second portion is cut short, and the next begins in its middle
-    for config in (shorter, CONFIG):
-        found = meta_train(files, MODEL, config, key=KEY, folder=tmp_path / "s", stream=True)
+    found = meta_train(files, MODEL, CONFIG, key=KEY, folder=tmp_path / "s", stream=True)
     assert found.resumed_from == 6
     assert [entry for entry in found.history if entry.step != 6] == expected.history
     jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
