@@ -39,6 +39,7 @@ assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 WORDS = ("cosine", "constant", "ei", "lcb", "inverse_log", "none", "shuffle", "listmle", "mean_squared_error", "shared")
 WORDS += (
+    "bfloat16",
     "any",
     "own",
     "table",
