@@ -149,7 +149,7 @@ def bytes_per_step(model: ModelConfig, config: MetaTrainConfig, n_columns: int) 
 
 
 def _drawing_device() -> jax.Device:
-    """The CPU, where a host's program may use it: row numbers are then where they are needed."""
+    """The CPU, where a program may use it: row numbers are needed there, and a device would first end its steps."""
     try:
         return jax.local_devices(backend="cpu")[0]
     except RuntimeError:
