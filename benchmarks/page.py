@@ -166,12 +166,30 @@ def described_tpu(found: Mapping[str, Any]) -> str:
         "bytes in the main memory, whichever is longer. Fine-tuning is one kernel for all epochs, run by run.\n"
         "Compiling takes seconds of a processor."
     )
+    loops, whole = ([row for row in found["rows"] if ("chain" in row) == chained] for chained in (False, True))
     lines = [["loop", "compile", "kernels", "copies", "bytes", "padded", "temporaries", "cycles", "least time"]]
-    for row in found["rows"]:
+    for row in loops:
         counts = [str(row["kernels"]), str(row["copies"]), size(row["bytes"]), size(row["padded_bytes"])]
         cost = [size(row["temporary_bytes"]), f"{row['cycles']:,}", seconds(row["least_s"])]
         lines.append([row["name"], seconds(row["compile_cpu_s"]), *counts, *cost])
-    return "\n\n".join([f"## Compiled for a {about['device']}, without one", words, markdown(lines)])
+    parts = [f"## Compiled for a {about['device']}, without one", words, markdown(lines)]
+    return "\n\n".join([*parts, _ONE_AFTER_THE_OTHER, in_a_chain(whole)] if whole else parts)
+
+
+_ONE_AFTER_THE_OTHER = """\
+Whole programs. The chain is of kernels that come one after the other; an n is a number of turns that the data decide,
+and counts as one turn, as do runs that go one by one. A factorisation is one call for all runs. The compiler has an
+estimate of cycles neither of these nor of sorts, nor of fine-tuning's kernel."""
+
+
+def in_a_chain(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What whole programs do one after the other."""
+    lines = [["program", "compile", "temporaries", "chain", "factorisations", "cycles", "loops: turns x kernels"]]
+    for row in rows:
+        counts = [f"{row[name]:,}" for name in ("chain", "factorisations", "cycles")]
+        cost = [seconds(row["compile_cpu_s"]), size(row["temporary_bytes"])]
+        lines.append([row["name"], *cost, *counts, row["loops_inside"]])
+    return markdown(lines)
 
 
 _TITLES = {"cpu": "On a CPU", "gpu": "On a GPU", "cuda": "On a GPU", "tpu": "On a TPU"}

@@ -67,6 +67,7 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
 
     from benchmarks.suite import environment, ours
     from benchmarks.suite.loops import loops, on_meshes, whole_protocol
+    from benchmarks.suite.suggestions import suggestions
 
     model = replace(ours.default_model(), products=given.products)
     try:
@@ -88,6 +89,7 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
         found += rows(shared_out, NamedSharding(chips, PartitionSpec()), chip, folder)
     for chips in (meshes or [one]) if given.protocol else ():
         found += rows(whole_protocol(model, chips), NamedSharding(chips, PartitionSpec()), chip, folder)
+    found += rows(suggestions(given.methods, [64, 430], 104), NamedSharding(mesh, PartitionSpec()), chip, folder)
     device = str(mesh.devices.flat[0].device_kind)
     environment.write(given.out, {**about, "platform": "described", "device": device}, found)
     return 0
@@ -144,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--streamed", action="store_true", help="rows of the lists come from the host")
     parser.add_argument("--mesh", nargs="*", default=[], metavar="RxC", help="and over so many of its chips")
     parser.add_argument("--protocol", action="store_true", help="all trials of HPO-B's 430 runs, on the meshes")
+    parser.add_argument("--methods", nargs="*", default=[], metavar="NAME", help="suggestions for 64 and 430 runs")
     return parser
 
 

@@ -13,6 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
 from benchmarks.suite import hpob_shapes, ours, programs
 from benchmarks.suite.hpob_shapes import SPACES, SpaceShape
+from benchmarks.suite.serial import serial
 from dre_jax import ModelConfig
 from dre_jax.devices import covering, dividing, make_mesh
 from dre_jax.search.batch import coarse
@@ -110,12 +111,23 @@ def turn_of(loop: Loop, on: Sharding | None = None) -> dict[str, Any]:
     """
     compiled, took = compile_for(loop.program, loop.on or on)
     text = str(compiled.as_text())
-    counts = asdict(programs.loop_body(text, loop.turns) if loop.turns else programs.whole(text))
+    counts = asdict(programs.loop_body(text, loop.turns)) if loop.turns else _whole(text)
     if loop.turns and programs.has_kernel(text):  # it is called run by run
         counts |= {name: value * (loop.runs or 1) for name, value in counts.items() if name.endswith("bytes")}
     memory = compiled.memory_analysis()
     temporary = {"temporary_bytes": memory.temp_size_in_bytes if memory else None}
     return {"name": loop.name, "runs": loop.runs, "lists": loop.lists, **took, **temporary, **counts}
+
+
+def _whole(text: str) -> dict[str, Any]:
+    """Counts of a whole program, and what it does one after the other."""
+    found = serial(text)
+    chain = {
+        "chain": found.total("kernels"),
+        "factorisations": found.total("factorisations"),
+        "loops_inside": str(found),
+    }
+    return {**asdict(programs.whole(text)), "cycles": found.total("cycles"), **chain}
 
 
 def compile_for(program: ours.Program, on: Sharding | None = None) -> tuple[Any, dict[str, float]]:
@@ -135,10 +147,16 @@ def compile_for(program: ours.Program, on: Sharding | None = None) -> tuple[Any,
 
 
 def _described(tree: Any, on: Sharding) -> Any:
-    """Shapes in place of arrays; what is no array stays."""
-    if not jax.tree.leaves(tree) or not all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(tree)):
+    """Shapes in place of arrays; what is no array stays, and a shape that has its place."""
+    leaves, kinds = jax.tree.leaves(tree), (jax.Array, jax.ShapeDtypeStruct)
+    if not leaves or not all(isinstance(leaf, kinds) for leaf in leaves):
         return tree
-    return jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=on), tree)
+
+    def at(a: Any) -> jax.ShapeDtypeStruct:
+        placed = isinstance(a, jax.ShapeDtypeStruct) and a.sharding is not None
+        return jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding if placed else on)
+
+    return jax.tree.map(at, tree)
 
 
 def _counted(n: int, noun: str) -> str:

@@ -188,6 +188,6 @@ def grid_program(
     each = jax.ShapeDtypeStruct((n_designs, DESIGN), jnp.int32)
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), n_designs))
     side_by_side = not asked.one_by_one("tpu", columns, DESIGN + trials - 1)
-    config = GridConfig(trials, mesh, side_by_side, params_by_task=True, stages=True)
+    config = GridConfig(trials, mesh, side_by_side, params_by_task=True, one_size=True)
     counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)
     return grid, (asked, shaped(params), shaped(table), shaped(each), shaped(keys), counts, config)

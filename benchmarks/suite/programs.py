@@ -7,10 +7,10 @@ from dataclasses import asdict, astuple, dataclass, fields, replace
 
 from benchmarks.suite.tiles import main_memory_bytes, padded_bytes, shape_bytes
 
-_FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "iota"}
-_FREE |= {"partition-id", "replica-id", "opt-barrier"}
+FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "iota"}
+FREE |= {"partition-id", "replica-id", "opt-barrier"}
 _NAMES_MEMORY = re.compile(r'custom_call_target="(AllocateBuffer|ConcatBitcast)"')  # TPU's
-_CALLS = {"while", "call", "conditional", "async-start", "async-done"}
+CALLS = {"while", "call", "conditional", "async-start", "async-done"}
 _COLLECTIVES = {"all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute"}
 _MOVES = {"copy", "slice", "dynamic-slice"}
 _NAME = r"%?([\w.\-]+)"
@@ -54,6 +54,8 @@ class Instruction:
     """True for a kernel of the library's own."""
     cycles: int
     """The compiler's own estimate, 0 where it says none."""
+    text: str
+    """As it was printed."""
 
 
 Program = dict[str, list[Instruction]]
@@ -123,6 +125,7 @@ def _instruction(name: str, rest: str) -> Instruction:
         is_product=opcode in ("dot", "convolution") or (opcode == "custom-call" and bool(_LIBRARIES.search(after))),
         is_written=has_kernel(after),
         cycles=sum(map(int, _CYCLES.findall(after))),
+        text=rest,
     )
 
 
@@ -131,11 +134,11 @@ def count(program: Program, name: str) -> Counts:
     total = Counts()
     sizes = {one.name: one.sizes for one in program[name]}
     for one in program[name]:
-        if one.opcode in _CALLS:
+        if one.opcode in CALLS:
             total += Counts(loops=one.opcode == "while")
             for part in one.called:
                 total += count(program, part) if part in program else Counts()
-        elif one.opcode not in _FREE and not one.opcode.endswith("-start"):
+        elif one.opcode not in FREE and not one.opcode.endswith("-start"):
             total += _kernel(one, sizes, [program[part] for part in one.called if part in program])
     return total
 

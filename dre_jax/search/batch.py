@@ -172,7 +172,7 @@ def run_spaces(
                 params_by_task=len(together) > 1,
                 table_scale=config.table_scale,
                 batch=config.at_once,
-                stages=side_by_side,
+                one_size=side_by_side,
             )
             for start in range(0, len(group.items), size):
                 yield from _one_call(method, group, group.items[start : start + size], grid_config, size)

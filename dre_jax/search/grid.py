@@ -38,7 +38,7 @@ class GridConfig:
     """See `dre_jax.search.loop.look_up`."""
     batch: Batch | None = None
     """Trials of a run that are evaluated at once; by default one."""
-    stages: bool = False
+    one_size: bool = False
     """See `dre_jax.search.loop.run`."""
 
 
@@ -117,7 +117,7 @@ def grid(
         config.side_by_side,
         config.table_scale,
         config.batch,
-        config.stages,
+        config.one_size,
     )
 
     def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:

@@ -137,7 +137,7 @@ def run(
     side_by_side: bool = False,
     table_scale: bool = False,
     batch: Batch | None = None,
-    stages: bool = False,
+    one_size: bool = False,
 ) -> Array:
     """One run.
 
@@ -153,8 +153,9 @@ def run(
         A branch in its place would have vmap give every run a copy of the table.
       table_scale: show responses on the table's scale; see `look_up`.
       batch: evaluate several at once; by default one.
-      stages: compile the values of the candidates once, not for every size of the history, if the method tunes apart
-        and trials are evaluated one at a time; see `dre_jax.search.stages`.
+      one_size: compile one loop over trials, not one for every size of the history, if they are evaluated one at a time
+        and the method carries no state. What tunes apart does so on the slots that are filled; see
+        `dre_jax.search.stages`.
 
     Returns:
       i32[T], the rows in the order of evaluation; -1 where nothing was evaluated.
@@ -164,8 +165,9 @@ def run(
         return jnp.zeros(0, jnp.int32)
     rows = jnp.concatenate([design.astype(jnp.int32), jnp.full(n_trials, -1, jnp.int32)])
     parts = list(segments(n_design, n_trials))
-    if stages and batch is None and (staged := in_stages(method, tuple(capacity for capacity, _ in parts))):
-        method, parts = staged, [(parts[-1][0], n_trials)]
+    if one_size and batch is None and as_stateful(method) is None:
+        method = in_stages(method, tuple(capacity for capacity, _ in parts))
+        parts = [(parts[-1][0], n_trials)]
 
     def trial(capacity: int, carry: tuple[Array, Any], t: Array) -> tuple[tuple[Array, Any], None]:
         rows, state = carry

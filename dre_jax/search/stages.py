@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, as_stateful
+from dre_jax.search.method import Method
 
 
 class TuningMethod(Method, Protocol):
@@ -52,8 +52,8 @@ class InStages:
         return self.method.rate(tuned, history, candidates)
 
 
-def in_stages(method: Method, capacities: tuple[int, ...]) -> Method | None:
-    """The method in stages; None for one that does not tune apart, and where there is one stage."""
-    if len(capacities) < 2 or as_stateful(method) is not None or not hasattr(method, "tune"):
-        return None
+def in_stages(method: Method, capacities: tuple[int, ...]) -> Method:
+    """The method in stages; as it is if it does not tune apart, or there is one stage."""
+    if len(capacities) < 2 or not hasattr(method, "tune"):
+        return method
     return InStages(cast(TuningMethod, method), capacities)

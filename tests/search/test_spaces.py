@@ -114,7 +114,7 @@ def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods
     method, configs, one_call = methods["dre-as-it-is"][0], [], batch._one_call
 
     def note(method, group, items, config, capacity):
-        configs.append((len(items), config.side_by_side, config.stages, config.params_by_task))
+        configs.append((len(items), config.side_by_side, config.one_size, config.params_by_task))
         return one_call(method, group, items, config, capacity)
 
     monkeypatch.setattr(batch, "_one_call", note)

@@ -79,7 +79,11 @@ def test_the_page_says_what_the_file_holds(tmp_path):
         "temporary_bytes": 1e6,
         "cycles": 9000,
     }
-    on_tpu = {"environment": {**about("described"), "device": "TPU v5"}, "rows": [{**compiled, "least_s": 6e-6}]}
+    chained = {**compiled, "name": "all", "chain": 4200, "factorisations": 12, "loops_inside": "7 + n x 3"}
+    on_tpu = {
+        "environment": {**about("described"), "device": "TPU v5"},
+        "rows": [{**compiled, "least_s": 6e-6}, chained],
+    }
     text = page.page([found, {**found, "environment": about("gpu")}, elsewhere, on_tpu])
     for words in (
         "## On a CPU",
@@ -96,6 +100,7 @@ def test_the_page_says_what_the_file_holds(tmp_path):
         "| epoch | 60 | 40 | 20 | 0 | 5 MB | 120 us |",
         "## Compiled for a TPU v5, without one",
         "| epoch | 2.00 s | 60 | 7 | 5 MB | 8 MB | 1 MB | 9,000 | 6.00 us |",
+        "| all | 2.00 s | 1 MB | 4,200 | 12 | 9,000 | 7 + n x 3 |",
     ):
         assert words in text, words
 
