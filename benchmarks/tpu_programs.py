@@ -66,7 +66,8 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
     from jax.sharding import NamedSharding, PartitionSpec
 
     from benchmarks.suite import environment, ours
-    from benchmarks.suite.loops import loops, on_meshes, whole_protocol
+    from benchmarks.suite.loops import loops, on_meshes
+    from benchmarks.suite.protocol import whole_protocol
     from benchmarks.suite.suggestions import suggestions
 
     model = replace(ours.default_model(), products=given.products)
@@ -88,7 +89,7 @@ def _compile(given: argparse.Namespace, arguments: list[str], folder: Path) -> i
         shared_out = on_meshes(model, chips, lists=16, runs=chips.size, rows=64)
         found += rows(shared_out, NamedSharding(chips, PartitionSpec()), chip, folder)
     for chips in (meshes or [one]) if given.protocol else ():
-        found += rows(whole_protocol(model, chips), NamedSharding(chips, PartitionSpec()), chip, folder)
+        found += rows(whole_protocol(given.protocol, chips), NamedSharding(chips, PartitionSpec()), chip, folder)
     found += rows(suggestions(given.methods, [64, 430], 104), NamedSharding(mesh, PartitionSpec()), chip, folder)
     device = str(mesh.devices.flat[0].device_kind)
     environment.write(given.out, {**about, "platform": "described", "device": device}, found)
@@ -145,7 +146,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--products", default="float32", help="of the model (%(default)s)")
     parser.add_argument("--streamed", action="store_true", help="rows of the lists come from the host")
     parser.add_argument("--mesh", nargs="*", default=[], metavar="RxC", help="and over so many of its chips")
-    parser.add_argument("--protocol", action="store_true", help="all trials of HPO-B's 430 runs, on the meshes")
+    parser.add_argument(
+        "--protocol", nargs="?", const="dre", metavar="NAME", help="HPO-B's 430 runs by a method, on the meshes"
+    )
     parser.add_argument("--methods", nargs="*", default=[], metavar="NAME", help="suggestions for 64 and 430 runs")
     return parser
 

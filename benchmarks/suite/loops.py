@@ -11,12 +11,10 @@ from typing import Any
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
-from benchmarks.suite import hpob_shapes, ours, programs
-from benchmarks.suite.hpob_shapes import SPACES, SpaceShape
+from benchmarks.suite import ours, programs
 from benchmarks.suite.serial import serial
 from dre_jax import ModelConfig
-from dre_jax.devices import covering, dividing, make_mesh
-from dre_jax.search.batch import coarse
+from dre_jax.devices import dividing, make_mesh
 from dre_jax.search.grid import DESIGNS, TASKS
 from dre_jax.training.lanes import layout_of, passes
 from dre_jax.training.mesh import LISTS, MEMBERS
@@ -74,33 +72,18 @@ def on_meshes(model: ModelConfig, mesh: Mesh, lists: int, runs: int, rows: int) 
         shape = dividing(mesh.size, model.members, lists)
     over = make_mesh(mesh.devices.flat, shape, (MEMBERS, LISTS))
     steps = ours.meta_training_program(model, lists, _COLUMNS, _STEPS, over)
-    name = f"step of meta-training, {_counted(lists, 'list')}, {_chips(over)}"
+    name = f"step of meta-training, {_counted(lists, 'list')}, {chips_of(over)}"
     yield Loop(name, _STEPS, steps, lists=lists, on=NamedSharding(over, PartitionSpec()))
     asked, sizes = ours.method(model, 1000), {"rows": rows, "columns": _COLUMNS, "trials": 4}
     over = Mesh(mesh.devices, (TASKS, DESIGNS))
-    grid = ours.grid_program(asked, over, tasks=runs, designs=mesh.devices.shape[1], **sizes)
+    params = ours.parameters(model, _COLUMNS)
+    grid = ours.grid_program(asked, params, over, tasks=runs, designs=mesh.devices.shape[1], **sizes)
     runs *= mesh.devices.shape[1]
-    yield Loop(f"{_counted(runs, 'run')} of 4 trials, {_chips(over)}", 0, grid, runs=runs)
+    yield Loop(f"{_counted(runs, 'run')} of 4 trials, {chips_of(over)}", 0, grid, runs=runs)
 
 
-def whole_protocol(model: ModelConfig, mesh: Mesh) -> Iterator[Loop]:
-    """All 430 runs of HPO-B: a program for each size that tables are padded to, laid out as the library does it."""
-    by_size: dict[int, list[SpaceShape]] = {}
-    for space in SPACES:
-        by_size.setdefault(coarse(space.rows_per_task), []).append(space)
-    columns, designs, trials = max(space.columns for space in SPACES), hpob_shapes.DESIGNS, hpob_shapes.TRIALS
-    for _, spaces in sorted(by_size.items()):
-        tasks, rows = sum(space.test_tasks for space in spaces), max(space.rows_per_task for space in spaces)
-        over = make_mesh(mesh.devices.flat, covering(mesh.size, tasks, designs), (TASKS, DESIGNS))
-        filled = -(-tasks // over.shape[TASKS]) * over.shape[TASKS]
-        sizes = {"tasks": filled, "designs": designs, "rows": rows, "columns": columns, "trials": trials}
-        program = ours.grid_program(ours.method(model, 1000), over, **sizes)
-        name = f"{tasks * designs} runs of {trials} trials, tables of {rows:,} rows"
-        name += f", {_chips(over)}" if mesh.size > 1 else ""
-        yield Loop(name, 0, program, runs=tasks * designs)
-
-
-def _chips(mesh: Mesh) -> str:
+def chips_of(mesh: Mesh) -> str:
+    """The shape of a mesh in words."""
     return f"{'x'.join(map(str, mesh.devices.shape))} chips"
 
 

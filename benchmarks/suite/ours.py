@@ -21,6 +21,7 @@ from dre_jax.search import SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.grid import GridConfig, grid
 from dre_jax.search.loop import SearchTask
+from dre_jax.search.method import Method, is_one_by_one
 from dre_jax.training.config import PAPER_FINE_TUNING, PAPER_META_TRAINING
 from dre_jax.training.fine_tuning import fine_tune
 from dre_jax.training.steps import portion, start, train
@@ -172,9 +173,12 @@ def meta_training_program(
 
 
 def grid_program(
-    asked: DRE, mesh: Mesh, *, tasks: int, rows: int, columns: int, trials: int, designs: int = 1
+    asked: Method, params: Any, mesh: Mesh, *, tasks: int, rows: int, columns: int, trials: int, designs: int = 1
 ) -> Program:
-    """All trials of runs as a TPU is given them, shared over the mesh; shapes in place of arrays."""
+    """All trials of runs as a TPU is given them, shared over the mesh; shapes in place of arrays.
+
+    Each task has parameters of its own, of the shapes given.
+    """
     by_task = NamedSharding(mesh, PartitionSpec("tasks"))
     n_designs = -(-designs // mesh.shape["designs"]) * mesh.shape["designs"]
 
@@ -184,10 +188,9 @@ def grid_program(
     table = SearchTask(
         jnp.zeros((rows, columns)), jnp.zeros(rows), jnp.zeros(rows, jnp.int32), jnp.ones(rows, bool), jnp.zeros(rows)
     )
-    params = jax.eval_shape(partial(init, asked.model, columns), jax.random.key(0))
     each = jax.ShapeDtypeStruct((n_designs, DESIGN), jnp.int32)
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), n_designs))
-    side_by_side = not asked.one_by_one("tpu", columns, DESIGN + trials - 1)
+    side_by_side = not is_one_by_one(asked, "tpu", columns, DESIGN + trials - 1)
     config = GridConfig(trials, mesh, side_by_side, params_by_task=True, one_size=True)
     counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)
     return grid, (asked, shaped(params), shaped(table), shaped(each), shaped(keys), counts, config)

@@ -42,17 +42,17 @@ def suggestion_program(method: Method, runs: int, history: int) -> ours.Program:
     )
     candidates = Candidates(jnp.zeros((CANDIDATES, _COLUMNS)), jnp.ones(CANDIDATES, bool))
     each = jax.jit(jax.vmap(method.acquire, in_axes=(None, 0, 0, 0)))
-    return each, (_learned(method), shaped(trials), shaped(candidates), shaped(key))
+    return each, (learned(method, _COLUMNS), shaped(trials), shaped(candidates), shaped(key))
 
 
-def _learned(method: Any) -> Any:
-    """Shapes of what a method learns from past tasks; nothing is trained."""
+def learned(method: Any, columns: int) -> Any:
+    """Shapes of what a method learns from past tasks of so many columns; nothing is trained."""
     if members := members_of(method):
-        return tuple(map(_learned, members))
-    space = SearchSpace("past", train=ours.random_tasks(_PAST_TASKS, _PAST_ROWS, _COLUMNS))
+        return tuple(learned(member, columns) for member in members)
+    space = SearchSpace("past", train=ours.random_tasks(_PAST_TASKS, _PAST_ROWS, columns))
     key = jax.random.key(0)
     if hasattr(method, "rows"):  # NumPy draws them
         return jax.eval_shape(partial(fit_sources, method.fitting), source_tasks(space, method.rows, key))
     if hasattr(method, "training") and hasattr(method, "model"):  # an ensemble, which a loop on the host trains
-        return jax.eval_shape(partial(init, method.model, _COLUMNS), key)
+        return jax.eval_shape(partial(init, method.model, columns), key)
     return jax.eval_shape(lambda: method.fit(space, key))
