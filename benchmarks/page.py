@@ -156,30 +156,35 @@ def described(found: Mapping[str, Any]) -> str:
     return "\n\n".join([heading, words, profile(found["profile"])])
 
 
-def described_tpu(found: Mapping[str, Any]) -> str:
+def described_tpu(files: Sequence[Mapping[str, Any]]) -> str:
     """The loops as they were compiled for a TPU that was not there."""
-    about = found["environment"]
+    device = files[0]["environment"]["device"]
     words = (
-        f"Nothing here was measured: `{about['command']}`\nhas the compiler of TPUs compile the loops for a described "
-        f"{about['device']} on a machine without one. Bytes are those of a turn, as\nnumbers and with what tiles are "
-        "filled up with. The least time is that of the cycles that the compiler counts for its\nschedule, or of the "
-        "bytes in the main memory, whichever is longer. Fine-tuning is one kernel for all epochs, run by run.\n"
-        "Compiling takes seconds of a processor."
+        f"Nothing here was measured: the compiler of TPUs compiled the loops for a described {device} on a machine\n"
+        "without one. Bytes are those of a turn, as numbers and with what tiles are filled up with. The least time is "
+        "that of the\ncycles that the compiler counts for its schedule, or of the bytes in the main memory, whichever "
+        "is longer. Fine-tuning is\none kernel for all epochs, run by run. Compiling takes seconds of a processor."
     )
-    loops, whole = ([row for row in found["rows"] if ("chain" in row) == chained] for chained in (False, True))
+    commands = "\n".join(f"- `{found['environment']['command']}`" for found in files)
+    rows = [row for found in files for row in found["rows"]]
+    loops, whole = ([row for row in rows if ("chain" in row) == chained] for chained in (False, True))
     lines = [["loop", "compile", "kernels", "copies", "bytes", "padded", "temporaries", "cycles", "least time"]]
     for row in loops:
         counts = [str(row["kernels"]), str(row["copies"]), size(row["bytes"]), size(row["padded_bytes"])]
         cost = [size(row["temporary_bytes"]), f"{row['cycles']:,}", seconds(row["least_s"])]
         lines.append([row["name"], seconds(row["compile_cpu_s"]), *counts, *cost])
-    parts = [f"## Compiled for a {about['device']}, without one", words, markdown(lines)]
+    parts = [f"## Compiled for a {device}, without one", words, commands, markdown(lines)]
     return "\n\n".join([*parts, _ONE_AFTER_THE_OTHER, in_a_chain(whole)] if whole else parts)
 
 
 _ONE_AFTER_THE_OTHER = """\
 Whole programs. The chain is of kernels that come one after the other; an n is a number of turns that the data decide,
-and counts as one turn, as do runs that go one by one. A factorisation is one call for all runs. The compiler has an
-estimate of cycles neither of these nor of sorts, nor of fine-tuning's kernel."""
+and counts as one: of runs that go one by one, one is counted. The compiler has no estimate of the cycles of
+factorisations, sorts, and fine-tuning's kernel.
+
+Gaussian processes go side by side: Cholesky factors, and the inverses that triangular systems need, are the chip's own
+calls, each for all runs at once. Serial are the steps of a fit, blocks of 2,048 candidates, and the jitter of a factor
+that fails, for which all runs wait."""
 
 
 def in_a_chain(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -213,11 +218,15 @@ def page(files: Sequence[Mapping[str, Any]]) -> str:
     known = read_json(machines.FILE)
     spans = {peer: machines.span(known, peer) for peer in ("eager", "best")}
     parts = [_HEAD.format(command=files[0]["environment"]["command"], graph=graph, **spans).rstrip()]
+    on_tpu = []
     for platform, found in zip(platforms, files, strict=True):
-        if platform == "described":
-            parts.append(described_tpu(found) if "TPU" in found["environment"]["device"] else described(found))
-        else:
+        if platform != "described":
             parts.append(section(_TITLES.get(platform, "Measured"), found))
+        elif "TPU" in found["environment"]["device"]:
+            on_tpu.append(found)
+        else:
+            parts.append(described(found))
+    parts += [described_tpu(on_tpu)] if on_tpu else []
     parts.insert(2, spread())
     return "\n\n".join(parts) + "\n"
 
