@@ -8,6 +8,7 @@ few bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -112,16 +113,19 @@ def condition(matrix: Array, y: Array, where: Array) -> Conditioned:
     return Conditioned(lower, solve(lower, y), where)
 
 
-def predict(given: Conditioned, cross: Array, prior: Array) -> tuple[Array, Array]:
+def predict(
+    given: Conditioned, cross: Array, prior: Array, half: Callable[[Array, Array], Array] = half_solve
+) -> tuple[Array, Array]:
     """Mean and variance of the signal at m points, two f[m] (equations 2.25 and 2.26).
 
     Args:
       given: n observations.
       cross: f[n, m], covariance of the observed and the new.
       prior: f[m], variance of the new before the observations; the variance is at least a rounding of it.
+      half: how a system of the factor is solved; another way where the factor was made ready for it.
     """
     cross = jnp.where(given.where[:, None], cross, 0.0)
-    reduction = jnp.sum(half_solve(given.lower, cross) ** 2, axis=0)
+    reduction = jnp.sum(half(given.lower, cross) ** 2, axis=0)
     least = prior * jnp.finfo(prior.dtype).eps
     return matmul(given.weights, cross), jnp.maximum(prior - reduction, least)
 

@@ -23,6 +23,7 @@ from jax import Array, lax
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.model.blocks import by_blocks
+from dre_jax.surrogates.cholesky import half_product, made_ready
 from dre_jax.surrogates.gp import Conditioned, predict
 from dre_jax.surrogates.learned_prior import (
     LearnedPrior,
@@ -175,6 +176,8 @@ def posterior(
       Two f[m].
     """
     known, share = condition_all(config, by, priors, x, y, where)
+    lower = jax.vmap(jax.vmap(made_ready))(known.given.lower)
+    known = known._replace(given=known.given._replace(lower=lower))
 
     def block(rows: Array) -> tuple[Array, Array]:
         def of_member(args: tuple[LearnedPrior, Known, Array]) -> tuple[Array, Array]:
@@ -184,7 +187,8 @@ def posterior(
 
             def under(by: Believed, given: Conditioned, scale: Array) -> tuple[Array, Array]:
                 changed = changed_by(prior, by)
-                off, spread = predict(given, covariance(known.tried, at, changed), variance(at, changed))
+                cross, before = covariance(known.tried, at, changed), variance(at, changed)
+                off, spread = predict(given, cross, before, half=half_product)
                 return by.slope * at.trend + off, scale * spread
 
             mean, spread = jax.vmap(under)(by, known.given, known.scale)

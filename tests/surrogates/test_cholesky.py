@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.surrogates.cholesky import factor, half_solve, solve
+from dre_jax.surrogates.cholesky import _product, factor, half_product, half_solve, inverse_of, made_ready, solve
 
 
 def spread(rng, eigenvalues):
@@ -22,6 +22,15 @@ def test_a_good_matrix_gets_no_jitter():
     right = jnp.arange(7.0)
     np.testing.assert_allclose(solve(lower, right), np.linalg.solve(matrix, right), rtol=1e-4)
     np.testing.assert_allclose(half_solve(lower, right), np.linalg.solve(np.asarray(lower), right), rtol=1e-4)
+
+
+def test_a_factor_made_ready_solves_the_same_systems():
+    """As what is computed here, and as a TPU's product with the inverse."""
+    lower, _ = factor(spread(np.random.default_rng(3), np.linspace(0.5, 4.0, 7)))
+    right = np.random.default_rng(4).normal(size=(7, 5)).astype(np.float32)
+    expected = np.linalg.solve(np.asarray(lower, np.float64), right)
+    np.testing.assert_allclose(half_product(made_ready(lower), jnp.asarray(right)), expected, atol=1e-5)
+    np.testing.assert_allclose(_product(inverse_of(lower), jnp.asarray(right)), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("least", [0.0, -1e-6, -1e-3, -0.3])
