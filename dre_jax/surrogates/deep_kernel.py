@@ -25,7 +25,7 @@ from dre_jax.model.networks import apply_deep_set, deep_set_shapes
 from dre_jax.surrogates import mlp
 from dre_jax.surrogates.descent import maximise
 from dre_jax.surrogates.full_batch import TuningConfig
-from dre_jax.surrogates.gp import condition, log_density, noisy, predict
+from dre_jax.surrogates.gp import condition, log_density, noisy, predict, ready
 from dre_jax.surrogates.kernels import Kernel, correlation, squared_distances_of_many
 
 _LENGTHS = (math.log(1e-2), math.log(1e2))
@@ -166,7 +166,7 @@ def posterior(
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     support = Support(x, y, where)
     z = features(config, params, support, x)
-    given = condition(_observed(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where)
+    given = ready(condition(_observed(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where))
 
     def at(rows: Array) -> tuple[Array, Array]:
         cross = _correlation(config, z, features(config, params, support, rows))

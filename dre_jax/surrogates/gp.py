@@ -8,7 +8,6 @@ few bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -18,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.model.blocks import by_blocks
-from dre_jax.surrogates.cholesky import factor, half_solve, solve
+from dre_jax.surrogates.cholesky import factor, half_product, made_ready, solve
 from dre_jax.surrogates.kernels import LOG_2PI, Kernel, correlation, squared_distances
 
 matmul = partial(jnp.matmul, precision="highest")
@@ -113,24 +112,37 @@ def condition(matrix: Array, y: Array, where: Array) -> Conditioned:
     return Conditioned(lower, solve(lower, y), where)
 
 
-def predict(
-    given: Conditioned, cross: Array, prior: Array, half: Callable[[Array, Array], Array] = half_solve
-) -> tuple[Array, Array]:
+class Ready(NamedTuple):
+    """A Gaussian process given a history, made ready for predictions block by block."""
+
+    half: Array
+    """f[n, n], what `made_ready` makes of the factor."""
+    weights: Array
+    """f[n], as in `Conditioned`."""
+    where: Array
+    """bool[n]"""
+
+
+def ready(given: Conditioned) -> Ready:
+    """Makes a process ready; outside of the blocks, since a TPU inverts the factor."""
+    return Ready(made_ready(given.lower), given.weights, given.where)
+
+
+def predict(given: Ready, cross: Array, prior: Array) -> tuple[Array, Array]:
     """Mean and variance of the signal at m points, two f[m] (equations 2.25 and 2.26).
 
     Args:
       given: n observations.
       cross: f[n, m], covariance of the observed and the new.
       prior: f[m], variance of the new before the observations; the variance is at least a rounding of it.
-      half: how a system of the factor is solved; another way where the factor was made ready for it.
     """
     cross = jnp.where(given.where[:, None], cross, 0.0)
-    reduction = jnp.sum(half(given.lower, cross) ** 2, axis=0)
+    reduction = jnp.sum(half_product(given.half, cross) ** 2, axis=0)
     least = prior * jnp.finfo(prior.dtype).eps
     return matmul(given.weights, cross), jnp.maximum(prior - reduction, least)
 
 
-def predict_at(params: GPParams, x: Array, given: Conditioned, new: Array) -> tuple[Array, Array]:
+def predict_at(params: GPParams, x: Array, given: Ready, new: Array) -> tuple[Array, Array]:
     """Mean and variance of the signal at f[m, D], two f[m], given observations at f[n, D]."""
     prior = jnp.broadcast_to(jnp.exp(params.log_scale), new.shape[:1])
     return predict(given, covariance(params, x, new), prior)
@@ -154,7 +166,7 @@ def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) ->
       ([1.0, 0.0], [0.0, 1.0])
     """
     y = jnp.where(where, y, 0.0)
-    given = condition(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
+    given = ready(condition(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where))
     mean, variance = by_blocks(partial(predict_at, params, x, given), new)
     return mean, variance
 

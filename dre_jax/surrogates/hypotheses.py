@@ -23,8 +23,7 @@ from jax import Array, lax
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.model.blocks import by_blocks
-from dre_jax.surrogates.cholesky import half_product, made_ready
-from dre_jax.surrogates.gp import Conditioned, predict
+from dre_jax.surrogates.gp import Conditioned, Ready, predict, ready
 from dre_jax.surrogates.learned_prior import (
     LearnedPrior,
     LearnedPriorConfig,
@@ -176,25 +175,24 @@ def posterior(
       Two f[m].
     """
     known, share = condition_all(config, by, priors, x, y, where)
-    lower = jax.vmap(jax.vmap(made_ready))(known.given.lower)
-    known = known._replace(given=known.given._replace(lower=lower))
+    given = jax.vmap(jax.vmap(ready))(known.given)
 
     def block(rows: Array) -> tuple[Array, Array]:
-        def of_member(args: tuple[LearnedPrior, Known, Array]) -> tuple[Array, Array]:
-            prior, known, share = args
+        def of_member(args: tuple[LearnedPrior, Known, Ready, Array]) -> tuple[Array, Array]:
+            prior, known, given, share = args
             at = view(config, prior, rows)
             at = at._replace(trend=at.trend - known.centre)
 
-            def under(by: Believed, given: Conditioned, scale: Array) -> tuple[Array, Array]:
+            def under(by: Believed, given: Ready, scale: Array) -> tuple[Array, Array]:
                 changed = changed_by(prior, by)
                 cross, before = covariance(known.tried, at, changed), variance(at, changed)
-                off, spread = predict(given, cross, before, half=half_product)
+                off, spread = predict(given, cross, before)
                 return by.slope * at.trend + off, scale * spread
 
-            mean, spread = jax.vmap(under)(by, known.given, known.scale)
+            mean, spread = jax.vmap(under)(by, given, known.scale)
             return _sum(share, mean), _sum(share, spread + mean**2)
 
-        first, second = lax.map(of_member, (priors, known, share))
+        first, second = lax.map(of_member, (priors, known, given, share))
         mean = jnp.sum(first, axis=0)
         return mean, jnp.maximum(jnp.sum(second, axis=0) - mean**2, jnp.finfo(mean.dtype).eps)
 

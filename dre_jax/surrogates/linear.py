@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.surrogates.descent import maximise
-from dre_jax.surrogates.gp import Conditioned, condition, log_density, matmul, noisy, predict
+from dre_jax.surrogates.gp import Ready, condition, log_density, matmul, noisy, predict, ready
 
 
 class LinearParams(NamedTuple):
@@ -69,14 +69,14 @@ class LinearPosterior(NamedTuple):
     params: LinearParams
     features: Array
     """f[n, F]"""
-    given: Conditioned
+    given: Ready
     """The Gaussian process of the responses."""
 
 
 def condition_linear(params: LinearParams, features: Array, y: Array, where: Array) -> LinearPosterior:
     """Conditions on a history."""
     matrix = noisy(covariance(params, features, features), jnp.exp(-params.log_beta), where)
-    return LinearPosterior(params, features, condition(matrix, y, where))
+    return LinearPosterior(params, features, ready(condition(matrix, y, where)))
 
 
 def predict_linear(posterior: LinearPosterior, new: Array) -> tuple[Array, Array]:

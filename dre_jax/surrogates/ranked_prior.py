@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.model.blocks import by_blocks
-from dre_jax.surrogates.gp import GPParams, condition, covariance, log_density, matmul, noisy, predict
+from dre_jax.surrogates.gp import GPParams, condition, covariance, log_density, matmul, noisy, predict, ready
 from dre_jax.surrogates.gp_fit import DensityOf, GPConfig, Start, log_prior, maximise_from_starts, within_bounds
 
 FITTING = GPConfig(learning_rate=0.1, first_lengths=(0.5, 0.5), density_of="logarithm")
@@ -133,7 +133,7 @@ def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Rank
       >>> posterior(params, *nothing, new)[0].tolist()
       [1.0, -1.0]
     """
-    given = condition(*_observed(params, at, y, where), where)
+    given = ready(condition(*_observed(params, at, y, where), where))
     centre, n_columns = _centre(at.z, where), at.x.shape[1]
 
     def block(rows: Array) -> tuple[Array, Array]:

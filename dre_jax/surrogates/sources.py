@@ -13,7 +13,7 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.model.blocks import by_blocks
 from dre_jax.surrogates.cholesky import half_solve
-from dre_jax.surrogates.gp import Conditioned, GPParams, condition, covariance, matmul, noisy, predict_at
+from dre_jax.surrogates.gp import Conditioned, GPParams, condition, covariance, matmul, noisy, predict_at, ready
 from dre_jax.surrogates.gp_fit import GPConfig, fit_gp
 from dre_jax.surrogates.standard import standardise
 
@@ -73,9 +73,10 @@ def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
 
 def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
+    given = jax.vmap(ready)(sources.given)
 
     def at(rows: Array) -> tuple[Array, Array]:
-        mean, variance = jax.vmap(predict_at, in_axes=(0, 0, 0, None))(*sources, rows)
+        mean, variance = jax.vmap(predict_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, given, rows)
         return mean.T, variance.T
 
     mean, variance = by_blocks(at, x)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_t, t
 
-from dre_jax.surrogates.gp import noisy, predict
+from dre_jax.surrogates.gp import noisy, predict, ready
 from dre_jax.surrogates.student import log_evidence, weigh
 
 FREEDOM, NOISE, N, NEW, EMPTY = 4.5, 0.2, 8, 3, 4
@@ -20,7 +20,7 @@ def evidence(kernel, y, where):
 @jax.jit
 def predicted(kernel, y, where, cross, prior):
     found = weigh(noisy(kernel, jnp.asarray(NOISE, y.dtype), where), y, where, FREEDOM)
-    return *predict(found.given, cross, prior), found.scale, found.log_density
+    return *predict(ready(found.given), cross, prior), found.scale, found.log_density
 
 
 slope = jax.jit(jax.grad(evidence, argnums=(0, 1)))
