@@ -72,8 +72,8 @@ def test_runs_side_by_side_tune_at_one_size_a_trial(table):
     assert "stablehlo.case" in lowered.as_text()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["dre-as-it-is", pytest.param("dre", marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["dre-as-it-is", "dre"])
 def test_ensembles_pick_in_stages_what_they_pick_without(name, methods, table):
     method, params = methods[name]
     expected = expected_of(method, params, table)
