@@ -177,7 +177,14 @@ def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
         run_continuous(Random(), Objective("s", None, 0, 1), np.zeros((5, 2)), np.zeros(5), 3, counting="late")
 
 
-@pytest.mark.parametrize("method", ["random", pytest.param("dre-ri", marks=pytest.mark.thorough), "dre-no-finetune"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param("random", marks=pytest.mark.thorough),
+        pytest.param("dre-ri", marks=pytest.mark.thorough),
+        "dre-no-finetune",
+    ],
+)
 def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, content):
     own = {"settings": {"epochs": 2}} if method == "dre-ri" else {}
     own |= {"checkpoints": tiny_checkpoint} if method == "dre-no-finetune" else {}

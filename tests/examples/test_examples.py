@@ -20,7 +20,11 @@ PICTURES = {
     "past_studies": "past_studies.png",
     "random_forest": "random_forest.png",
 }
-CHEAP = ("live_model", "new_method", "own_class")  # with --quick; the others take three times as long or more
+CHEAP = (
+    "live_model",
+    "new_method",
+    pytest.param("own_class", marks=pytest.mark.thorough),
+)  # with --quick; the others take three times as long or more
 
 
 def start(name, *arguments):
