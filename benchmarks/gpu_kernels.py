@@ -60,6 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, nargs="*", default=[1, 64, 430], help="fine-tuned side by side")
     parser.add_argument("--lists", type=int, nargs="*", default=[1, 16], help="a step of meta-training")
     parser.add_argument("--history", type=int, nargs="+", default=[105], help="trials that fine-tuning knows")
+    parser.add_argument("--methods", nargs="*", default=[], metavar="NAME", help="suggestions for 64 and 430 runs")
+    parser.add_argument("--protocol", nargs="?", const="dre", metavar="NAME", help="HPO-B's 430 runs by a method")
     given = parser.parse_args(arguments)
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"  # it asks a driver, of which there is none
@@ -67,6 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     from benchmarks.suite import environment, ours
     from benchmarks.suite.loops import loops, turn_of
+    from benchmarks.suite.protocol import whole_protocol
+    from benchmarks.suite.suggestions import suggestions
 
     try:
         mesh = described_mesh()
@@ -76,10 +80,15 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     about = environment.describe("benchmarks.gpu_kernels", arguments)
     found, on = [], NamedSharding(mesh, PartitionSpec())
-    for loop in loops(ours.default_model(), given.runs, given.lists, given.history):
+    described = [
+        *loops(ours.default_model(), given.runs, given.lists, given.history),
+        *suggestions(given.methods, [64, 430], 104),
+        *(whole_protocol(given.protocol, mesh) if given.protocol else ()),
+    ]
+    for loop in described:
         row = turn_of(loop, on)
-        found.append({**row, "least_s": least_seconds(row)})
-        print(", ".join(f"{key} {value}" for key, value in found[-1].items()))
+        found.append({**row, "least_s": least_seconds(row) if loop.turns else None})
+        print(", ".join(f"{key} {value}" for key, value in found[-1].items()), flush=True)
     environment.write(given.out, {**about, "platform": "described", "device": "NVIDIA H200"}, [], profile=found)
     return 0
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from benchmarks.suite.programs import CALLS, FREE, Instruction, Program, parse
 
-_FACTORISES = re.compile(r'custom_call_target="(Cholesky|InvertDiagBlocks\w*)"')
+_FACTORISES = re.compile(
+    r'custom_call_target="(Cholesky|InvertDiagBlocks\w*|cusolver_potrf\w*|__cublas\$triangularSolve)"'
+)
 _CONSTANT = re.compile(r"constant\((\d+)\)")
 
 

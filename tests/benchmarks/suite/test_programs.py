@@ -223,3 +223,10 @@ def test_of_xla():
     assert 1 <= found.kernels < 12
     # At least carry and row read and carry written; not the 77 rows.
     assert 3 * 64 * 64 * 4 <= found.bytes < 12 * 64 * 64 * 4
+
+
+@pytest.mark.parametrize("target", ["cusolver_potrf_ffi", "__cublas$triangularSolve"])
+def test_factorisations_of_a_gpu_count_too(target):
+    on_a_gpu = SERIAL.replace('"Cholesky"', f'"{target}"')
+    assert serial(on_a_gpu) == serial(SERIAL)
+    assert serial(SERIAL.replace('"Cholesky"', '"another"')).total("factorisations") == 0
