@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     about = environment.describe("benchmarks.gpu_kernels", arguments)
     found, on = [], NamedSharding(mesh, PartitionSpec())
-    described = [
-        *loops(ours.default_model(), given.runs, given.lists, given.history),
-        *suggestions(given.methods, [64, 430], 104),
-        *(whole_protocol(given.protocol, mesh) if given.protocol else ()),
-    ]
+    described = chain(  # one after the other, as a program's inputs are arrays
+        loops(ours.default_model(), given.runs, given.lists, given.history),
+        suggestions(given.methods, [64, 430], 104),
+        whole_protocol(given.protocol, mesh) if given.protocol else (),
+    )
     for loop in described:
         row = turn_of(loop, on)
         found.append({**row, "least_s": least_seconds(row) if loop.turns else None})
