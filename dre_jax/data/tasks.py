@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from dre_jax.data.spaces import Task
@@ -132,10 +131,11 @@ def build_table(tasks: Mapping[str, Task]) -> TaskTable:
     """
     start, size = lay_out(tasks)
     parts = [sort_task(task) for task in tasks.values()]
-    return TaskTable(
-        x=jnp.asarray(np.concatenate([part.x for part in parts])),
-        response=jnp.asarray(np.concatenate([part.response for part in parts])),
-        level=jnp.asarray(np.concatenate([part.level for part in parts])),
-        start=jnp.asarray(start),
-        size=jnp.asarray(size),
-    )
+    columns = {
+        "x": np.concatenate([part.x for part in parts]),
+        "response": np.concatenate([part.response for part in parts]),
+        "level": np.concatenate([part.level for part in parts]),
+        "start": start,
+        "size": size,
+    }
+    return TaskTable(**jax.device_put(columns))

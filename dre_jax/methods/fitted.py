@@ -321,7 +321,7 @@ def columns_from_json(given: Any) -> tuple[Column, ...] | None:
 
 def _as_array(leaf: Any) -> Any:
     """Arrays of NumPy as JAX's, whose dtypes they will have when they are read; all else is refused later."""
-    return jnp.asarray(leaf) if hasattr(leaf, "shape") and hasattr(leaf, "tolist") else leaf
+    return jax.device_put(leaf) if hasattr(leaf, "shape") and hasattr(leaf, "tolist") else leaf
 
 
 def by_path(tree: Any) -> dict[str, Any]:

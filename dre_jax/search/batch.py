@@ -296,13 +296,14 @@ def _one_call(
 def pad_task(task: SortedTask, rows: int) -> SearchTask:
     """A task's table padded to so many rows."""
     empty = rows - len(task.level)
-    return SearchTask(
-        x=jnp.asarray(np.pad(task.x, ((0, empty), (0, 0)))),
-        response=jnp.asarray(np.pad(task.response, (0, empty))),
-        level=jnp.asarray(np.pad(task.level, (0, empty), constant_values=np.iinfo(np.int32).max)),
-        where=jnp.asarray(np.arange(rows) < len(task.level)),
-        rest=jnp.asarray(np.pad(task.rest, (0, empty))),
-    )
+    columns = {
+        "x": np.pad(task.x, ((0, empty), (0, 0))),
+        "response": np.pad(task.response, (0, empty)),
+        "level": np.pad(task.level, (0, empty), constant_values=np.iinfo(np.int32).max),
+        "where": np.arange(rows) < len(task.level),
+        "rest": np.pad(task.rest, (0, empty)),
+    }
+    return SearchTask(**jax.device_put(columns))
 
 
 def incumbents(response: np.ndarray, design: np.ndarray, picks: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -70,9 +71,10 @@ def make_history(x: np.ndarray, y: np.ndarray, capacity: int | None = None) -> H
     if capacity < n:
         raise DataError(f"capacity >= n must hold, but got capacity={capacity} for n={n} trials")
     empty = capacity - n
-    return History(
-        x=jnp.asarray(np.pad(x, ((0, empty), (0, 0)))),
-        response=jnp.asarray(np.pad(unit_scale(y) if n else y, (0, empty)), jnp.float32),
-        level=jnp.asarray(np.pad(tie_levels(y), (0, empty))),
-        where=jnp.asarray(np.arange(capacity) < n),
-    )
+    columns = {
+        "x": np.pad(x, ((0, empty), (0, 0))),
+        "response": np.pad(unit_scale(y) if n else y, (0, empty)).astype(np.float32),
+        "level": np.pad(tie_levels(y), (0, empty)),
+        "where": np.arange(capacity) < n,
+    }
+    return History(**jax.device_put(columns))

@@ -91,7 +91,7 @@ class Suggester:
         m = len(pending)
         # The pending rows shrink as the observed ones grow: their sum stays, and so does the padded size.
         padded = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
-        candidates = Candidates(jnp.asarray(padded), jnp.arange(len(padded)) < m)
+        candidates = Candidates(*jax.device_put((padded, np.arange(len(padded)) < m)))
         state = self._begun(pending.shape[1])
         row, self._state = jitted_suggest(
             self._method, self._params, state, history, candidates, self._key, jnp.int32(n)
@@ -101,7 +101,7 @@ class Suggester:
     def _point(self, history: History, n: int) -> np.ndarray:
         layout = unit_cube(history.x.shape[1])
         seed = int(jax.random.bits(jax.random.fold_in(self._key, n)))
-        even = jnp.asarray(even_points(self._candidates.even, layout.n_parts, seed))
+        even = jax.device_put(even_points(self._candidates.even, layout.n_parts, seed))
         tried = Tried(
             history, history.x, jnp.zeros(history.where.shape, bool), jnp.zeros((0, layout.n_parts)), jnp.zeros(0)
         )

@@ -71,7 +71,7 @@ def past_rows(meta: SearchSpace) -> Rows:
     tasks = meta.require_train_tasks().values()
     xs = [np.asarray(task.X, np.float32) for task in tasks]
     zs = [quantiles(task.y).astype(np.float32) for task in tasks]
-    return Rows(jnp.asarray(np.concatenate(xs)), jnp.asarray(np.concatenate(zs)))
+    return Rows(*jax.device_put((np.concatenate(xs), np.concatenate(zs))))
 
 
 def moments(config: QuantileConfig, params: mlp.MLPParams, x: Array) -> tuple[Array, Array]:

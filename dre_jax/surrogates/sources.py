@@ -53,9 +53,9 @@ def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
         centred = np.asarray(task.y, np.float64)[chosen] - np.mean(task.y[chosen])
         largest = np.abs(centred).max()
         scaled = (centred / largest if largest > 0 else centred).astype(np.float32)
-        ys.append(standardise(jnp.asarray(np.pad(scaled, (0, empty))), jnp.asarray(where)).y)
+        ys.append(standardise(*jax.device_put((np.pad(scaled, (0, empty)), where))).y)
         wheres.append(where)
-    return SourceTasks(jnp.asarray(np.stack(xs)), jnp.stack(ys), jnp.asarray(np.stack(wheres)))
+    return SourceTasks(*jax.device_put((np.stack(xs), jnp.stack(ys), np.stack(wheres))))
 
 
 @partial(jax.jit, static_argnames="config")

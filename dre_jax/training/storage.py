@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 from jax import Array
@@ -108,7 +107,7 @@ class Steps:
         found = self._restore(step, arrays=ocp.args.PyTreeRestore(wanted, restore_args=arguments)).arrays
         # Through the host: an array that is bound to a device, as Orbax returns it, would have every program that it
         # meets compiled anew.
-        return jax.tree.map(lambda a: jnp.array(np.asarray(a)), found)
+        return jax.device_put(jax.tree.map(np.array, found))
 
     def _of(self, step: int) -> Path:
         return self.folder / str(step)
@@ -164,7 +163,7 @@ def _to_save(a: Array) -> Array:
     of every process, of which this one writes what it has.
     """
     if jax.process_count() == 1:
-        return jnp.asarray(a)
+        return jax.device_put(a)
     by_process = {device.process_index: device for device in jax.devices()}
     all_processes = NamedSharding(Mesh(np.array(list(by_process.values())), ("processes",)), PartitionSpec())
     mine = jax.device_put(np.asarray(a), by_process[jax.process_index()])

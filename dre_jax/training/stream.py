@@ -15,7 +15,6 @@ from math import prod
 from typing import Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding
@@ -96,8 +95,8 @@ class Streamed:
     ) -> None:
         self._model, self._config, self._mesh = model, config, mesh
         self._table, self._cpu = HostTable(tasks), _drawing_device()
-        spans = Spans(jnp.asarray(self._table.start), jnp.asarray(self._table.size))
-        self._key, self._spans = jax.device_put((key, spans), self._cpu)
+        self._key = jax.device_put(key, self._cpu)
+        self._spans = Spans(*jax.device_put((self._table.start, self._table.size), self._cpu))
         members = (model.members,) if config.own_lists else ()
         self._lists = *members, config.lists_per_step
         self.most = max(1, PORTION_BYTES // bytes_per_step(model, config, next(iter(tasks.values())).n_columns))
@@ -108,7 +107,7 @@ class Streamed:
         """The rows of the lists of `evaluate`, which are the same at every call."""
         if self._evaluation is None:
             rows = _evaluation_rows(self._spans, self._key, self._model, self._config)
-            self._evaluation = jax.tree.map(jnp.asarray, self._gather(rows))
+            self._evaluation = jax.device_put(self._gather(rows))
         return self._evaluation
 
     def portions(self, portions: Portions) -> Iterator[Gathered]:
@@ -182,7 +181,7 @@ def _place(
 ) -> Gathered:
     """Parts on the devices that they are for: those of this process, whatever devices there are elsewhere."""
     if sharding is None:
-        return jax.tree.map(jnp.asarray, part((slice(None),) * len(shape)))
+        return jax.device_put(part((slice(None),) * len(shape)))
     wanted = {device: index for device, index in sharding.addressable_devices_indices_map(shape).items() if index}
     read = {str(index): part(index) for index in {str(index): index for index in wanted.values()}.values()}
     found = [jax.device_put(read[str(index)], device) for device, index in wanted.items()]

@@ -232,13 +232,16 @@ class Engine:
         # Where all coordinates have few values, a neighbour is another configuration.
         radius = np.minimum(radius, 1e-6) if np.isfinite(self.space.size) else radius
         slots = capacity_for(len(avoid))
-        tried = Tried(
-            history._replace(level=jnp.asarray(levels)),
-            jnp.asarray(_padded(known, capacity), jnp.float32),
-            jnp.asarray((np.arange(capacity) >= len(shown)) & (np.arange(capacity) < len(known))),
-            jnp.asarray(_padded(avoid, slots), jnp.float32),
-            jnp.asarray(np.pad(radius, (0, slots - len(radius)), constant_values=-1.0), jnp.float32),
+        level, *others = jax.device_put(
+            (
+                levels,
+                _padded(known, capacity).astype(np.float32),
+                (np.arange(capacity) >= len(shown)) & (np.arange(capacity) < len(known)),
+                _padded(avoid, slots).astype(np.float32),
+                np.pad(radius, (0, slots - len(radius)), constant_values=-1.0).astype(np.float32),
+            )
         )
+        tried = Tried(history._replace(level=level), *others)
         key = jax.random.key(self.seed)
         state = begin(self._method, self._params, self._layout.n_columns, key)
         even = even_points(self._candidates.even, len(self.space), _seed(self.seed, number))
@@ -249,7 +252,7 @@ class Engine:
             self._params,
             state,
             tried,
-            jnp.asarray(even),
+            jax.device_put(even),
             key,
             jnp.int32(number % 2**31),
             64,
@@ -294,9 +297,8 @@ class Engine:
     @cached_property
     def _params(self) -> Any:
         import jax
-        import jax.numpy as jnp
 
-        return None if self.surrogate is None else jax.tree.map(jnp.asarray, self.surrogate.params)
+        return None if self.surrogate is None else jax.device_put(self.surrogate.params)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what lies on a device, or is soon worked out anew."""
