@@ -62,7 +62,10 @@ def test_meta_training(space, context):
     lower(evaluate, model, config, table, state.params, KEY)
 
 
-@pytest.mark.parametrize(("side_by_side", "several_spaces"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize(
+    ("side_by_side", "several_spaces"),
+    [(False, False), pytest.param(True, False, marks=pytest.mark.thorough), (True, True)],
+)
 def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
     mesh, n_trials = mesh_for(local()[:1], 2, 1), 13 if several_spaces else 4
     config = GridConfig(n_trials, mesh, side_by_side, params_by_task=several_spaces, one_size=several_spaces)

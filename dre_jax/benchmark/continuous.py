@@ -85,7 +85,7 @@ class Objective(NamedTuple):
 
     def predict(self, x: np.ndarray) -> float:
         """The response at a point f64[D], on the table's scale."""
-        return float(self.booster.predict(import_xgboost().DMatrix(x.reshape(1, -1)))[0])
+        return float(self.booster.predict(import_xgboost().DMatrix(x.reshape(1, -1), nthread=1))[0])
 
     def scale(self, y: np.ndarray) -> np.ndarray:
         """Responses on the scale [0, 1]; 0.5 throughout where the range is empty."""

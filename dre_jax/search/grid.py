@@ -90,11 +90,15 @@ def _counts(real: int, room: int, n_devices: int) -> np.ndarray:
     return np.clip(real - np.arange(n_devices) * per_device, 0, per_device).astype(np.int32)
 
 
-def _fill_up(a: Any, axis: int, size: int) -> Array:
+def _fill_up(a: Any, axis: int, size: int) -> Any:
     """Repeats the first slice at the end, up to a size."""
-    a = jnp.asarray(a)
+    return a if a.shape[axis] == size else _repeat_first(a, axis, size - a.shape[axis])
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _repeat_first(a: Array, axis: int, times: int) -> Array:
     first = lax.slice_in_dim(a, 0, 1, axis=axis)
-    return jnp.concatenate([a, *[first] * (size - a.shape[axis])], axis=axis)
+    return jnp.concatenate([a, *[first] * times], axis=axis)
 
 
 @partial(jax.jit, static_argnames=("method", "config"))

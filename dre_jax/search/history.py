@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -38,6 +39,11 @@ class Candidates(NamedTuple):
 
 def sort_history(history: History) -> History:
     """Best trial first, empty slots last; trials that are tied stay in the order given."""
+    return History(*_sorted(history))
+
+
+@partial(jax.jit, inline=True)
+def _sorted(history: History) -> History:
     last = jnp.iinfo(jnp.int32).max
     order = jnp.argsort(jnp.where(history.where, history.level, last), stable=True)
     return History(*(field[order] for field in history))

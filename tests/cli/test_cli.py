@@ -121,7 +121,7 @@ print({library["num_threads"] for library in threadpool_info() if library["user_
 
 
 @pytest.mark.multiprocess
-@pytest.mark.parametrize("given", [None, "3"])
+@pytest.mark.parametrize("given", [None, pytest.param("3", marks=pytest.mark.thorough)])
 def test_factorisations_take_one_thread(given):
     """The libraries are loaded before a command begins, so that the environment alone would come too late."""
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}

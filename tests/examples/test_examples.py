@@ -21,9 +21,8 @@ PICTURES = {
     "random_forest": "random_forest.png",
 }
 CHEAP = (
-    "live_model",
     "new_method",
-    pytest.param("own_class", marks=pytest.mark.thorough),
+    *(pytest.param(name, marks=pytest.mark.thorough) for name in ("live_model", "own_class")),
 )  # with --quick; the others take three times as long or more
 
 

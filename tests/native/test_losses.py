@@ -1,5 +1,7 @@
 """The compiled losses against loops in float64 over the definitions, at any range of scores."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +17,9 @@ train_steps = jax.jit(native.train_steps, static_argnames=SIZES)
 rank = jax.jit(rank_sorted, static_argnames=("weights", "ties"))
 
 
-def compiled(name, score, ranked, wants_losses=True):
-    """The gradient that the compiled loss gives scores, that of a linear scorer on the unit vectors; and the loss."""
+@partial(jax.jit, static_argnames=("name", "wants_losses"))
+def step(name, score, ranked, wants_losses):
+    """Adam's mean after a step of a linear scorer on the unit vectors, and the loss."""
     n = len(score)
     # relu(x) - relu(-x) = x: unit vectors through +-1 and back, times the scores.
     eye = jnp.eye(n, dtype=jnp.float32)
@@ -28,9 +31,15 @@ def compiled(name, score, ranked, wants_losses=True):
     scorers, no_deep_set = jnp.stack([packed, jnp.zeros_like(packed), jnp.zeros_like(packed)]), jnp.zeros((3, 1, 0))
     given = scorers, no_deep_set, eye, native.Lists(*support, query, *ranked), jnp.zeros(1), jnp.ones(1)
     sizes = {"hidden": (2 * n,), "phi": (), "rho": ()}
-    (_, mean, _), _, loss = train_steps(*given, **sizes, loss=name, wants_losses=wants_losses)
+    (_, mean, _), _, loss = native.train_steps(*given, **sizes, loss=name, wants_losses=wants_losses)
+    return mean, loss
+
+
+def compiled(name, score, ranked, wants_losses=True):
+    """The gradient that the compiled loss gives scores; and the loss."""
+    n, (mean, loss) = len(score), jax.device_get(step(name, score, ranked, wants_losses))
     kernel = 10.0 * mean[0, 2 * n * n + 2 * n : -1]  # of the last layer: relu(x) and relu(-x) times each gradient
-    return np.asarray(kernel[:n]), float(loss[0, 0])
+    return kernel[:n], float(loss[0, 0])
 
 
 # Each gives the loss and its gradient, of items without empty slots: scores, responses, weights.

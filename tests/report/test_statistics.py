@@ -62,6 +62,7 @@ def test_the_normal_approximation_goes_on_where_counting_ends(shift, monkeypatch
     assert normal == pytest.approx(stats.wilcoxon(np.round(10 * differences), zero_method="pratt").pvalue)
 
 
+@pytest.mark.thorough  # importing it takes seconds; SciPy's test is the oracle above
 @pytest.mark.parametrize("n_runs", [15, 250])
 def test_pairs_against_scikit_posthocs(n_runs):
     posthocs = pytest.importorskip("scikit_posthocs", reason="scikit-posthocs is not installed")

@@ -1,5 +1,6 @@
 """Calibration of predictions that are known to be right, or too sure; and the scale that truths are put on."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def script(part):
 def tried():
     """Nine trials, best last, and what the method's scale has for them."""
     history = make_history(np.zeros((9, 2)), np.arange(9.0) ** 2, capacity=12)
-    return history, blended_scale(history.response, history.level, history.where)
+    return jax.device_get((history, jax.jit(blended_scale)(history.response, history.level, history.where)))
 
 
 def test_trials_are_where_the_scale_has_them_and_what_is_beyond_goes_on(script, tried):

@@ -94,13 +94,13 @@ def slow_fine_tune(config, params, key):
         return jax.grad(loss)(params)
 
     optimiser = optax.adam(config.learning_rates())
-    state, update = optimiser.init(params), jax.jit(optimiser.update)
+    state, update, add = optimiser.init(params), jax.jit(optimiser.update), jax.jit(optax.apply_updates)
     for rows, filled in zip(epochs.support, epochs.support_where, strict=True):
         rows = rows[filled]
         query = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(N_TRIALS), rows))
         support = Support(h.x[rows], h.response[rows], np.ones(len(rows), bool))
         updates, state = update(gradient(params, support, h.x[query], h.response[query]), state)
-        params = optax.apply_updates(params, updates)
+        params = add(params, updates)
     return params
 
 

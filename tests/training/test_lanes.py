@@ -37,9 +37,13 @@ def history(n=FILLED):
 def inputs(model, n=FILLED):
     """What both formulations take, in float64: Adam makes whole steps of what is nothing but rounding."""
     h, params = history(n), init(model, COLUMNS, jax.random.key(1))
-    epochs = draw_epochs(CONFIG, h.response, h.level, h.where, jax.random.key(3))
-    steps = step_sizes(CONFIG.learning_rates(), jnp.arange(CONFIG.epochs))
-    return h, params, epochs, steps
+    steps = jax.jit(step_sizes, static_argnums=0)(CONFIG.learning_rates(), jnp.arange(CONFIG.epochs))
+    return h, params, drawn(h), steps
+
+
+@jax.jit
+def drawn(h):
+    return draw_epochs(CONFIG, h.response, h.level, h.where, jax.random.key(3))
 
 
 def widened(tree):
@@ -92,15 +96,17 @@ def test_packing_and_unpacking_gives_the_parameters_back(model):
 @pytest.mark.parametrize("weights", ["inverse_log", "inverse_linear", "attention", "none"])
 def test_weights_are_those_of_the_lists(weights):
     h = history()
-    epochs = draw_epochs(CONFIG, h.response, h.level, h.where, jax.random.key(3))
-    first, draws = masks_of(ModelConfig(), weights, h.level, h.where, h.response, epochs)
+    epochs = drawn(h)
+    masks = jax.jit(masks_of, static_argnums=(0, 1))
+    first, draws = jax.device_get(masks(ModelConfig(), weights, h.level, h.where, h.response, epochs))
+    rank, (h, epochs) = jax.jit(rank_sorted, static_argnums=3), jax.device_get((h, epochs))
     for e in range(CONFIG.epochs):
         query, where = epochs.query[e], epochs.ranked.where[e]
-        listed = rank_sorted(h.response[query], h.level[query], where, weights)
+        listed = rank(h.response[query], h.level[query], where, weights)
         wanted = np.zeros(CAPACITY)
-        wanted[np.asarray(query)[where]] = np.asarray(listed.weight)[where]
+        wanted[query[where]] = np.asarray(listed.weight)[where]
         np.testing.assert_allclose(draws.weight[e], wanted, rtol=1e-5)
-        assert set(np.flatnonzero(draws.share[e])) == set(np.asarray(epochs.support[e])[epochs.support_where[e]])
+        assert set(np.flatnonzero(draws.share[e])) == set(epochs.support[e][epochs.support_where[e]])
     level = np.asarray(h.level)
     assert np.asarray(first).tolist() == [int(np.flatnonzero(level == one)[0]) for one in level]
 

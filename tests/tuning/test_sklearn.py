@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
@@ -89,7 +90,8 @@ def test_names_of_a_pipeline_and_several_jobs(data):
     search = DRESearchCV(
         pipeline, {"logisticregression__C": Float(1e-3, 1e3, log=True)}, n_iter=4, batch=2, cv=2, n_jobs=2
     )
-    assert set(search.fit(*data).best_params_) == {"logisticregression__C"}
+    with parallel_config(backend="threading"):  # processes would take seconds to start
+        assert set(search.fit(*data).best_params_) == {"logisticregression__C"}
 
 
 def test_a_batch_is_suggested_at_once(data, monkeypatch):
