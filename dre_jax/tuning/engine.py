@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dre_jax.tuning.surrogate import Surrogate
 
 WITHOUT_SURROGATE = "gp"
-"""The method without past tasks: the best average rank of those without transfer (docs/results/methods.md)."""
+"""The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
 N_START = 4
 """Even points that are tried first where nothing is known of past tasks."""
 _MOST_KNOWN = 20_000
