@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import jax
+import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -88,4 +89,4 @@ def on_all(mesh: Mesh | None, tree: T) -> T:
 
 def collect(mesh: Mesh | None, state: TrainState) -> TrainState:
     """The state as it was before `spread`, on no device in particular."""
-    return state if mesh is None else jax.device_put(jax.device_get(state))
+    return state if mesh is None else jax.device_put(jax.tree.map(np.array, state))
