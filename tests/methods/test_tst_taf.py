@@ -54,9 +54,9 @@ def slow_weight(predicted, y, bandwidth):
 
 
 def test_weights_are_the_loops(sources, history):
-    found = np.asarray(source_weights(sources, history, 0.3))
+    found = np.asarray(jax.jit(source_weights)(sources, history, 0.3))
     y = np.asarray(history.response)[:8]
-    means = np.asarray(means_of(sources, history.x))[:, :8]
+    means = np.asarray(jax.jit(means_of)(sources, history.x))[:, :8]
     np.testing.assert_allclose(found, [*(slow_weight(row, y, 0.3) for row in means), 0.75], atol=1e-6)
     assert found[:3].min() > 0.3
     assert found[3:5].max() < found[:3].min()

@@ -46,12 +46,14 @@ def test_density(z, empty):
     x, y = np.pad(X, ((0, empty), (0, 0)), constant_values=9.0), np.pad(Y, (0, empty), constant_values=9.0)
     where = jnp.arange(3 + empty) < 3
     f = partial(potential, SMALL, PRIOR, jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), where)
-    found = jax.vmap(f)(jnp.asarray(few, jnp.float32))
+    found = jax.jit(jax.vmap(f))(jnp.asarray(few, jnp.float32))
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-3, atol=1e-3)
 
 
 def test_predictions(z):
-    means, noises = predictions(SMALL, PRIOR, jnp.asarray(z[:20], jnp.float32), jnp.asarray(NEW, jnp.float32))
+    means, noises = jax.jit(predictions, static_argnums=(0, 1))(
+        SMALL, PRIOR, jnp.asarray(z[:20], jnp.float32), jnp.asarray(NEW, jnp.float32)
+    )
     expected = slow(z[:20], NEW)
     np.testing.assert_allclose(means, expected[0], rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(noises[:, 0], expected[1], rtol=1e-4)
