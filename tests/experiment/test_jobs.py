@@ -115,6 +115,7 @@ def children(pid):
 
 
 @pytest.mark.multiprocess
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="asks Linux for processes")
 def test_a_killed_grid_leaves_no_worker_and_keeps_its_runs(tmp_path, wait_until):
     script = tmp_path / "program.py"

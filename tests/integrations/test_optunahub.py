@@ -54,6 +54,7 @@ def test_the_package_is_text(module):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_example_runs(module, monkeypatch, capsys):
     asked = []
 

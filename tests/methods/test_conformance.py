@@ -97,7 +97,7 @@ def check_hard_histories(fitted, columns):
         assert not np.isnan(values_of(fitted, make_history(tried, response, CAPACITY), candidates)).any(), case
 
 
-OFTEN = [(name, 64) for name in ("dngo", "bohamiann", "deep-ensemble", "dkgp", "fsbo", "hebo")]
+OFTEN = [(name, 64) for name in ("dngo", "fsbo")]
 AT_LENGTH = [(name, columns) for name in COMPILED for columns in (1, 64)]
 
 

@@ -62,6 +62,7 @@ def test_the_seed_decides_whatever_the_scale(make):
         assert len(picks) == 1
 
 
+@pytest.mark.thorough
 def test_better_than_chance(make):
     rng = np.random.default_rng(6)
     regrets, by_chance = [], []

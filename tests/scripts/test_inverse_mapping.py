@@ -58,6 +58,7 @@ def test_training_turns_round_scorers_that_rise(sorting):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_script_writes_what_it_prints(part, sorting, tmp_path, monkeypatch, capsys):
     script = part("inverse_mapping")
     monkeypatch.setattr(devices, "_limit", None)  # which the script sets

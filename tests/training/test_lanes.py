@@ -60,8 +60,14 @@ def tuned(way, model, h, params, epochs, steps):
     return jax.jit(jax.vmap(one))(jnp.stack([h.x, h.x[:, ::-1]]))
 
 
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-def test_the_kernel_equals_the_scan(model):
+SECOND = ("no deep set", "response on the table's scale")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] if name in SECOND else []) for name in MODELS]
+)
+def test_the_kernel_equals_the_scan(name):
+    model = MODELS[name]
     given = inputs(model)
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         h, params, epochs, steps = widened(given)

@@ -22,9 +22,9 @@ from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.history_csv import read_history
 from dre_jax.tuning.space_json import to_json
 from dre_jax.tuning.templates import parse
-from tests.tuning.conftest import places
+from tests.tuning.conftest import examples, places
 
-often = settings(derandomize=True, deadline=None, database=None, max_examples=300)
+often = examples(300)
 SPACE = Space(
     {
         "lr": Float(1e-3, 1.0, log=True),
@@ -182,7 +182,7 @@ def test_commands(arguments):
         assert all(isinstance(text, str) and "\0" not in text for text in filled[0])
 
 
-@settings(often, max_examples=200)
+@examples(200)
 @given(ANYTHING, ANYTHING, ANYTHING)
 def test_calls(params, value, trial):
     optimizer = Optimizer(SPACE)
@@ -204,7 +204,7 @@ def test_calls(params, value, trial):
         assert (found.value is not None) == (found.state == "complete")
 
 
-@settings(often, max_examples=100)
+@examples(100)
 @given(damaged_studies(), damaged_tables(), st.sampled_from(["space.json", "study.json", "history.csv", "none"]))
 def test_the_commands_functions(folder, study, history, space):
     """Each with a file of what it wants, or of something else."""
@@ -254,7 +254,7 @@ def test_damage_is_of_many_kinds(folder):
         except DreError as error:
             whys[name].append(str(error).replace(str(path), "")[:40])
 
-    @settings(often, max_examples=100)
+    @examples(100)
     @given(damaged_studies(), damaged_tables())
     def count(study, table):
         look("study.json", study, load)

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dre_jax.data import bundled
@@ -14,9 +14,9 @@ from dre_jax.errors import ConfigError, DataError, DreError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space, read_space, write_space
 from dre_jax.tuning.descriptors import from_descriptor
 from dre_jax.tuning.space_json import from_json, to_json
-from tests.tuning.conftest import places
+from tests.tuning.conftest import examples, places
 
-often = settings(derandomize=True, deadline=None, database=None, max_examples=400)
+often = examples(400)
 PLAIN = Space(
     {
         "C": Float(1e-3, 1e3, log=True),
@@ -100,7 +100,7 @@ def test_damaged_spaces(given_json):
     assert_refused_or_usable(lambda: from_json(given_json))
 
 
-@settings(often, max_examples=200)
+@examples(200)
 @given(
     st.sampled_from([Float, Int]),
     ANYTHING,
@@ -111,26 +111,26 @@ def test_numbers_that_are_none(kind, low, high, more):
     assert_refused_or_usable(lambda: Space({"x": kind(low, high, **more)}))
 
 
-@settings(often, max_examples=200)
+@examples(200)
 @given(NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.sampled_from([Float, Int]))
 def test_bounds_and_steps_of_any_size(low, high, step, log, kind):
     given_fields = {"log": True} if log else {"step": step}
     assert_refused_or_usable(lambda: Space({"x": kind(*sorted((low, high), key=str), **given_fields)}))
 
 
-@settings(often, max_examples=200)
+@examples(200)
 @given(ANYTHING | st.lists(LEAVES), st.booleans() | ANYTHING, st.none() | ANYTHING)
 def test_choices_that_are_none(choices, ordered, when):
     assert_refused_or_usable(lambda: Space({"x": Categorical(choices, ordered=ordered, when=when)}))
 
 
-@settings(often, max_examples=100)
+@examples(100)
 @given(st.dictionaries(LEAVES, LEAVES | st.just(Float(0, 1)) | st.just(Bool(when={"x": 1})), max_size=3) | LEAVES)
 def test_mappings_that_are_no_space(parameters):
     assert_refused_or_usable(lambda: Space(parameters))
 
 
-@settings(often, max_examples=150)
+@examples(150)
 @given(st.binary(max_size=40) | ANYTHING.map(lambda given: json.dumps(given).encode()), st.booleans())
 def test_files_that_hold_no_space(tmp_path_factory, content, torn):
     path = tmp_path_factory.getbasetemp() / "space.json"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dre_jax.errors import ConfigError, DataError, DreError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space, from_csv, from_frame, from_syne_tune
+from tests.tuning.conftest import examples
 
 SPACE = Space(
     {
@@ -114,7 +115,7 @@ def test_names_are_told_apart(frame):
         from_frame(frame, SPACE, direction="down")
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(
         st.binary(max_size=80),

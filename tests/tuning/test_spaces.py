@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dre_jax.data import bundled
@@ -17,9 +17,10 @@ from dre_jax.search.candidates import even_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
 from dre_jax.tuning.descriptors import from_descriptor
 from dre_jax.tuning.space_json import from_json, to_json
+from tests.tuning.conftest import examples
 
-often = settings(derandomize=True, deadline=None, database=None, max_examples=150)
-sometimes = settings(often, max_examples=60)
+often = examples(150)
+sometimes = examples(60)
 
 CHOICES = st.one_of(
     st.text(max_size=3), st.integers(-3, 3), st.booleans(), st.none(), st.sampled_from([0.5, 1e-9, 2.0])
