@@ -36,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Tests compile thousands of small programs, which is most of what they take. What a test counts, or compiles in a
     folder of its own, is not touched.
     """
+    # How many examples Hypothesis makes up (tests/tuning/conftest.py).
     os.environ["DRE_JAX_TESTS"] = "short" if "not thorough" in config.getoption("markexpr") else "all"
     cache = getattr(config, "cache", None)
     if cache is None:

@@ -134,7 +134,6 @@ def sample_rows(table: TaskTable | Spans, bits: Array, *, n_support: int = 20, n
     )
 
 
-@partial(jax.jit, inline=True, static_argnames=("shape", "n_support", "n_query"))
 def sample_lists(
     table: TaskTable,
     key: Array,

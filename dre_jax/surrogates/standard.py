@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -19,7 +17,6 @@ class Standard(NamedTuple):
     """Scalar; 1 where all responses are equal."""
 
 
-@partial(jax.jit, inline=True)
 def standardise(response: Array, where: Array) -> Standard:
     """Mean 0 and deviation 1 over the filled slots, `response` f[n] and `where` bool[n]; equal responses become 0.
 

@@ -51,5 +51,5 @@ def test_results_come_from_others_and_a_death_is_one():
 )
 def test_one_that_cannot_start(make, said):
     with pytest.raises(MethodError, match=said):
-        list(Pool(make, 1).run([("a", 1), ("b", 2)]))
+        list(Pool(make, 2).run([("a", 1), ("b", 2)]))
     assert multiprocessing.active_children() == []

@@ -85,12 +85,14 @@ def test_it_can_be_cloned_and_pickled(data):
     np.testing.assert_array_equal(fitted.predict(data[0]), twin.predict(data[0]))
 
 
-def test_names_of_a_pipeline_and_several_jobs(data):
+# Processes take seconds to start.
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.thorough)])
+def test_names_of_a_pipeline_and_several_jobs(data, backend):
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
     search = DRESearchCV(
         pipeline, {"logisticregression__C": Float(1e-3, 1e3, log=True)}, n_iter=4, batch=2, cv=2, n_jobs=2
     )
-    with parallel_config(backend="threading"):  # processes would take seconds to start
+    with parallel_config(backend=backend):
         assert set(search.fit(*data).best_params_) == {"logisticregression__C"}
 
 
