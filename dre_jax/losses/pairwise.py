@@ -9,8 +9,10 @@ from jax import Array
 from dre_jax.losses.listwise import rank
 from dre_jax.losses.order import RankedList
 from dre_jax.losses.weights import PositionWeights
+from dre_jax.one_program import one_program
 
 
+@one_program("weights")
 def ranknet(scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none") -> Array:
     """RankNet: logistic loss of the score difference, over all pairs that are not tied (Burges et al. 2005).
 

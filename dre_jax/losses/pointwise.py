@@ -8,8 +8,10 @@ from jax import Array
 from dre_jax.losses.listwise import rank
 from dre_jax.losses.order import RankedList
 from dre_jax.losses.weights import PositionWeights
+from dre_jax.one_program import one_program
 
 
+@one_program("weights")
 def subset_regression(
     scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none"
 ) -> Array:

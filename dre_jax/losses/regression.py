@@ -8,8 +8,10 @@ from jax import Array
 from dre_jax.losses.listwise import rank
 from dre_jax.losses.order import RankedList
 from dre_jax.losses.weights import PositionWeights
+from dre_jax.one_program import one_program
 
 
+@one_program("weights")
 def mean_squared_error(
     scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none"
 ) -> Array:
@@ -30,6 +32,7 @@ def mean_squared_error_ranked(scores: Array, lists: RankedList) -> Array:
     return _weighted_mean(error**2, lists)
 
 
+@one_program("weights")
 def gaussian_nll(
     mean: Array,
     response: Array,

@@ -6,7 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.one_program import one_program
 
+
+@one_program()
 def mean_tie_ranks(scores: Array, where: Array) -> Array:
     """Rank of each score within its row: 1 is the highest, ties share the mean, empty slots stand last.
 
@@ -63,6 +66,7 @@ def _twice_the_rank_in_order(keys: Array) -> Array:
     return first + last + 2
 
 
+@one_program()
 def gaussian_ranks(scores: Array, where: Array) -> Array:
     """Rank of each score among its row's as a quantile of a standard Gaussian: Phi^-1(1 - (rank - 1/2) / n).
 

@@ -12,6 +12,7 @@ from jax import Array
 
 from dre_jax.checks import one_of
 from dre_jax.model import mean_and_deviation, mean_tie_ranks
+from dre_jax.one_program import one_program
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _SMALLEST_DEVIATION = 1e-9
@@ -103,6 +104,7 @@ EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")
 """The acquisition function of methods that predict responses."""
 
 
+@one_program("config")
 def acquire_by_rank(
     config: AcquisitionConfig, scores: Array, where: Array, incumbent_scores: Array, has_incumbent: Array
 ) -> Array:
@@ -122,6 +124,7 @@ def acquire_by_rank(
     return ACQUISITIONS[config.kind](config, mean[:-1], deviation[:-1], incumbent)
 
 
+@one_program("config")
 def acquire_by_response(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
     """Acquisition values f32[N] from a predicted response, mean and standard deviation f32[N], higher is better.
 

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.model import mean_tie_ranks
+from dre_jax.one_program import one_program
 
 MOST = 1024
 """Candidates that are compared with each other."""
 
 
+@one_program()
 def pareto_front(values: Array, where: Array, key: Array) -> Array:
     """Mask of the candidates that count and that no other equals or exceeds in all K values while exceeding it in one.
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.model.blocks import by_blocks
+from dre_jax.one_program import one_program
 from dre_jax.surrogates.cholesky import factor, half_product, made_ready, solve
 from dre_jax.surrogates.kernels import LOG_2PI, Kernel, correlation, squared_distances
 
@@ -148,6 +149,7 @@ def predict_at(params: GPParams, x: Array, given: Ready, new: Array) -> tuple[Ar
     return predict(given, covariance(params, x, new), prior)
 
 
+@one_program()
 def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
     """Mean and variance of the signal, two f[m], at new points given a history.
 

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.model.blocks import by_blocks
+from dre_jax.one_program import one_program
 from dre_jax.surrogates.gp import GPParams, condition, covariance, log_density, matmul, noisy, predict, ready
 from dre_jax.surrogates.gp_fit import DensityOf, GPConfig, Start, log_prior, maximise_from_starts, within_bounds
 
@@ -122,6 +123,7 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
     return maximise_from_starts(config, objective, start_at, _within_bounds, at.x)
 
 
+@one_program()
 def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Ranked) -> tuple[Array, Array]:
     """Mean and variance of the signal at any number of new configurations, given the trials.
 
