@@ -85,7 +85,7 @@ def stated(folder, method, space, dataset, seed, n_trials):
     return [*history, best, *[1] * (n_trials - len(history))], y, (low, high)
 
 
-@pytest.mark.parametrize("make", [Random, Climber])
+@pytest.mark.parametrize("make", [Random, pytest.param(Climber, marks=pytest.mark.thorough)])
 def test_counts_as_hpob_to_the_last_bit(surrogates, make):
     handler = HPOBHandler(bundled.path(), surrogates_dir=surrogates)
     assert handler.surrogates_stats == json.loads((surrogates / "summary-stats.json").read_text())
@@ -222,6 +222,7 @@ class Peer:
 """
 
 
+@pytest.mark.thorough
 def test_a_peer_on_the_command_line(plan, tmp_path, cli):
     (tmp_path / "peer.py").write_text(PEER)
     out = tmp_path / "out.json"

@@ -207,6 +207,7 @@ def test_workers_change_nothing(plan, tmp_path, monkeypatch, content):
     assert found[0] == found[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.multiprocess
 def test_a_worker_that_is_killed_loses_its_run_only(plan, tmp_path, monkeypatch, content):
     whole, out = tmp_path / "whole.json", tmp_path / "out.json"

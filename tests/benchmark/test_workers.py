@@ -45,7 +45,7 @@ def test_results_come_from_others_and_a_death_is_one():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (partial(int, "no number"), "invalid literal for int.*'no number'"),
+        pytest.param(partial(int, "no number"), "invalid literal for int.*'no number'", marks=pytest.mark.thorough),
         (partial(os._exit, 3), "a worker process must start, but one ended with status 3; a script"),
     ],
 )

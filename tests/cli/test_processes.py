@@ -98,6 +98,7 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, 
         assert np.mean(np.concatenate([a.ravel() for a in apart]) > 1e-3) < 0.005
 
 
+@pytest.mark.thorough
 def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_space, save_checkpoint, wait_until):
     monkeypatch.setenv("XLA_FLAGS", f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0")
     monkeypatch.setenv("DRE_JAX_NATIVE", "0")  # nothing is fine-tuned, so there is nothing to build

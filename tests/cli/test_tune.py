@@ -113,7 +113,8 @@ def test_refused(refused, tune, study, tmp_path, space):
 @pytest.mark.multiprocess
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGTERM, marks=pytest.mark.thorough), signal.SIGINT, signal.SIGKILL]
+    "number",
+    [signal.SIGINT, *(pytest.param(number, marks=pytest.mark.thorough) for number in (signal.SIGTERM, signal.SIGKILL))],
 )
 def test_interrupted_and_resumed(cli, tune, study, tmp_path, number, wait_until, alive_in):
     """The second trial's command hangs; the interruption ends it, with what it started."""

@@ -63,6 +63,7 @@ def test_quick_ones(name, tmp_path):
     assert run(name, tmp_path / "new", "--quick").count("\n") > 2
 
 
+@pytest.mark.thorough
 @pytest.mark.multiprocess
 def test_where_nothing_can_be_written_it_does_not_begin(tmp_path):
     (tmp_path / "file").touch()

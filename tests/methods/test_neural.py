@@ -37,22 +37,24 @@ def test_dngo_trains_on_squared_error(hills):
 def slow_ensemble(method, members, x, y):
     """Members one after the other, by optax on scipy's density."""
     optimiser = optax.adam(method.fitting.learning_rate)
-    trained = []
+
+    def loss(w):
+        h = jax.nn.relu(x @ w["hidden_0_kernel"] + w["hidden_0_bias"][None, :])
+        out = h @ w["out_kernel"] + w["out_bias"][None, :]
+        deviation = jnp.sqrt(jnp.log1p(jnp.exp(out[:, 1])) + 1e-6)
+        return -jnp.mean(jax.scipy.stats.norm.logpdf(y, out[:, 0], deviation))
+
+    @jax.jit
+    def step(params, state):
+        updates, state = optimiser.update(jax.grad(loss)(params), state)
+        return optax.apply_updates(params, updates), state
+
     for i in range(method.members):
-        params = {name: value[i] for name, value in members.items()}
-
-        def loss(w):
-            h = jax.nn.relu(x @ w["hidden_0_kernel"] + w["hidden_0_bias"][None, :])
-            out = h @ w["out_kernel"] + w["out_bias"][None, :]
-            deviation = jnp.sqrt(jnp.log1p(jnp.exp(out[:, 1])) + 1e-6)
-            return -jnp.mean(jax.scipy.stats.norm.logpdf(y, out[:, 0], deviation))
-
-        state, gradient_of, update = optimiser.init(params), jax.jit(jax.grad(loss)), jax.jit(optimiser.update)
+        params = {name: np.asarray(value)[i] for name, value in members.items()}
+        state = jax.jit(optimiser.init)(params)
         for _ in range(method.fitting.steps):
-            updates, state = update(gradient_of(params), state)
-            params = optax.apply_updates(params, updates)
-        trained.append(params)
-    return trained
+            params, state = step(params, state)
+        yield params
 
 
 def test_members_are_trained_on_the_likelihood(hills):

@@ -56,7 +56,7 @@ def slow_weight(predicted, y, bandwidth):
 def test_weights_are_the_loops(sources, history):
     found = np.asarray(jax.jit(source_weights)(sources, history, 0.3))
     y = np.asarray(history.response)[:8]
-    means = np.asarray(jax.jit(means_of)(sources, history.x))[:, :8]
+    means = np.asarray(means_of(sources, history.x))[:, :8]
     np.testing.assert_allclose(found, [*(slow_weight(row, y, 0.3) for row in means), 0.75], atol=1e-6)
     assert found[:3].min() > 0.3
     assert found[3:5].max() < found[:3].min()
@@ -67,7 +67,7 @@ def test_both_acquisitions(sources, history, candidates):
     y = standardise(history.response, history.where).y
     own = fit(FITTING, history.x, y, history.where)
     mean, variance = (np.asarray(a, np.float64) for a in predicted(own, history.x, y, history.where, x))
-    weights = np.asarray(source_weights(sources, history, 0.3), np.float64)
+    weights = np.asarray(jax.jit(source_weights)(sources, history, 0.3), np.float64)
     means = np.asarray(means_of(sources, x), np.float64)
 
     def improvement(mean):

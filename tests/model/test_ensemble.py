@@ -31,16 +31,16 @@ def dense_layers(params, name, x):
 
 def slow_scores(config, params, member, support, x):
     """One member alone."""
-    scorer = {name: np.asarray(a[member], np.float64) for name, a in params.scorers.items()}
+    scorer = {name: np.asarray(a, np.float64)[member] for name, a in params.scorers.items()}
     context = []
     if config.context != "none":
         of_member = member if config.context == "own" else ...
-        deep_set = {name: np.asarray(a[of_member], np.float64) for name, a in params.deep_set.items()}
+        deep_set = {name: np.asarray(a, np.float64)[of_member] for name, a in params.deep_set.items()}
         response = np.asarray(support.response, np.float64)
         if config.response_scale == "support" and support.where.any():
             filled = response[np.asarray(support.where)]
             response = (response - filled.min()) / np.ptp(filled)
-        rows = [np.append(support.x[i], response[i]) for i in np.flatnonzero(support.where)]
+        rows = [np.append(np.asarray(support.x)[i], response[i]) for i in np.flatnonzero(support.where)]
         items = [dense_layers(deep_set, "phi", row) for row in rows]
         context = dense_layers(deep_set, "rho", sum(items) / len(items) if items else np.zeros(config.phi[-1]))
     found = []

@@ -62,7 +62,7 @@ def test_scores_are_those_of_rounded_layers():
     for member in range(model.members):
         h = np.asarray(x)
         for name in ("hidden_0", "hidden_1", "out"):
-            kernel, bias = (np.asarray(params.scorers[f"{name}_{kind}"][member]) for kind in ("kernel", "bias"))
+            kernel, bias = (np.asarray(params.scorers[f"{name}_{kind}"])[member] for kind in ("kernel", "bias"))
             h = rounded(h if name == "hidden_0" else np.maximum(h, 0.0)) @ rounded(kernel) + bias
         # Where a sum in float32 and one in float64 lie on two sides of a boundary they are rounded apart.
         np.testing.assert_allclose(found[member], h[:, 0], atol=4e-3)

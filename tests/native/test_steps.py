@@ -114,7 +114,9 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
     np.testing.assert_allclose(*kernel, atol=1e-2 * np.abs(kernel[1]).max())
 
 
-@pytest.mark.parametrize(("name", "n", "d"), [("odd", 17, 3), ("one deep set", 20, 4)])
+@pytest.mark.parametrize(
+    ("name", "n", "d"), [("odd", 17, 3), pytest.param("one deep set", 20, 4, marks=pytest.mark.thorough)]
+)
 def test_fine_tuning_is_that_of_the_scan(name, n, d):
     model, config = MODELS[name], FineTuneConfig(epochs=5, learning_rate=1e-3)
     params, (x, response, level, where) = init(model, d, KEY), history(n, d, n + 3)
@@ -179,7 +181,10 @@ def test_a_loss_that_it_does_not_know_is_the_scans(monkeypatch):
         assert "dre_jax_steps" in program
 
 
-@pytest.mark.parametrize("name", ["small", "one deep set"])
+both_deep_sets = pytest.mark.parametrize("name", ["small", pytest.param("one deep set", marks=pytest.mark.thorough)])
+
+
+@both_deep_sets
 def test_capacity_changes_nothing(name):
     model, tune = MODELS[name], jax.jit(fine_tune, static_argnums=(0, 1))
     config, params = FineTuneConfig(epochs=30), init(model, 5, KEY)
@@ -188,7 +193,7 @@ def test_capacity_changes_nothing(name):
         jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
-@pytest.mark.parametrize("name", ["small", "one deep set"])
+@both_deep_sets
 def test_runs_side_by_side_are_the_runs_alone(name):
     model, keys = MODELS[name], jax.random.split(KEY, 3)
     tune = partial(fine_tune, model, FineTuneConfig(epochs=10), init(model, 5, KEY), *history(11, 5, 16))

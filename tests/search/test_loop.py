@@ -37,7 +37,7 @@ def test_no_trials_have_no_segments():
     ("name", "n_trials"),
     [
         ("random", 14),
-        ("dre", 14),
+        pytest.param("dre", 14, marks=pytest.mark.thorough),
         pytest.param("dre-as-it-is", 14, marks=pytest.mark.thorough),
         pytest.param("dre-from-random", 11, marks=pytest.mark.thorough),
     ],

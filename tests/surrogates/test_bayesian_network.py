@@ -72,6 +72,9 @@ def test_the_chain_has_the_moments_of_the_posterior(z):
     config = SGHMCConfig(burn_in=1000, samples=400, keep_every=20, step_size=0.01)
     run = jax.jit(jax.vmap(lambda key: sample(config, jax.grad(f), jax.random.normal(key, (11,)), key)[0]))
     samples = run(jax.random.split(jax.random.key(1), 32)).reshape(-1, 11)
-    found = mixture_moments(*predictions(SMALL, PRIOR, samples, jnp.asarray(NEW, jnp.float32)))
+    moments = jax.jit(
+        lambda samples: mixture_moments(*predictions(SMALL, PRIOR, samples, jnp.asarray(NEW, jnp.float32)))
+    )
+    found = moments(samples)
     np.testing.assert_allclose(found[0], mean, atol=0.06)
     np.testing.assert_allclose(np.sqrt(found[1]), np.sqrt(variance), rtol=0.08)

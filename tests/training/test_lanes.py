@@ -60,7 +60,7 @@ def tuned(way, model, h, params, epochs, steps):
     return jax.jit(jax.vmap(one))(jnp.stack([h.x, h.x[:, ::-1]]))
 
 
-SECOND = ("no deep set", "response on the table's scale")
+SECOND = ("one layer before the mean", "no deep set", "response on the table's scale")
 
 
 @pytest.mark.parametrize(
