@@ -30,6 +30,8 @@ from dre_jax.methods import find
 from dre_jax.search.loop import jitted_value, look_up
 from dre_jax.search.method import Method
 
+shown = jax.jit(look_up)
+
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -56,7 +58,7 @@ def followed(method: Method, params: Any, runs: Runs, at: Sequence[int]) -> Iter
     for n in at:
         places, correlations = [], []
         for rows in runs.rows:
-            history, candidates = look_up(runs.table, jnp.asarray(rows[: max(at)]), jnp.int32(n))
+            history, candidates = shown(runs.table, jnp.asarray(rows[: max(at)]), jnp.int32(n))
             values, _ = jitted_value(method, params, None, history, candidates, jax.random.key(0))
             left = np.asarray(candidates.where)
             values = np.asarray(values, np.float64)

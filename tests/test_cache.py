@@ -55,6 +55,7 @@ def test_what_is_compiled_inside_is_kept_and_nothing_else(run):
     assert n_files > 1  # for good
 
 
+@pytest.mark.thorough
 def test_settings_of_others_are_left_alone(run, tmp_path):
     assert run("keep", DRE_JAX_CACHE="") == [[[], [], []], [None, 1.0], 0]
     own = tmp_path / "own"

@@ -64,7 +64,7 @@ def test_meta_training(space, context):
 
 @pytest.mark.parametrize(
     ("side_by_side", "several_spaces"),
-    [(False, False), pytest.param(True, False, marks=pytest.mark.thorough), (True, True)],
+    [*(pytest.param(way, False, marks=pytest.mark.thorough) for way in (False, True)), (True, True)],
 )
 def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
     mesh, n_trials = mesh_for(local()[:1], 2, 1), 13 if several_spaces else 4

@@ -27,6 +27,7 @@ class Theme(NamedTuple):
 
 LIGHT = Theme("light", "#24292f", "#d0d7de", ("#0072B2", "#D55E00", "#009E73", "#A8578C", "#B57D00"))
 DARK = Theme("dark", "#e6edf3", "#3d444d", ("#56B4E9", "#FF8C42", "#2CC295", "#E39BC6", "#E6B93C"))
+THEMES = (LIGHT, DARK)
 
 INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 PLAIN: dict[Any, Any] = {
@@ -42,7 +43,7 @@ Paint = Callable[["Figure", Theme], None]
 
 def draw(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> list[Path]:
     """Writes NAME-light.svg and NAME-dark.svg; returns their paths."""
-    paths = {theme: folder / f"{name}-{theme.name}.svg" for theme in (LIGHT, DARK)}
+    paths = {theme: folder / f"{name}-{theme.name}.svg" for theme in THEMES}
     for theme, path in paths.items():
         save(size, partial(_painted, paint, theme), path)
     return list(paths.values())

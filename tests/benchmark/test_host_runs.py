@@ -268,9 +268,10 @@ def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch):
     assert not out.exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.multiprocess
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.thorough), "2"])
+@pytest.mark.parametrize("workers", ["1", "2"])
 def test_interrupted_on_the_command_line(plan, tmp_path, workers, wait_until):
     (tmp_path / "peer.py").write_text(SLOW)
     out = tmp_path / "out.json"

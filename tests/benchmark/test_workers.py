@@ -42,10 +42,11 @@ def test_results_come_from_others_and_a_death_is_one():
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        pytest.param(partial(int, "no number"), "invalid literal for int.*'no number'", marks=pytest.mark.thorough),
+        (partial(int, "no number"), "invalid literal for int.*'no number'"),
         (partial(os._exit, 3), "a worker process must start, but one ended with status 3; a script"),
     ],
 )

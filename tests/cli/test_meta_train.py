@@ -49,6 +49,7 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
     assert "level: kernel.ohe._" in told["columns"]
 
 
+@pytest.mark.thorough
 def test_one_folder_for_the_recommended_method_and_for_the_ensemble_beside_it(meta_train, cli, tmp_path):
     root = tmp_path / "root"
     alone = ("--method", "dre", "--steps", 4, "--quiet")

@@ -20,10 +20,7 @@ PICTURES = {
     "past_studies": "past_studies.png",
     "random_forest": "random_forest.png",
 }
-CHEAP = (
-    "new_method",
-    *(pytest.param(name, marks=pytest.mark.thorough) for name in ("live_model", "own_class")),
-)  # with --quick; the others take three times as long or more
+CHEAP = ("new_method", "live_model", "own_class")  # with --quick; the others take three times as long or more
 
 
 def start(name, *arguments):
@@ -56,7 +53,7 @@ def test_all_examples_are_tested():
     assert set(re.findall(r"\]\((\w+)\.py\)", (EXAMPLES / "README.md").read_text())) == names
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.multiprocess
 @pytest.mark.parametrize("name", CHEAP)
 def test_quick_ones(name, tmp_path):

@@ -54,6 +54,7 @@ def test_the_guard_leaves_out_who_is_worse_than_the_task_at_hand():
     assert weights_of(losses, 0.95).tolist() == [0.0, 1.0]
 
 
+@pytest.mark.thorough
 def test_alike_tasks_get_the_weight(sources, hills):
     task = hills.test["new"]
     rows = np.random.default_rng(0).choice(80, 12, replace=False)

@@ -57,8 +57,10 @@ def test_what_is_stored_is_the_mean_over_search_spaces(part, result_file, tmp_pa
         stored.regret_of(tmp_path)
 
 
-def test_the_pictures_are_of_the_pages_numbers(part, tmp_path):
+@pytest.mark.parametrize("look", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
+def test_the_pictures_are_of_the_pages_numbers(part, tmp_path, monkeypatch, look):
     """Drawn again they are the same to the byte, with the version of Matplotlib that is pinned."""
+    monkeypatch.setattr(part("drawing.theme"), "THEMES", [getattr(part("drawing.theme"), look.upper())])
     if f"\nmatplotlib=={matplotlib.__version__}\n" not in (REPOSITORY / "constraints.txt").read_text():
         pytest.skip("another version of Matplotlib than the pinned one draws otherwise")
     drawn = [path for picture in part("drawing.pictures").PICTURES.values() for path in picture(DOCS, tmp_path)]

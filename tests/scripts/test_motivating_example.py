@@ -42,6 +42,7 @@ def test_the_tasks_are_what_calculus_says(part):
             assert unit_scale(task.y)[rows].max() < 0.99, "a design holds a row near the optimum"
 
 
+@pytest.mark.thorough
 def test_what_is_drawn_is_what_the_library_picks(run):
     method, task, design, steps, inside = run
     picks = run_in_python(method, None, inside.search_task(task), design, jax.random.key(0), 3)

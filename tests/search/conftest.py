@@ -72,11 +72,12 @@ def search_task():
 
     def make(task, empty=0, garbage=np.nan):
         rows = sort_task(task)
-        return SearchTask(
-            jnp.asarray(np.pad(rows.x, ((0, empty), (0, 0)), constant_values=garbage)),
-            jnp.asarray(np.pad(rows.response, (0, empty), constant_values=garbage)),
-            jnp.asarray(np.pad(rows.level, (0, empty))),
-            jnp.arange(len(rows.level) + empty) < len(rows.level),
+        padded = SearchTask(
+            np.pad(rows.x, ((0, empty), (0, 0)), constant_values=garbage),
+            np.pad(rows.response, (0, empty), constant_values=garbage),
+            np.pad(rows.level, (0, empty)),
+            np.arange(len(rows.level) + empty) < len(rows.level),
         )
+        return jax.device_put(padded)
 
     return make

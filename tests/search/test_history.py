@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_sort_history_is_a_stable_sort_with_empty_slots_last():
     x, level, where = rng.random((12, 2)), rng.integers(0, 4, 12), rng.random(12) < 0.7
     response = np.where(where, 1.0 - level / 10.0, 99.0)
     fields = (x.astype(np.float32), response.astype(np.float32), level.astype(np.int32), where)
-    found = sort_history(History(*map(jnp.asarray, fields)))
+    found = sort_history(History(*jax.device_put(fields)))
     order = sorted(range(12), key=lambda i: (not where[i], level[i] if where[i] else 0))
     filled = int(where.sum())
     np.testing.assert_array_equal(found.where, where[order])
@@ -80,7 +81,7 @@ def test_the_loop_shows_histories_on_their_own_scale(outlier):
     if outlier is not None:
         y[0] = outlier
     task = sort_task(Task("one", x, y))
-    arrays = (jnp.asarray(a) for a in (task.x, task.response, task.level, np.ones(30, bool), task.rest))
+    arrays = jax.device_put((task.x, task.response, task.level, np.ones(30, bool), task.rest))
     rows = np.flatnonzero(task.order != 0)[[4, 17, 2, 9]]
     table = SearchTask(*arrays)
     slots = jnp.asarray([*rows, -1, -1], jnp.int32), jnp.int32(4)

@@ -92,7 +92,9 @@ def read_lists(table, rows, config):
     """Stored lists [..., (support, query)] as the library draws them: empty slots hold a row and are masked."""
     support, query = (np.array(part, np.int32) for part in rows)
     safe, where = np.maximum(query, 0), query >= 0
-    ranked = ranked_of(table.response[safe], table.level[safe], where, config.loss.weights, config.loss.ties)
+    ranked = ranked_of(
+        np.asarray(table.response)[safe], np.asarray(table.level)[safe], where, config.loss.weights, config.loss.ties
+    )
     return Lists(np.maximum(support, 0), support >= 0, safe, ranked)
 
 

@@ -35,6 +35,7 @@ def work(path, sampler, begin):
     study.optimize(objective, n_trials=TRIALS)
 
 
+@pytest.mark.thorough
 @pytest.mark.multiprocess
 def test_two_processes_of_one_seed_suggest_no_configuration_twice(surrogate, quiet_optuna, tmp_path):
     path = str(tmp_path / "journal.log")
