@@ -91,7 +91,10 @@ def on_one_thread(compute: Callable[P, T]) -> Callable[P, T]:
         import jax
 
         with one_thread:
-            return jax.block_until_ready(compute(*args, **kwargs))
+            found = compute(*args, **kwargs)
+            # Of what is traced there is nothing to wait for, and JAX would explain at length why.
+            jax.block_until_ready([leaf for leaf in jax.tree.leaves(found) if not isinstance(leaf, jax.core.Tracer)])
+            return found
 
     return waiting
 

@@ -57,6 +57,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """What is left is the system's to take back; pytest would look for circles among all of it, twice."""
+    gc.collect(1)  # of the last tests
+    gc.freeze()
+
+
 MAPPINGS = 40_000  # of 65,530 that Linux allows a process: a compiled program takes some, and one too many is the end
 
 
