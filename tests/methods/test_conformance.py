@@ -11,14 +11,14 @@ from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.methods import METHODS
 from dre_jax.methods.foreign import host_of, load_class
-from dre_jax.search import Candidates, History, SearchTask, make_history, run, run_in_python, run_tasks
+from dre_jax.search import Candidates, SearchTask, make_history, run, run_in_python, run_tasks
 from dre_jax.search.host import run_host
 from dre_jax.search.loop import begin, jitted_value
 
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None]
 HOST = [name for name, entry in METHODS.items() if entry.host is not None]
-FIRST = {type(METHODS[name].default): name for name in reversed(COMPILED)}.values()  # one of each class
-ROWS, COLUMNS, TRIALS = 16, 2, 3
+FIRST = sorted({type(METHODS[name].default): name for name in reversed(COMPILED)}.values())  # one of each class
+ROWS, SLOTS, COLUMNS, TRIALS = 16, 21, 2, 3
 DESIGN = np.array([13, 4, 9], np.int32)
 CAPACITY = len(DESIGN) + TRIALS - 1
 
@@ -32,6 +32,15 @@ def table():
     return SearchTask(*map(jnp.asarray, (task.x, task.response, task.level)), jnp.ones(ROWS, bool))
 
 
+@pytest.fixture(scope="module")
+def padded(table):
+    """The table with empty slots, which hold garbage."""
+    empty = SLOTS - ROWS
+    x = np.pad(table.x, ((0, empty), (0, 0)), constant_values=np.nan)
+    response, level = np.pad(table.response, (0, empty), constant_values=np.nan), np.pad(table.level, (0, empty))
+    return SearchTask(*jax.device_put((x, response, level, np.arange(SLOTS) < ROWS)))
+
+
 def values_of(fitted, history, candidates):
     """Of the candidates that count, as the loop asks for them."""
     (method, params), key = fitted, jax.random.key(5)
@@ -40,60 +49,66 @@ def values_of(fitted, history, candidates):
     return np.asarray(values)[np.asarray(candidates.where)]
 
 
+def with_slots(padded, empty, more=0):
+    """Four trials and some candidates, and so many more slots for each; what the empty ones hold."""
+    x, response = np.random.default_rng(7).uniform(size=(4, COLUMNS)), np.array([0.25, 1.0, 0.5, 0.75])
+    history = jax.tree.map(np.array, make_history(x, response, CAPACITY + more))
+    for field in history._replace(where=np.zeros(0)):
+        field[4:] = empty
+    where = np.arange(SLOTS + more) % 3 > 0
+    where[ROWS:] = False
+    x = np.where(where[:, None], np.pad(padded.x, ((0, more), (0, 0))), np.float32(empty))
+    return jax.device_put((history, Candidates(x, where)))
+
+
 @pytest.mark.parametrize("name", COMPILED)
 class TestCompiled:
-    def test_the_scanned_run_is_the_plain_loop_and_repeats(self, name, table, fitted):
+    def test_the_scanned_run_is_the_plain_loop_of_a_padded_table_and_repeats(self, name, table, padded, fitted):
         method, params = fitted(name)
         assert (params is not None) == METHODS[name].transfer
         scanned = jax.jit(partial(run, method, n_trials=TRIALS))
         for seed in range(3):
             key = jax.random.key(seed)
             picks = scanned(params, table, jnp.asarray(DESIGN), key).tolist()
-            assert picks == run_in_python(method, params, table, DESIGN, key, TRIALS).tolist()
+            assert picks == run_in_python(method, params, padded, DESIGN, key, TRIALS).tolist()
             # HPO-B scales responses with the whole table; a quarter of it is exact in floating point.
             quarter = table._replace(response=0.25 * table.response)
             assert picks == scanned(params, quarter, jnp.asarray(DESIGN), key).tolist()
             made = [row for row in picks if row >= 0]
             assert len({*DESIGN.tolist(), *made}) == len(DESIGN) + len(made)
 
-    def test_empty_slots_change_nothing(self, name, table, fitted):
-        rng = np.random.default_rng(7)
-        history = make_history(rng.uniform(size=(4, COLUMNS)), np.array([0.25, 1.0, 0.5, 0.75]), CAPACITY)
-        candidates = Candidates(table.x, jnp.arange(ROWS) % 3 > 0)
-        expected = values_of(fitted(name), history, candidates)
-        rubbish, x = history, jnp.where(candidates.where[:, None], candidates.x, 3.0)
-        for field in ("x", "response"):
-            a = getattr(history, field)
-            rubbish = rubbish._replace(**{field: a.at[4:].set(3.0)})
-        values = values_of(fitted(name), rubbish._replace(level=history.level.at[4:].set(1)), candidates._replace(x=x))
+    def test_what_empty_slots_hold_changes_nothing(self, name, padded, fitted):
+        values, expected = (values_of(fitted(name), *with_slots(padded, empty)) for empty in (3.0, 0.0))
         np.testing.assert_array_equal(values, expected)
-        if name in FIRST:
-            more = [jnp.concatenate([a, jnp.repeat(a[-1:], 4, axis=0)]) for a in rubbish]
-            some = [jnp.concatenate([a, jnp.zeros_like(a[:5])]) for a in candidates]
-            values = values_of(fitted(name), History(*more), Candidates(*some))
-            np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-3)
 
     def test_hard_histories_give_values_that_can_be_compared(self, name, fitted):
         check_hard_histories(fitted(name), COLUMNS)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", FIRST)
+def test_more_slots_change_nothing(name, padded, fitted):
+    values, expected = (values_of(fitted(name), *with_slots(padded, 3.0, more)) for more in (4, 0))
+    np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-3)
+
+
 def check_hard_histories(fitted, columns):
     rng = np.random.default_rng(0)
-    x, y, new = rng.uniform(size=(CAPACITY, columns)), rng.uniform(size=CAPACITY), rng.uniform(size=(ROWS, columns))
+    x, y, new = rng.uniform(size=(CAPACITY, columns)), rng.uniform(size=CAPACITY), rng.uniform(size=(SLOTS, columns))
     copies = lambda rows: np.repeat(x[:1], rows, axis=0)  # noqa: E731
     cases = {
         "no trial": (x[:0], y[:0], new),
         "one trial": (x[:1], y[:1], new),
-        "equal rows": (copies(CAPACITY), y, copies(ROWS)),
+        "equal rows": (copies(CAPACITY), y, copies(SLOTS)),
         "equal rows and responses": (copies(CAPACITY), np.full(CAPACITY, 0.5), new),
         "equal responses": (x, np.full(CAPACITY, 0.5), new),
         "tied responses": (x, np.arange(CAPACITY) // 3, new),
         "constant columns": (np.zeros_like(x), y, np.zeros_like(new)),
-        "candidates that were tried": (x, y, x[np.arange(ROWS) % CAPACITY]),
+        "candidates that were tried": (x, y, x[np.arange(SLOTS) % CAPACITY]),
         "far outlier": (x, np.where(np.arange(CAPACITY) == 2, 0.0, 1.0 - 1e-7 * y), new),
     }
     for case, (tried, response, rows) in cases.items():
-        candidates = Candidates(jnp.asarray(rows, jnp.float32), jnp.arange(ROWS) < ROWS - 3)
+        candidates = Candidates(jnp.asarray(rows, jnp.float32), jnp.arange(SLOTS) < SLOTS - 3)
         assert not np.isnan(values_of(fitted, make_history(tried, response, CAPACITY), candidates)).any(), case
 
 
