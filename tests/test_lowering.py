@@ -77,7 +77,8 @@ def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
     lower(grid, METHOD, params, tables, designs, keys, jnp.ones((1, 1, 2), jnp.int32), config, groups=APART)
 
 
-FEW = ("gp", "dngo", "bohamiann", "deep-ensemble-reuse", "dkgp", "metis", "hebo", "fsbo", "tst", "taf", "dre-gp")
+FEW = ("gp", "deep-ensemble-reuse", "hebo", "fsbo", "tst")
+MORE = ("dngo", "bohamiann", "dkgp", "metis", "taf", "dre-gp")
 ENSEMBLES = (DRE, Committee)  # other tests have the first; the members of the second are methods themselves
 SURROGATES = {
     name: method
@@ -105,7 +106,7 @@ def learnt(space):
     return trace
 
 
-@pytest.mark.parametrize("name", ["dre", *FEW])
+@pytest.mark.parametrize("name", ["dre", *FEW, *(pytest.param(name, marks=pytest.mark.thorough) for name in MORE)])
 def test_one_suggestion(name, space, task, learnt):
     if name == "dre":
         method, params = METHOD, init(MODEL, space.n_columns, KEY)

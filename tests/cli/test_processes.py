@@ -134,6 +134,7 @@ def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_
     assert (tmp_path / "two.json").read_text() == (tmp_path / "alone.json").read_text()
 
 
+@pytest.mark.thorough
 def test_no_cluster_is_found(one, data, tmp_path):
     status, out, error = one("meta-train", "--data", data, "--out", tmp_path / "out", "--distributed")
     assert (status, out) == (2, "")

@@ -46,6 +46,7 @@ def test_what_depends_on_the_same_is_done_once(tmp_path):
     assert other.checkpoints() == jobs_of([TINY], tmp_path)[0].checkpoints()
 
 
+@pytest.mark.thorough
 def test_a_job_gives_the_runs_of_the_loop_and_takes_more_designs(tmp_path):
     job = jobs_of([TINY], tmp_path, seeds=[5])[0]
     assert run_job(job).seconds > 0

@@ -254,6 +254,7 @@ def test_what_cannot_be_saved(made, tmp_path, change, said):
     assert not is_there(tmp_path / "a")
 
 
+@pytest.mark.thorough
 def test_at_every_moment_the_old_or_the_new(made, tmp_path, left_by_kills):
     folder, old, new = tmp_path / "svm", made("gcp"), made("rgpe")
     save_fitted(folder, old)

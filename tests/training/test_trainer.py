@@ -217,7 +217,9 @@ def scripted(monkeypatch, trajectory):
 
 
 @pytest.mark.usefixtures("scripted")
-@pytest.mark.parametrize("interrupted_at", [None, pytest.param(6, marks=pytest.mark.thorough), 12])
+@pytest.mark.parametrize(
+    "interrupted_at", [None, *(pytest.param(step, marks=pytest.mark.thorough) for step in (6, 12))]
+)
 def test_patience_stops_and_keeps_the_best(tmp_path, trajectory, interrupted_at):
     patient = functools.partial(meta_train, SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path)
     if interrupted_at is not None:
