@@ -53,7 +53,7 @@ def task(space):
     return SearchTask(*(jnp.asarray(a) for a in (found.x, found.response, found.level)), where)
 
 
-@pytest.mark.parametrize("context", ["own", "shared"])
+@pytest.mark.parametrize("context", ["own", pytest.param("shared", marks=pytest.mark.thorough)])
 def test_meta_training(space, context):
     model, config = ModelConfig(**{**vars(MODEL), "context": context}), MetaTrainConfig(lists_per_step=2)
     table = build_table(space.train)

@@ -139,6 +139,7 @@ def committee(spaces, tmp_path_factory):
     return root
 
 
+@pytest.mark.thorough
 def test_from_a_checkpoint_as_fitted_anew(plan, committee, spaces, tmp_path, content):
     here = dataclasses.replace(plan, spaces=("s",), method="committee", trials=2)
     anew = dataclasses.replace(here, checkpoints=None, settings=COMMITTEE | LATER)

@@ -32,6 +32,7 @@ def test_parameters(context):
     assert floors.n_parameters(model, 16) == sum(leaf.size for leaf in jax.tree.leaves(tree))
 
 
+@pytest.mark.thorough
 def test_close_to_what_xla_counts():
     model, columns, support, query = preset("default"), 16, 21, 84
     params = init(model, columns, jax.random.key(0))

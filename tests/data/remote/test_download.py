@@ -258,7 +258,9 @@ download.download("hpo-b", sys.argv[2], url=sys.argv[1], expected=Expected(space
 
 
 @pytest.mark.multiprocess
-@pytest.mark.parametrize("stage", ["hpob-data.zip", "unpack", "check"])
+@pytest.mark.parametrize(
+    "stage", ["hpob-data.zip", *(pytest.param(stage, marks=pytest.mark.thorough) for stage in ("unpack", "check"))]
+)
 def test_killed(get, there, stocked, tmp_path, stage):
     command = [sys.executable, "-c", KILLED, stocked.url("hpob-data.zip"), str(tmp_path / "out"), stage]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
