@@ -44,7 +44,7 @@ def driven(suggester, n):
 
 def test_a_constant_acquisition_is_uniform_random_search():
     points = np.array(
-        [Suggester(RandomSearch(), key=jax.random.key(seed)).observe_and_suggest(X, Y) for seed in range(250)]
+        [Suggester(RandomSearch(), key=jax.random.key(seed)).observe_and_suggest(X, Y) for seed in range(400)]
     )
     assert points.dtype == np.float64
     for column in points.T:
