@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -12,6 +11,7 @@ from jax import Array
 
 from dre_jax.data.tasks import tie_levels, unit_scale
 from dre_jax.errors import DataError
+from dre_jax.one_program import one_program
 
 
 class History(NamedTuple):
@@ -37,13 +37,9 @@ class Candidates(NamedTuple):
     """bool[N]: which may be evaluated next."""
 
 
+@one_program()
 def sort_history(history: History) -> History:
     """Best trial first, empty slots last; trials that are tied stay in the order given."""
-    return History(*_sorted(history))
-
-
-@partial(jax.jit, inline=True)
-def _sorted(history: History) -> History:
     last = jnp.iinfo(jnp.int32).max
     order = jnp.argsort(jnp.where(history.where, history.level, last), stable=True)
     return History(*(field[order] for field in history))

@@ -44,7 +44,6 @@ def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint64))
     n = min(rows, max(task.n_rows for task in tasks))
     xs, ys, wheres = [], [], []
-    on_its_scale = jax.jit(standardise)  # as one program
     for task in tasks:
         chosen = np.sort(random.permutation(task.n_rows)[:n])
         empty = n - len(chosen)
@@ -54,7 +53,7 @@ def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
         centred = np.asarray(task.y, np.float64)[chosen] - np.mean(task.y[chosen])
         largest = np.abs(centred).max()
         scaled = (centred / largest if largest > 0 else centred).astype(np.float32)
-        ys.append(on_its_scale(*jax.device_put((np.pad(scaled, (0, empty)), where))).y)
+        ys.append(standardise(*jax.device_put((np.pad(scaled, (0, empty)), where))).y)
         wheres.append(where)
     return SourceTasks(*jax.device_put((np.stack(xs), jnp.stack(ys), np.stack(wheres))))
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.one_program import one_program
+
 
 class Standard(NamedTuple):
     """Standardised responses, and what they were divided by."""
@@ -17,6 +19,7 @@ class Standard(NamedTuple):
     """Scalar; 1 where all responses are equal."""
 
 
+@one_program()
 def standardise(response: Array, where: Array) -> Standard:
     """Mean 0 and deviation 1 over the filled slots, `response` f[n] and `where` bool[n]; equal responses become 0.
 

@@ -1,7 +1,6 @@
 """Rows of drawn lists, read from where the tasks have them."""
 
 import tracemalloc
-from functools import partial
 
 import jax
 import numpy as np
@@ -23,8 +22,7 @@ def make_tasks(sizes, d=3, seed=0):
 def test_the_rows_are_those_of_the_whole_table():
     tasks, shape = make_tasks((4, 1, 30)), (3, 2, 6)
     table = build_table(tasks)
-    draw = jax.jit(partial(sample_lists, shape=shape, n_support=2, n_query=5))
-    drawn = jax.device_get(draw(table, jax.random.key(0)))
+    drawn = jax.device_get(sample_lists(table, jax.random.key(0), shape, n_support=2, n_query=5))
     found = HostTable(tasks).gather(drawn)
     rows = np.concatenate([drawn.support, drawn.query], axis=-1)
     for name in ("x", "response", "level"):
