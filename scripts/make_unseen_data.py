@@ -1,11 +1,11 @@
-"""Make three small real search spaces that no choice of the library was made on, in HPO-B's layout.
+"""Make nine small real search spaces that no choice of the library was made on, in HPO-B's layout.
 
-    python scripts/make_unseen_data.py --out DIR            # half an hour of one core
+    python scripts/make_unseen_data.py --out DIR            # an hour of one core
     python scripts/make_unseen_data.py --out DIR --quick    # tiny sizes, to try the script
 
-Decision trees, linear models by stochastic gradients and perceptrons, on the sub-tasks of the bundled data and with
-their score. Needs scikit-learn and no network. Each search space is kept in DIR/SPACE once it is there; DIR/all holds
-them together.
+Trees, ensembles of them, linear models and perceptrons, on the sub-tasks of the bundled data, some with their score and
+some with the share of right answers. Needs scikit-learn and no network. Each search space is kept in DIR/SPACE once it
+is there; DIR/all holds them together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from bundled.results import DECIMALS, DESIGN_ROWS, DESIGNS, stream
-from bundled.scoring import FLOOR, cross_validate
+from bundled.scoring import FLOOR
 from bundled.spaces import sample
 from bundled.tasks import Problem, problems
 from bundled.unseen import SPACES, Unseen
@@ -41,7 +41,7 @@ def response(unseen: Unseen, row: np.ndarray, problem: Problem) -> float:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # steps that diverge and epochs that end early are part of the landscape
-            score = cross_validate(unseen.make(unseen.space.decode(row), problem), problem)
+            score = unseen.score(unseen.make(unseen.space.decode(row), problem), problem)
     except ValueError:  # a fit whose numbers overflow is refused by scikit-learn
         return -FLOOR
     return score if np.isfinite(score) else -FLOOR

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -33,6 +34,7 @@ from sklearn.svm import SVC, SVR
 from .tasks import Array, Problem
 
 Configuration = Mapping[str, Any]
+Rows = NDArray[np.int64]
 FOLDS = 3
 FOLD_SEED = 0
 MODEL_SEED = 0
@@ -90,10 +92,14 @@ MODELS = {
 }
 
 
-def cross_validate(model: BaseEstimator, problem: Problem) -> float:
-    target = problem.target[:, 0]
+def parts_of(problem: Problem) -> list[tuple[Rows, Rows]]:
+    """Row numbers to fit on and those held out, of each fold."""
     splitter = (StratifiedKFold if problem.classes else KFold)(FOLDS, shuffle=True, random_state=FOLD_SEED)
-    parts = list(splitter.split(problem.features, target))
+    return list(splitter.split(problem.features, problem.target[:, 0]))
+
+
+def cross_validate(model: BaseEstimator, problem: Problem) -> float:
+    target, parts = problem.target[:, 0], parts_of(problem)
     # (n, 1) numbers, or (n, classes) ones and zeros
     truth = np.eye(problem.classes)[target.astype(int)] if problem.classes else problem.target
     baseline = np.empty_like(truth)

@@ -67,6 +67,28 @@ def min_split_error(x, y, new, truth):
     return ((truth - np.where(new[:, column] <= threshold, left, right)) ** 2).sum()
 
 
+@pytest.mark.parametrize("name", ["pruned-tree", "margins", "selected-features"])
+def test_the_share_of_right_answers_by_hand(name, script, part):
+    problem = next(one for one in part("bundled.tasks").problems()["validation"] if one.classes)
+    unseen, scoring = script.SPACES[name], part("bundled.scoring")
+    row = unseen.space.encode(script.sample(unseen.space, np.random.default_rng(3)))
+    x, y, right = problem.features, problem.target[:, 0], 0
+    for fit, held in scoring.StratifiedKFold(3, shuffle=True, random_state=0).split(x, y):
+        model = unseen.make(unseen.space.decode(row), problem).fit(x[fit], y[fit])
+        right += int((model.predict(x[held]) == y[held]).sum())
+    assert script.response(unseen, row, problem) == pytest.approx(right / len(y), abs=1e-9)
+
+
+def test_every_space_has_models_for_classes_and_for_numbers(script, part):
+    problems = {one.classes > 0: one for one in part("bundled.tasks").problems()["validation"]}
+    for unseen in script.SPACES.values():
+        rng = np.random.default_rng(0)
+        rows = [unseen.space.encode(script.sample(unseen.space, rng)) for _ in range(3)]
+        found = np.array([[script.response(unseen, row, problem) for row in rows] for problem in problems.values()])
+        assert np.all((found >= -0.25) & (found <= 1.0))
+        assert len(np.unique(found)) > 2
+
+
 def test_what_diverges_has_the_lowest_score(script, problem):
     unseen = script.SPACES["linear"]
     wild = {"scaler": "standard", "alpha": 1e-6, "l1_ratio": 0.0, "learning_rate": "constant", "eta0": 1.0}
