@@ -15,7 +15,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # A room may import from the rooms of the rows above its own and from its own row's other rooms named here.
 ROOMS = (
     ("errors",),
-    ("cache", "checks", "devices", "processes", "threads"),
+    ("cache", "checks", "devices", "locks", "processes", "threads"),
     ("native",),
     ("data", "losses"),
     ("model",),

@@ -17,10 +17,11 @@ from dre_jax.benchmark.compiled_runs import CompiledRunner
 from dre_jax.benchmark.plan import FailedRun, FinishedRun, Plan, check
 from dre_jax.benchmark.runner import PendingRuns, Runner
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
-from dre_jax.data.files import alone_in, has_json, make_folder, place, remove_left_over, stamp
+from dre_jax.data.files import has_json, make_folder, place, remove_left_over, stamp
 from dre_jax.data.hpob import files_of
 from dre_jax.data.outline import Outline
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.locks import alone_in
 from dre_jax.methods.foreign import host_of, is_foreign
 from dre_jax.search.batch import run_id
 from dre_jax.training.trainer import versions, warn_of_backends

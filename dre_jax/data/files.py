@@ -169,23 +169,6 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
-@contextlib.contextmanager
-def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Waits until no other process of this machine is inside such a block about the folder.
-
-    For the moment between reading a file and writing it. Where there are no locks, on Windows and on some file systems
-    of a network, it does not wait.
-    """
-    with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl
-
-            descriptor = os.open(folder, os.O_RDONLY)
-            stack.callback(os.close, descriptor)  # which ends the lock
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-
-
 def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
     """A stamp that changes whenever an `atomic_writer` has written a file; None where there is none."""
     try:

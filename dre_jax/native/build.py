@@ -14,6 +14,7 @@ import jax
 from jaxlib.version import __version__ as jaxlib_version
 
 from dre_jax import cache
+from dre_jax.locks import alone_in
 
 STEPS, DRAW = "dre_jax_steps", "dre_jax_draw"
 CALLS = (STEPS, DRAW)
@@ -47,7 +48,8 @@ def _load(compiler: str, fingerprint: str) -> ctypes.CDLL:
         with tempfile.TemporaryDirectory() as folder:  # once loaded the file is not needed any longer
             return ctypes.CDLL(str(_build(compiler, Path(folder) / "library.so")))
     path = kept / f"native-{fingerprint}.so"
-    return ctypes.CDLL(str(path if path.exists() else _build(compiler, path)))
+    with alone_in(kept):  # of processes that begin together one builds
+        return ctypes.CDLL(str(path if path.exists() else _build(compiler, path)))
 
 
 def _compiler() -> str:
@@ -78,7 +80,7 @@ def _fingerprint(compiler: str) -> str:
 
 
 def _build(compiler: str, path: Path) -> Path:
-    """Beside its place first: another process may be building the same."""
+    """Beside its place first: where there are no locks another process may be building the same."""
     beside = path.with_suffix(f".{os.getpid()}.part")
     headers = ("-isystem", jax.ffi.include_dir())
     try:

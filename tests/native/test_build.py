@@ -4,6 +4,8 @@ import logging
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -30,6 +32,24 @@ def run(**variables):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split(), done.stderr
+
+
+def test_of_those_that_begin_together_one_builds(tmp_path, monkeypatch):
+    built = []
+
+    def slow(compiler, path):
+        built.append(path)
+        time.sleep(0.2)
+        path.touch()
+        return path
+
+    monkeypatch.setenv("DRE_JAX_CACHE", str(tmp_path))
+    monkeypatch.setattr(build, "_build", slow)
+    monkeypatch.setattr(build.ctypes, "CDLL", str)
+    with ThreadPoolExecutor(4) as threads:
+        loaded = list(threads.map(lambda _: build._load("c++", "print"), range(4)))
+    assert built == [tmp_path / "native-print.so"]
+    assert loaded == [str(built[0])] * 4
 
 
 @needs_compiler
