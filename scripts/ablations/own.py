@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ablations.studies import Study
-from dre_jax.methods import DRE
+from dre_jax.methods import DRE, find
 from dre_jax.methods.committee import Committee
 from dre_jax.methods.dre_gp import RankedGaussianProcess
 from dre_jax.methods.fsbo import FewShotBO
@@ -82,6 +82,12 @@ OWN: dict[str, Study] = {
             "priors of any rows": replace(_HEDGED, training=PriorTraining(histories="any")),
             "committee": Committee(),
         },
+        trials=50,
+    ),
+    "rivals": Study(
+        question="Is the recommended method ahead of the best of the others?",
+        papers="nothing, it is the library's own",
+        variants={name: find(name).default for name in ("hedged-prior", "dre", "committee", "gcp", "taf")},
         trials=50,
     ),
     "committee": Study(
