@@ -87,7 +87,7 @@ OWN: dict[str, Study] = {
     "rivals": Study(
         question="Is the recommended method ahead of the best of the others?",
         papers="nothing, it is the library's own",
-        variants={name: find(name).default for name in ("hedged-prior", "dre", "committee", "gcp", "taf")},
+        variants={name: find(name).make() for name in ("hedged-prior", "dre", "committee", "gcp", "taf")},
         trials=50,
     ),
     "committee": Study(
