@@ -60,7 +60,7 @@ class Unseen(NamedTuple):
 
 def decision_tree(c: Configuration, problem: Problem) -> BaseEstimator:
     arguments = {name: value for name, value in c.items() if name != "splitter"}
-    return TREES[c["splitter"], problem.classes > 0](**arguments, random_state=MODEL_SEED)
+    return TREES[c.get("splitter", "best"), problem.classes > 0](**arguments, random_state=MODEL_SEED)
 
 
 def linear(c: Configuration, problem: Problem) -> BaseEstimator:
@@ -76,10 +76,6 @@ def perceptron(c: Configuration, problem: Problem) -> BaseEstimator:
     own = {name: value for name, value in c.items() if name not in ("width", "layers", "scaler")}
     model = make(hidden_layer_sizes=(c["width"],) * c["layers"], tol=0.0, random_state=MODEL_SEED, **own)
     return make_pipeline(scaler(c["scaler"]), model)
-
-
-def pruned_tree(c: Configuration, problem: Problem) -> BaseEstimator:
-    return TREES["best", problem.classes > 0](**c, random_state=MODEL_SEED)
 
 
 def ridge(c: Configuration, problem: Problem) -> BaseEstimator:
@@ -181,7 +177,7 @@ SPACES = {
                 "max_leaf_nodes": Int(2, 64, log=True),
             }
         ),
-        pruned_tree,
+        decision_tree,
         256,
         right,
     ),
