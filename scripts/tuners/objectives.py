@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from live.functions import ackley, branin, hartmann
 
 from dre_jax.tuning import Float, Space
 
@@ -91,34 +91,5 @@ def functions() -> dict[str, Objective]:
     return {name: Objective(name, Space(space), None, partial(_negated, f)) for name, (space, f) in made.items()}
 
 
-def _negated(f: Callable[[np.ndarray], float], params: Mapping[str, Any]) -> float:
-    return -f(np.array(list(params.values())))
-
-
-def branin(x: np.ndarray) -> float:
-    """Least 0.397887 (Dixon and Szego 1978)."""
-    a, b = x[1] - 5.1 / (4 * math.pi**2) * x[0] ** 2 + 5 / math.pi * x[0] - 6, 10 * (1 - 1 / (8 * math.pi))
-    return float(a**2 + b * math.cos(x[0]) + 10)
-
-
-def ackley(x: np.ndarray) -> float:
-    """Least 0 at the origin."""
-    root, mean = math.sqrt((x**2).mean()), np.cos(2 * math.pi * x).mean()
-    return float(-20 * math.exp(-0.2 * root) - math.exp(mean) + 20 + math.e)
-
-
-def hartmann(x: np.ndarray) -> float:
-    """Least -3.32237 (Dixon and Szego 1978)."""
-    alpha = np.array([1.0, 1.2, 3.0, 3.2])
-    a = np.array(
-        [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14], [3, 3.5, 1.7, 10, 17, 8], [17, 8, 0.05, 10, 0.1, 14]]
-    )
-    p = 1e-4 * np.array(
-        [
-            [1312, 1696, 5569, 124, 8283, 5886],
-            [2329, 4135, 8307, 3736, 1004, 9991],
-            [2348, 1451, 3522, 2883, 3047, 6650],
-            [4047, 8828, 8732, 5743, 1091, 381],
-        ]
-    )
-    return float(-(alpha * np.exp(-(a * (x[None, :] - p) ** 2).sum(axis=1))).sum())
+def _negated(f: Callable[[np.ndarray], np.ndarray], params: Mapping[str, Any]) -> float:
+    return -float(f(np.array([list(params.values())]))[0])

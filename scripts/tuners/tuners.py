@@ -6,12 +6,14 @@ import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dre_jax.tuning import Categorical, Float, Space, Surrogate
+from live.contestants import suggest
+
+from dre_jax.tuning import Surrogate
 from dre_jax.tuning.past import Past
 from tuners.objectives import Objective, space_of
 
 if TYPE_CHECKING:
-    import optuna
+    pass
 
 WITH_SURROGATE = ("dre-surrogate",)
 TUNERS = ("dre-surrogate", "dre", "tpe", "gp-sampler", "random")
@@ -51,19 +53,3 @@ def run(tuner: str, objective: Objective, seed: int, trials: int) -> list[float]
         study = optuna.create_study(direction="maximize", sampler=sampler(tuner, objective, seed))
         study.optimize(lambda trial: objective.evaluate(suggest(trial, objective.space)), n_trials=trials)
     return [float(trial.value) for trial in study.trials if trial.value is not None]
-
-
-def suggest(trial: optuna.Trial, space: Space) -> dict[str, Any]:
-    """A configuration as Optuna's users write it: what is inactive is not asked for."""
-    found: dict[str, Any] = {}
-    for name in space.sequence:
-        parameter = space[name]
-        if any(found.get(parent) not in values for parent, values in parameter.when):
-            continue
-        if isinstance(parameter, Categorical):
-            found[name] = trial.suggest_categorical(name, parameter.choices)
-        elif isinstance(parameter, Float):
-            found[name] = trial.suggest_float(name, parameter.low, parameter.high, log=parameter.log)
-        else:
-            found[name] = trial.suggest_int(name, parameter.low, parameter.high, log=parameter.log)
-    return found

@@ -1,0 +1,138 @@
+"""Tuners on live functions of known optimum, with pasts of every kind: which past helps, and which holds one back.
+
+``python scripts/compare_live.py --out live.jsonl [--tuners recommended gp tpe] [--families choice]
+[--pasts "random 3x20"] [--replicates 2] [--tasks 4] [--trials 100]``
+
+A past is drawn for each replicate; as many new tasks are tuned with it as are asked for. Tuners without a past run on
+the same tasks once. Finished studies are in the file, one line each: rerun the command to resume. Optuna's GPSampler
+needs torch==2.13.0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import multiprocessing
+import time
+import zlib
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dre_jax.tuning import Surrogate
+
+AT = (5, 10, 20, 40, 60, 100)
+NO_PAST = "none"
+
+
+class Study(NamedTuple):
+    """One tuner on one task."""
+
+    tuner: str
+    """A method that learns from past tasks, or one of `live.contestants.ALONE`."""
+    family: str
+    past: str
+    """As `live.pasts.settings` has it."""
+    replicate: int
+    task: int
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tuners", nargs="+", default=["recommended", "gp", "tpe", "random"])
+    parser.add_argument("--families", nargs="+", default=["choice"], help="choice, report, or names")
+    parser.add_argument("--pasts", nargs="+", default=["random 1x20", "random 3x20", "random 20x20", "irrelevant 1x20"])
+    parser.add_argument("--replicates", type=int, default=2, help="pasts of each kind")
+    parser.add_argument("--tasks", type=int, default=4, help="new tasks of each replicate")
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("live.jsonl"))
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs what is missing, and prints the tables."""
+    given = parse(arguments)
+    from live.tables import tables
+
+    wanted = list(studies(given))
+    done = read(given.out)
+    groups = [list(group) for _, group in itertools.groupby((s for s in wanted if s not in done), key=_group)]
+    begun = time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(given.workers) as pool, given.out.open("a") as out:
+        jobs = [(group, given.tasks, given.trials) for group in groups]
+        for i, found in enumerate(pool.imap_unordered(work, jobs)):
+            out.writelines(json.dumps([*study, regrets]) + "\n" for study, regrets in found)
+            out.flush()
+            print(f"{time.monotonic() - begun:.0f} s: {i + 1} of {len(groups)}: {found[0][0]}", flush=True)
+    done = read(given.out)
+    print(tables({study: done[study] for study in wanted}, [t for t in AT if t <= given.trials]))
+
+
+def studies(given: argparse.Namespace) -> Iterable[Study]:
+    """All studies; those that share a past follow each other."""
+    from live.contestants import ALONE
+    from live.functions import CHOICE, REPORT
+
+    groups = {"choice": CHOICE, "report": REPORT}
+    families = [name for group in given.families for name in groups.get(group, (group,))]
+    for tuner, family in itertools.product(given.tuners, families):
+        for past in [NO_PAST] if tuner in ALONE else given.pasts:
+            for replicate, task in itertools.product(range(given.replicates), range(given.tasks)):
+                yield Study(tuner, family, past, replicate, task)
+
+
+def _group(study: Study) -> tuple[str, str, str, int]:
+    return study[:4]
+
+
+def read(path: Path) -> dict[Study, list[float]]:
+    """Regrets of the studies that are done."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines if line.endswith("]]")]
+    return {Study(*row[:5]): row[5] for row in rows}
+
+
+def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
+    """Studies that share a past, one after the other."""
+    from live.contestants import run
+    from live.functions import FAMILIES
+
+    from dre_jax.cli.runtime import prepare
+
+    prepare(1)
+    group, tasks, trials = job
+    surrogate = fitted(group[0].tuner, *group[0][1:4]) if group[0].past != NO_PAST else None
+    found = []
+    for study in group:
+        number = study.replicate * tasks + study.task
+        task = FAMILIES[study.family].draw(random(study.family, "task", number))
+        found.append((study, run(study.tuner, task, trials, number, surrogate)))
+    return found
+
+
+@lru_cache(maxsize=1)
+def fitted(tuner: str, family: str, past: str, replicate: int) -> Surrogate:
+    """What a method learns from a past."""
+    from live.functions import FAMILIES
+    from live.pasts import settings
+
+    from dre_jax.tuning import Surrogate
+
+    drawn = settings()[past].draw(FAMILIES[family], random(family, past, replicate))
+    return Surrogate.fit(drawn, method=tuner, seed=replicate)
+
+
+def random(*names: Any) -> np.random.Generator:
+    """Random numbers that depend on names alone."""
+    return np.random.default_rng([zlib.crc32(str(name).encode()) for name in names])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Tuners that are compared on live tasks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dre_jax.tuning import Categorical, Evaluated, Float, Optimizer, Space, Surrogate
+from live.functions import Task
+
+OPTUNA = ("tpe", "gp-sampler", "random")
+"""Optuna's samplers by name; they know no past task."""
+ALONE = ("gp", *OPTUNA)
+"""Tuners without a past."""
+
+
+def run(tuner: str, task: Task, trials: int, seed: int, surrogate: Surrogate | None) -> list[float]:
+    """Regret of the trial with the best value so far, after every trial; of its value without noise."""
+    random = np.random.default_rng([seed, 1])
+    if tuner in OPTUNA:
+        done = optuna_study(tuner, task, trials, random)
+    else:
+        optimizer = Optimizer(task.space, surrogate, direction="minimize", seed=seed)
+        done = []
+        for _ in range(trials):
+            trial = optimizer.ask()
+            value = task.evaluate(trial.params, random)
+            optimizer.tell(trial, value)
+            done.append(Evaluated(trial.params, value))
+    return list(regrets(task, done))
+
+
+def regrets(task: Task, trials: list[Evaluated]) -> Iterator[float]:
+    """Regret of the best trial so far, after every trial."""
+    best = np.inf
+    regret = np.inf
+    for trial in trials:
+        if trial.value < best:
+            best, regret = trial.value, task.regret(task.exact(trial.params))
+        yield regret
+
+
+def optuna_study(tuner: str, task: Task, n: int, random: np.random.Generator) -> list[Evaluated]:
+    """The trials of one of Optuna's samplers, in their order."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    seed = int(random.integers(2**31))
+    samplers: dict[str, Callable[[], Any]] = {
+        "tpe": lambda: optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True),
+        "gp-sampler": lambda: optuna.samplers.GPSampler(seed=seed),
+        "random": lambda: optuna.samplers.RandomSampler(seed=seed),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study = optuna.create_study(direction="minimize", sampler=samplers[tuner]())
+        study.optimize(lambda trial: task.evaluate(suggest(trial, task.space), random), n_trials=n)
+    return [Evaluated(trial.params, float(trial.value)) for trial in study.trials if trial.value is not None]
+
+
+def suggest(trial: Any, space: Space) -> dict[str, Any]:
+    """A configuration as Optuna's users write it: what is inactive is not asked for."""
+    found: dict[str, Any] = {}
+    for name in space.sequence:
+        parameter = space[name]
+        if any(found.get(parent) not in values for parent, values in parameter.when):
+            continue
+        if isinstance(parameter, Categorical):
+            found[name] = trial.suggest_categorical(name, parameter.choices)
+        elif isinstance(parameter, Float):
+            found[name] = trial.suggest_float(name, parameter.low, parameter.high, log=parameter.log)
+        else:
+            found[name] = trial.suggest_int(name, parameter.low, parameter.high, log=parameter.log)
+    return found

@@ -1,0 +1,86 @@
+"""Live functions against their published optima, pasts, and a small comparison."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="module")
+def script(part):
+    return part("compare_live")
+
+
+@pytest.fixture(scope="module")
+def functions(part):
+    return part("live.functions")
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "least"),
+    [
+        ("branin", [np.pi, 2.275], 0.397887),
+        ("hartmann", [0.114614, 0.555649, 0.852547], -3.86278),
+        ("hartmann", [0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573], -3.32237),
+        ("ackley", [0.0] * 4, 0.0),
+        ("rosenbrock", [1.0] * 4, 0.0),
+        ("levy", [1.0] * 5, 0.0),
+        ("griewank", [0.0] * 3, 0.0),
+        ("styblinski_tang", [-2.903534] * 3, 3 * -39.16617),
+        ("bowl", [0.0] * 3, 0.0),
+    ],
+)
+def test_functions_have_their_published_optima(name, at, least, functions):
+    function, rng = getattr(functions, name), np.random.default_rng(0)
+    at = np.array([at])
+    assert function(at)[0] == pytest.approx(least, abs=1e-4)
+    assert (function(at + 0.01 * rng.normal(size=(50, at.shape[1]))) > least - 1e-4).all()
+
+
+def test_families_are_chosen_on_or_reported(functions):
+    assert set(functions.CHOICE) | set(functions.REPORT) == set(functions.FAMILIES)
+    assert not set(functions.CHOICE) & set(functions.REPORT)
+
+
+@pytest.mark.parametrize("name", ["branin", "mixed-5", "rotated-bowl-10"])
+def test_tasks_have_a_regret_of_about_one_for_random_points(name, functions):
+    family = functions.FAMILIES[name]
+    one, other = (family.draw(np.random.default_rng(seed), refine=False) for seed in (0, 1))
+    points = np.random.default_rng(2).random((400, family.n_columns))
+    params = [family.space.params(point) for point in points]
+    regrets = [one.regret(one.exact(p)) for p in params]
+    assert np.median(regrets) == pytest.approx(1.0, abs=0.3)
+    assert min(regrets) >= 0.0
+    assert not np.allclose(regrets, [other.regret(other.exact(p)) for p in params])
+    assert 0.0 < one.spread / other.spread != 1.0  # on scales of their own
+
+
+def test_reversed_tasks_are_the_other_way_round(functions):
+    family = functions.FAMILIES["branin"]
+    rng = np.random.default_rng
+    plain, turned = (family.draw(rng(3), reverse=reverse, refine=False) for reverse in (False, True))
+    params = [family.space.params(point) for point in rng(4).random((50, 2))]
+    assert np.corrcoef([plain.exact(p) for p in params], [turned.exact(p) for p in params])[0, 1] < -0.999
+
+
+def test_pasts_have_the_studies_that_are_asked_for(part, functions):
+    pasts, family = part("live.pasts"), functions.FAMILIES["bowl-3"]
+    for name in ("random 3x10", "tpe 1x20", "sub-region 1x20", "irrelevant 1x20", "reversed 1x20"):
+        setting = pasts.settings()[name]
+        past = setting.draw(family, np.random.default_rng(0))
+        assert (len(past), {task.n_rows for task in past.tasks.values()}) == (setting.studies, {setting.trials})
+        if setting.kind == "sub-region":
+            assert all(0.1 <= task.X.min() <= task.X.max() <= 0.5 for task in past.tasks.values())
+
+
+def test_a_comparison_resumes_and_counts_families_alike(script, tmp_path, capsys):
+    out = tmp_path / "live.jsonl"
+    given = ["--tuners", "random", "--families", "branin", "bowl-3", "--replicates", "1", "--tasks", "2"]
+    given += ["--trials", "5", "--workers", "1", "--out", str(out)]
+    script.main(given)
+    printed = capsys.readouterr().out
+    assert "2 families, 4 tasks" in printed
+    found = script.read(out)
+    assert len(found) == 4
+    by_family = [np.mean([r[4] for s, r in found.items() if s.family == name]) for name in ("branin", "bowl-3")]
+    assert f"| {np.mean(by_family):.4f} ± " in printed
+    script.main(given)
+    assert len(out.read_text().splitlines()) == 4
