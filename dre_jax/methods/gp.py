@@ -12,17 +12,30 @@ response is evaluated next.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
+import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.methods.entry import Entry
-from dre_jax.methods.shared import ByResponse, Untaught
+from dre_jax.methods.shared import Untaught
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
-from dre_jax.surrogates import GPConfig, fit_gp, posterior
+from dre_jax.surrogates import GPConfig, GPParams, best_of, fit_gp, standardise
+from dre_jax.surrogates.gp import Ready, condition_at, predict_in_blocks
+
+
+class FittedProcess(NamedTuple):
+    """A Gaussian process that was fitted to a history and conditioned on it."""
+
+    process: GPParams
+    given: Ready
+    incumbent: Array
+    """Scalar: the best response, standardised; minus infinity without any."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianProcess(ByResponse, Untaught):
+class GaussianProcess(Untaught):
     """A Gaussian process fitted to the history before every trial; it knows nothing of past tasks.
 
     Example:
@@ -32,13 +45,27 @@ class GaussianProcess(ByResponse, Untaught):
 
     fitting: GPConfig = field(default_factory=GPConfig)
     """Search for hyperparameters."""
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+    """Acquisition function."""
+    tuned_per_slot: ClassVar[bool] = True
+    double_precision: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
 
-    def predict(
-        self, params: None, history: History, y: Array, candidates: Candidates, key: Array
-    ) -> tuple[Array, Array]:
-        """Of the Gaussian process, which is fitted anew."""
+    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Values the candidates by the process, which is fitted anew."""
+        return self.rate(self.tune(params, history, key), history, candidates)
+
+    def tune(self, params: None, history: History, key: Array) -> FittedProcess:
+        """The process, fitted to the standardised responses and conditioned on them."""
+        y = standardise(history.response, history.where).y
         process = fit_gp(self.fitting, history.x, y, history.where)
-        return posterior(process, history.x, y, history.where, candidates.x)
+        given = condition_at(process, history.x, y, history.where)
+        return FittedProcess(process, given, best_of(y, history.where))
+
+    def rate(self, tuned: FittedProcess, history: History, candidates: Candidates) -> Array:
+        """Values the candidates by the fitted process."""
+        mean, variance = predict_in_blocks(tuned.process, history.x, tuned.given, candidates.x)
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), tuned.incumbent)
 
 
 ENTRIES = (

@@ -21,8 +21,12 @@ from dre_jax.errors import ConfigError
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import Layout
 from dre_jax.search.loop import trial_keys
-from dre_jax.search.method import Method, value
+from dre_jax.search.method import Method
 from dre_jax.search.pending import LIES, with_running
+from dre_jax.search.refinement import choose_starts, has_real_numbers, refine, supports_gradients
+from dre_jax.search.stages import valuation
+
+_INCUMBENTS = 2  # best trials that are starts of a search by gradient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +49,17 @@ class CandidateConfig:
     """Chance of a hyperparameter to be changed by a step; at least one is."""
     refinements: int = 1
     """Rounds of steps from the points that the method valued most; each costs as much as the first valuation."""
+    starts: int = 12
+    """Of the points that the method values most, and the best trials: from how many its values are maximised by
+    gradient, if the method has gradients; 0 for none."""
+    ascent_steps: int = 30
+    """Steps of such a search, at most."""
     lie: str = "mean"
     """Stand-in for the responses of trials that run; see `dre_jax.search.pending`."""
 
     def __post_init__(self) -> None:
-        counts = (self.even, self.parents)
-        if min(counts) < 1 or min(self.steps, self.refinements) < 0 or not self.widths or min(self.widths) <= 0:
+        counts = (self.steps, self.refinements, self.starts, self.ascent_steps)
+        if min(self.even, self.parents) < 1 or min(counts) < 0 or not self.widths or min(self.widths) <= 0:
             raise ConfigError(f"points to draw need positive counts and widths, but got {self}")
         if self.even & (self.even - 1):
             raise ConfigError(f"the number of even points must be a power of two, but got even={self.even}")
@@ -63,28 +72,46 @@ class CandidateConfig:
         return min(4 * self.parents, self.even)
 
 
+def default_candidates(method: Method, layout: Layout, lie: str = "mean") -> CandidateConfig:
+    """Settings for a method and a space: where candidates are refined by gradient, fewer are drawn.
+
+    Steps from the best points look for other levels, so a space of real numbers alone needs no second round of them.
+
+    Example:
+      >>> from dre_jax.methods import find
+      >>> from dre_jax.search.layout import unit_cube
+      >>> [default_candidates(find(name).make(), unit_cube(2)).even for name in ("gp", "random")]
+      [256, 1024]
+    """
+    if lie == "draw" or not (supports_gradients(method) and has_real_numbers(layout)):
+        return CandidateConfig(lie=lie)
+    if any(layout.sizes):
+        return CandidateConfig(even=512, steps=256, lie=lie)
+    return CandidateConfig(even=256, steps=256, refinements=0, lie=lie)
+
+
 class Tried(NamedTuple):
     """Configurations that were evaluated, and those that must not be proposed."""
 
     history: History
     """The trials that are told, C slots."""
     points: Array
-    """f32[C, P], their points, and those of the trials that run."""
+    """f[C, P], their points, and those of the trials that run."""
     pending: Array
     """bool[C]: slots of the trials that run, empty in the history."""
     avoid: Array
-    """f32[A, P], points that are not proposed again."""
+    """f[A, P], points that are not proposed again."""
     radius: Array
-    """f32[A]: nor what is as near to them in every coordinate; negative for slots that are empty."""
+    """f[A]: nor what is as near to them in every coordinate; negative for slots that are empty."""
 
 
 class Proposals(NamedTuple):
     """The configuration that a method would evaluate next."""
 
     points: Array
-    """f32[K, P], best first."""
+    """f[K, P], best first."""
     values: Array
-    """f32[K], the method's values; minus infinity where there was nothing left to propose."""
+    """f[K], the method's values; minus infinity where there was nothing left to propose."""
 
 
 def even_points(n: int, n_parts: int, seed: int) -> np.ndarray:
@@ -96,7 +123,7 @@ def even_points(n: int, n_parts: int, seed: int) -> np.ndarray:
 
 
 def settled(layout: Layout, points: Array) -> Array:
-    """Points f32[..., P] in the middle of their level, or of the cube where inactive: equal if configurations are."""
+    """Points f[..., P] in the middle of their level, or of the cube where inactive: equal if configurations are."""
     found = []
     for i, (part, active) in enumerate(zip(layout.parts, layout.active(points, jnp), strict=True)):
         u = points[..., i]
@@ -107,30 +134,31 @@ def settled(layout: Layout, points: Array) -> Array:
 
 
 def steps_from(layout: Layout, config: CandidateConfig, parents: Array, count: Array, key: Array) -> Array:
-    """Points f32[steps, P] a step away from the best.
+    """Points f[steps, P] a step away from the best.
 
     Args:
       layout: the space.
       config: how many and how wide.
-      parents: f32[B, P], best first.
+      parents: f[B, P], best first.
       count: i32 scalar, how many of them there are; without any, steps from the middle.
       key: PRNG key.
     """
     width_key, change_key, one_key, step_key, level_key = jax.random.split(key, 5)
     n, n_parts = config.steps, layout.n_parts
     # Fewer parents than slots: those that there are serve in turn.
-    start = parents[jnp.arange(n) % jnp.maximum(jnp.minimum(count, parents.shape[0]), 1)]
+    start = parents[jnp.arange(n, dtype=count.dtype) % jnp.maximum(jnp.minimum(count, parents.shape[0]), 1)]
     start = jnp.where(count > 0, start, 0.5)
-    width = jax.random.choice(width_key, jnp.asarray(config.widths, jnp.float32), (n, 1))
-    sizes = jnp.asarray(layout.sizes, jnp.float32)
+    dtype = parents.dtype
+    width = jax.random.choice(width_key, jnp.asarray(config.widths, dtype), (n, 1))
+    sizes = jnp.asarray(layout.sizes, dtype)
     # At least to the next value where there are few.
     width = jnp.maximum(width, jnp.where(sizes > 0, 1.0 / jnp.maximum(sizes, 1.0), 0.0)[None, :])
-    moved = jnp.clip(start + width * jax.random.normal(step_key, (n, n_parts)), 0.0, 1.0)
-    anywhere = jax.random.uniform(level_key, (n, n_parts))
+    moved = jnp.clip(start + width * jax.random.normal(step_key, (n, n_parts), dtype), 0.0, 1.0)
+    anywhere = jax.random.uniform(level_key, (n, n_parts), dtype)
     new = jnp.where(jnp.asarray(layout.unordered)[None, :], anywhere, moved)
     active = jnp.stack(layout.active(start, jnp), axis=-1)
     changed = jax.random.bernoulli(change_key, config.changed, (n, n_parts))
-    coin = jnp.where(active, jax.random.uniform(one_key, (n, n_parts)), -1.0)
+    coin = jnp.where(active, jax.random.uniform(one_key, (n, n_parts), dtype), -1.0)
     one = coin == jnp.max(coin, axis=1, keepdims=True)
     # What becomes active by a step may lie anywhere: where it is now says nothing.
     start = jnp.where(active, start, anywhere)
@@ -151,7 +179,7 @@ def propose(
     n: int = 1,
     held: Array | None = None,
 ) -> tuple[Proposals, Any]:
-    """The points that a method values most.
+    """The points that a method values most, in the precision of the even points.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
     is random search.
@@ -163,18 +191,20 @@ def propose(
       params: what the method's `fit` returned.
       state: of the run; see `dre_jax.search.loop.begin`.
       tried: the trials so far.
-      even: f32[even, P], see `even_points`.
+      even: f[even, P], see `even_points`.
       key: the run's PRNG key.
       trial: i32 scalar, the trial's number.
       n: K, static: how many.
-      held: f32[P], coordinates that are given; NaN where they are searched.
+      held: f[P], coordinates that are given; NaN where they are searched.
     """
     method_key, choice_key = trial_keys(key, trial)
     tried_columns = layout.columns(tried.points, jnp)
     history = with_running(method, params, state, tried.history, tried_columns, tried.pending, config.lie, method_key)
-    points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts))])
+    rate = valuation(method, params, history, method_key, draw=config.lie == "draw")
+    points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
-    parents, count = _best_trials(tried, config.sources), jnp.minimum(jnp.sum(tried.history.where), config.parents)
+    parents = _best_trials(tried, config.sources)
+    count = jnp.minimum(jnp.sum(tried.history.where, dtype=jnp.int32), config.parents)
 
     def turn(i: Array, carry: _Round) -> _Round:
         step_key, coin_key = jax.random.split(jax.random.fold_in(choice_key, i))
@@ -183,25 +213,34 @@ def propose(
             points = jnp.concatenate([carry.points[: config.even], stepped])
         else:
             points = carry.points
-        if held is not None:
-            points = jnp.where(jnp.isnan(held)[None, :], points, held[None, :])
+        points = _joined(points, held)
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = settled(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _is_new(points, tried))
-        values, after = value(method, params, state, history, candidates, method_key, draw=config.lie == "draw")
+        values, after = rate(state, candidates)
         values = jnp.where(candidates.where & ~jnp.isnan(values), values, -jnp.inf)
         order = jnp.lexsort((jax.random.bits(coin_key, values.shape, jnp.uint32), is_even, values))[::-1]
         points = points[order]
         return _Round(points, values[order], is_even[order], points[: config.sources], jnp.int32(config.sources), after)
 
-    begun = _Round(points, jnp.zeros(len(points)), is_even, parents, count, state)
+    begun = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state)
     # A loop, so that the method is compiled once.
     last = jax.lax.fori_loop(0, config.refinements + 1 if config.steps else 1, turn, begun)
-    return Proposals(last.points[:n], last.values[:n]), last.state
+    points, values = last.points, last.values
+    if config.starts and config.lie != "draw" and supports_gradients(method) and has_real_numbers(layout):
+        starts = jnp.concatenate([choose_starts(points, values, config.starts), _joined(parents[:_INCUMBENTS], held)])
+        refined, worth = refine(
+            layout, lambda candidates: rate(state, candidates)[0], settled(layout, starts), held, config.ascent_steps
+        )
+        worth = jnp.where(_is_new(refined, tried) & ~jnp.isnan(worth), worth, -jnp.inf)
+        points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
+        order = jnp.argsort(-values, stable=True)
+        points, values = points[order], values[order]
+    return Proposals(points[:n], values[:n]), last.state
 
 
 class _Round(NamedTuple):
-    """Points f32[N, P], best first, after a round; where the next one steps from; the method's state."""
+    """Points f[N, P], best first, after a round; where the next one steps from; the method's state."""
 
     points: Array
     values: Array
@@ -211,15 +250,20 @@ class _Round(NamedTuple):
     state: Any
 
 
+def _joined(points: Array, held: Array | None) -> Array:
+    """Points f[N, P] with the coordinates that are given, f[P]."""
+    return points if held is None else jnp.where(jnp.isnan(held)[None, :], points, held[None, :])
+
+
 def _best_trials(tried: Tried, n: int) -> Array:
-    """Points of the best trials, f32[n, P]; the last ones repeated where there are fewer."""
+    """Points of the best trials, f[n, P]; the last ones repeated where there are fewer."""
     last = jnp.iinfo(jnp.int32).max
     order = jnp.argsort(jnp.where(tried.history.where, tried.history.level, last), stable=True)
     return tried.points[order[jnp.minimum(jnp.arange(n), len(order) - 1)]]
 
 
 def _is_new(points: Array, tried: Tried) -> Array:
-    """Which points f32[N, P] are neither evaluated nor to be avoided, bool[N]."""
+    """Which points f[N, P] are neither evaluated nor to be avoided, bool[N]."""
     radius = jnp.concatenate([jnp.where(tried.history.where | tried.pending, 1e-6, -1.0), tried.radius])
     others = jnp.concatenate([tried.points, tried.avoid])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,13 +45,16 @@ def sort_history(history: History) -> History:
     return History(*(field[order] for field in history))
 
 
-def make_history(x: np.ndarray, y: np.ndarray, capacity: int | None = None) -> History:
+def make_history(
+    x: np.ndarray, y: np.ndarray, capacity: int | None = None, dtype: type[np.floating[Any]] = np.float32
+) -> History:
     """A history from plain arrays, padded to a capacity.
 
     Args:
       x: [n, D] in [0, 1].
       y: [n] or [n, 1], higher is better.
       capacity: C, at least n; n by default.
+      dtype: of the configurations and the responses.
 
     Raises:
       DataError: for other shapes, values that are not finite, or a capacity below n.
@@ -60,7 +63,7 @@ def make_history(x: np.ndarray, y: np.ndarray, capacity: int | None = None) -> H
       >>> make_history(np.array([[0.1], [0.7]]), np.array([0.5, 0.9]), capacity=3).where.tolist()
       [True, True, False]
     """
-    x = np.asarray(x, np.float32)
+    x = np.asarray(x, dtype)
     y = np.asarray(y, np.float64)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -75,7 +78,7 @@ def make_history(x: np.ndarray, y: np.ndarray, capacity: int | None = None) -> H
     empty = capacity - n
     columns = {
         "x": np.pad(x, ((0, empty), (0, 0))),
-        "response": np.pad(unit_scale(y) if n else y, (0, empty)).astype(np.float32),
+        "response": np.pad(unit_scale(y) if n else y, (0, empty)).astype(dtype),
         "level": np.pad(tie_levels(y), (0, empty)),
         "where": np.arange(capacity) < n,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, cast
@@ -10,13 +11,15 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, as_stateful, value
 
 
 class TuningMethod(Method, Protocol):
-    """A method whose values are of what it tunes to the history, of the same shapes for histories of all sizes.
+    """A method that tunes to the history once, and values any candidates by that.
 
-    ``rate(tune(params, history, key), history, candidates)`` is what `acquire` gives.
+    ``rate(tune(params, history, key), history, candidates)`` is what `acquire` gives. What it tunes has the same shapes
+    for histories of all sizes, unless a class attribute ``tuned_per_slot`` is true: then it fits the slots of the
+    history that it was tuned to.
     """
 
     def tune(self, params: Any, history: History, key: Array) -> Any:
@@ -53,7 +56,24 @@ class InStages:
 
 
 def in_stages(method: Method, capacities: tuple[int, ...]) -> Method:
-    """The method in stages; as it is if it does not tune apart, or there is one stage."""
-    if len(capacities) < 2 or not hasattr(method, "tune"):
+    """The method in stages; as it is if it does not tune apart, does so slot by slot, or there is one stage."""
+    tuning = as_tuning(method)
+    if len(capacities) < 2 or tuning is None or getattr(method, "tuned_per_slot", False):
         return method
-    return InStages(cast(TuningMethod, method), capacities)
+    return InStages(tuning, capacities)
+
+
+def as_tuning(method: Method) -> TuningMethod | None:
+    """The method, if it tunes apart from valuing; None for the others, which need not know of this."""
+    return cast(TuningMethod, method) if hasattr(method, "tune") and hasattr(method, "rate") else None
+
+
+def valuation(
+    method: Method, params: Any, history: History, key: Array, *, draw: bool = False
+) -> Callable[[Any, Candidates], tuple[Array, Any]]:
+    """`dre_jax.search.method.value` as a function of a state and candidates; what tunes apart does so once."""
+    tuning = as_tuning(method)
+    if tuning is None or draw or as_stateful(method) is not None:
+        return lambda state, candidates: value(method, params, state, history, candidates, key, draw=draw)
+    tuned = tuning.tune(params, history, key)
+    return lambda state, candidates: (tuning.rate(tuned, history, candidates), state)

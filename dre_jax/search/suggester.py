@@ -11,11 +11,12 @@ from jax import Array
 
 from dre_jax.errors import DataError
 from dre_jax.search.batch import bucket
-from dre_jax.search.candidates import CandidateConfig, Tried, even_points, propose
+from dre_jax.search.candidates import CandidateConfig, Tried, default_candidates, even_points, propose
 from dre_jax.search.history import Candidates, History, make_history
 from dre_jax.search.layout import unit_cube
 from dre_jax.search.loop import FIRST_BUCKET, begin, jitted_suggest
 from dre_jax.search.method import Method
+from dre_jax.search.precision import precision_of, with_precision
 from dre_jax.threads import on_one_thread
 
 
@@ -50,12 +51,12 @@ class Suggester:
           params: what the method's `fit` returned.
           seed: of the run; HPO-B's seeds want different ones.
           key: the run's PRNG key, in place of a seed.
-          candidates: which points are drawn where there is no table.
+          candidates: which points are drawn where there is no table; by default as `default_candidates` says.
         """
         self._method = method
         self._params = params
         self._key = jax.random.key(seed) if key is None else key
-        self._candidates = candidates or CandidateConfig()
+        self._candidates = candidates
         self._state: Any = None
 
     @on_one_thread
@@ -73,11 +74,11 @@ class Suggester:
         Raises:
           DataError: for shapes that do not fit, NaN or infinity, or nothing to choose from.
         """
-        observed = np.asarray(X_obs, np.float32)
+        observed = np.asarray(X_obs, np.float64)
         if X_pen is None:
             if observed.ndim != 2 or 0 in observed.shape:
                 raise DataError(f"X_obs must be an array (n, D) of at least one row, but got shape {observed.shape}")
-            return self._point(make_history(observed, y_obs, capacity=capacity_for(len(observed))), len(observed))
+            return self._point(observed, y_obs)
         pending = np.asarray(X_pen, np.float32)
         if pending.ndim != 2 or len(pending) == 0:
             raise DataError(f"X_pen must be an array (m, D) of at least one row, but got shape {pending.shape}")
@@ -98,18 +99,20 @@ class Suggester:
         )
         return int(row)
 
-    def _point(self, history: History, n: int) -> np.ndarray:
-        layout = unit_cube(history.x.shape[1])
-        seed = int(jax.random.bits(jax.random.fold_in(self._key, n)))
-        even = jax.device_put(even_points(self._candidates.even, layout.n_parts, seed))
-        tried = Tried(
-            history, history.x, jnp.zeros(history.where.shape, bool), jnp.zeros((0, layout.n_parts)), jnp.zeros(0)
-        )
-        state, trial = self._begun(layout.n_columns), jnp.int32(n)
-        found, self._state = propose(
-            self._method, layout, self._candidates, self._params, state, tried, even, self._key, trial
-        )
-        return np.asarray(found.points[0], np.float64)
+    def _point(self, observed: np.ndarray, y_obs: Any) -> np.ndarray:
+        n, layout = len(observed), unit_cube(observed.shape[1])
+        config = self._candidates or default_candidates(self._method, layout)
+        seed = int(jax.random.bits(jax.random.fold_in(self._key, n), dtype=jnp.uint32))
+        with precision_of(self._method) as dtype:
+            history = make_history(observed, y_obs, capacity_for(n), dtype)
+            none, nowhere = jnp.zeros(history.where.shape, bool), jnp.zeros((0, layout.n_parts), dtype)
+            tried = Tried(history, history.x, none, nowhere, jnp.zeros(0, dtype))
+            even = jax.device_put(even_points(config.even, layout.n_parts, seed).astype(dtype))
+            params, state = with_precision(self._params, dtype), self._begun(layout.n_columns)
+            found, self._state = propose(
+                self._method, layout, config, params, state, tried, even, self._key, jnp.int32(n)
+            )
+            return np.asarray(found.points[0], np.float64)
 
     def _begun(self, n_columns: int) -> Any:
         if self._state is None:

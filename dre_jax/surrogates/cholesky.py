@@ -6,6 +6,7 @@ a negative pivot gives NaN; then the diagonal grows, by ten times a round, until
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -67,9 +68,34 @@ def made_ready(lower: Array) -> Array:
     return lax.platform_dependent(lower, tpu=inverse_of, default=lambda lower: lower)
 
 
+@jax.custom_vjp
 def half_product(ready: Array, right: Array) -> Array:
-    """`half_solve` of a factor that was `made_ready`; f[n, n] and f[n, m]."""
+    """`half_solve` of a factor that was `made_ready`; f[n, n] and f[n, m].
+
+    It has a gradient of its own, as the loops over batches in `factorising` have none.
+    """
     return lax.platform_dependent(ready, right, tpu=_product, default=solve_lower)
+
+
+def _half_product(ready: Array, right: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    found = half_product(ready, right)
+    return found, (ready, right, found)
+
+
+def _half_product_gradient(kept: tuple[Array, Array, Array], g: Array) -> tuple[Array, Array]:
+    return lax.platform_dependent(*kept, g, tpu=_gradient_of_product, default=_gradient_of_solution)
+
+
+def _gradient_of_product(inverse: Array, right: Array, found: Array, g: Array) -> tuple[Array, Array]:
+    return _product(g, right.T), _product(inverse.T, g)
+
+
+def _gradient_of_solution(lower: Array, right: Array, found: Array, g: Array) -> tuple[Array, Array]:
+    of_right = solve_upper(lower, g)
+    return -jnp.tril(_product(of_right, found.T)), of_right
+
+
+half_product.defvjp(_half_product, _half_product_gradient)
 
 
 def inverse_of(lower: Array) -> Array:

@@ -167,8 +167,17 @@ def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) ->
       >>> mean.round(2).tolist(), variance.round(2).tolist()
       ([1.0, 0.0], [0.0, 1.0])
     """
+    return predict_in_blocks(params, x, condition_at(params, x, y, where), new)
+
+
+def condition_at(params: GPParams, x: Array, y: Array, where: Array) -> Ready:
+    """The process given a history, ready for `predict_in_blocks`; arguments as in `posterior`."""
     y = jnp.where(where, y, 0.0)
-    given = ready(condition(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where))
+    return ready(condition(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where))
+
+
+def predict_in_blocks(params: GPParams, x: Array, given: Ready, new: Array) -> tuple[Array, Array]:
+    """`predict_at` of any number of points f[m, D]."""
     mean, variance = by_blocks(partial(predict_at, params, x, given), new)
     return mean, variance
 

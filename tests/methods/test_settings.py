@@ -77,8 +77,10 @@ def test_a_set_of_changes():
         ("random", {"epochs": 3}, "random takes no settings, but got 'epochs'"),
         ("dre", {"epoch": 3}, "dre takes epochs, learning_rate, acquisition, model.*, training.*, fine_tuning.*, "
          "acquisition.*, transfer, but got 'epoch' (did you mean epochs?)"),
-        ("gp", {"fitting.step": 3}, "gp takes fitting.steps, fitting.learning_rate, fitting.first_lengths, "
-         "fitting.priors, fitting.kernel, fitting.density_of, but got 'fitting.step' (did you mean fitting.steps?)"),
+        ("gp", {"fitting.step": 3}, "gp takes fitting.optimiser, fitting.steps, fitting.learning_rate, "
+         "fitting.first_lengths, fitting.priors, fitting.first_log_noises, fitting.log_noise_prior, "
+         "fitting.least_noise, fitting.kernel, fitting.density_of, but got 'fitting.step' "
+         "(did you mean fitting.steps?)"),
         ("dre", {"fine_tuning": 3}, "but got 'fine_tuning'"),
         ("dre", {"transfer.x": 3}, "but got 'transfer.x'"),
         ("committee", {"members.2.reuse": True}, "takes members.0.*, members.1.*, but got 'members.2.reuse'"),

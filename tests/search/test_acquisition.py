@@ -154,3 +154,28 @@ def test_the_highest_that_counts_is_picked_and_equal_ones_are_drawn_evenly(value
     drawn = np.asarray(many_picks(jnp.asarray(values, jnp.float32), jnp.asarray(where), keys))
     assert set(drawn) == expected
     assert len(expected) == 1 or stats.chisquare(np.unique_counts(drawn).counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_log_expected_improvement_has_finite_gradients_in_both_precisions(x64):
+    """The derivative of log h(z) is cdf(z) / h(z); far out, of series in which nothing is lost."""
+    tail = np.geomspace(1e-3, 1e4, 30)
+    z = np.unique(np.float32(np.concatenate([-tail, tail, [0.0, -1.0, -8.0, -18.0], np.linspace(-20.0, 3.0, 47)])))
+    with jax.enable_x64(x64):
+        z = z.astype(np.float64 if x64 else np.float32)
+        one, zero = z.dtype.type(1.0), z.dtype.type(0.0)
+        found = jax.jit(jax.vmap(jax.value_and_grad(lambda z: log_expected_improvement(-z, one, zero))))(z)
+    # cdf / pdf and h / pdf (Abramowitz and Stegun 1972, equation 26.2.12), where z is below -15.
+    z = z.astype(np.float64)
+    far = np.minimum(z, -15.0)
+    signs = [(-1.0) ** k * special.factorial2(2 * k - 1) if k else 1.0 for k in range(9)]
+    mills = sum(sign * far ** (-2.0 * k) for k, sign in enumerate(signs)) / -far
+    gain = sum(-sign * far ** (-2.0 * k) for k, sign in enumerate(signs) if k)
+    near = np.maximum(z, -15.0)
+    pdf, cdf = stats.norm.pdf(near), stats.norm.cdf(near)
+    h = np.where(z < -15.0, gain, pdf + near * cdf)
+    expected = np.where(z < -15.0, stats.norm.logpdf(z), 0.0) + np.log(h), np.where(z < -15.0, mills, cdf) / h
+    tolerance = 1e-8 if x64 else 2e-4
+    for values, exact in zip(found, expected, strict=True):
+        assert values.dtype == (np.float64 if x64 else np.float32)
+        np.testing.assert_allclose(values, exact, rtol=tolerance, atol=tolerance)

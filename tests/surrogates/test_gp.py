@@ -139,3 +139,16 @@ def test_length_scales_have_the_log_normal_density():
     prior = lognorm(np.sqrt(3.0), scale=np.exp(np.sqrt(2.0)) * np.sqrt(2.0))
     expected = prior.logpdf([0.3, 4.0]).sum() - prior.logpdf([2.0, 0.05]).sum()
     np.testing.assert_allclose(density([0.3, 4.0]) - density([2.0, 0.05]), expected, rtol=1e-4)
+
+
+def test_bfgs_fits_at_least_as_well_as_adam():
+    rng = np.random.default_rng(3)
+    x = rng.random((20, 2))
+    y = np.sin(6.0 * x).sum(axis=1)
+    with jax.enable_x64(True):
+        history = jnp.asarray(x), jnp.asarray((y - y.mean()) / y.std()), jnp.ones(20, bool)
+        densities = []
+        for config in (GPConfig(), GPConfig(optimiser="bfgs", steps=30)):
+            found = jax.jit(fit_gp, static_argnums=0)(config, *history)
+            densities.append(float(gp.log_marginal_likelihood(found, *history) + log_prior(found)))
+    assert densities[1] > densities[0] - 0.01

@@ -1,0 +1,51 @@
+"""Double precision where a method asks for it: histories crowd late in a search, and float32 loses the posterior.
+
+Along a search on Hartmann's function in five columns, the posterior mean in float32 is off by a twentieth of its
+deviation after 80 trials, and by a whole one after 185.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dre_jax.search.method import Method
+
+
+def supports_double(method: Method) -> bool:
+    """Returns whether suggestions of the method are worked out in float64.
+
+    They are if the method has a class attribute ``double_precision`` that is true; not on a TPU, which emulates it.
+    """
+    return getattr(method, "double_precision", False) and jax.default_backend() != "tpu"
+
+
+@contextmanager
+def precision_of(method: Method) -> Iterator[type[np.floating[Any]]]:
+    """Within, in this thread alone, JAX computes in the precision of a method; gives the type of its numbers.
+
+    Example:
+      >>> from dre_jax.methods import find
+      >>> with precision_of(find("gp").make()) as dtype:
+      ...     print(jnp.zeros(1, dtype).dtype)
+      float64
+      >>> jnp.zeros(1).dtype
+      dtype('float32')
+    """
+    if not supports_double(method):
+        yield np.float32
+        return
+    with jax.enable_x64(True):
+        yield np.float64
+
+
+def with_precision(tree: Any, dtype: type[np.floating[Any]]) -> Any:
+    """A tree of arrays whose floating-point numbers have a type; those of a method in float32 are as they were."""
+    if dtype is np.float32:
+        return tree
+    return jax.tree.map(lambda a: a.astype(dtype) if jnp.issubdtype(jnp.result_type(a), jnp.floating) else a, tree)

@@ -1,0 +1,95 @@
+"""Local search by gradient: from good starts, candidates move to where a method values them most.
+
+Only real numbers move, and only where they are active; all other hyperparameters keep their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from dre_jax.search.history import Candidates
+from dre_jax.search.layout import Layout
+from dre_jax.search.method import Method
+from dre_jax.search.quasi_newton import maximise_in_box
+
+_REACH = 0.2  # of a step, in each coordinate
+_TOLERANCE = 1e-6  # improvement of a value: below, a search ends
+_APART = (0.1, 0.01)  # distance of starts from each other, of the first half and of the second
+
+
+def supports_gradients(method: Method) -> bool:
+    """Returns whether the values of candidates have a gradient, and each depends on its own configuration alone.
+
+    A method says so by a class attribute ``differentiable`` that is true; ranks, for example, have none.
+    """
+    return getattr(method, "differentiable", False)
+
+
+def has_real_numbers(layout: Layout) -> bool:
+    """Returns whether there are coordinates that refinement can move."""
+    return 0 in layout.sizes
+
+
+def choose_starts(points: Array, values: Array, count: int) -> Array:
+    """Points of high value that are apart: the first half by a tenth of the cube, the others by a hundredth.
+
+    Args:
+      points: f[N, P].
+      values: f[N].
+      count: S, static.
+
+    Returns:
+      f[S, P]. Where nothing is far enough from those before, the best that is not among them.
+    """
+
+    def choose(distance: Array, apart: Array) -> tuple[Array, Array]:
+        """The next one, by the distance f[N] of every point from those that were chosen."""
+        far = jnp.where(distance > apart, values, -jnp.inf)
+        other = jnp.where(distance > 0.0, values, -jnp.inf)
+        best = points[jnp.argmax(jnp.where(jnp.any(far > -jnp.inf), far, other))]
+        return jnp.minimum(distance, jnp.max(jnp.abs(points - best[None, :]), axis=1)), best
+
+    apart = jnp.where(jnp.arange(count) < -(-count // 2), *_APART).astype(points.dtype)
+    _, starts = lax.scan(choose, jnp.full_like(values, jnp.inf), apart)
+    return starts
+
+
+def refine(
+    layout: Layout, rate: Callable[[Candidates], Array], starts: Array, held: Array | None, steps: int
+) -> tuple[Array, Array]:
+    """Points f[S, P] of the highest value that searches from starts f[S, P] meet, and their values f[S].
+
+    Args:
+      layout: the space.
+      rate: the method's values of candidates.
+      starts: in the cube.
+      held: f[P], coordinates that are given; NaN where they are searched. None for none.
+      steps: of each search, at most.
+    """
+
+    def total(points: Array) -> tuple[Array, Array]:
+        values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
+        return jnp.sum(values), values  # each depends on its own point alone: one gradient has all of theirs
+
+    def value_and_gradient(points: Array) -> tuple[Array, Array]:
+        (_, values), gradient = jax.value_and_grad(total, has_aux=True)(points)
+        return values, gradient
+
+    real = jnp.asarray([size == 0 for size in layout.sizes])
+    movable = real[None, :] & jnp.stack(layout.active(starts, jnp), axis=-1)
+    if held is not None:
+        movable &= jnp.isnan(held)[None, :]
+    return maximise_in_box(
+        value_and_gradient,
+        starts,
+        jnp.zeros(starts.shape[1], starts.dtype),
+        jnp.ones(starts.shape[1], starts.dtype),
+        steps=steps,
+        reach=_REACH,
+        tolerance=_TOLERANCE,
+        movable=movable,
+    )

@@ -1,0 +1,252 @@
+"""Candidates that are refined by gradient, and suggestions in float64."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.methods import find
+from dre_jax.search import Suggester, make_history
+from dre_jax.search.candidates import CandidateConfig, Tried, even_points, propose, settled
+from dre_jax.search.history import Candidates
+from dre_jax.search.precision import precision_of, supports_double
+from dre_jax.search.refinement import choose_starts, refine
+from dre_jax.tuning import Categorical, Engine, Float, Int, Observation, Space
+
+SPACE = Space(
+    {
+        "x": Float(0.0, 1.0),
+        "kernel": Categorical(["rbf", "poly"]),
+        "degree": Int(2, 5),
+        "coef": Float(1e-3, 1.0, log=True, when={"kernel": "poly"}),
+        "y": Float(-1.0, 3.0),
+    }
+)
+REAL = [i for i, part in enumerate(SPACE.layout.parts) if not part.levels]
+
+
+@dataclass(frozen=True)
+class Hill:
+    """Values fall with the distance from a top, which is where no candidate is drawn."""
+
+    differentiable: ClassVar[bool] = True
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        return -jnp.sum((candidates.x - 0.31416) ** 2, axis=-1)
+
+
+@dataclass(frozen=True)
+class Flat(Hill):
+    """Does not say that it has a gradient."""
+
+    differentiable: ClassVar[bool] = False
+
+
+def proposals(method, starts, held=None, space=SPACE, n=8):
+    told = even_points(4, len(space), 3)
+    rows = space.layout.columns(told)
+    tried = Tried(
+        make_history(rows, np.arange(4.0)),
+        jnp.asarray(told),
+        jnp.zeros(4, bool),
+        jnp.zeros((0, len(space))),
+        jnp.zeros(0),
+    )
+    config = CandidateConfig(even=64, steps=32, starts=starts)
+    even = jnp.asarray(even_points(64, len(space), 0))
+    args = config, None, None, tried, even, jax.random.key(0), jnp.int32(0), n
+    return propose(method, space.layout, *args, None if held is None else jnp.asarray(held, jnp.float32))[0]
+
+
+def test_refined_candidates_come_first():
+    drawn, refined = proposals(Hill(), 0), proposals(Hill(), 6)
+    assert (refined.values >= drawn.values).all()
+    x, y = (SPACE.layout.parts[i].column for i in (REAL[0], REAL[-1]))
+    best = np.asarray(SPACE.layout.columns(np.asarray(refined.points[0])))
+    np.testing.assert_allclose(best[[x, y]], 0.31416, atol=1e-4)
+
+
+def test_methods_that_declare_no_gradient_are_not_refined():
+    jax.tree.map(np.testing.assert_array_equal, proposals(Flat(), 0), proposals(Flat(), 6))
+
+
+def test_what_is_held_stays():
+    held = np.full(len(SPACE), np.nan)
+    held[REAL[0]] = 0.75
+    points = np.asarray(proposals(Hill(), 6, held).points)
+    np.testing.assert_array_equal(points[:, REAL[0]], np.float32(0.75))
+
+
+def test_only_active_real_numbers_move():
+    layout = SPACE.layout
+    starts = np.asarray(settled(layout, jnp.asarray(even_points(16, len(SPACE), 1))))
+    rate = lambda candidates: Hill().acquire(None, None, candidates, None)  # noqa: E731
+    points, _ = jax.jit(lambda starts: refine(layout, rate, starts, None, 10))(starts)
+    moved = np.asarray(points) != starts
+    active = np.stack(layout.active(starts), axis=-1)
+    real = np.isin(np.arange(len(SPACE)), REAL)
+    np.testing.assert_array_equal(moved, active & real[None, :])
+    assert (~active).any()
+
+
+def test_starts_are_apart():
+    rng = np.random.default_rng(0)
+    points = np.vstack([0.5 + 0.001 * rng.random((40, 2)), rng.random((40, 2))]).astype(np.float32)
+    values = np.concatenate([np.ones(40), np.zeros(40)]).astype(np.float32) + 0.01 * rng.random(80).astype(np.float32)
+    starts = np.asarray(jax.jit(choose_starts, static_argnums=2)(points, values, 6))
+    np.testing.assert_array_equal(starts[0], points[np.argmax(values)])
+    apart = np.abs(starts[:, None] - starts[None]).max(axis=-1) + np.eye(6)
+    assert apart[:3, :3].min() > 0.1
+    assert apart.min() > 0.01
+
+
+# Hartmann's function in six columns (Dixon and Szego 1978).
+HEIGHTS = np.array([1.0, 1.2, 3.0, 3.2])
+WIDTHS = np.array(
+    [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14], [3, 3.5, 1.7, 10, 17, 8], [17, 8, 0.05, 10, 0.1, 14]]
+)
+CENTRES = 1e-4 * np.array(
+    [
+        [1312, 1696, 5569, 124, 8283, 5886],
+        [2329, 4135, 8307, 3736, 1004, 9991],
+        [2348, 1451, 3522, 2883, 3047, 6650],
+        [4047, 8828, 8732, 5743, 1091, 381],
+    ]
+)
+TOP = np.array([0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573])
+CUBE = Space({f"x{i}": Float(0.0, 1.0) for i in range(6)})
+
+
+def hartmann(x):
+    return float(HEIGHTS @ np.exp(-(WIDTHS * (x - CENTRES) ** 2).sum(axis=1)))
+
+
+def told(points):
+    return [Observation(CUBE.params(x), hartmann(x)) for x in points]
+
+
+def crowded(n):
+    """The trials of a search that has found the optimum: half even, half about the top, ever nearer."""
+    rng = np.random.default_rng(0)
+    near = TOP + rng.normal(0.0, 1.0, (n // 2, 6)) * np.geomspace(0.1, 0.005, n // 2)[:, None]
+    return np.vstack([even_points(64, 6, 0)[: n - n // 2], np.clip(near, 0.0, 1.0)]).astype(np.float64)
+
+
+class Reference:
+    """The posterior of a Gaussian process by NumPy in float64, and the logarithm of its expected improvement."""
+
+    def __init__(self, process, x, response):
+        self.length = np.exp(np.asarray(process.log_length))
+        self.scale, noise = (float(np.exp(a)) for a in (process.log_scale, process.log_noise))
+        self.x, self.y = x, (response - response.mean()) / response.std()
+        self.lower = np.linalg.cholesky(self.covariance(x, x) + noise * np.eye(len(x)))
+        self.weights = np.linalg.solve(self.lower.T, np.linalg.solve(self.lower, self.y))
+
+    def covariance(self, a, b):
+        r = np.sqrt(5.0 * ((((a[:, None] - b[None]) / self.length) ** 2).sum(axis=-1)))
+        return self.scale * (1.0 + r + r**2 / 3.0) * np.exp(-r)
+
+    def predict(self, new):
+        cross = self.covariance(self.x, new)
+        half = np.linalg.solve(self.lower, cross)
+        return self.weights @ cross, np.sqrt(np.maximum(self.scale - (half**2).sum(axis=0), 1e-15))
+
+    def log_improvement(self, new):
+        from scipy.special import erfcx
+        from scipy.stats import norm
+
+        mean, deviation = self.predict(np.atleast_2d(new))
+        z = (mean - self.y.max()) / deviation
+        left, right = np.minimum(z, -1.0), np.maximum(z, -1.0)
+        ratio = np.sqrt(np.pi / 2) * erfcx(-left / 2**0.5)
+        far = norm.logpdf(left) + np.log1p(left * ratio)
+        return np.log(deviation) + np.where(z < -1.0, far, np.log(norm.pdf(right) + right * norm.cdf(right)))
+
+    def best(self, tried):
+        """The largest that scipy finds from many starts; not at a trial, of which the method is not shown all."""
+        from scipy.optimize import minimize
+
+        rng = np.random.default_rng(1)
+        around = np.clip(self.x[np.argmax(self.y)] + rng.normal(0.0, 0.02, (200, 6)), 0.0, 1.0)
+        starts = np.vstack([rng.random((2000, 6)), around])
+        starts = starts[np.argsort(-self.log_improvement(starts))[:5]]
+        found = [minimize(lambda x: -self.log_improvement(x)[0], x, bounds=[(0.0, 1.0)] * 6) for x in starts]
+        return -min(one.fun for one in found if np.abs(tried - one.x).max(axis=1).min() > 1e-6)
+
+
+def check_against_reference(engine, points, responses, capacity):
+    """The method's posterior and the proposal of an engine that was told these trials."""
+    method = engine._method
+    with precision_of(method) as dtype:
+        assert dtype is np.float64
+        history = make_history(points, responses, capacity, dtype)
+        tuned = jax.jit(method.tune)(None, history, jax.random.key(0))
+        reference = Reference(tuned.process, points, responses)
+        rng = np.random.default_rng(2)
+        new = np.vstack([rng.random((50, 6)), np.clip(TOP + rng.normal(0, 0.01, (50, 6)), 0, 1)])
+        values = jax.jit(method.rate)(tuned, history, Candidates(new, np.ones(100, bool)))
+    np.testing.assert_allclose(values, reference.log_improvement(new), rtol=1e-4, atol=1e-3)
+    return reference
+
+
+def proposal(engine, observed):
+    params = engine.suggest(observed, number=len(observed))
+    return np.array([params[name] for name in CUBE])
+
+
+def test_a_proposal_is_the_best_by_a_reference():
+    engine, points = Engine(CUBE, seed=0), crowded(40)
+    responses = np.array([hartmann(x) for x in points])
+    reference = check_against_reference(engine, points, responses, 64)
+    assert reference.log_improvement(proposal(engine, told(points)))[0] > reference.best(points) - np.log(1.5)
+
+
+@pytest.mark.thorough
+def test_proposals_of_a_long_search_are_the_best_by_a_reference():
+    from dre_jax.tuning.engine import _shown
+
+    engine = Engine(CUBE, seed=0)
+    points = even_points(16, 6, 0)[:10].astype(np.float64)
+    for n in range(10, 301):
+        point = proposal(engine, told(points))
+        if n in (80, 140, 185, 240, 300):
+            shown, responses = _shown(points, np.array([hartmann(x) for x in points]), 192)
+            reference = check_against_reference(engine, shown, responses, 128 if n < 128 else 192)
+            # Once the optimum is known, far corners are left, of which 14 starts miss some; in float32 it was 7e7.
+            factor = 2.0 if n < 150 else 100.0
+            assert reference.log_improvement(point)[0] > reference.best(points) - np.log(factor)
+        assert np.abs(points - point).max(axis=1).min() > 1e-6
+        points = np.vstack([points, point])
+    assert max(map(hartmann, points)) > 3.32236
+
+
+def test_float64_ends_with_a_suggestion():
+    """In this thread, and in others meanwhile; the same seed gives the same, and compiles nothing anew."""
+    engine, observed = Engine(CUBE, seed=0), told(crowded(40))
+    first = engine.suggest(observed, number=40)
+    before = propose._cache_size()
+
+    def ask(_):
+        return engine.suggest(observed, number=40), jnp.zeros(1).dtype
+
+    with ThreadPoolExecutor(2) as pool:
+        for found, dtype in pool.map(ask, range(4)):
+            assert found == first
+            assert dtype == jnp.float32
+    assert propose._cache_size() == before
+    assert jnp.zeros(1).dtype == jnp.float32
+
+
+def test_the_handlers_suggester_computes_in_float64_too():
+    points = crowded(40)
+    point = Suggester(find("gp").make(), seed=0).observe_and_suggest(points, [hartmann(x) for x in points])
+    assert (point != point.astype(np.float32)).any()
+    assert jnp.zeros(1).dtype == jnp.float32
+    assert not supports_double(Hill())
