@@ -19,6 +19,9 @@ from dre_jax.model import ModelConfig, init
 from dre_jax.search import Candidates, History
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from dre_jax.search.loop import SearchTask, jitted_suggest
+from dre_jax.surrogates.descent import begin
+from dre_jax.surrogates.prior_folds import make_folds
+from dre_jax.surrogates.prior_training import _descend
 from dre_jax.surrogates.sources import fit_sources, source_tasks
 from dre_jax.training import FineTuneConfig, MetaTrainConfig
 from dre_jax.training.steps import evaluate, start, train
@@ -101,6 +104,13 @@ def learnt(space):
         if hasattr(method, "rows"):
             tasks = source_tasks(few, method.rows, KEY)  # NumPy draws them
             return jax.make_jaxpr(partial(fit_sources, method.fitting), return_shape=True)(tasks)
+        if name == "hedged-prior":
+            quick = replace(method, training=replace(method.training, steps=1))
+            params = quick.fit(few, KEY)  # folds and rows are drawn by NumPy, so that it is no one program
+            folds = make_folds(few.train, members=1, folds=2, histories=1, rows=8)
+            step = partial(_descend, method.prior, quick.training, folds.table, folds.everything)
+            descent = begin(jax.tree.map(lambda a: a[:1], params.priors), keep_average=True)
+            return jax.make_jaxpr(step)(descent, jnp.arange(1), KEY), params
         return jax.make_jaxpr(lambda: method.fit(few, KEY), return_shape=True)()
 
     return trace

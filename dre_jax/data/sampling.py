@@ -27,6 +27,17 @@ class Spans(NamedTuple):
     """i32[T]: rows of each task."""
 
 
+class TaskSpans(NamedTuple):
+    """Rows of some of a table's tasks, for draws from these only."""
+
+    start: Array
+    """i32[..., T]: first row of each task."""
+    size: Array
+    """i32[..., T]: rows of each task."""
+    n_tasks: Array
+    """i32[...]: how many of the T slots are filled, from the first on."""
+
+
 class ListRows(NamedTuple):
     """Row numbers of one list in a `TaskTable`: K support rows, Q query rows."""
 

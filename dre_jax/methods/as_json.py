@@ -23,7 +23,10 @@ from dre_jax.surrogates.gp import Conditioned, GPParams
 from dre_jax.surrogates.hypotheses import Believed
 from dre_jax.surrogates.hypothesis_weights import Voted, WeighedPriors
 from dre_jax.surrogates.learned_prior import LearnedPrior
+from dre_jax.surrogates.length_scale_prior import LengthScalePrior
+from dre_jax.surrogates.prior_folds import HeldOutEvidence
 from dre_jax.surrogates.sources import SourceProcesses
+from dre_jax.surrogates.task_process import TaskHyperpriors
 
 NODES: dict[str, type] = {
     node.__name__: node
@@ -37,6 +40,9 @@ NODES: dict[str, type] = {
         Believed,
         Voted,
         WeighedPriors,
+        LengthScalePrior,
+        HeldOutEvidence,
+        TaskHyperpriors,
     )
 }
 """Named tuples and dataclasses that parameters consist of: a method with one of its own adds it here."""

@@ -29,10 +29,10 @@ from dre_jax.errors import ConfigError
 from dre_jax.search.batch import pad_task
 from dre_jax.search.loop import SearchTask, look_up, run
 from dre_jax.search.method import Method
-from dre_jax.surrogates.copula import blended_scale
 from dre_jax.surrogates.hypotheses import log_evidence
 from dre_jax.surrogates.hypothesis_weights import Voted, WeighedPriors, most_likely, told
 from dre_jax.surrogates.learned_prior import LearnedPriorConfig
+from dre_jax.surrogates.standard import standardise
 
 _ERRORS = 2.0  # standard errors that the regret has to fall by
 
@@ -152,7 +152,7 @@ def _runs(
 
         def of_length(n: Array) -> Array:
             history, _ = look_up(table, rows, jnp.minimum(n, jnp.sum(rows >= 0)))
-            y = blended_scale(history.response, history.level, history.where)
+            y = standardise(history.response, history.where).y
             return log_evidence(sizes, params.by, params.priors, history.x, y, history.where)
 
         best = lax.cummax(jnp.where(rows >= 0, table.response[rows], 0.0))

@@ -22,12 +22,18 @@ class Descent(NamedTuple, Generic[T]):
     moments: Moments
     best: tuple[T, Array] | None
     """The parameters of the lowest finite loss so far, and that loss; None where they are not kept."""
+    average: T | None = None
+    """Running average of the parameters, of about the last ninth of the steps; None where it is not kept."""
 
 
-def begin(params: T, *, keep_best: bool = False) -> Descent[T]:
+_SUFFIX = 8.0
+"""eta of the polynomial-decay averaging (Shamir and Zhang 2013): the larger, the shorter the average's memory."""
+
+
+def begin(params: T, *, keep_best: bool = False, keep_average: bool = False) -> Descent[T]:
     """A descent before its first step."""
     best = (params, jnp.full((), jnp.inf, _dtype(params))) if keep_best else None
-    return Descent(params, zero_moments(params), best)
+    return Descent(params, zero_moments(params), best, params if keep_average else None)
 
 
 def _dtype(params: Any) -> Any:
@@ -60,19 +66,24 @@ def descend(
     """
     value_and_gradient = jax.value_and_grad(loss)
 
-    def step(descent: Descent[T], given: tuple[StepSizes, Any]) -> tuple[Descent[T], Array]:
-        params, moments, best = descent
-        size, inputs = given
+    def step(descent: Descent[T], given: tuple[StepSizes, Array, Any]) -> tuple[Descent[T], Array]:
+        params, moments, best, average = descent
+        size, share, inputs = given
         value, gradient = value_and_gradient(params, inputs)
         gradient = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), gradient)
         if best is not None:
             better = jnp.isfinite(value) & (value < best[1])
             best = jax.tree.map(lambda new, old: jnp.where(better, new, old), (params, value), best)
         params, moments = apply_gradient(params, gradient, moments, size)
-        return Descent(project(params), moments, best), value
+        params = project(params)
+        if average is not None:
+            average = jax.tree.map(lambda old, new: old + share * (new - old), average, params)
+        return Descent(params, moments, best, average), value
 
-    sizes = jax.tree.map(lambda a: a.astype(_dtype(descent.params)), step_sizes(rates, steps))
-    return lax.scan(step, descent, (sizes, inputs), unroll=unroll)
+    dtype = _dtype(descent.params)
+    sizes = jax.tree.map(lambda a: a.astype(dtype), step_sizes(rates, steps))
+    shares = (_SUFFIX + 1.0) / (steps.astype(dtype) + 1.0 + _SUFFIX)
+    return lax.scan(step, descent, (sizes, shares, inputs), unroll=unroll)
 
 
 def maximise(

@@ -18,20 +18,16 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
-from dre_jax.model.blocks import by_blocks
-from dre_jax.surrogates.gp import Conditioned, Ready, predict, ready
+from dre_jax.surrogates.gp import Conditioned
 from dre_jax.surrogates.learned_prior import (
     LearnedPrior,
     LearnedPriorConfig,
     View,
-    covariance,
     observed,
-    variance,
-    view,
     view_trials,
 )
 from dre_jax.surrogates.student import weigh
@@ -120,7 +116,7 @@ class Known(NamedTuple):
     given: Conditioned
     """Of the processes; H in front."""
     scale: Array
-    """f[H]: of their variances."""
+    """f[H]: `Evidence.variance_scale`, of their variances."""
     log_weight: Array
     """f[H]: log pi_h + log p(y | h, j)."""
 
@@ -133,73 +129,13 @@ def condition(config: LearnedPriorConfig, by: Believed, prior: LearnedPrior, x: 
     def under(by: Believed) -> tuple[Conditioned, Array, Array]:
         found = weigh(*observed(changed_by(prior, by), tried, y, where, by.slope), where, config.freedom)
         # Equal responses say nothing of the scale, and so nothing of the hypotheses.
-        return found.given, found.scale, by.log_weight + jnp.where(varied, found.log_density, 0.0)
+        return found.given, found.variance_scale, by.log_weight + jnp.where(varied, found.log_density, 0.0)
 
     return Known(tried, middle, *jax.vmap(under)(by))
 
 
-def weights(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> Array:
-    """w_hj, f[J, H], of J members and H hypotheses given a history, as in `posterior`; they sum up to one."""
-    return condition_all(config, by, priors, *history)[1]
-
-
 def log_evidence(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> Array:
     """log of the mean over members of p(y | h, j), f[H], up to a term that all hypotheses share."""
-    found = condition_all(config, by, priors, *history)[0].log_weight - by.log_weight[None, :]
-    return jax.nn.logsumexp(found, axis=0) - math.log(found.shape[0])
-
-
-def condition_all(
-    config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array
-) -> tuple[Known, Array]:
-    """Each member's posterior given a history, and w_hj f[J, H]."""
     known = jax.vmap(lambda prior: condition(config, by, prior, *history))(priors)
-    return known, jax.nn.softmax(known.log_weight, axis=(0, 1))
-
-
-def posterior(
-    config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, x: Array, y: Array, where: Array, new: Array
-) -> tuple[Array, Array]:
-    """Mean and variance of the mixture at any number of new configurations.
-
-    Args:
-      config: sizes.
-      by: H hypotheses.
-      priors: of J members, J in front of each array.
-      x: f[n, D], the trials.
-      y: f[n], their responses, standardised.
-      where: bool[n], which of them count.
-      new: f[m, D].
-
-    Returns:
-      Two f[m].
-    """
-    known, share = condition_all(config, by, priors, x, y, where)
-    given = jax.vmap(jax.vmap(ready))(known.given)
-
-    def block(rows: Array) -> tuple[Array, Array]:
-        def of_member(args: tuple[LearnedPrior, Known, Ready, Array]) -> tuple[Array, Array]:
-            prior, known, given, share = args
-            at = view(config, prior, rows)
-            at = at._replace(trend=at.trend - known.centre)
-
-            def under(by: Believed, given: Ready, scale: Array) -> tuple[Array, Array]:
-                changed = changed_by(prior, by)
-                cross, before = covariance(known.tried, at, changed), variance(at, changed)
-                off, spread = predict(given, cross, before)
-                return by.slope * at.trend + off, scale * spread
-
-            mean, spread = jax.vmap(under)(by, given, known.scale)
-            return _sum(share, mean), _sum(share, spread + mean**2)
-
-        first, second = lax.map(of_member, (priors, known, given, share))
-        mean = jnp.sum(first, axis=0)
-        return mean, jnp.maximum(jnp.sum(second, axis=0) - mean**2, jnp.finfo(mean.dtype).eps)
-
-    mean, spread = by_blocks(block, new)
-    return mean, spread
-
-
-def _sum(share: Array, values: Array) -> Array:
-    """f[H] and f[H, m] -> f[m]; not as a product, whose factors an accelerator would round."""
-    return jnp.sum(share[:, None] * values, axis=0)
+    found = known.log_weight - by.log_weight[None, :]
+    return jax.nn.logsumexp(found, axis=0) - math.log(found.shape[0])

@@ -1,71 +1,119 @@
-"""Functions drawn from the mixture of `hypotheses`, for Thompson sampling.
+"""Functions drawn from the mixture of `hedged_posterior`, for Thompson sampling.
 
-A prior and a hypothesis are drawn by their evidence, then a function of that process: one of its prior, by random
-features, is moved to the trials (Wilson et al. 2020, pathwise conditioning). So any number of configurations take no
-more than the product of their features.
+A component is drawn by its weight, then a function of that process: one of its prior, by random features, is moved to
+the trials (Wilson et al. 2020, pathwise conditioning). So any number of configurations take no more than the product of
+their features.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.model.blocks import by_blocks
+from dre_jax.surrogates import task_process
 from dre_jax.surrogates.cholesky import solve
-from dre_jax.surrogates.gp import matmul
-from dre_jax.surrogates.hypotheses import Believed, changed_by, condition_all
+from dre_jax.surrogates.gp import Conditioned, matmul
+from dre_jax.surrogates.hedged_posterior import HedgedPosterior
+from dre_jax.surrogates.hypotheses import changed_by
+from dre_jax.surrogates.hypothesis_weights import WeighedPriors
 from dre_jax.surrogates.kernels import matern52_features
 from dre_jax.surrogates.learned_prior import OFFSET, LearnedPrior, LearnedPriorConfig, View, covariance, view
+from dre_jax.surrogates.task_process import TaskProcess, Trials
 
 FEATURES = 512
 """Cosines of a drawn function, for each of its two kernels."""
 
 
 def draw_response(
-    config: LearnedPriorConfig,
-    by: Believed,
-    priors: LearnedPrior,
-    x: Array,
-    y: Array,
-    where: Array,
-    new: Array,
-    key: Array,
+    sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, new: Array, key: Array
 ) -> Array:
-    """Responses f[m] of one function at new configurations f[m, D]; arguments as in `hypotheses.posterior`.
+    """Responses f[m] of one function at new configurations f[m, D]; arguments as in `hedged_posterior`.
 
     Over keys they have the mean and the variance of the mixture.
     """
-    which_key, prior_key, noise_key = jax.random.split(key, 3)
-    known, share = condition_all(config, by, priors, x, y, where)
-    which = jax.random.categorical(which_key, jnp.log(share).ravel())
-    member, hypothesis = jnp.divmod(which, share.shape[1])
-    prior = jax.tree.map(lambda a: a[member], priors)
-    tried, centre = jax.tree.map(lambda a: a[member], (known.tried, known.centre))
-    given, scale = jax.tree.map(lambda a: a[member, hypothesis], (known.given, known.scale))
-    by = Believed(*(a[hypothesis] for a in by))
-    prior = changed_by(prior, by)
-    function = prior_function(prior, tried, prior_key)
-    noise = jnp.exp(0.5 * prior.noise) * jax.random.normal(noise_key, where.shape)
-    moved = given.weights - jnp.sqrt(scale) * solve(given.lower, jnp.where(where, function(tried) + noise, 0.0))
+    which_key, learned_key, own_key = jax.random.split(key, 3)
+    which = jax.random.categorical(which_key, posterior.log_weight)
+    n_learned = len(posterior.log_weight) - len(posterior.scale)
+    learned = _learned_function(sizes, past, posterior, jnp.minimum(which, n_learned - 1), learned_key)
+    own = _own_function(sizes, past, posterior, jnp.maximum(which - n_learned, 0), own_key)
+    drawn: Array = by_blocks(lambda rows: jnp.where(which < n_learned, learned(rows), own(rows)), new)
+    return drawn
 
-    def block(rows: Array) -> Array:
-        at = view(config, prior, rows)
-        at = at._replace(trend=at.trend - centre)
-        cross = jnp.where(where[:, None], covariance(tried, at, prior), 0.0)
+
+def _learned_function(
+    sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, which: Array, key: Array
+) -> Callable[[Array], Array]:
+    """A function f[m] of configurations f[m, D], drawn from one of the learned priors."""
+    member, hypothesis = jnp.divmod(which, len(past.by.log_weight))
+    prior, known = _at(member, past.priors), _at(member, posterior.known)
+    given, scale, by = _at(hypothesis, known.given), known.scale[hypothesis], _at(hypothesis, past.by)
+    prior = changed_by(prior, by)
+    prior_key, noise_key = jax.random.split(key)
+    function = prior_function(prior, known.tried, prior_key)
+    moved = _moved(given, scale, function(known.tried), prior.noise, noise_key)
+
+    def values(rows: Array) -> Array:
+        at = view(sizes, prior, rows)
+        at = at._replace(trend=at.trend - known.centre)
+        cross = jnp.where(given.where[:, None], covariance(known.tried, at, prior), 0.0)
         return by.slope * at.trend + matmul(moved, cross) + jnp.sqrt(scale) * function(at)
 
-    found: Array = by_blocks(block, new)
-    return found
+    return values
+
+
+def _own_function(
+    sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, which: Array, key: Array
+) -> Callable[[Array], Array]:
+    """A function f[m] of configurations f[m, D], drawn from one of the processes of the task by itself."""
+    process, given = _at(which, posterior.processes), _at(which, posterior.own)
+    scale, trials = posterior.scale[which], posterior.trials
+    prior_key, noise_key = jax.random.split(key)
+    function = own_prior_function(process, trials, prior_key)
+    moved = _moved(given, scale, function(trials.x, trials.trend), process.log_noise_var, noise_key)
+
+    def trend_at(prior: LearnedPrior, centre: Array, rows: Array) -> Array:
+        return view(sizes, prior, rows).trend - centre
+
+    def values(rows: Array) -> Array:
+        trend = jnp.mean(jax.vmap(trend_at, (0, 0, None))(past.priors, posterior.known.centre, rows), axis=0)
+        cross = task_process.covariance(process, trials.x, rows, trials.trend, trend)
+        cross = jnp.where(given.where[:, None], cross, 0.0)
+        return process.slope * trend + matmul(moved, cross) + jnp.sqrt(scale) * function(rows, trend)
+
+    return values
+
+
+def _at(index: Array, tree: Any) -> Any:
+    return jax.tree.map(lambda a: a[index], tree)
+
+
+def _moved(given: Conditioned, scale: Array, drawn: Array, log_noise: Array, key: Array) -> Array:
+    """Weights of the trials, f[n], that move a function of the prior to them."""
+    noise = jnp.exp(0.5 * log_noise) * jax.random.normal(key, drawn.shape, drawn.dtype)
+    return given.weights - jnp.sqrt(scale) * solve(given.lower, jnp.where(given.where, drawn + noise, 0.0))
+
+
+def own_prior_function(process: TaskProcess, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:
+    """A function f[n] of points f[n, D] and their trends f[n], of mean zero and the covariance of a process."""
+    line_key, signal_key = jax.random.split(key)
+    offset, slope = jax.random.normal(line_key, (2,), trials.y.dtype)
+    slope = slope * jnp.sqrt(process.slope * task_process.SLOPE_VARIANCE)
+    signal = _cosines(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
+    inverse = jnp.exp(-process.log_length)[None, :]
+    return lambda x, trend: math.sqrt(task_process.OFFSET) * offset + slope * trend + signal(x * inverse)
 
 
 def prior_function(prior: LearnedPrior, like: View, key: Array) -> Callable[[View], Array]:
     """A function f[n] of views, of mean zero and the covariance of a prior."""
     line_key, deep_key, plain_key = jax.random.split(key, 3)
-    offset, slope = jax.random.normal(line_key, (2,)) * jnp.sqrt(jnp.stack([jnp.float32(OFFSET), jnp.exp(prior.slope)]))
+    variances = jnp.stack([jnp.full_like(prior.slope, OFFSET), jnp.exp(prior.slope)])
+    offset, slope = jax.random.normal(line_key, (2,)) * jnp.sqrt(variances)
     deep = _cosines(like.features.shape[-1], jnp.exp(prior.deep), deep_key)
     plain = _cosines(like.scaled.shape[-1], jnp.exp(prior.plain), plain_key)
     return lambda at: offset + slope * at.trend + deep(at.features) + plain(at.scaled)

@@ -19,6 +19,8 @@ from jax import Array
 
 from dre_jax.surrogates.hypotheses import Believed
 from dre_jax.surrogates.learned_prior import LearnedPrior
+from dre_jax.surrogates.prior_folds import HeldOutEvidence
+from dre_jax.surrogates.task_process import TaskHyperpriors
 
 Floats = npt.NDArray[np.float64]
 _STEPS = 200
@@ -56,6 +58,14 @@ class WeighedPriors(NamedTuple):
     """The hypotheses, with the weights of this search space."""
     voted: Voted
     """Evidence of the validation tasks on those weights."""
+    trust: Array
+    """Scalar: log-odds, before its first trial, that a task is explained by the priors and not by itself."""
+    hyperpriors: TaskHyperpriors
+    """Of the processes that know a task by itself."""
+    steps: Array
+    """i32: how long the priors were trained."""
+    held_out: HeldOutEvidence
+    """Why so long, and why they are trusted so much."""
 
 
 def most_likely(before: Floats, evidence: Floats, strength: float) -> Floats:

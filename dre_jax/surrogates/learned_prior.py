@@ -17,10 +17,12 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.checks import layer_sizes, positive
+from dre_jax.errors import ConfigError
 from dre_jax.surrogates import mlp
 from dre_jax.surrogates.gp import noisy
 from dre_jax.surrogates.kernels import matern52, squared_distances_of_many
@@ -28,6 +30,8 @@ from dre_jax.surrogates.kernels import matern52, squared_distances_of_many
 OFFSET = 1.0
 """Variance of b."""
 _SLOPES, _DEEP, _PLAIN, _NOISES, _LENGTHS = (-6.0, 1.0), (-9.0, 2.0), (-6.0, 2.0), (-8.0, 0.0), (-3.0, 4.0)
+_HYPERPRIORS = {"slope": (-2.0, 1.5), "deep": (-0.7, 1.5), "plain": (-1.2, 1.0), "noise": (-4.6, 1.5)}
+_LENGTH_SPREAD = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,21 +39,23 @@ class LearnedPriorConfig:
     """Sizes of the networks.
 
     Raises:
-      ConfigError: where a number is not positive.
+      ConfigError: where a number is not positive, or the degrees of freedom are two or fewer.
     """
 
     trend: tuple[int, ...] = (50, 50)
     """Hidden layers of m."""
     layers: tuple[int, ...] = (32, 32, 32, 32)
     """Layers of phi; the last are the features."""
-    members: int = 4
+    members: int = 2
     """Priors that are learned, each from other random weights and other draws."""
     freedom: float = 5.0
-    """nu: the less, the less is thought to be known of the scale of a task."""
+    """nu, above 2, so that predictions have a variance: the less, the less is thought to be known of a task's scale."""
 
     def __post_init__(self) -> None:
         layer_sizes(self, "trend", "layers")
-        positive(self, "members", "freedom")
+        positive(self, "members")
+        if not self.freedom > 2.0:
+            raise ConfigError(f"freedom > 2 must hold, but got freedom={self.freedom}")
 
     @property
     def trend_network(self) -> mlp.MLPConfig:
@@ -103,7 +109,36 @@ def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_featu
         deep=zero - 0.7,
         plain=zero - 2.0,
         noise=zero - 3.0,
-        length=jnp.full(n_columns, 0.5 * math.log(n_columns) - 0.7, jnp.float32),
+        length=jnp.full(n_columns, _usual_log_length(n_columns), jnp.float32),
+    )
+
+
+def _usual_log_length(n_columns: int) -> float:
+    """Half the root of the number of columns, with which distances grow (Hvarfner et al. 2024)."""
+    return 0.5 * math.log(max(n_columns, 1)) - 0.7
+
+
+def log_hyperprior(prior: LearnedPrior) -> Array:
+    """Log-density of A, G, F, E and the length scales under independent log-normals, up to a constant; a scalar.
+
+    Densities are of the logarithms: at their mode A is 0.14, G 0.5, F 0.3, E 0.01 and a length half the root of the
+    number of columns (the root as in Hvarfner et al. 2024).
+    """
+    usual = _usual_log_length(prior.length.shape[-1])
+    squares = [((getattr(prior, name) - mean) / spread) ** 2 for name, (mean, spread) in _HYPERPRIORS.items()]
+    return -0.5 * (sum(squares) + jnp.sum(((prior.length - usual) / _LENGTH_SPREAD) ** 2))
+
+
+def plain_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
+    """Priors that know nothing of past tasks: F = 1, E = 0.001, lengths of 0.1, 0.25 and 0.6 roots of D; 3 in front."""
+    empty = jax.tree.map(jnp.zeros_like, init(config, n_columns, jax.random.key(0), jax.random.key(0)))
+    shares = jnp.log(jnp.array([0.1, 0.25, 0.6], jnp.float32)) + 0.5 * math.log(max(n_columns, 1))
+    nothing = jnp.full_like(shares, -jnp.inf)
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, (3, *a.shape)), empty)._replace(
+        slope=nothing,
+        deep=nothing,
+        noise=jnp.full_like(shares, math.log(1e-3)),
+        length=jnp.broadcast_to(shares[:, None], (3, n_columns)),
     )
 
 

@@ -20,7 +20,7 @@ import optax
 from jax import Array, lax
 
 from dre_jax.checks import positive
-from dre_jax.data.sampling import ListRows, below, draw_without_replacement, sample_lists
+from dre_jax.data.sampling import ListRows, TaskSpans, below, draw_without_replacement, sample_lists
 from dre_jax.data.tasks import TaskTable
 from dre_jax.model import Support
 from dre_jax.surrogates.deep_kernel import DeepKernel, DeepKernelConfig, init, log_likelihood, within_bounds
@@ -109,7 +109,7 @@ def draw_batches(
     return Batches(rows.support, support_where, rows.query, y, rows.query_where)
 
 
-def without_support(table: TaskTable, bits: Array, most: Array) -> ListRows:
+def without_support(table: TaskTable | TaskSpans, bits: Array, most: Array) -> ListRows:
     """A task uniformly, and distinct rows of it, best first, at most so many: u32[..., 1 + B] random, i32[...] to B."""
     if bits.ndim > 1:
         return jax.vmap(partial(without_support, table))(bits, most)

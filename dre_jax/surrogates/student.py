@@ -4,10 +4,10 @@ Every covariance is multiplied by sigma^2 ~ InvGamma(nu / 2, nu / 2), which is i
 multivariate t density of nu degrees of freedom. Given n of them, a prediction has a t density of nu + n degrees, with
 the Gaussian's mean, and as its squared scale the Gaussian's variance times
 
-    s = (nu + y' K^-1 y) / (nu + n),
+    s = (nu + y' K^-1 y) / (nu + n).
 
-which stands for its variance from here on. So a history that lies closer together, or further apart, than the
-covariance says brings its own scale.
+So a history that lies closer together, or further apart, than the covariance says brings its own scale. The variance of
+a t density of d degrees is its squared scale times d / (d - 2): at five trials and nu = 5, a quarter more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Evidence(NamedTuple):
     given: Conditioned
     """The process."""
     scale: Array
-    """Scalar: s, what the variances of predictions are multiplied by."""
+    """Scalar: s, which makes the Gaussian's variance the squared scale of a prediction's t density."""
+    variance_scale: Array
+    """Scalar: s (nu + n) / (nu + n - 2), which makes the Gaussian's variance that of a prediction; for nu > 2."""
     log_density: Array
     """Scalar: of the observations, up to a term that depends on their number alone."""
 
@@ -41,12 +43,16 @@ def weigh(matrix: Array, y: Array, where: Array, freedom: Array | float) -> Evid
       >>> far = weigh(jnp.eye(2), jnp.full(2, 3.0), jnp.ones(2, bool), 4.0)
       >>> float(near.scale.round(2)), float(far.scale.round(2)), bool(near.log_density > far.log_density)
       (0.67, 3.67, True)
+      >>> float(near.variance_scale)
+      1.0
     """
     lower, _ = factor(matrix)
     weights = solve(lower, y)
     squares, count = matmul(y, weights), jnp.sum(where, dtype=y.dtype)
     value = -0.5 * (freedom + count) * jnp.log1p(squares / freedom) - jnp.sum(jnp.log(jnp.diagonal(lower)))
-    return Evidence(Conditioned(lower, weights, where), (freedom + squares) / (freedom + count), value)
+    total = freedom + squares
+    scale, variance_scale = total / (freedom + count), total / (freedom + count - 2.0)
+    return Evidence(Conditioned(lower, weights, where), scale, variance_scale, value)
 
 
 @jax.custom_vjp
@@ -59,8 +65,8 @@ def log_evidence(matrix: Array, y: Array, where: Array, freedom: Array) -> Array
 
 
 def _forward(matrix: Array, y: Array, where: Array, freedom: Array) -> tuple[Array, tuple[Conditioned, Array]]:
-    given, scale, value = weigh(matrix, y, where, freedom)
-    return value, (given, scale)
+    found = weigh(matrix, y, where, freedom)
+    return found.log_density, (found.given, found.scale)
 
 
 def _backward(kept: tuple[Conditioned, Array], g: Array) -> tuple[Array, Array, None, None]:

@@ -40,6 +40,7 @@ MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 WORDS = ("cosine", "constant", "ei", "lcb", "inverse_log", "none", "shuffle", "listmle", "mean_squared_error", "shared")
 WORDS += (
     "bfloat16",
+    "bfgs",
     "any",
     "own",
     "table",

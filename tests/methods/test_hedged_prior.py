@@ -13,7 +13,8 @@ from dre_jax.search import make_history
 from dre_jax.search.loop import jitted_value
 from dre_jax.search.method import as_widening
 from dre_jax.surrogates.learned_prior import LearnedPriorConfig
-from dre_jax.surrogates.prior_training import PriorTraining, train_priors
+from dre_jax.surrogates.prior_training import PriorTraining, _descend
+from dre_jax.surrogates.task_process import TaskProcessConfig
 
 METHOD = HedgedPrior(
     prior=LearnedPriorConfig(trend=(16,), layers=(8, 8), members=2),
@@ -27,8 +28,8 @@ def learned(hills):
     return METHOD.fit(hills, jax.random.key(0))
 
 
-def values(params, x, y, candidates):
-    found, _ = jitted_value(METHOD, params, None, make_history(x, y, CAPACITY), candidates, jax.random.key(0))
+def values(params, x, y, candidates, method=METHOD):
+    found, _ = jitted_value(method, params, None, make_history(x, y, CAPACITY), candidates, jax.random.key(0))
     return np.asarray(found)[np.asarray(candidates.where)]
 
 
@@ -48,11 +49,12 @@ def test_a_past_that_holds_is_used_at_once_and_one_that_misleads_is_found_out(le
     assert reversed_past[-1] < 0.002
 
 
-def test_the_order_of_trials_plays_no_part(learned, hills, make_candidates):
+def test_the_order_of_trials_plays_no_part_where_no_process_is_fitted(learned, hills, make_candidates):
+    method = replace(METHOD, processes=TaskProcessConfig(steps=0))
     task, order = hills.test["new"], np.random.default_rng(0).permutation(9)
     candidates = make_candidates(task.X[9:], 9)
-    expected = values(learned, task.X[:9], task.y[:9], candidates)
-    found = values(learned, task.X[:9][order], task.y[:9][order], candidates)
+    expected = values(learned, task.X[:9], task.y[:9], candidates, method)
+    found = values(learned, task.X[:9][order], task.y[:9][order], candidates, method)
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
@@ -74,12 +76,12 @@ def test_columns_of_zeros_change_nothing(hills, make_candidates):
 def test_longer_histories_and_other_priors_compile_nothing(learned, hills, make_candidates):
     task, candidates = hills.test["new"], make_candidates(hills.test["new"].X)
     values(learned, task.X[:1], task.y[:1], candidates)
-    before = jitted_value._cache_size(), train_priors._cache_size()
+    before = jitted_value._cache_size(), _descend._cache_size()
     other = METHOD.fit(hills, jax.random.key(1))
     assert (np.asarray(learned.priors.slope) != np.asarray(other.priors.slope)).all()
     for n in (1, 2, CAPACITY):
         values(other, task.X[:n], task.y[:n], candidates)
-    assert (jitted_value._cache_size(), train_priors._cache_size()) == before
+    assert (jitted_value._cache_size(), _descend._cache_size()) == before
 
 
 def test_no_hypotheses_are_refused():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dre_jax.search import make_history
-from dre_jax.surrogates.copula import blended_scale
+from dre_jax.surrogates import standardise
 
 ROWS = 20_000
 
@@ -20,7 +20,7 @@ def script(part):
 def tried():
     """Nine trials, best last, and what the method's scale has for them."""
     history = make_history(np.zeros((9, 2)), np.arange(9.0) ** 2, capacity=12)
-    return jax.device_get((history, jax.jit(blended_scale)(history.response, history.level, history.where)))
+    return jax.device_get((history, standardise(history.response, history.where).y))
 
 
 def test_trials_are_where_the_scale_has_them_and_what_is_beyond_goes_on(script, tried):

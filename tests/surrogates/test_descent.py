@@ -37,13 +37,17 @@ def numpy_adam():
 
 def test_steps_are_those_of_the_loop_in_one_call_or_in_two():
     losses, path = numpy_adam()
-    start = begin({"a": jnp.ones(3)}, keep_best=True)
+    start = begin({"a": jnp.ones(3)}, keep_best=True, keep_average=True)
     run = jax.jit(lambda d, n, t: descend(loss, d, RATES, n, t, project=project))
     numbers, targets = jnp.arange(STEPS), jnp.asarray(TARGETS, jnp.float32)
     half, first = run(start, numbers[:6], targets[:6])
     end, second = run(half, numbers[6:], targets[6:])
     np.testing.assert_allclose([*first, *second], losses, rtol=1e-4)
     np.testing.assert_allclose(end.params["a"], path[-1], atol=1e-5)
+    average = path[0]  # Shamir and Zhang 2013, section 4, with eta = 8
+    for i, a in enumerate(path[1:]):
+        average = (1.0 - 9.0 / (i + 9.0)) * average + 9.0 / (i + 9.0) * a
+    np.testing.assert_allclose(end.average["a"], average, atol=1e-5)
     best = np.nanargmin(losses)
     np.testing.assert_allclose(end.best[0]["a"], path[best], atol=1e-5)
     assert float(end.best[1]) == pytest.approx(losses[best], rel=1e-4)

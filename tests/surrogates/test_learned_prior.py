@@ -66,6 +66,6 @@ def test_bounds_keep_a_covariance_that_can_be_factored(prior, x):
 
 
 def test_sizes_are_checked():
-    for field, value in (("trend", ()), ("layers", (4, 0)), ("members", 0), ("freedom", 0.0)):
+    for field, value in (("trend", ()), ("layers", (4, 0)), ("members", 0), ("freedom", 2.0)):
         with pytest.raises(ConfigError, match=field):
             LearnedPriorConfig(**{field: value})

@@ -7,15 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.data.tasks import tie_levels
 from dre_jax.surrogates import best_of, standardise
-from dre_jax.surrogates.copula import blend, blended_scale
 from dre_jax.surrogates.discordance import misranked, misranked_left_out
 from dre_jax.surrogates.kernels import matern52, squared_distances, squared_distances_of_many, squared_exponential
 from dre_jax.surrogates.parzen import bandwidths, log_parzen
 
 # One program each, where it would be one for every operation.
-on_device, scaled, best = jax.jit(blended_scale), jax.jit(standardise), jax.jit(best_of)
+scaled, best = jax.jit(standardise), jax.jit(best_of)
 wrong, wrong_left_out = jax.jit(misranked), jax.jit(misranked_left_out)
 density, widths = jax.jit(log_parzen), jax.jit(bandwidths)
 
@@ -35,43 +33,6 @@ def test_equal_responses_become_zero(value):
     found = scaled(np.full(7, value, np.float32), np.ones(7, bool))
     assert (np.asarray(found.y) == 0.0).all()
     assert float(found.deviation) == 1.0
-
-
-def scipys_blend(y):
-    n = len(y)
-    delta = 1 / (4 * n**0.25 * np.sqrt(np.pi * np.log(n)))
-    by_rank = stats.norm.ppf(np.clip(stats.ecdf(y).cdf.evaluate(y), delta, 1 - delta))
-    return stats.zscore(stats.zscore(y) + stats.zscore(by_rank))
-
-
-def blended(y):
-    """With empty slots full of rubbish behind."""
-    response, level = (np.pad(a, (0, 30 - len(y)), constant_values=-2) for a in (y, tie_levels(y)))
-    return np.asarray(on_device(response.astype(np.float32), level, np.arange(30) < len(y)))
-
-
-@pytest.mark.parametrize("case", ["plain", "ties", "far outlier", "two"])
-def test_half_way_to_the_quantiles_is_scipys_on_host_and_device(case):
-    y = np.random.default_rng(4).normal(size=23)
-    y = {"plain": y, "ties": y.round(), "far outlier": np.append(y, 500.0), "two": y[:2]}[case]
-    expected = scipys_blend(y)
-    np.testing.assert_allclose(blend(y), expected, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(blended(y)[: len(y)], expected, atol=1e-4)
-    assert (blended(y)[len(y) :] == 0.0).all()
-    for scale, offset in ((1e-3, 0.0), (7.0, 30.0)):
-        np.testing.assert_allclose(blend(scale * y + offset), expected, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(blended(scale * y + offset)[: len(y)], expected, atol=2e-4)
-
-
-def test_half_way_to_the_quantiles_at_the_ends_of_what_floats_hold():
-    y = np.array([3.0, 1.0, 2.0, 2.0, 3.0, 3.0])
-    np.testing.assert_allclose(blend(np.finfo(float).max * (y / 3.0)), blend(y), rtol=1e-9)
-    np.testing.assert_allclose(blend(5e-324 * y), blend(y), rtol=1e-9)
-    far = np.finfo(float).max * np.array([1.0, -1.0, 1.0])
-    np.testing.assert_allclose(blend(far), blend(np.array([1.0, -1.0, 1.0])), rtol=1e-9)
-    for n in (0, 1, 4):  # where responses do not differ there is nothing to scale
-        assert (blend(np.full(n, 0.1)) == 0.0).all()
-        assert (blended(np.full(n, 0.1)) == 0.0).all()
 
 
 @pytest.mark.parametrize(("kernel", "name"), [(matern52, "Matern"), (squared_exponential, "RBF")])

@@ -20,7 +20,7 @@ def evidence(kernel, y, where):
 @jax.jit
 def predicted(kernel, y, where, cross, prior):
     found = weigh(noisy(kernel, jnp.asarray(NOISE, y.dtype), where), y, where, FREEDOM)
-    return *predict(ready(found.given), cross, prior), found.scale, found.log_density
+    return *predict(ready(found.given), cross, prior), found.scale, found.log_density, found.variance_scale
 
 
 slope = jax.jit(jax.grad(evidence, argnums=(0, 1)))
@@ -80,7 +80,8 @@ def test_predictions_are_the_conditional_density(dtype):
     cross = np.pad(kernel[:N, N:], ((0, EMPTY), (0, 0)), constant_values=9.0)
     with jax.enable_x64(dtype == np.float64):
         more = (jnp.asarray(a, dtype) for a in (cross, np.diag(kernel)[N:]))
-        mean, variance, scale, _ = (np.asarray(a, np.float64) for a in predicted(*slots(kernel, y, dtype), *more))
+        found = [np.asarray(a, np.float64) for a in predicted(*slots(kernel, y, dtype), *more)]
+    mean, variance, scale, _, variance_scale = found
     assert scale > 1.5
     for i in range(NEW):
         rows = [*range(N), N + i]
@@ -88,11 +89,14 @@ def test_predictions_are_the_conditional_density(dtype):
             added = density(joint[np.ix_(rows, rows)], np.r_[y, value]) - scipys(kernel, y)
             student = t(FREEDOM + N, mean[i], np.sqrt(scale * variance[i]))
             assert student.logpdf(value) == pytest.approx(added, rel=1e-8 if dtype == np.float64 else 2e-3)
+        assert variance_scale * variance[i] == pytest.approx(student.var(), rel=1e-5)
 
 
 def test_nothing_is_known_without_trials():
     kernel, y = problem(5)
     kernel, y, _ = slots(kernel, 0.0 * y, np.float32)
     nothing, one = jnp.zeros((N + EMPTY, 1)), jnp.full(1, 0.7)
-    mean, variance, scale, value = predicted(kernel, y, jnp.zeros(N + EMPTY, bool), nothing + 9.0, one)
-    assert (float(mean[0]), float(variance[0]), float(scale), float(value)) == (0.0, pytest.approx(0.7), 1.0, 0.0)
+    found = predicted(kernel, y, jnp.zeros(N + EMPTY, bool), nothing + 9.0, one)
+    mean, variance, scale, value, variance_scale = (float(a.ravel()[0]) for a in found)
+    assert (mean, variance, scale, value) == (0.0, pytest.approx(0.7), 1.0, 0.0)
+    assert variance_scale == pytest.approx(t(FREEDOM).var())
