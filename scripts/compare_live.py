@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 AT = (5, 10, 20, 40, 60, 100)
 NO_PAST = "none"
+_GROUPS_A_PROCESS = 8  # hundreds of compiled programs in one process end in a crash inside XLA
 
 
 class Study(NamedTuple):
@@ -65,7 +66,10 @@ def main(arguments: list[str] | None = None) -> None:
     done = read(given.out)
     groups = [list(group) for _, group in itertools.groupby((s for s in wanted if s not in done), key=_group)]
     begun = time.monotonic()
-    with multiprocessing.get_context("spawn").Pool(given.workers) as pool, given.out.open("a") as out:
+    with (
+        multiprocessing.get_context("spawn").Pool(given.workers, maxtasksperchild=_GROUPS_A_PROCESS) as pool,
+        given.out.open("a") as out,
+    ):
         jobs = [(group, given.tasks, given.trials) for group in groups]
         for i, found in enumerate(pool.imap_unordered(work, jobs)):
             out.writelines(json.dumps([*study, regrets]) + "\n" for study, regrets in found)
