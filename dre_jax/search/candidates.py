@@ -122,15 +122,18 @@ def even_points(n: int, n_parts: int, seed: int) -> np.ndarray:
     return np.asarray(sequence.random_base2(n.bit_length() - 1), np.float32)
 
 
-def settled(layout: Layout, points: Array) -> Array:
-    """Points f[..., P] in the middle of their level, or of the cube where inactive: equal if configurations are."""
+def settled(layout: Layout, points: Any, xp: Any = jnp) -> Any:
+    """Points f[..., P] in the middle of their level, or of the cube where inactive: equal if configurations are.
+
+    NumPy or JAX as `xp`, as in `dre_jax.search.layout`.
+    """
     found = []
-    for i, (part, active) in enumerate(zip(layout.parts, layout.active(points, jnp), strict=True)):
+    for i, (part, active) in enumerate(zip(layout.parts, layout.active(points, xp), strict=True)):
         u = points[..., i]
         if part.levels:
-            u = part.middle(u, jnp)
-        found.append(jnp.where(active, u, 0.5))
-    return jnp.stack(found, axis=-1)
+            u = part.middle(u, xp)
+        found.append(xp.where(active, u, 0.5))
+    return xp.stack(found, axis=-1)
 
 
 def steps_from(layout: Layout, config: CandidateConfig, parents: Array, count: Array, key: Array) -> Array:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.search.candidates import settled
 from dre_jax.tuning import Categorical, Float, Int, Space
 
 Floats = npt.NDArray[np.float64]
@@ -113,13 +114,9 @@ class Task:
     spread: float
     """How much higher the median loss of random points is."""
 
-    def point(self, params: Mapping[str, Any]) -> Floats:
-        """The point f64[D] of a configuration."""
-        return np.array([_coordinate(self.space, name, params.get(name)) for name in self.space])
-
     def exact(self, params: Mapping[str, Any]) -> float:
         """The loss of a configuration."""
-        return float(self.loss(self.point(params)[None])[0])
+        return float(self.loss(self.space.point(params)[None])[0])
 
     def evaluate(self, params: Mapping[str, Any], random: np.random.Generator) -> float:
         """The loss of a configuration as a tuner sees it."""
@@ -171,8 +168,9 @@ class Family:
             return value + self._choice(points, offset) if self.mixed else value
 
         sign = -1.0 if reverse else 1.0
-        at_random = sign * plain(self._snapped(np.random.default_rng(0).random((_SPREAD_POINTS, self.n_columns))))
-        least = _least(lambda points: sign * plain(self._snapped(points)), self.n_columns, refine=refine)
+        snapped = partial(settled, self.space.layout, xp=np)
+        at_random = sign * plain(snapped(np.random.default_rng(0).random((_SPREAD_POINTS, self.n_columns))))
+        least = _least(lambda points: sign * plain(snapped(points)), self.n_columns, refine=refine)
         spread = float(np.median(at_random) - least)
         scale, base = 10 ** random.uniform(-6, 6) / spread, random.normal()
 
@@ -190,32 +188,10 @@ class Family:
         found: Floats = ortho_group.rvs(self.n_columns, random_state=np.random.default_rng(len(self.name)))
         return found
 
-    def _snapped(self, points: Floats) -> Floats:
-        """Points as the space has them: choices and whole numbers in the middle of their part."""
-        if not self.mixed:
-            return points
-        points = points.copy()
-        for column, levels in ((-3, 3), (-2, 9)):
-            points[:, column] = (np.clip(np.floor(points[:, column] * levels), 0, levels - 1) + 0.5) / levels
-        points[:, -1] = np.where(points[:, -3] > 2 / 3, points[:, -1], 0.5)
-        return points
-
     def _choice(self, points: Floats, offset: Floats) -> Floats:
         """What the choice adds; of unit size beside the formula, whose last three columns it does not turn off."""
         level = np.clip(np.floor(points[:, -3] * 3), 0, 2).astype(int)
         return (np.array([0.3, 0.0, 0.1]) + offset)[level]
-
-
-def _coordinate(space: Space, name: str, value: Any) -> float:
-    """Where a value lies in [0, 1]; the middle without one."""
-    parameter = space[name]
-    if value is None:
-        return 0.5
-    if isinstance(parameter, Categorical):
-        return (list(parameter.choices).index(value) + 0.5) / len(parameter.choices)
-    if isinstance(parameter, Int):
-        return float((value - parameter.low + 0.5) / (parameter.high - parameter.low + 1))
-    return float((value - parameter.low) / (parameter.high - parameter.low))
 
 
 def _least(loss: Callable[[Floats], Floats], n_columns: int, *, refine: bool) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from dre_jax.tuning import Evaluated, Space, past_of
+from dre_jax.tuning import Evaluated, past_of
 from dre_jax.tuning.past import Past
-from live.functions import FAMILIES, Family, Floats, Task
+from live.functions import FAMILIES, Family, Task
 
 Kind = Literal["random", "tpe", "sub-region", "irrelevant", "reversed"]
 _SUB_REGION = 0.4  # of the cube's edge
@@ -42,7 +42,7 @@ class PastSetting:
         points = random.random((self.trials, family.n_columns))
         if self.kind == "sub-region":
             points = 0.1 + _SUB_REGION * points
-        found = [params_of(family.space, point) for point in points]
+        found = [family.space.params(point) for point in points]
         return [Evaluated(params, task.evaluate(params, random)) for params in found]
 
 
@@ -54,11 +54,6 @@ def settings() -> Mapping[str, PastSetting]:
         *(PastSetting(kind, n, 20) for kind in ("sub-region", "irrelevant", "reversed") for n in (1, 5, 20)),
     ]
     return {one.name: one for one in made}
-
-
-def params_of(space: Space, point: Floats) -> dict[str, Any]:
-    """The configuration at a point of the unit cube."""
-    return dict(space.params(point))
 
 
 def _other(family: Family, random: np.random.Generator) -> Family:
