@@ -25,6 +25,7 @@ from dre_jax.data.tasks import TaskTable
 from dre_jax.model import Support
 from dre_jax.surrogates.deep_kernel import DeepKernel, DeepKernelConfig, init, log_likelihood, within_bounds
 from dre_jax.surrogates.descent import Descent, begin, descend
+from dre_jax.training.schedule import portion_length
 
 _NARROWEST = 0.05  # of u - l: its inverse has no mean, and single batches would outweigh all others
 _PORTION = 1000  # steps whose batches are drawn at once
@@ -135,7 +136,7 @@ def meta_train(
     """A deep kernel of which the tasks of a table are likely, and the loss at every step, f32[steps]."""
     start_key, batch_key = jax.random.split(key)
     params = init(config, table.n_columns, start_key)
-    length = _portion_length(training.steps)
+    length = portion_length(training.steps, _PORTION)
 
     def loss(params: DeepKernel, batch: Batches) -> Array:
         return batch_loss(config, params, table, batch)
@@ -150,8 +151,3 @@ def meta_train(
     numbers = jnp.arange(training.steps // length, dtype=jnp.int32)
     descent, losses = lax.scan(portion, begin(params), numbers)
     return descent.params, losses.reshape(-1)
-
-
-def _portion_length(steps: int) -> int:
-    """The longest portion that divides the steps."""
-    return next(n for n in range(min(_PORTION, steps), 0, -1) if steps % n == 0)

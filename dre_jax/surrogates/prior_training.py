@@ -47,6 +47,7 @@ from dre_jax.surrogates.meta_kernel import without_support
 from dre_jax.surrogates.prior_folds import Folds, HeldOut, HeldOutEvidence, make_folds
 from dre_jax.surrogates.standard import standardise
 from dre_jax.surrogates.student import log_evidence, weigh
+from dre_jax.training.schedule import portion_length
 
 Floats = npt.NDArray[np.float64]
 _OWN_PROCESS = -1.0  # logarithm of F at the start, where its length scales are those of past tasks
@@ -244,7 +245,7 @@ def train_priors(
     if steps is None:
         steps, trust, held_out = _choose_steps(config, training, folds, lengths, start_key, step_key)
     descent = _begin(config, folds.table.n_columns, config.members, start_key, lengths)
-    portion, losses = _portion_length(steps), []
+    portion, losses = portion_length(steps, _PORTION), []
     for first in range(0, steps, portion):
         numbers = first + jnp.arange(portion)
         descent, loss = _descend(config, training, folds.table, folds.everything, descent, numbers, step_key)
@@ -330,11 +331,6 @@ def _trust(training: PriorTraining, learned: Floats, plain: Floats, task: npt.ND
 def _no_evidence(n_tasks: int) -> HeldOutEvidence:
     zero = jnp.float32(0.0)
     return HeldOutEvidence(jnp.int32(0), jnp.int32(n_tasks), jnp.bool_(False), zero, zero)
-
-
-def _portion_length(steps: int) -> int:
-    """The longest portion that divides the steps."""
-    return next(n for n in range(min(_PORTION, steps), 0, -1) if steps % n == 0)
 
 
 def explain_training(steps: int, trust: float, held_out: HeldOutEvidence) -> str:

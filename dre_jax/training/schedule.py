@@ -23,3 +23,13 @@ def make_schedule(name: Schedule, start: float, steps: int) -> optax.Schedule:
     """
     one_of("schedule", name, get_args(Schedule))
     return optax.constant_schedule(start) if name == "constant" else optax.cosine_decay_schedule(start, max(steps, 1))
+
+
+def portion_length(steps: int, most: int) -> int:
+    """The longest portion that divides a number of steps, of at most so many.
+
+    Example:
+      >>> portion_length(90, 40)
+      30
+    """
+    return next(n for n in range(min(most, steps), 0, -1) if steps % n == 0)

@@ -25,6 +25,7 @@ from dre_jax.errors import CheckpointError, DataError, DataWarning
 from dre_jax.model import EnsembleParams, ModelConfig
 from dre_jax.training.config import MetaTrainConfig
 from dre_jax.training.mesh import collect, mesh_for, spread
+from dre_jax.training.schedule import portion_length
 from dre_jax.training.state import TrainState
 from dre_jax.training.steps import evaluate, portion, start, train
 from dre_jax.training.stream import Feed, Resident, Streamed, must_stream
@@ -198,8 +199,7 @@ def _portions(config: MetaTrainConfig, step: int, most: int | None) -> Iterator[
 
 def _portion_length(config: MetaTrainConfig, most: int | None) -> int:
     """The longest portion that divides the evaluation interval, so that all portions but the last are one program."""
-    longest = min(portion(config), config.evaluate_every, most or config.steps)
-    return next(n for n in range(longest, 0, -1) if config.evaluate_every % n == 0)
+    return portion_length(config.evaluate_every, min(portion(config), most or config.steps))
 
 
 def _note(run: _Run, entry: LossEntry, config: MetaTrainConfig) -> None:
