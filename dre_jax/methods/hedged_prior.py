@@ -92,7 +92,7 @@ class HedgedPrior:
         lengths = fit_length_scale_prior(self.length_scales, tasks)
         fit = train_priors(self.prior, self.training, tasks, key, lengths)
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
-        trust = jnp.log(fit.trust) - jnp.log1p(-fit.trust)
+        trust = jax.scipy.special.logit(fit.trust)
         by = believed(self.hypotheses)
         params = WeighedPriors(fit.priors, by, told(0), trust, hyperpriors, fit.steps, fit.held_out)
         return ask(self, params, self.vote, self.prior, meta.validation, jax.random.fold_in(key, 1))
@@ -115,9 +115,8 @@ class HedgedPrior:
 
     def tune(self, params: WeighedPriors, history: History, key: Array) -> ConditionedPriors:
         """The mixture, conditioned on the history."""
-        y = self.scaled(history)
-        posterior = condition_all(self.prior, self.processes, params, history.x, y, history.where)
-        return ConditionedPriors(params, posterior, best_of(y, history.where))
+        posterior = self.condition(params, history)
+        return ConditionedPriors(params, posterior, best_of(posterior.trials.y, history.where))
 
     def rate(self, tuned: ConditionedPriors, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the conditioned mixture."""
@@ -130,22 +129,20 @@ class HedgedPrior:
         mean, variance = predict_mixture(self.prior, params, posterior, candidates.x)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), incumbent)
 
-    def scaled(self, history: History) -> Array:
-        """Responses on the scale of the priors, f[C]."""
-        return standardise(history.response, history.where).y
+    def condition(self, params: WeighedPriors, history: History) -> HedgedPosterior:
+        """The mixture given a history, whose responses are standardised."""
+        y = standardise(history.response, history.where).y
+        return condition_all(self.prior, self.processes, params, history.x, y, history.where)
 
     def predict(self, params: WeighedPriors, history: History, x: Array) -> tuple[Array, Array, Array]:
         """Trials' responses on the method's scale, f[C]; mean and deviation at configurations f[m, D], f[m] each."""
-        y = self.scaled(history)
-        posterior = condition_all(self.prior, self.processes, params, history.x, y, history.where)
+        posterior = self.condition(params, history)
         mean, variance = predict_mixture(self.prior, params, posterior, x)
-        return y, mean, jnp.sqrt(variance)
+        return posterior.trials.y, mean, jnp.sqrt(variance)
 
     def draw(self, params: WeighedPriors, history: History, candidates: Candidates, key: Array) -> Array:
         """The responses of one function, of a component that is drawn by its weight: for batches."""
-        y = self.scaled(history)
-        posterior = condition_all(self.prior, self.processes, params, history.x, y, history.where)
-        return draw_response(self.prior, params, posterior, candidates.x, key)
+        return draw_response(self.prior, params, self.condition(params, history), candidates.x, key)
 
     def tell(self, params: WeighedPriors) -> Mapping[str, str]:
         """Choices for the search space, and their reasons."""

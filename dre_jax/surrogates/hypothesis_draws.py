@@ -106,7 +106,7 @@ def own_prior_function(process: TaskProcess, trials: Trials, key: Array) -> Call
     slope = slope * jnp.sqrt(process.slope * task_process.SLOPE_VARIANCE)
     signal = _cosines(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
     inverse = jnp.exp(-process.log_length)[None, :]
-    return lambda x, trend: math.sqrt(task_process.OFFSET) * offset + slope * trend + signal(x * inverse)
+    return lambda x, trend: math.sqrt(OFFSET) * offset + slope * trend + signal(x * inverse)
 
 
 def prior_function(prior: LearnedPrior, like: View, key: Array) -> Callable[[View], Array]:

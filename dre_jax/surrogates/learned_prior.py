@@ -29,6 +29,8 @@ from dre_jax.surrogates.kernels import matern52, squared_distances_of_many
 
 OFFSET = 1.0
 """Variance of b."""
+PLAIN_LENGTHS, PLAIN_NOISE = (0.1, 0.25, 0.6), 1e-3
+"""Length scales, in roots of the number of columns, and E of processes that know nothing of past tasks."""
 _SLOPES, _DEEP, _PLAIN, _NOISES, _LENGTHS = (-6.0, 1.0), (-9.0, 2.0), (-6.0, 2.0), (-8.0, 0.0), (-3.0, 4.0)
 _HYPERPRIORS = {"slope": (-2.0, 1.5), "deep": (-0.7, 1.5), "plain": (-1.2, 1.0), "noise": (-4.6, 1.5)}
 _LENGTH_SPREAD = 1.0
@@ -132,12 +134,12 @@ def log_hyperprior(prior: LearnedPrior) -> Array:
 def plain_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
     """Priors that know nothing of past tasks: F = 1, E = 0.001, lengths of 0.1, 0.25 and 0.6 roots of D; 3 in front."""
     empty = jax.tree.map(jnp.zeros_like, init(config, n_columns, jax.random.key(0), jax.random.key(0)))
-    shares = jnp.log(jnp.array([0.1, 0.25, 0.6], jnp.float32)) + 0.5 * math.log(max(n_columns, 1))
+    shares = jnp.log(jnp.array(PLAIN_LENGTHS, jnp.float32)) + 0.5 * math.log(max(n_columns, 1))
     nothing = jnp.full_like(shares, -jnp.inf)
     return jax.tree.map(lambda a: jnp.broadcast_to(a, (3, *a.shape)), empty)._replace(
         slope=nothing,
         deep=nothing,
-        noise=jnp.full_like(shares, math.log(1e-3)),
+        noise=jnp.full_like(shares, math.log(PLAIN_NOISE)),
         length=jnp.broadcast_to(shares[:, None], (3, n_columns)),
     )
 

@@ -31,9 +31,7 @@ from dre_jax.surrogates.standard import standardise
 USUAL_LENGTH = 0.3
 """Length scale without past tasks, in roots of the number of columns."""
 _HALF_ROWS = 10.0  # trials with which a task counts for half
-_MUCH_NOISE = (
-    -1.0
-)  # logarithm of the variance that a search starts from; a density has a maximum with little and one with much
+_MUCH_NOISE = -1.0  # logarithm of its variance; a density has a maximum with little noise and one with much
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,11 +87,10 @@ def generic_prior(n_columns: int) -> LengthScalePrior:
     return LengthScalePrior(length * ones, ones, jnp.float32(-6.0), jnp.float32(3.0))
 
 
-def log_prior(prior: LengthScalePrior, params: GPParams) -> Array:
-    """Log-density of a process' hyperparameters, up to a constant; that of the signal's variance is around one."""
-    lengths = jnp.sum(((params.log_length - prior.mean) / prior.deviation) ** 2)
-    noise = ((params.log_noise - prior.noise_mean) / prior.noise_deviation) ** 2
-    return -0.5 * (lengths + noise + params.log_scale**2)
+def log_prior(prior: LengthScalePrior, log_length: Array, log_noise: Array) -> Array:
+    """Log-density of length scales f[D] and of the noise's variance, a scalar, up to a constant."""
+    lengths = jnp.sum(((log_length - prior.mean) / prior.deviation) ** 2)
+    return -0.5 * (lengths + ((log_noise - prior.noise_mean) / prior.noise_deviation) ** 2)
 
 
 def fit_process(config: LengthScaleConfig, prior: LengthScalePrior, x: Array, y: Array, where: Array) -> GPParams:
@@ -108,7 +105,8 @@ def fit_process(config: LengthScaleConfig, prior: LengthScalePrior, x: Array, y:
     """
 
     def objective(params: GPParams) -> Array:
-        return log_marginal_likelihood(params, x, y, where) + log_prior(prior, params)
+        density = log_prior(prior, params.log_length, params.log_noise) - 0.5 * params.log_scale**2
+        return log_marginal_likelihood(params, x, y, where) + density
 
     def search(log_noise: Array) -> tuple[GPParams, Array]:
         start = GPParams(prior.mean, jnp.zeros((), x.dtype), log_noise)

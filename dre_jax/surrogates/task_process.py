@@ -9,8 +9,8 @@ the trend m that past tasks have in common, or without. The hyperparameters of a
 trials.
 
 A fit explains the trials that it was made to, so its likelihood says too much for it. A fitted process is therefore
-scored by what it predicted (Dawid 1984, prequential analysis): it is fitted anew whenever the history has grown by a
-fifth (later by a half), and the trials in between are scored given those before, by the last fit,
+scored by what it predicted (Dawid 1984, prequential analysis): it is fitted anew whenever the history has grown by
+three tenths (from 64 trials on by a half), and the trials in between are scored given those before, by the last fit,
 
     log p(y) = sum over i of log p(y_{n_i + 1 .. n_{i+1}} | y_{1 .. n_i}, theta_i),
 
@@ -34,13 +34,12 @@ from dre_jax.errors import ConfigError
 from dre_jax.search.quasi_newton import maximise_in_box
 from dre_jax.surrogates.gp import Conditioned, noisy
 from dre_jax.surrogates.kernels import matern52, squared_distances
-from dre_jax.surrogates.length_scale_prior import USUAL_LENGTH, LengthScalePrior
+from dre_jax.surrogates.learned_prior import OFFSET, PLAIN_LENGTHS, PLAIN_NOISE
+from dre_jax.surrogates.length_scale_prior import USUAL_LENGTH, LengthScalePrior, log_prior
 from dre_jax.surrogates.student import log_evidence, weigh
 
 T = TypeVar("T")
 
-OFFSET = 1.0
-"""Variance of b."""
 SLOPE_VARIANCE = 0.1
 """A."""
 _LENGTHS, _SIGNALS, _NOISES = (-4.0, 4.0), (-6.0, 2.0), (-18.0, 0.0)
@@ -59,9 +58,9 @@ class TaskProcessConfig:
       ConfigError: where a number is out of range.
     """
 
-    lengths: tuple[float, ...] = (0.1, 0.25, 0.6)
+    lengths: tuple[float, ...] = PLAIN_LENGTHS
     """Length scales of the fixed processes, without a trend, in roots of the number of columns."""
-    noise: float = 1e-3
+    noise: float = PLAIN_NOISE
     """E of the fixed processes, and that fits start from."""
     first_lengths: tuple[float, ...] = (0.15, 0.5)
     """Length scales, in roots of the number of columns, that processes without a trend are fitted from, under the prior
@@ -201,23 +200,28 @@ def condition_processes(
     config: TaskProcessConfig, hyperpriors: TaskHyperpriors, trials: Trials, freedom: float
 ) -> ConditionedTask:
     """All processes given the trials, K in front, fixed ones first."""
-
-    def given(process: TaskProcess) -> ConditionedTask:
-        found = weigh(*observed(process, trials), trials.where, freedom)
-        return ConditionedTask(process, found.given, found.variance_scale, found.log_density)
-
-    fitted, log_density = fit_sequence(config, *start_processes(config, hyperpriors), trials, freedom)
     both = (
-        jax.vmap(given)(fixed_processes(config, hyperpriors)),
-        jax.vmap(given)(fitted)._replace(log_density=log_density),
+        condition(fixed_processes(config, hyperpriors), trials, freedom),
+        fit_sequence(config, *start_processes(config, hyperpriors), trials, freedom),
     )
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *both)
 
 
+def condition(processes: TaskProcess, trials: Trials, freedom: float) -> ConditionedTask:
+    """Processes of fixed hyperparameters given the trials, K in front."""
+
+    def one(process: TaskProcess) -> ConditionedTask:
+        evidence = weigh(*observed(process, trials), trials.where, freedom)
+        return ConditionedTask(process, evidence.given, evidence.variance_scale, evidence.log_density)
+
+    conditioned: ConditionedTask = jax.vmap(one)(processes)
+    return conditioned
+
+
 def fit_sequence(
     config: TaskProcessConfig, start: TaskProcess, prior: LengthScalePrior, trials: Trials, freedom: float
-) -> tuple[TaskProcess, Array]:
-    """The last fits of K processes, and the log-evidence f[K] of the trials by all fits of each.
+) -> ConditionedTask:
+    """The last fits of K processes given the trials, with the log-evidence by all fits of each.
 
     Args:
       config: how long a fit is.
@@ -232,7 +236,8 @@ def fit_sequence(
         shown = Trials(*(field[:capacity] for field in trials))
         state = _fit_stage(config, prior, shown, freedom, jnp.asarray(sizes), count, state)
     process, total, before = state
-    return process, total + _log_evidences(process, trials, freedom) - before
+    conditioned = condition(process, trials, freedom)
+    return conditioned._replace(log_density=total + conditioned.log_density - before)
 
 
 def fit_sizes(capacity: int) -> Iterator[tuple[int, list[int]]]:
@@ -329,6 +334,5 @@ def _log_evidences(processes: TaskProcess, trials: Trials, freedom: float) -> Ar
 
 
 def _log_prior(prior: LengthScalePrior, process: TaskProcess) -> Array:
-    lengths = jnp.sum(((process.log_length - prior.mean) / prior.deviation) ** 2)
-    noise = ((process.log_noise_var - prior.noise_mean) / prior.noise_deviation) ** 2
-    return -0.5 * (lengths + noise + (process.log_signal_var - _SIGNAL_MEAN) ** 2)
+    signal = (process.log_signal_var - _SIGNAL_MEAN) ** 2
+    return log_prior(prior, process.log_length, process.log_noise_var) - 0.5 * signal
