@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from dre_jax.checks import one_of
 from dre_jax.model import mean_and_deviation, mean_tie_ranks
@@ -57,23 +57,20 @@ def log_expected_improvement(mean: Array, deviation: Array, incumbent: Array) ->
 
 
 def _log_h(z: Array) -> Array:
-    """log(pdf(z) + z cdf(z)): directly, by the ratio of cdf and pdf, and by its series, from right to left.
+    """log(pdf(z) + z cdf(z)): directly, and on the left by its series.
 
-    The series begins where the ratio has lost as many digits as the series leaves out.
+    The series begins where the difference has lost as many digits as the series leaves out.
     """
     seam = -18.0 if z.dtype == jnp.float64 else -8.0
     # Choices, not maxima: the gradient of a maximum is halved where both are equal.
-    right = jnp.where(z > -1.0, z, -1.0)
+    right = jnp.where(z > seam, z, seam)
     pdf = jnp.exp(-0.5 * right**2 - _LOG_SQRT_2PI)
-    direct = jnp.log(pdf + right * jax.scipy.special.ndtr(right))
-    middle = jnp.where((z > seam) & (z <= -1.0), z, -1.0)
-    log_pdf = -0.5 * middle**2 - _LOG_SQRT_2PI
-    by_ratio = log_pdf + jnp.log1p(middle * jnp.exp(jax.scipy.special.log_ndtr(middle) - log_pdf))
+    direct = jnp.log(pdf + right * 0.5 * lax.erfc(-math.sqrt(0.5) * right))
     left = jnp.where(z > seam, seam, z)
     u = 1.0 / left**2
     series = u * (1.0 - u * (3.0 - u * (15.0 - u * (105.0 - 945.0 * u))))
     by_series = -0.5 * left**2 - _LOG_SQRT_2PI + jnp.log(u) + jnp.log(series / u)
-    return jnp.where(z > -1.0, direct, jnp.where(z > seam, by_ratio, by_series))
+    return jnp.where(z > seam, direct, by_series)
 
 
 def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:

@@ -21,6 +21,17 @@ ValueAndGradient = Callable[[Array], tuple[Array, Array]]
 """Of points f[S, P]: values f[S] and their gradients f[S, P]."""
 
 
+class Maxima(NamedTuple):
+    """What S searches meet."""
+
+    points: Array
+    """f[S, P], the best."""
+    values: Array
+    """f[S], of those."""
+    first: Array
+    """f[S], of the starts; minus infinity where that is no number."""
+
+
 class _Search(NamedTuple):
     point: Array
     """f[S, P], the best so far."""
@@ -50,8 +61,8 @@ def maximise_in_box(
     reach: float,
     tolerance: float,
     movable: Array | None = None,
-) -> tuple[Array, Array]:
-    """The best points that are met, f[S, P], and their values, f[S].
+) -> Maxima:
+    """The best points that are met.
 
     A point is never worse than its start. Values and gradients that are not finite are as if they were not met.
 
@@ -68,8 +79,8 @@ def maximise_in_box(
     Example:
       >>> bowl = lambda x: (-jnp.sum((x - 2.0) ** 2, axis=1), -2.0 * (x - 2.0))
       >>> box = {"low": jnp.zeros(2), "high": jnp.array([1.0, 5.0])}
-      >>> best, _ = maximise_in_box(bowl, jnp.zeros((1, 2)), **box, steps=9, reach=1.0, tolerance=1e-6)
-      >>> best.round(3).tolist()
+      >>> found = maximise_in_box(bowl, jnp.zeros((1, 2)), **box, steps=9, reach=1.0, tolerance=1e-6)
+      >>> found.points.round(3).tolist()
       [[1.0, 2.0]]
     """
     free_to_move = jnp.ones(start.shape, bool) if movable is None else movable
@@ -110,15 +121,21 @@ def maximise_in_box(
         reset = reset._replace(done=reset.done | search.plain)
         return _choose(better, moved, _choose(failed, reset, shorter))
 
-    def goes_on(carry: tuple[Array, _Search]) -> Array:
-        return (carry[0] < steps) & ~jnp.all(carry[1].done)
+    def goes_on(carry: tuple[Array, Array, _Search]) -> Array:
+        return (carry[0] <= steps) & ~jnp.all(carry[2].done)
 
-    loss, gradient = evaluate(start)
-    none = jnp.zeros_like(loss)
-    never = jnp.zeros(loss.shape, bool)
-    search = aim(_Search(start, loss, gradient, identity, ~never, jnp.zeros_like(start), none, never))
-    _, search = lax.while_loop(goes_on, lambda carry: (carry[0] + 1, turn(carry[1])), (jnp.int32(0), search))
-    return search.point, -search.loss
+    def next_turn(carry: tuple[Array, Array, _Search]) -> tuple[Array, Array, _Search]:
+        i, first, search = carry
+        search = turn(search)
+        return i + 1, jnp.where(i == 0, search.loss, first), search
+
+    # The first turn evaluates the starts, as a step of no length: the function is compiled once.
+    unknown = jnp.full(start.shape[:1], jnp.inf, start.dtype)
+    none, never = jnp.zeros_like(unknown), jnp.zeros(unknown.shape, bool)
+    nowhere = jnp.zeros_like(start)
+    search = _Search(start, unknown, nowhere, identity, ~never, nowhere, none, never)
+    _, first, search = lax.while_loop(goes_on, next_turn, (jnp.int32(0), unknown, search))
+    return Maxima(search.point, -search.loss, -first)
 
 
 def _updated(inverse: Array, plain: Array, step: Array, change: Array) -> tuple[Array, Array]:

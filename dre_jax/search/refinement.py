@@ -83,7 +83,7 @@ def refine(
     movable = real[None, :] & jnp.stack(layout.active(starts, jnp), axis=-1)
     if held is not None:
         movable &= jnp.isnan(held)[None, :]
-    return maximise_in_box(
+    found = maximise_in_box(
         value_and_gradient,
         starts,
         jnp.zeros(starts.shape[1], starts.dtype),
@@ -93,3 +93,4 @@ def refine(
         tolerance=_TOLERANCE,
         movable=movable,
     )
+    return found.points, found.values

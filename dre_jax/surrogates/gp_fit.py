@@ -153,10 +153,8 @@ def _search_by_bfgs(
     low, high = (ravel_pytree(project(restore(jnp.full_like(flat[0], end))))[0] for end in (-jnp.inf, jnp.inf))
     value_and_gradient = jax.vmap(jax.value_and_grad(lambda point: objective(restore(point))))
     steps = max(config.steps - 1, 0)
-    found, values = maximise_in_box(
-        value_and_gradient, flat, low, high, steps=steps, reach=_REACH, tolerance=_TOLERANCE
-    )
-    return jax.vmap(restore)(found), values
+    found = maximise_in_box(value_and_gradient, flat, low, high, steps=steps, reach=_REACH, tolerance=_TOLERANCE)
+    return jax.vmap(restore)(found.points), found.values
 
 
 def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:

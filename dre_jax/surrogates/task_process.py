@@ -200,11 +200,15 @@ def condition_processes(
     config: TaskProcessConfig, hyperpriors: TaskHyperpriors, trials: Trials, freedom: float
 ) -> ConditionedTask:
     """All processes given the trials, K in front, fixed ones first."""
-    both = (
-        condition(fixed_processes(config, hyperpriors), trials, freedom),
-        fit_sequence(config, *start_processes(config, hyperpriors), trials, freedom),
-    )
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *both)
+    fixed = fixed_processes(config, hyperpriors)
+    fits = fit_sequence(config, *start_processes(config, hyperpriors), trials, freedom)
+    conditioned = condition(_joined(fixed, fits.process), trials, freedom)
+    scored = _joined(jnp.zeros(len(config.lengths), trials.y.dtype), fits.gain)
+    return conditioned._replace(log_density=conditioned.log_density + scored)
+
+
+def _joined(one: T, other: T) -> T:
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), one, other)
 
 
 def condition(processes: TaskProcess, trials: Trials, freedom: float) -> ConditionedTask:
@@ -218,10 +222,19 @@ def condition(processes: TaskProcess, trials: Trials, freedom: float) -> Conditi
     return conditioned
 
 
+class Fits(NamedTuple):
+    """The last fits of K processes."""
+
+    process: TaskProcess
+    """K in front."""
+    gain: Array
+    """f[K]: what to add to their log-densities of all trials, for those by all fits."""
+
+
 def fit_sequence(
     config: TaskProcessConfig, start: TaskProcess, prior: LengthScalePrior, trials: Trials, freedom: float
-) -> ConditionedTask:
-    """The last fits of K processes given the trials, with the log-evidence by all fits of each.
+) -> Fits:
+    """Fits K processes to the trials, again and again as these come.
 
     Args:
       config: how long a fit is.
@@ -230,14 +243,11 @@ def fit_sequence(
       trials: the history, trials in the order of their evaluation, empty slots last.
       freedom: nu.
     """
-    count, zero = jnp.sum(trials.where), jnp.zeros(start.slope.shape, trials.y.dtype)
-    state = (start, zero, zero)
+    count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.slope.shape, trials.y.dtype))
     for capacity, sizes in fit_sizes(trials.where.shape[0]):
         shown = Trials(*(field[:capacity] for field in trials))
-        state = _fit_stage(config, prior, shown, freedom, jnp.asarray(sizes), count, state)
-    process, total, before = state
-    conditioned = condition(process, trials, freedom)
-    return conditioned._replace(log_density=total + conditioned.log_density - before)
+        fits = _fit_stage(config, prior, shown, freedom, jnp.asarray(sizes), count, fits)
+    return fits
 
 
 def fit_sizes(capacity: int) -> Iterator[tuple[int, list[int]]]:
@@ -259,10 +269,6 @@ def fit_sizes(capacity: int) -> Iterator[tuple[int, list[int]]]:
         least = most
 
 
-_State = tuple[TaskProcess, Array, Array]
-"""The last fits, the log-evidence f[K] of the trials that they were made to by all fits, and that by the last alone."""
-
-
 def _fit_stage(
     config: TaskProcessConfig,
     prior: LengthScalePrior,
@@ -270,31 +276,36 @@ def _fit_stage(
     freedom: float,
     sizes: Array,
     count: Array,
-    state: _State,
-) -> _State:
-    def fit(i: Array, state: _State) -> _State:
-        process, total, before = state
+    fits: Fits,
+) -> Fits:
+    def fit(i: Array, fits: Fits) -> Fits:
         where = trials.where & (jnp.arange(trials.where.shape[0]) < sizes[i])
         first = trials._replace(where=where, y=jnp.where(where, trials.y, 0.0))
-        total = total + _log_evidences(process, first, freedom) - before
-        process, evidence = _fit(config, prior, process, first, freedom)
-        return process, total, evidence
+        process, before, after = _fit(config, prior, fits.process, first, freedom)
+        return Fits(process, fits.gain + before - after)
 
-    done: _State = lax.fori_loop(0, jnp.sum(sizes <= count), fit, state)
+    done: Fits = lax.fori_loop(0, jnp.sum(sizes <= count), fit, fits)
     return done
 
 
 def _fit(
     config: TaskProcessConfig, prior: LengthScalePrior, start: TaskProcess, trials: Trials, freedom: float
-) -> tuple[TaskProcess, Array]:
-    """Processes of a higher posterior density than those that a fit starts from, K in front, and their log-evidence."""
+) -> tuple[TaskProcess, Array, Array]:
+    """Processes of a higher posterior density than those that a fit starts from, and the log-evidence of both.
+
+    K in front; the evidence of where a fit starts comes first.
+    """
 
     def objective(vector: Array, slope: Array, prior: LengthScalePrior) -> Array:
         process = _process_of(vector, slope)
-        return _log_evidence(process, trials, freedom) + _log_prior(prior, process)
+        evidence = log_evidence(*observed(process, trials), trials.where, jnp.asarray(freedom, trials.y.dtype))
+        return evidence + _log_prior(prior, process)
 
     def value_and_gradient(vectors: Array) -> tuple[Array, Array]:
         return jax.vmap(jax.value_and_grad(objective))(vectors, start.slope, prior)
+
+    def evidence_of(vectors: Array, density: Array) -> Array:
+        return density - jax.vmap(_log_prior)(prior, _process_of(vectors, start.slope))
 
     vectors = jnp.concatenate([start.log_length, start.log_signal_var[:, None], start.log_noise_var[:, None]], axis=1)
     n_columns = start.log_length.shape[1]
@@ -302,11 +313,12 @@ def _fit(
         jnp.asarray([lengths] * n_columns + [signal, noise], vectors.dtype)
         for lengths, signal, noise in zip(_LENGTHS, _SIGNALS, _NOISES, strict=True)
     )
+    vectors = jnp.clip(vectors, low[None, :], high[None, :])
     # Without a trend, F is the unit of the scale.
     movable = (jnp.arange(n_columns + 2) != n_columns)[None, :] | (start.slope > 0.0)[:, None]
-    best, density = maximise_in_box(
+    best = maximise_in_box(
         value_and_gradient,
-        jnp.clip(vectors, low[None, :], high[None, :]),
+        vectors,
         low,
         high,
         steps=config.steps,
@@ -314,23 +326,13 @@ def _fit(
         tolerance=_TOLERANCE,
         movable=movable,
     )
-    process = _process_of(best, start.slope)
-    return process, density - jax.vmap(_log_prior)(prior, process)
+    before, after = evidence_of(vectors, best.first), evidence_of(best.points, best.values)
+    return _process_of(best.points, start.slope), before, after
 
 
 def _process_of(vector: Array, slope: Array) -> TaskProcess:
     """Processes from their hyperparameters f[..., D + 2] and slopes f[...]."""
     return TaskProcess(vector[..., :-2], vector[..., -2], vector[..., -1], slope)
-
-
-def _log_evidence(process: TaskProcess, trials: Trials, freedom: float) -> Array:
-    return log_evidence(*observed(process, trials), trials.where, jnp.asarray(freedom, trials.y.dtype))
-
-
-def _log_evidences(processes: TaskProcess, trials: Trials, freedom: float) -> Array:
-    """f[K], of K processes."""
-    found: Array = jax.vmap(lambda process: _log_evidence(process, trials, freedom))(processes)
-    return found
 
 
 def _log_prior(prior: LengthScalePrior, process: TaskProcess) -> Array:
