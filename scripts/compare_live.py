@@ -60,7 +60,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     """Runs what is missing, and prints the tables."""
     given = parse(arguments)
-    from live.tables import tables
+    from live.tables import non_inferiority, tables
 
     wanted = list(studies(given))
     done = read(given.out)
@@ -76,7 +76,10 @@ def main(arguments: list[str] | None = None) -> None:
             out.flush()
             print(f"{time.monotonic() - begun:.0f} s: {i + 1} of {len(groups)}: {found[0][0]}", flush=True)
     done = read(given.out)
-    print(tables({study: done[study] for study in wanted}, [t for t in AT if t <= given.trials]))
+    at = [t for t in AT if t <= given.trials]
+    print(tables({study: done[study] for study in wanted}, at))
+    if "recommended" in given.tuners and len(given.tuners) > 1:
+        print(non_inferiority({study: done[study] for study in wanted}, at[1:]))
 
 
 def studies(given: argparse.Namespace) -> Iterable[Study]:

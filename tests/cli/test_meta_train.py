@@ -12,7 +12,7 @@ from dre_jax.data import bundled
 from dre_jax.methods.fitted import load_fitted
 from dre_jax.tuning import Surrogate, read_space
 
-QUICK = ["--set", "training.steps=4", "--set", "prior.members=2"]
+QUICK = [f"--set={setting}" for setting in ("training.steps=4", "vote.designs=1", "vote.rows=60")]
 
 
 @pytest.fixture

@@ -84,3 +84,21 @@ def test_a_comparison_resumes_and_counts_families_alike(script, tmp_path, capsys
     assert f"| {np.mean(by_family):.4f} ± " in printed
     script.main(given)
     assert len(out.read_text().splitlines()) == 4
+
+
+def test_who_is_behind_by_more_than_the_margin_is_marked(script, part):
+    """By hand: differences of tasks, the error within families, the bound of the worst rival's better."""
+    tables, rng = part("live.tables"), np.random.default_rng(0)
+    regrets = {}
+    for tuner, level in (("recommended", 0.30), ("good", 0.25), ("bad", 0.9)):
+        for family, replicate, task in np.ndindex(2, 2, 2):
+            past = "none" if tuner == "good" else "random 1x20"
+            values = level + 0.02 * rng.random(10)
+            regrets[script.Study(tuner, f"f{family}", past, replicate, task)] = values.tolist()
+    at = lambda tuner, t: np.array([r[t] for s, r in sorted(regrets.items()) if s.tuner == tuner])  # noqa: E731
+    pairs = (at("recommended", 9) - at("good", 9)).reshape(2, 4)
+    bound = pairs.mean() + 1.645 * np.sqrt((pairs.var(axis=1, ddof=1) / 4).sum()) / 2
+    found = tables.non_inferiority(regrets, [10])
+    assert f"| random 1x20 | {bound:+.3f}* | +0." in found
+    assert found.endswith("|")
+    assert found.count("*") == 2  # the heading's, and regret's: a fifth is no factor of two
