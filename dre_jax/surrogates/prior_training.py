@@ -13,10 +13,10 @@ the same trials under processes that know nothing of the past says how far to tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +49,7 @@ from dre_jax.surrogates.standard import standardise
 from dre_jax.surrogates.student import log_evidence, weigh
 from dre_jax.training.schedule import portion_length
 
+T = TypeVar("T")
 Floats = npt.NDArray[np.float64]
 _OWN_PROCESS = -1.0  # logarithm of F at the start, where its length scales are those of past tasks
 _PORTION = 25  # steps of a call, at most
@@ -115,7 +116,7 @@ class PriorFit(NamedTuple):
     held_out: HeldOutEvidence
     """Why so many steps, and why so much trust."""
     losses: Array
-    """f[steps]: mean loss of the members before every step."""
+    """f[steps]: mean loss before every step of the priors that were trained together, members and folds."""
 
 
 def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, x: Array, response: Array, where: Array) -> Array:
@@ -241,47 +242,72 @@ def train_priors(
     """
     start_key, step_key = jax.random.split(key)
     folds = make_folds(tasks, members=config.members, folds=training.folds, histories=_HISTORIES, rows=training.rows)
-    steps, trust, held_out = training.steps, training.trust, _no_evidence(len(tasks))
-    if steps is None:
-        steps, trust, held_out = _choose_steps(config, training, folds, lengths, start_key, step_key)
-    descent = _begin(config, folds.table.n_columns, config.members, start_key, lengths)
-    portion, losses = portion_length(steps, _PORTION), []
-    for first in range(0, steps, portion):
-        numbers = first + jnp.arange(portion)
-        descent, loss = _descend(config, training, folds.table, folds.everything, descent, numbers, step_key)
+    train = partial(_train, config, training, folds.table, step_key)
+    count = config.members + (training.folds if training.steps is None else 0)
+    descent = _begin(config, folds.table.n_columns, count, start_key, lengths)
+    if training.steps is None:
+        return _train_beside_folds(config, training, folds, train, descent)
+    descent, losses = train(folds.everything, descent, 0, training.steps)
+    held_out = _no_evidence(len(tasks))
+    return PriorFit(_average(descent), jnp.int32(training.steps), jnp.float32(training.trust), held_out, losses)
+
+
+_Train = Callable[[TaskSpans, Descent[LearnedPrior], int, int], tuple[Descent[LearnedPrior], Array]]
+"""Trains priors on tasks of their own, from a number of steps to another; their mean losses."""
+
+
+def _train(
+    config: LearnedPriorConfig,
+    training: PriorTraining,
+    table: TaskTable,
+    key: Array,
+    spans: TaskSpans,
+    descent: Descent[LearnedPrior],
+    first: int,
+    last: int,
+) -> tuple[Descent[LearnedPrior], Array]:
+    portion, losses = portion_length(last - first, _PORTION), []
+    for number in range(first, last, portion):
+        numbers = np.arange(number, number + portion, dtype=np.int32)
+        descent, loss = _descend(config, training, table, spans, descent, numbers, key)
         losses.append(loss)
-    assert descent.average is not None
-    return PriorFit(descent.average, jnp.int32(steps), jnp.float32(trust), held_out, jnp.concatenate(losses))
+    return descent, jnp.concatenate(losses)
 
 
-def _choose_steps(
+def _train_beside_folds(
     config: LearnedPriorConfig,
     training: PriorTraining,
     folds: Folds,
-    lengths: LengthScalePrior | None,
-    start_key: Array,
-    step_key: Array,
-) -> tuple[int, float, HeldOutEvidence]:
-    """Steps with the highest held-out evidence, the trust in what they learn, and that evidence."""
+    train: _Train,
+    descent: Descent[LearnedPrior],
+) -> PriorFit:
+    """The members after as many steps as give folds, trained in the same program, the highest evidence."""
     trials = np.maximum(np.sum(folds.held_out.where & ~folds.held_out.context, axis=-1), 1)
+    spans = jax.tree.map(lambda *parts: jnp.concatenate(parts), folds.everything, folds.train)
 
     def mean(evidence: Floats) -> float:
         by_task = _by_task(evidence / trials, folds.task)
         return float(np.mean([np.mean(one) for one in by_task]))
 
-    descent = _begin(config, folds.table.n_columns, training.folds, start_key, lengths)
+    kept, losses = [], []
     found: list[Floats] = []
     scores: list[float] = []
     for before, checkpoint in zip((0, *_CHECKPOINTS), _CHECKPOINTS, strict=False):
-        for first in range(before, checkpoint, _PORTION):
-            numbers = first + jnp.arange(_PORTION)
-            descent, _ = _descend(config, training, folds.table, folds.train, descent, numbers, step_key)
-        assert descent.average is not None
-        found.append(_evidence(config, descent.average, folds))
+        descent, loss = train(spans, descent, before, checkpoint)
+        members, held_out = _divided(_average(descent), config.members)
+        kept.append(members)
+        losses.append(loss)
+        found.append(_evidence(config, held_out, folds))
         scores.append(mean(found[-1]))
         if len(scores) - 1 - _best(scores) >= training.patience:
             break
     best = _best(scores)
+    steps, members, losses = _CHECKPOINTS[best], kept[best], losses[: best + 1]
+    if best == len(_CHECKPOINTS) - 1:
+        # Where the evidence still rises at the end, so it would for some time: past tasks say much.
+        alone = jax.device_put(_divided(descent, config.members)[0])
+        descent, loss = train(folds.everything, alone, steps, 2 * steps)
+        steps, members, losses = 2 * steps, _average(descent), [*losses, loss]
     unlearned = _plain_evidence(config, training, folds)
     facts = HeldOutEvidence(
         jnp.int32(training.folds),
@@ -290,9 +316,19 @@ def _choose_steps(
         jnp.float32(scores[best]),
         jnp.float32(mean(unlearned)),
     )
-    # Where the evidence still rises at the end, so it would for some time: past tasks say much.
-    steps = 2 * _CHECKPOINTS[-1] if best == len(_CHECKPOINTS) - 1 else _CHECKPOINTS[best]
-    return steps, _trust(training, found[best], unlearned, folds.task), facts
+    trust = _trust(training, found[best], unlearned, folds.task)
+    return PriorFit(members, jnp.int32(steps), jnp.float32(trust), facts, jnp.concatenate(losses))
+
+
+def _average(descent: Descent[LearnedPrior]) -> LearnedPrior:
+    assert descent.average is not None
+    return descent.average
+
+
+def _divided(tree: T, count: int) -> tuple[T, T]:
+    """The first priors of each array, and the others."""
+    arrays = jax.tree.map(np.asarray, tree)
+    return jax.tree.map(lambda a: a[:count], arrays), jax.tree.map(lambda a: a[count:], arrays)
 
 
 def _evidence(config: LearnedPriorConfig, priors: LearnedPrior, folds: Folds) -> Floats:
@@ -301,10 +337,10 @@ def _evidence(config: LearnedPriorConfig, priors: LearnedPrior, folds: Folds) ->
 
 def _plain_evidence(config: LearnedPriorConfig, training: PriorTraining, folds: Folds) -> Floats:
     """Log of the mean evidence of `plain_priors`, f[K, H]."""
-    plain = plain_priors(config, folds.table.n_columns)
+    plain = jax.tree.map(np.asarray, plain_priors(config, folds.table.n_columns))
     each = []
     for i in range(plain.noise.shape[0]):
-        prior = jax.tree.map(lambda a, i=i: jnp.broadcast_to(a[i], (training.folds, *a.shape[1:])), plain)
+        prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (training.folds, *a.shape[1:])), plain)
         each.append(_evidence(config, prior, folds))
     found: Floats = np.logaddexp.reduce(each, axis=0) - np.log(len(each))
     return found
