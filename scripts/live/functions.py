@@ -141,6 +141,8 @@ class Family:
     rotated: bool = False
     noise: float = 0.0
     """Standard deviation of an evaluation's noise, in spreads."""
+    minimiser: float | tuple[float, ...] = 0.0
+    """Where the formula's optimum is, between `low` and `high`."""
     mixed: bool = False
     """The last three columns are a choice of three, a whole number, and a number that one of the choices has."""
 
@@ -170,7 +172,9 @@ class Family:
         sign = -1.0 if reverse else 1.0
         snapped = partial(settled, self.space.layout, xp=np)
         at_random = sign * plain(snapped(np.random.default_rng(0).random((_SPREAD_POINTS, self.n_columns))))
-        least = _least(lambda points: sign * plain(snapped(points)), self.n_columns, refine=refine)
+        known = (np.broadcast_to(np.array(self.minimiser, np.float64), self.n_columns) - low) / (high - low)
+        known = np.clip(0.5 + (known - shift - 0.5) @ rotation, 0.0, 1.0)
+        least = _least(lambda points: sign * plain(snapped(points)), known, refine=refine)
         spread = float(np.median(at_random) - least)
         scale, base = 10 ** random.uniform(-6, 6) / spread, random.normal()
 
@@ -194,17 +198,23 @@ class Family:
         return (np.array([0.3, 0.0, 0.1]) + offset)[level]
 
 
-def _least(loss: Callable[[Floats], Floats], n_columns: int, *, refine: bool) -> float:
-    """The lowest loss on the unit cube, by many points and searches from the best of them."""
+def _least(loss: Callable[[Floats], Floats], known: Floats, *, refine: bool) -> float:
+    """The lowest loss on the unit cube: by searches from the formula's optimum and from the best of many points.
+
+    Many points alone miss it where there are many local optima, or many columns.
+    """
     from scipy.optimize import minimize
     from scipy.stats import qmc
 
+    n_columns = len(known)
     points = qmc.Sobol(n_columns, seed=np.random.default_rng(1)).random_base2(14 if refine else 11)
+    points = np.vstack([known, points])
     values = loss(points)
     found = float(values.min())
     if not refine:
         return found
-    for start in points[np.argsort(values)[:12]]:
+    best = points[1 + np.argsort(values[1:])[:12]]
+    for start in (known, *best):
         end = minimize(lambda x: float(loss(x[None])[0]), start, bounds=[(0.0, 1.0)] * n_columns, method="L-BFGS-B")
         end = (
             minimize(
@@ -221,21 +231,34 @@ def _least(loss: Callable[[Floats], Floats], n_columns: int, *, refine: bool) ->
 
 
 _FAMILIES = (
-    Family(name="branin", formula=branin, n_columns=2, low=(-5.0, 0.0), high=(10.0, 15.0)),
-    Family(name="hartmann-6", formula=hartmann, n_columns=6),
+    Family(name="branin", formula=branin, n_columns=2, low=(-5.0, 0.0), high=(10.0, 15.0), minimiser=(math.pi, 2.275)),
+    Family(
+        name="hartmann-6",
+        formula=hartmann,
+        n_columns=6,
+        minimiser=(0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573),
+    ),
     Family(name="bowl-3", formula=bowl, n_columns=3, low=-1.0, shift=0.3),
     Family(name="ackley-5", formula=ackley, n_columns=5, low=-5.0, high=10.0),
-    Family(name="hartmann-3-noisy", formula=hartmann, n_columns=3, noise=0.1),
+    Family(name="hartmann-3-noisy", formula=hartmann, n_columns=3, noise=0.1, minimiser=(0.114614, 0.555649, 0.852547)),
     Family(name="mixed-5", formula=bowl, n_columns=5, low=-1.0, mixed=True),
-    Family(name="hartmann-3", formula=hartmann, n_columns=3),
-    Family(name="rosenbrock-4", formula=rosenbrock, n_columns=4, low=-2.0, high=2.0),
-    Family(name="levy-6", formula=levy, n_columns=6, low=-5.0, high=5.0),
+    Family(name="hartmann-3", formula=hartmann, n_columns=3, minimiser=(0.114614, 0.555649, 0.852547)),
+    Family(name="rosenbrock-4", formula=rosenbrock, n_columns=4, low=-2.0, high=2.0, minimiser=1.0),
+    Family(name="levy-6", formula=levy, n_columns=6, low=-5.0, high=5.0, minimiser=1.0),
     Family(name="griewank-5", formula=griewank, n_columns=5, low=-10.0, high=10.0),
-    Family(name="styblinski-tang-8", formula=styblinski_tang, n_columns=8, low=-5.0, high=5.0),
+    Family(name="styblinski-tang-8", formula=styblinski_tang, n_columns=8, low=-5.0, high=5.0, minimiser=-2.903534),
     Family(name="rotated-bowl-10", formula=bowl, n_columns=10, low=-1.0, shift=0.3, rotated=True),
     Family(name="ackley-20", formula=ackley, n_columns=20, low=-5.0, high=10.0),
-    Family(name="branin-noisy", formula=branin, n_columns=2, low=(-5.0, 0.0), high=(10.0, 15.0), noise=0.1),
-    Family(name="mixed-levy-6", formula=levy, n_columns=6, low=-5.0, high=5.0, mixed=True),
+    Family(
+        name="branin-noisy",
+        formula=branin,
+        n_columns=2,
+        low=(-5.0, 0.0),
+        high=(10.0, 15.0),
+        noise=0.1,
+        minimiser=(math.pi, 2.275),
+    ),
+    Family(name="mixed-levy-6", formula=levy, n_columns=6, low=-5.0, high=5.0, mixed=True, minimiser=1.0),
 )
 FAMILIES = {family.name: family for family in _FAMILIES}
 """By name."""

@@ -53,6 +53,21 @@ def test_tasks_have_a_regret_of_about_one_for_random_points(name, functions):
     assert 0.0 < one.spread / other.spread != 1.0  # on scales of their own
 
 
+def test_the_optimum_of_a_task_is_its_formulas(functions):
+    """Which searches from many points miss in twenty columns, and among many local optima."""
+    least = {"ackley": 0.0, "levy": 0.0, "griewank": 0.0, "rosenbrock": 0.0, "branin": 0.397887, "hartmann": -3.32237}
+    for name in ("ackley-5", "ackley-20", "levy-6", "griewank-5", "rosenbrock-4", "branin", "hartmann-6"):
+        family = functions.FAMILIES[name]
+        task = family.draw(np.random.default_rng(1), refine=False)
+        points = np.random.default_rng(0).random((functions._SPREAD_POINTS, family.n_columns))
+        shift = np.random.default_rng(1).uniform(-family.shift, family.shift, family.n_columns)
+        low, high = np.asarray(family.low), np.asarray(family.high)
+        values = family.formula(low + (high - low) * (points + shift))
+        optimum = least[name.split("-")[0]]
+        expected = (values - optimum) / (np.median(values) - optimum)
+        np.testing.assert_allclose((task.loss(points) - task.least) / task.spread, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_reversed_tasks_are_the_other_way_round(functions):
     family = functions.FAMILIES["branin"]
     rng = np.random.default_rng

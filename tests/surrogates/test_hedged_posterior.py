@@ -147,9 +147,13 @@ def test_drawn_functions_have_the_moments_of_the_mixture(priors, prior_in_numpy,
     x, new, y = rng.uniform(size=(5, COLUMNS)), rng.uniform(size=(4, COLUMNS)), rng.normal(size=5)
     x, new = x.astype(np.float32), np.concatenate([new, x[:1]]).astype(np.float32)
     past = knowledge(jax.tree.map(jnp.asarray, priors))
-    found = condition_all(CONFIG, PROCESSES, past, *slots(x, y))
-    draw = jax.jit(jax.vmap(lambda key: draw_response(CONFIG, past, found, new, key)))
-    found = np.asarray(draw(jax.random.split(jax.random.key(8), draws)), np.float64)
+
+    @jax.jit
+    def draw(keys, x, y, where):
+        found = condition_all(CONFIG, PROCESSES, past, x, y, where)
+        return jax.vmap(lambda key: draw_response(CONFIG, past, found, new, key))(keys)
+
+    found = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
     _, _, mean, variance, _ = written_out(prior_in_numpy, priors, x.astype(float), y, new.astype(float))
     np.testing.assert_allclose(found.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
     np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.25)
