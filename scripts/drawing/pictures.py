@@ -155,6 +155,21 @@ def misled(docs: Path, out: Path) -> list[Path]:
     return draw(out, "misled", (7.6, 3.3), paint)
 
 
+def live(docs: Path, out: Path) -> list[Path]:
+    """Regret on live functions over trials, with pasts of one study to twenty and without."""
+    table = with_columns((docs / "results" / "live.md").read_text(), ["past", "tuner"])
+    heads = [head for head in table.heads if head.startswith("regret at ")]
+    at = [int(head.rpartition(" ")[2]) for head in heads]
+    rows = list(zip(table.column("past"), table.column("tuner"), strict=True))
+    curves = []
+    for row, name in LIVE.items():
+        i = rows.index(row)
+        values = [table.numbers(head)[i][0] for head in heads]
+        curves.append(Curve(name, at, values, [0.0] * len(at)))
+    labels = "trials", "mean regret, lower is better"
+    return _draw_curves(out, "live", (7.2, 3.5), curves, labels, log=True)
+
+
 def tuners(docs: Path, out: Path) -> list[Path]:
     """The best value so far of live models, from nothing, by tuner."""
     table = of_section((docs / "results" / "tuners.md").read_text(), "Live models")
@@ -188,6 +203,14 @@ def speed(docs: Path, out: Path) -> list[Path]:
     return draw(out, "speed", (7.2, 1.1 + 0.25 * len(SPEED)), paint)
 
 
+LIVE = {
+    ("random 20x20", "recommended"): "20 past studies",
+    ("random 5x20", "recommended"): "5 past studies",
+    ("random 3x20", "recommended"): "3 past studies",
+    ("random 1x20", "recommended"): "1 past study",
+    ("none", "gp"): "no past",
+    ("none", "tpe"): "Optuna's TPE",
+}
 REGRET = "mean regret, lower is better"
 TUNERS = {
     "dre-surrogate": "with past tasks",
@@ -213,6 +236,7 @@ PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "losses": partial(budgets, "losses", "results/losses.md", (10, 25, 50)),
     "defaults": partial(studies, "defaults", "results/defaults.md", 1, (10, 25)),
     "ablations": partial(studies, "ablations", "results/ablations.md", 2, (10, 25)),
+    "live": live,
     "tuners": tuners,
     "speed": speed,
 }

@@ -1,4 +1,4 @@
-"""Tables of regret on live tasks: for each kind of past, over families.
+"""Tables of regret on live tasks, over families.
 
 **Non-inferiority.** A tuner is not inferior to the best of its rivals, at a number of trials, if it is behind it by no
 more than a margin, with 95 % confidence: a factor of two in the mean logarithm of regret, and in mean regret two
@@ -26,15 +26,25 @@ Floats = npt.NDArray[np.float64]
 
 
 def tables(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
-    """A table for each past: mean regret of every tuner, and the mean of its logarithm, over families.
+    """Mean regret of every tuner with every past, and the mean of its logarithm, over families.
 
     Args:
       regrets: after every trial, by study.
       at: numbers of trials.
     """
-    pasts = list(dict.fromkeys(study.past for study in regrets if study.past != _NO_PAST)) or [_NO_PAST]
-    parts = [_table({s: r for s, r in regrets.items() if s.past in (past, _NO_PAST)}, at, past) for past in pasts]
-    return "\n\n".join(parts)
+    families = list(dict.fromkeys(study.family for study in regrets))
+    heads = ["past", "tuner", *(f"regret at {t}" for t in at), *(f"log10 at {t}" for t in at)]
+    rows = []
+    for past, tuner in dict.fromkeys((study.past, study.tuner) for study in regrets):
+        # Families count alike, whatever the number of their tasks.
+        shown = {study: one for study, one in regrets.items() if study.past == past}
+        each = [_at(shown, tuner, family, at) for family in families]
+        plain = _summary([one.mean(axis=0) for one in each])
+        logs = _summary([_log(one).mean(axis=0) for one in each])
+        rows.append([past, f"`{tuner}`", *_cells(plain, 4), *_cells(logs, 2)])
+    n_tasks = len({(study.family, study.replicate, study.task) for study in regrets})
+    lead = f"{len(families)} families, {n_tasks} tasks; ± standard error over families."
+    return f"{lead}\n\n{markdown_table(heads, rows)}"
 
 
 def non_inferiority(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
@@ -77,21 +87,6 @@ def _behind(
 
 def _log(regrets: Floats) -> Floats:
     return np.log10(np.maximum(regrets, _LEAST))
-
-
-def _table(regrets: Mapping[Any, Sequence[float]], at: Sequence[int], past: str) -> str:
-    families = list(dict.fromkeys(study.family for study in regrets))
-    heads = ["tuner", *(f"regret at {t}" for t in at), *(f"log10 at {t}" for t in at)]
-    rows = []
-    for tuner in dict.fromkeys(study.tuner for study in regrets):
-        # Families count alike, whatever the number of their tasks.
-        each = [_at(regrets, tuner, family, at) for family in families]
-        plain = _summary([one.mean(axis=0) for one in each])
-        logs = _summary([_log(one).mean(axis=0) for one in each])
-        rows.append([f"`{tuner}`", *_cells(plain, 4), *_cells(logs, 2)])
-    n_tasks = len({(study.family, study.replicate, study.task) for study in regrets})
-    lead = f"Past: {past}. {len(families)} families, {n_tasks} tasks; ± standard error over families."
-    return f"{lead}\n\n{markdown_table(heads, rows)}"
 
 
 def _at(regrets: Mapping[Any, Sequence[float]], tuner: str, family: str, at: Sequence[int]) -> Floats:
