@@ -69,7 +69,7 @@ class TaskProcessConfig:
     fitted: float = 0.5
     """Weight of the fitted processes before the first trial, beside the fixed ones; both together have one."""
     steps: int = 8
-    """Points that a fit evaluates, at most, beside its start."""
+    """Points that a fit evaluates, at most, beside its start; with 0 none are fitted."""
 
     def __post_init__(self) -> None:
         at_least(0, self, "steps")
@@ -244,6 +244,8 @@ def fit_sequence(
       freedom: nu.
     """
     count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.slope.shape, trials.y.dtype))
+    if config.steps == 0:  # the pieces that they are scored by add up to the whole
+        return fits
     for capacity, sizes in fit_sizes(trials.where.shape[0]):
         shown = Trials(*(field[:capacity] for field in trials))
         fits = _fit_stage(config, prior, shown, freedom, jnp.asarray(sizes), count, fits)
