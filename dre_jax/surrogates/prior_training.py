@@ -274,6 +274,14 @@ def _train(
     return descent, jnp.concatenate(losses)
 
 
+class _Checkpoint(NamedTuple):
+    members: LearnedPrior
+    evidence: Floats
+    """f[K, H], of held-out histories under the priors of folds."""
+    losses: Array
+    """Since the checkpoint before."""
+
+
 def _train_beside_folds(
     config: LearnedPriorConfig,
     training: PriorTraining,
@@ -282,42 +290,34 @@ def _train_beside_folds(
     descent: Descent[LearnedPrior],
 ) -> PriorFit:
     """The members after as many steps as give folds, trained in the same program, the highest evidence."""
-    trials = np.maximum(np.sum(folds.held_out.where & ~folds.held_out.context, axis=-1), 1)
     spans = jax.tree.map(lambda *parts: jnp.concatenate(parts), folds.everything, folds.train)
-
-    def mean(evidence: Floats) -> float:
-        by_task = _by_task(evidence / trials, folds.task)
-        return float(np.mean([np.mean(one) for one in by_task]))
-
-    kept, losses = [], []
-    found: list[Floats] = []
+    course: list[_Checkpoint] = []
     scores: list[float] = []
     for before, checkpoint in zip((0, *_CHECKPOINTS), _CHECKPOINTS, strict=False):
-        descent, loss = train(spans, descent, before, checkpoint)
+        descent, losses = train(spans, descent, before, checkpoint)
         members, held_out = _divided(_average(descent), config.members)
-        kept.append(members)
-        losses.append(loss)
-        found.append(_evidence(config, held_out, folds))
-        scores.append(mean(found[-1]))
+        course.append(_Checkpoint(members, _evidence(config, held_out, folds), losses))
+        scores.append(_mean_evidence(course[-1].evidence, folds))
         if len(scores) - 1 - _best(scores) >= training.patience:
             break
     best = _best(scores)
-    steps, members, losses = _CHECKPOINTS[best], kept[best], losses[: best + 1]
+    steps, members = _CHECKPOINTS[best], course[best].members
+    every_loss = [checkpoint.losses for checkpoint in course[: best + 1]]
     if best == len(_CHECKPOINTS) - 1:
         # Where the evidence still rises at the end, so it would for some time: past tasks say much.
         alone = jax.device_put(_divided(descent, config.members)[0])
-        descent, loss = train(folds.everything, alone, steps, 2 * steps)
-        steps, members, losses = 2 * steps, _average(descent), [*losses, loss]
+        descent, losses = train(folds.everything, alone, steps, 2 * steps)
+        steps, members, every_loss = 2 * steps, _average(descent), [*every_loss, losses]
     unlearned = _plain_evidence(config, training, folds)
     facts = HeldOutEvidence(
         jnp.int32(training.folds),
         jnp.int32(len(np.unique(folds.task))),
         jnp.bool_(folds.by_rows),
         jnp.float32(scores[best]),
-        jnp.float32(mean(unlearned)),
+        jnp.float32(_mean_evidence(unlearned, folds)),
     )
-    trust = _trust(training, found[best], unlearned, folds.task)
-    return PriorFit(members, jnp.int32(steps), jnp.float32(trust), facts, jnp.concatenate(losses))
+    trust = _trust(training, course[best].evidence, unlearned, folds.task)
+    return PriorFit(members, jnp.int32(steps), jnp.float32(trust), facts, jnp.concatenate(every_loss))
 
 
 def _average(descent: Descent[LearnedPrior]) -> LearnedPrior:
@@ -333,6 +333,12 @@ def _divided(tree: T, count: int) -> tuple[T, T]:
 
 def _evidence(config: LearnedPriorConfig, priors: LearnedPrior, folds: Folds) -> Floats:
     return np.asarray(held_out_evidence(config, priors, folds.table, folds.held_out), np.float64)
+
+
+def _mean_evidence(evidence: Floats, folds: Folds) -> float:
+    """A trial's, the mean over tasks."""
+    trials = np.maximum(np.sum(folds.held_out.where & ~folds.held_out.context, axis=-1), 1)
+    return float(np.mean([np.mean(one) for one in _by_task(evidence / trials, folds.task)]))
 
 
 def _plain_evidence(config: LearnedPriorConfig, training: PriorTraining, folds: Folds) -> Floats:
