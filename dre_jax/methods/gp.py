@@ -65,7 +65,8 @@ class GaussianProcess(Untaught):
     def rate(self, tuned: FittedProcess, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the fitted process."""
         mean, variance = predict_in_blocks(tuned.process, history.x, tuned.given, candidates.x)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), tuned.incumbent)
+        noise = jnp.exp(0.5 * tuned.process.log_noise)
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), tuned.incumbent, noise)
 
 
 ENTRIES = (

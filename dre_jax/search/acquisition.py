@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,8 @@ from dre_jax.one_program import one_program
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _SMALLEST_DEVIATION = 1e-9
+RESOLUTION = 1e-3
+"""Standard deviations of responses, of which differences matter little."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +76,26 @@ def _log_h(z: Array) -> Array:
     return jnp.where(z > seam, direct, by_series)
 
 
+def log_augmented_improvement(mean: Array, deviation: Array, incumbent: Array, noise: Array) -> Array:
+    """Logarithm of the augmented expected improvement, E[max(0, incumbent - r)] (1 - n / sqrt(s^2 + n^2)).
+
+    The factor (Huang et al. 2006) is small where the signal's deviation s is less than the noise's n: where a response
+    is known as well as its noise allows, another evaluation tells nothing. Noise of more than `RESOLUTION` counts as
+    that much, so the factor matters for searches that would go on at an optimum that they know, and not elsewhere.
+
+    Args:
+      mean: f[...], lower is better.
+      deviation: f[...], of the signal.
+      incumbent: f[...]
+      noise: f[...], deviation of an observation's noise.
+    """
+    deviation = jnp.maximum(deviation, _SMALLEST_DEVIATION)
+    noise = jnp.minimum(noise, RESOLUTION)
+    total = jnp.sqrt(deviation**2 + noise**2)
+    log_factor = 2.0 * jnp.log(deviation) - jnp.log(total) - jnp.log(total + noise)
+    return log_expected_improvement(mean, deviation, incumbent) + log_factor
+
+
 def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:
     """Logarithm of the probability that a Gaussian rank is better than the incumbent's; arguments as above."""
     z = (incumbent - mean) / jnp.maximum(deviation, _SMALLEST_DEVIATION)
@@ -127,11 +150,13 @@ def acquire_by_rank(
 
 
 @one_program("config")
-def acquire_by_response(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
+def acquire_by_response(
+    config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array, noise: Array | None = None
+) -> Array:
     """Acquisition values f32[N] from a predicted response, mean and standard deviation f32[N], higher is better.
 
     The incumbent is the best response so far; without one, minus infinity, the mean decides. "lcb" is here the upper
-    confidence bound, and "mean_rank" the mean alone.
+    confidence bound, and "mean_rank" the mean alone. With the deviation of the noise, "ei" is augmented by it.
 
     Example:
       >>> ei = AcquisitionConfig(kind="ei")
@@ -139,6 +164,9 @@ def acquire_by_response(config: AcquisitionConfig, mean: Array, deviation: Array
       >>> bool(values[1] > values[0])
       True
     """
+    if config.kind == "ei" and noise is not None:
+        augmented = _improvement(partial(log_augmented_improvement, noise=noise))
+        return augmented(config, -mean, deviation, -incumbent)
     return ACQUISITIONS[config.kind](config, -mean, deviation, -incumbent)
 
 

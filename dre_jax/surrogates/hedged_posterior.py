@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.model.blocks import by_blocks
-from dre_jax.search.acquisition import log_expected_improvement
+from dre_jax.search.acquisition import log_augmented_improvement
 from dre_jax.surrogates import task_process
 from dre_jax.surrogates.gp import Conditioned, Ready, predict, ready
 from dre_jax.surrogates.hypotheses import Believed, Known, changed_by, condition
@@ -144,6 +144,13 @@ def predict_mixture(
     return mean, spread
 
 
+def _noise(past: WeighedPriors, posterior: HedgedPosterior) -> Array:
+    """Deviation of every component's noise, f[J H + K]."""
+    learned = jnp.exp(past.priors.noise[:, None] + past.by.noise[None, :]) * posterior.known.scale
+    own = jnp.exp(posterior.processes.log_noise_var) * posterior.scale
+    return jnp.sqrt(jnp.concatenate([learned.ravel(), own]))
+
+
 def mean_and_improvement(
     sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, new: Array, incumbent: Array
 ) -> tuple[Array, Array]:
@@ -155,10 +162,11 @@ def mean_and_improvement(
     component of little weight that says something else widens it everywhere, long after it is refuted.
     """
     share = jnp.exp(posterior.log_weight)[:, None]
+    noise = _noise(past, posterior)[:, None]
 
     def block(rows: Array) -> tuple[Array, Array]:
         means, variances = component_moments(sizes, past, posterior, rows)
-        each = log_expected_improvement(-means, jnp.sqrt(variances), -incumbent)
+        each = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise)
         improvement = jax.nn.logsumexp(posterior.log_weight[:, None] + each, axis=0)
         return jnp.sum(share * means, axis=0), improvement
 

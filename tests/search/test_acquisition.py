@@ -9,8 +9,11 @@ import pytest
 from scipy import integrate, special, stats
 
 from dre_jax.search.acquisition import (
+    RESOLUTION,
     AcquisitionConfig,
     acquire_by_rank,
+    acquire_by_response,
+    log_augmented_improvement,
     log_expected_improvement,
     log_probability_of_improvement,
     pick,
@@ -61,6 +64,24 @@ def test_the_scale_of_the_ranks():
     z = (incumbent - mean) / deviation
     np.testing.assert_allclose(log_ei(*arrays), np.log(deviation) + list(map(slow_log_ei, z)), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(log_probability_of_improvement(*arrays), special.log_ndtr(z), rtol=1e-4, atol=1e-5)
+
+
+def test_augmented_improvement_is_huangs_factor_times_the_improvement():
+    """Where nothing is left but noise it vanishes; noise beyond the resolution counts as that much."""
+    deviation = np.array([1e-7, 1e-4, 1e-3, 0.1, 1.0], np.float32)
+    noise = np.array([1e-4, 1e-4, 2e-4, 5e-4, 0.3], np.float32)
+    mean = -deviation
+    found = jax.jit(log_augmented_improvement)(mean, deviation, np.zeros_like(mean), noise)
+    s, n = deviation.astype(float), np.minimum(noise.astype(float), RESOLUTION)
+    factor = 1.0 - n / np.hypot(s, n)
+    expected = np.log(s) + slow_log_ei(1.0) + np.where(s < 1e-3 * n, 2 * np.log(s / n) - np.log(2.0), np.log(factor))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    assert (found <= log_ei(mean, deviation, np.zeros_like(mean))).all()
+    config = AcquisitionConfig(kind="ei")
+    by_response = acquire_by_response(config, -mean, deviation, np.float32(0.0), noise)
+    np.testing.assert_allclose(by_response, found, rtol=1e-5)
+    first = acquire_by_response(config, -mean, deviation, np.float32(-np.inf), noise)
+    np.testing.assert_allclose(first, -mean)  # without an incumbent the mean decides
 
 
 def test_the_order_is_kept_where_all_members_agree():

@@ -11,6 +11,7 @@ import pytest
 
 from dre_jax.methods import find
 from dre_jax.search import Suggester, make_history
+from dre_jax.search.acquisition import RESOLUTION
 from dre_jax.search.candidates import CandidateConfig, Tried, even_points, propose, settled
 from dre_jax.search.history import Candidates
 from dre_jax.search.precision import precision_of, supports_double
@@ -140,11 +141,12 @@ def crowded(n):
 
 
 class Reference:
-    """The posterior of a Gaussian process by NumPy in float64, and the logarithm of its expected improvement."""
+    """The posterior of a Gaussian process by NumPy in float64, and the logarithm of its augmented improvement."""
 
     def __init__(self, process, x, response):
         self.length = np.exp(np.asarray(process.log_length))
         self.scale, noise = (float(np.exp(a)) for a in (process.log_scale, process.log_noise))
+        self.noise = min(np.sqrt(noise), RESOLUTION)
         self.x, self.y = x, (response - response.mean()) / response.std()
         self.lower = np.linalg.cholesky(self.covariance(x, x) + noise * np.eye(len(x)))
         self.weights = np.linalg.solve(self.lower.T, np.linalg.solve(self.lower, self.y))
@@ -167,7 +169,10 @@ class Reference:
         left, right = np.minimum(z, -1.0), np.maximum(z, -1.0)
         ratio = np.sqrt(np.pi / 2) * erfcx(-left / 2**0.5)
         far = norm.logpdf(left) + np.log1p(left * ratio)
-        return np.log(deviation) + np.where(z < -1.0, far, np.log(norm.pdf(right) + right * norm.cdf(right)))
+        near = np.log(norm.pdf(right) + right * norm.cdf(right))
+        total = np.hypot(deviation, self.noise)
+        factor = 2.0 * np.log(deviation) - np.log(total) - np.log(total + self.noise)
+        return np.log(deviation) + np.where(z < -1.0, far, near) + factor
 
     def best(self, tried):
         """The largest that scipy finds from many starts; not at a trial, of which the method is not shown all."""

@@ -10,6 +10,7 @@ from scipy.special import softmax
 from scipy.stats import multivariate_t, norm
 
 from dre_jax.errors import ConfigError
+from dre_jax.search.acquisition import RESOLUTION
 from dre_jax.surrogates import hypotheses, hypothesis_draws
 from dre_jax.surrogates.hedged_posterior import condition_all, mean_and_improvement, predict_mixture
 from dre_jax.surrogates.hypotheses import Hypothesis, log_evidence
@@ -93,11 +94,11 @@ def component(signal, noise, mean, y):
     density = multivariate_t(mean[:n], seen, df=CONFIG.freedom).logpdf(y) if n else 0.0
     scale = (CONFIG.freedom + off @ np.linalg.inv(seen) @ off) / (CONFIG.freedom + n - 2.0)
     left = np.diag(signal)[n:] - (gain * signal[n:, :n]).sum(axis=1)
-    return density, mean[n:] + gain @ off, scale * left
+    return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 
 
 def written_out(parts, priors, x, y, new):
-    """Weights f64[J, H] and f64[K]; mean, variance and improvement of the mixture, three f64[m]."""
+    """Weights f64[J, H] and f64[K]; mean, variance and augmented improvement of the mixture, three f64[m]."""
     cases, rows, trend = [], np.concatenate([x, new]), 0.0
     for j in range(CONFIG.members):
         prior = member(priors, j)
@@ -113,10 +114,12 @@ def written_out(parts, priors, x, y, new):
         signal = 1.0 + variance * matern52(rows / (length * np.sqrt(COLUMNS))) + 0.1 * slope * np.outer(trend, trend)
         density, *moments = component(signal, noise, slope * trend, y)
         cases.append((np.log((1.0 - TRUST) * share) + density, *moments))
-    evidence, means, variances = (np.array(a) for a in zip(*cases, strict=True))
+    evidence, means, variances, noises = (np.array(a) for a in zip(*cases, strict=True))
     share = softmax(evidence)
     mean, z = share @ means, (means - INCUMBENT) / np.sqrt(variances)
-    improvement = share @ (np.sqrt(variances) * (norm.pdf(z) + z * norm.cdf(z)))
+    noises = np.minimum(noises, RESOLUTION)[:, None]
+    factor = 1.0 - noises / np.sqrt(variances + noises**2)
+    improvement = share @ (np.sqrt(variances) * (norm.pdf(z) + z * norm.cdf(z)) * factor)
     learned, own = np.split(share, [len(share) - len(SHARES)])
     return (
         learned.reshape(CONFIG.members, -1),
