@@ -17,7 +17,7 @@ from dre_jax.one_program import one_program
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _SMALLEST_DEVIATION = 1e-9
-RESOLUTION = 1e-3
+RESOLUTION = 1e-4
 """Standard deviations of responses, of which differences matter little."""
 
 
