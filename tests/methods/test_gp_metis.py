@@ -8,6 +8,7 @@ from scipy import stats
 from dre_jax.methods.gp import GaussianProcess
 from dre_jax.methods.metis import Metis, good_over_bad
 from dre_jax.search import make_history
+from dre_jax.search.acquisition import RESOLUTION
 from dre_jax.surrogates import GPConfig, fit_gp, posterior, standardise
 from dre_jax.surrogates.parzen import log_parzen
 
@@ -31,11 +32,15 @@ def moments(history, x):
     return y, np.asarray(mean, np.float64), np.sqrt(np.asarray(variance, np.float64))
 
 
-def test_expected_improvement_of_the_gaussian_process(seen):
+def test_augmented_expected_improvement_of_the_gaussian_process(seen):
+    """By the textbook's formula, times the factor of Huang et al. (2006)."""
     history, candidates = seen
     y, mean, deviation = moments(history, candidates.x)
     z = (mean - np.max(y)) / deviation
     expected = deviation * (stats.norm.pdf(z) + z * stats.norm.cdf(z))
+    process = fit(FITTING, history.x, y, history.where)
+    noise = min(float(np.exp(0.5 * process.log_noise)), RESOLUTION)
+    expected *= 1.0 - noise / np.hypot(deviation, noise)
     found = acquire(GaussianProcess(fitting=FITTING), history, candidates)
     np.testing.assert_allclose(np.exp(found), expected, rtol=2e-3, atol=1e-6)
 
