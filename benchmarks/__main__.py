@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     given = parse(arguments)
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compile time is measured
-    from dre_jax.cli.runtime import prepare
+    from dre_jax.runtime.setup import prepare
 
     prepare()
     from benchmarks.suite import plan

@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compile time is measured
     os.environ["DRE_JAX_NATIVE"] = "0"  # in miniature, on a CPU, the loops are an accelerator's too
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the peers need memory too
-    from dre_jax.cli.runtime import prepare
+    from dre_jax.runtime.setup import prepare
 
     prepare()
     from benchmarks.suite import ours, plan

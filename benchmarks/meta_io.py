@@ -23,11 +23,11 @@ import jax
 
 from benchmarks.suite import environment, ours
 from dre_jax import MetaTrainConfig, native
-from dre_jax.training.checkpoint import Checkpoint, describe
-from dre_jax.training.state import TrainState
-from dre_jax.training.steps import portion, start
-from dre_jax.training.stream import Streamed, bytes_per_step
-from dre_jax.training.trainer import versions
+from dre_jax.methods.dre.checkpoint import Checkpoint, describe
+from dre_jax.methods.dre.state import TrainState
+from dre_jax.methods.dre.steps import portion, start
+from dre_jax.methods.dre.stream import Streamed, bytes_per_step
+from dre_jax.methods.dre.trainer import versions
 
 KEY = jax.random.key(0)
 

@@ -1,8 +1,8 @@
 """Results of the PyTorch reference for fixed weights and lists, in float64, as a small JSON file.
 
-The library is held to it where PyTorch is not installed (tests/training/test_torch_parity.py).
+The library is held to it where PyTorch is not installed (tests/methods/dre/test_torch_parity.py).
 
-    python -m benchmarks.torch_golden tests/training/torch_parity.json
+    python -m benchmarks.torch_golden tests/methods/dre/torch_parity.json
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from benchmarks.torch_search import expected_improvement, rank
 from benchmarks.torch_weights import host_tree, to_torch
 from dre_jax.data.files import write_text
 from dre_jax.data.tasks import tie_levels
-from dre_jax.model import EnsembleParams, ModelConfig
+from dre_jax.methods.dre.ensemble import EnsembleParams
+from dre_jax.methods.dre.model_config import ModelConfig
 
 Context = Literal["own", "shared", "none"]
 STEPS = 50

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import tie_levels, unit_scale
-from dre_jax.model import ModelConfig
+from dre_jax.methods.dre.model_config import ModelConfig
 
 _EMPTY_LEVEL = torch.iinfo(torch.int64).max
 _EMPTY_SCORE = -1e30  # not minus infinity, whose differences are not numbers

@@ -13,7 +13,7 @@ from torch import Tensor
 from benchmarks.torch_reference import Batch, Decisions, Ensemble, Table, fine_tune, tensors
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import unit_scale
-from dre_jax.methods.table import log_expected_improvement
+from dre_jax.methods.baselines.host_tables import log_expected_improvement
 
 _SMALLEST_DEVIATION = 1e-9
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.torch_reference import Ensemble
-from dre_jax.model import EnsembleParams, ModelConfig
+from dre_jax.methods.dre.ensemble import EnsembleParams
+from dre_jax.methods.dre.model_config import ModelConfig
 
 
 def _parts(model: ModelConfig, ensemble: Ensemble) -> tuple[list[dict[str, nn.Linear]], list[dict[str, nn.Linear]]]:

@@ -34,11 +34,12 @@ from dre_jax import DRE
 from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
 from dre_jax.methods import find
-from dre_jax.model import Support, mean_and_deviation, mean_tie_ranks, scores
+from dre_jax.methods.dre.ensemble import Support, scores
+from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.report.style import COLOURS, save
 from dre_jax.search import make_history, sort_history
-from dre_jax.training import fine_tune
-from dre_jax.tuning.descriptors import from_descriptor
+from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
+from dre_jax.tuning.space.descriptors import from_descriptor
 
 FIXED = {"C": 10.0, "kernel": "rbf", "scaler": "standard"}
 GAMMA = np.geomspace(0.001, 10.0, 25)

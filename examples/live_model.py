@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dre_jax.tuning import Categorical, Float, Optimizer, Space
-from dre_jax.tuning.figure import course_of, draw_course
+from dre_jax.tuning.command.figure import course_of, draw_course
 
 X, Y = load_breast_cancer(return_X_y=True)
 SPACE = Space(

@@ -18,10 +18,10 @@ import time
 
 from gallery import options, run
 
-from dre_jax.benchmark import run_hpob
-from dre_jax.cli.runtime import prepare
 from dre_jax.data import bundled
+from dre_jax.hpob.suite import run_hpob
 from dre_jax.report import write_report
+from dre_jax.runtime.setup import prepare
 
 METHODS = ("gcp", "gp", "random")  # a Gaussian copula of past tasks; a Gaussian process; chance
 

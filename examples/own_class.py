@@ -20,8 +20,8 @@ from collections.abc import Callable
 import numpy as np
 from gallery import draw_regret, options, print_regret, run
 
-from dre_jax.benchmark import HPOBHandler
 from dre_jax.data import bundled
+from dre_jax.hpob.handler import HPOBHandler
 from dre_jax.search.host import HostMethod
 
 SPACE = "random-forest"

@@ -26,8 +26,8 @@ from sklearn.model_selection import cross_val_predict
 from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
 from dre_jax.tuning import Past, Surrogate
-from dre_jax.tuning.descriptors import from_descriptor
 from dre_jax.tuning.optuna import DRESampler
+from dre_jax.tuning.space.descriptors import from_descriptor
 
 MINERALS = ["ash", "alcalinity_of_ash", "magnesium", "total_phenols"]
 WINE = load_wine(as_frame=True)

@@ -29,7 +29,8 @@ from one_line import errors_in_one_line
 from dre_jax.cli.compare import run
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.experiment import BUNDLED, Job, collect, make_jobs, unfold, write_folds
+from dre_jax.hpob.data_variants import unfold, write_folds
+from dre_jax.hpob.jobs import BUNDLED, Job, collect, make_jobs
 from dre_jax.report import Comparison, compare
 
 STUDIES = CHOICES | BY_LOSS | OWN

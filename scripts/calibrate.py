@@ -27,13 +27,13 @@ from one_line import errors_in_one_line
 from runs_of_tasks import runs_of
 from scipy.stats import norm
 
-from dre_jax.cli.runtime import prepare
 from dre_jax.data import SearchSpace, Task, bundled, list_spaces, load_space
 from dre_jax.methods import find
-from dre_jax.methods.hedged_prior import HedgedPrior
+from dre_jax.methods.hedged_prior.method import HedgedPrior
+from dre_jax.methods.hedged_prior.weights import WeighedPriors
+from dre_jax.runtime.setup import prepare
 from dre_jax.search import History
 from dre_jax.search.loop import SearchTask, look_up
-from dre_jax.surrogates.hypothesis_weights import WeighedPriors
 
 NAMES = ("within 50 %", "within 90 %", "deviation of z", "improvement expected", "improvement found")
 _QUARTILES = 2.0 * norm.ppf(0.75)

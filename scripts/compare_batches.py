@@ -17,11 +17,11 @@ import numpy as np
 from markdown_tables import markdown_table, regret_cells
 from one_line import errors_in_one_line
 
-from dre_jax.cli.runtime import prepare
 from dre_jax.data import Results, bundled, list_spaces, load_space
 from dre_jax.data.files import read_json, write_json
 from dre_jax.methods import find
 from dre_jax.report import compare
+from dre_jax.runtime.setup import prepare
 from dre_jax.search import BatchConfig, run_tasks
 from dre_jax.search.loop import Batch
 

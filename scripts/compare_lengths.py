@@ -19,7 +19,7 @@ from markdown_tables import markdown_table
 from one_line import errors_in_one_line
 from tuners.objectives import Objective, objectives
 
-from dre_jax.cli.runtime import prepare
+from dre_jax.runtime.setup import prepare
 from dre_jax.search.candidates import even_points
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
 

@@ -111,7 +111,7 @@ def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
     from live.contestants import run
     from live.functions import FAMILIES
 
-    from dre_jax.cli.runtime import prepare
+    from dre_jax.runtime.setup import prepare
 
     prepare(1)
     group, tasks, trials = job

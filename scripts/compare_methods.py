@@ -26,14 +26,16 @@ from one_line import errors_in_one_line
 
 from dre_jax.cli.compare import check_method, finished, run, save
 from dre_jax.cli.report import trials_of
-from dre_jax.cli.runtime import prepare
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.experiment import BUNDLED, Job, collect, cost_of, make_jobs, times_of, write_misleading
+from dre_jax.hpob.data_variants import write_misleading
+from dre_jax.hpob.jobs import BUNDLED, Job, collect, cost_of, make_jobs
+from dre_jax.hpob.timing import times_of
 from dre_jax.methods import METHODS
-from dre_jax.methods.ensembles import LOSSES
+from dre_jax.methods.dre.variants import LOSSES
 from dre_jax.methods.registry import real_name
 from dre_jax.report import compare
+from dre_jax.runtime.setup import prepare
 
 AT = (5, 10, 25, 50, 100)
 # Those by a loss take 1000 epochs a trial, and have a page of their own (docs/results/losses.md).

@@ -2,7 +2,7 @@
 
 ``python scripts/compare_starts.py [--method recommended] [--sizes 1 2 4 8] [--trials 30] [--data FOLDER ...]``
 
-A chosen set is `dre_jax.surrogates.warm_start.start_rows`, by the nearest rows of the task's table; "its own" leaves
+A chosen set is `start_configurations.start_rows`, by the nearest rows of the task's table; "its own" leaves
 all trials to the method, the first from an empty history. Prints the mean regret over tasks after so many evaluations,
 those of the start among them, with its standard error.
 """
@@ -21,13 +21,13 @@ from one_line import errors_in_one_line
 from scipy.spatial import cKDTree
 
 from dre_jax import Suggester
-from dre_jax.cli.runtime import prepare
 from dre_jax.data import Results, SearchSpace, Task, bundled, list_spaces, load_space
 from dre_jax.data.tasks import unit_scale
 from dre_jax.methods import find
+from dre_jax.methods.start_configurations import start_rows
 from dre_jax.report import compare
+from dre_jax.runtime.setup import prepare
 from dre_jax.search import run_tasks
-from dre_jax.surrogates.warm_start import start_rows
 
 AT = (1, 2, 5, 10, 15, 20, 30)
 OWN, BY_CHANCE = "its own", "5 at random"

@@ -80,7 +80,7 @@ def work(job: tuple[str, str, int, int]) -> tuple[tuple[str, str, int], list[flo
     from tuners.objectives import objectives
     from tuners.tuners import run
 
-    from dre_jax.cli.runtime import prepare
+    from dre_jax.runtime.setup import prepare
 
     prepare(1)
     name, tuner, seed, trials = job

@@ -16,8 +16,8 @@ from drawing import stored
 from drawing.pictures import PICTURES
 from one_line import errors_in_one_line
 
-from dre_jax.cli.runtime import prepare
 from dre_jax.errors import ConfigError
+from dre_jax.runtime.setup import prepare
 
 DOCS = Path(__file__).parents[1] / "docs"
 

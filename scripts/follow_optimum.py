@@ -23,10 +23,10 @@ from one_line import errors_in_one_line
 from runs_of_tasks import Runs, runs_of
 from scipy.stats import spearmanr
 
-from dre_jax.cli.runtime import prepare
 from dre_jax.data import SearchSpace, bundled, list_spaces, load_space
 from dre_jax.errors import ConfigError
 from dre_jax.methods import find
+from dre_jax.runtime.setup import prepare
 from dre_jax.search.loop import jitted_value, look_up
 from dre_jax.search.method import Method
 

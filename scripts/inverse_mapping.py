@@ -17,9 +17,9 @@ from one_line import errors_in_one_line
 from papers.sorting import TRAINED_ON, Measured, Sizes, run
 from papers.sorting_report import CASE_STUDY, table
 
-from dre_jax import devices
-from dre_jax.cli.runtime import prepare
 from dre_jax.data.files import make_folder, write_text
+from dre_jax.runtime import devices
+from dre_jax.runtime.setup import prepare
 
 QUICK = Sizes(arms=(*CASE_STUDY, "RankNet"), list_sizes=(3,), epochs=(10,), seeds=2, test_lists=50, hidden=(8,))
 

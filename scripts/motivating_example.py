@@ -23,8 +23,8 @@ from papers.sinusoid_report import output_table, step_table, transfer_table
 from papers.transfer import META, Sizes, compare, train, untrained
 
 from dre_jax import FineTuneConfig, MetaTrainConfig
-from dre_jax.cli.runtime import prepare
 from dre_jax.data.files import make_folder, write_text
+from dre_jax.runtime.setup import prepare
 
 QUICK = Sizes(
     seeds=2,

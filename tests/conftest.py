@@ -15,7 +15,7 @@ from pathlib import Path
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")  # who called what is in no program that tests read
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; see `dre_jax.cli.runtime.prepare`
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; see `dre_jax.runtime.setup.prepare`
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 
@@ -119,7 +119,7 @@ def left_by_kills(tmp_path):
 @pytest.fixture
 def jobs_in_this_process(monkeypatch):
     """Has a grid of jobs work without processes of its own, which take seconds to start."""
-    from dre_jax.experiment import grid
+    from dre_jax.hpob import job_grid as grid
 
     class InThisProcess:
         def __init__(self, make, count):
@@ -158,10 +158,10 @@ def make_space():
 def save_checkpoint():
     """Writes a checkpoint of random weights for a search space."""
     from dre_jax.data import fingerprint
-    from dre_jax.model import ModelConfig
-    from dre_jax.training import MetaTrainConfig
-    from dre_jax.training.checkpoint import Checkpoint, describe
-    from dre_jax.training.steps import start
+    from dre_jax.methods.dre.checkpoint import Checkpoint, describe
+    from dre_jax.methods.dre.model_config import ModelConfig
+    from dre_jax.methods.dre.steps import start
+    from dre_jax.methods.dre.training_config import MetaTrainConfig
 
     def save(folder, space, *, step=0):
         model, config = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)), MetaTrainConfig()

@@ -6,23 +6,23 @@ import jax.numpy as jnp
 import pytest
 
 from dre_jax.errors import ConfigError
+from dre_jax.gp.fit import GPConfig
 from dre_jax.losses import position_weights
-from dre_jax.methods.committee import Committee
-from dre_jax.methods.deep_ensemble import DeepEnsemble
-from dre_jax.methods.fsbo import FewShotBO
-from dre_jax.methods.metis import Metis
-from dre_jax.model import ModelConfig
+from dre_jax.methods.baselines.bayesian_network import PriorConfig
+from dre_jax.methods.baselines.committee import Committee
+from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
+from dre_jax.methods.baselines.deep_kernel import DeepKernelConfig
+from dre_jax.methods.baselines.fsbo import FewShotBO
+from dre_jax.methods.baselines.meta_kernel import KernelTraining
+from dre_jax.methods.baselines.metis import Metis
+from dre_jax.methods.baselines.quantile_net import QuantileConfig
+from dre_jax.methods.baselines.sghmc import SGHMCConfig
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
+from dre_jax.nn.mlp import MLPConfig
+from dre_jax.optim.full_batch import FullBatchConfig, TuningConfig
 from dre_jax.search import AcquisitionConfig
 from dre_jax.search.candidates import CandidateConfig
-from dre_jax.surrogates import GPConfig
-from dre_jax.surrogates.bayesian_network import PriorConfig
-from dre_jax.surrogates.deep_kernel import DeepKernelConfig
-from dre_jax.surrogates.full_batch import FullBatchConfig, TuningConfig
-from dre_jax.surrogates.meta_kernel import KernelTraining
-from dre_jax.surrogates.mlp import MLPConfig
-from dre_jax.surrogates.quantile_net import QuantileConfig
-from dre_jax.surrogates.sghmc import SGHMCConfig
-from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig
 
 COUNTS = dict.fromkeys(("n_support", "n_query", "evaluate_every", "evaluation_lists", "lists_per_step"), 0)
 REFUSED = [

@@ -12,19 +12,20 @@ from jax import export
 from dre_jax import native
 from dre_jax.data import SearchSpace, bundled
 from dre_jax.data.tasks import build_table, sort_task
-from dre_jax.devices import local
 from dre_jax.methods import DRE, METHODS
-from dre_jax.methods.committee import Committee
-from dre_jax.model import ModelConfig, init
+from dre_jax.methods.baselines.committee import Committee
+from dre_jax.methods.baselines.sources import fit_sources, source_tasks
+from dre_jax.methods.dre.ensemble import init
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.steps import evaluate, start, train
+from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
+from dre_jax.methods.hedged_prior.folds import make_folds
+from dre_jax.methods.hedged_prior.training import _descend
+from dre_jax.optim.descent import begin
+from dre_jax.runtime.devices import local
 from dre_jax.search import Candidates, History
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from dre_jax.search.loop import SearchTask, jitted_suggest
-from dre_jax.surrogates.descent import begin
-from dre_jax.surrogates.prior_folds import make_folds
-from dre_jax.surrogates.prior_training import _descend
-from dre_jax.surrogates.sources import fit_sources, source_tasks
-from dre_jax.training import FineTuneConfig, MetaTrainConfig
-from dre_jax.training.steps import evaluate, start, train
 
 PLATFORMS = ("tpu", "cuda", "cpu")
 MODEL = ModelConfig(members=2, hidden=(8, 8), phi=(8,), rho=(8, 4))

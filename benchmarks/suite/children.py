@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from benchmarks.suite.rows import Timing
-from dre_jax.benchmark.evaluation import peak_memory
+from dre_jax.hpob.evaluation import peak_memory
 
 
 def side_by_side(work: Callable[..., Any], given: list[dict[str, Any]]) -> list[Any]:
@@ -46,7 +46,7 @@ def _get_ready() -> None:
     """Makes devices as the commands have them."""
     import jax
 
-    from dre_jax.cli.runtime import prepare
+    from dre_jax.runtime.setup import prepare
 
     prepare()
     jax.numpy.zeros(1).block_until_ready()
@@ -54,7 +54,7 @@ def _get_ready() -> None:
 
 def shares(count: int) -> list[list[int]]:
     """The cores of each of so many processes."""
-    from dre_jax.devices import cores
+    from dre_jax.runtime.devices import cores
 
     available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(cores()))
     share = max(1, len(available) // count)

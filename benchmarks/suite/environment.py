@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks.suite import rates
 from dre_jax.data.files import write_json
-from dre_jax.devices import cores
-from dre_jax.training.trainer import versions
+from dre_jax.methods.dre.trainer import versions
+from dre_jax.runtime.devices import cores
 
 _THREADS = tuple(f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS"))
 _SETTINGS = ("DRE_JAX_NATIVE", *_THREADS, "XLA_FLAGS", "JAX_NUM_CPU_DEVICES")

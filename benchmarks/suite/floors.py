@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
-from dre_jax.model import ModelConfig
+from dre_jax.methods.dre.model_config import ModelConfig
 
 _FLOAT = 4
 _ADAM = 12  # operations for a parameter: two means, their bias corrections, a root, a quotient, a step

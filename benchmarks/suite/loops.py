@@ -14,10 +14,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 from benchmarks.suite import ours, programs
 from benchmarks.suite.serial import serial
 from dre_jax import ModelConfig
-from dre_jax.devices import dividing, make_mesh
+from dre_jax.methods.dre.mesh import LISTS, MEMBERS
+from dre_jax.methods.dre.tpu import layout_of, passes
+from dre_jax.runtime.devices import dividing, make_mesh
 from dre_jax.search.grid import DESIGNS, TASKS
-from dre_jax.training.lanes import layout_of, passes
-from dre_jax.training.mesh import LISTS, MEMBERS
 
 _EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
 _COLUMNS = 16

@@ -16,16 +16,17 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from benchmarks.suite.rates import repeated
 from benchmarks.suite.rows import Timing, at_epochs, timing
 from dre_jax import DRE, MetaTrainConfig, ModelConfig, SearchSpace, Suggester, Task, meta_train
-from dre_jax.model import EnsembleParams, init, preset
+from dre_jax.methods.dre.ensemble import EnsembleParams, init
+from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.model_config import preset
+from dre_jax.methods.dre.steps import portion, start, train
+from dre_jax.methods.dre.stream import Feed, Resident, Streamed
+from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING
 from dre_jax.search import SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.grid import GridConfig, grid
 from dre_jax.search.loop import SearchTask
 from dre_jax.search.method import Method, is_one_by_one
-from dre_jax.training.config import PAPER_FINE_TUNING, PAPER_META_TRAINING
-from dre_jax.training.fine_tuning import fine_tune
-from dre_jax.training.steps import portion, start, train
-from dre_jax.training.stream import Feed, Resident, Streamed
 
 DESIGN = 5
 Program = tuple[Any, tuple[Any, ...]]

@@ -18,8 +18,8 @@ from benchmarks.torch_reference import LIBRARY, REFERENCE, Ensemble, Table, adam
 from benchmarks.torch_reference import train_step as plain_step
 from benchmarks.torch_search import suggest
 from benchmarks.torch_weights import host_tree
-from dre_jax.benchmark.evaluation import peak_memory
-from dre_jax.model import preset
+from dre_jax.hpob.evaluation import peak_memory
+from dre_jax.methods.dre.model_config import preset
 
 Doing = Callable[[int], Any]
 

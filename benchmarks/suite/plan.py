@@ -14,8 +14,8 @@ from benchmarks.suite import children, environment, floors, ours, peers, table
 from benchmarks.suite.peers import Peer, Way, Work
 from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, timing
-from dre_jax.model import preset
-from dre_jax.training import FineTuneConfig
+from dre_jax.methods.dre.model_config import preset
+from dre_jax.methods.dre.training_config import FineTuneConfig
 
 EPOCHS, TRIALS, COLUMNS, CANDIDATES = 1000, 100, 16, 300
 N_SUPPORT, N_QUERY = 20, 100

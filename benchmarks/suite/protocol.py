@@ -10,8 +10,8 @@ from benchmarks.suite import hpob_shapes, ours
 from benchmarks.suite.hpob_shapes import SPACES, SpaceShape
 from benchmarks.suite.loops import Loop, chips_of
 from benchmarks.suite.suggestions import learned
-from dre_jax.devices import covering, make_mesh
 from dre_jax.methods import find
+from dre_jax.runtime.devices import covering, make_mesh
 from dre_jax.search.batch import coarse
 from dre_jax.search.grid import DESIGNS, TASKS
 

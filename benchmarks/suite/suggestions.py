@@ -13,10 +13,10 @@ from benchmarks.suite import ours
 from benchmarks.suite.loops import Loop
 from dre_jax.data import SearchSpace
 from dre_jax.methods import find
-from dre_jax.model import init
+from dre_jax.methods.baselines.sources import fit_sources, source_tasks
+from dre_jax.methods.dre.ensemble import init
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, members_of
-from dre_jax.surrogates.sources import fit_sources, source_tasks
 
 CANDIDATES = 512
 _PAST_TASKS, _PAST_ROWS, _COLUMNS = 50, 120, 16

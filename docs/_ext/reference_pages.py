@@ -15,7 +15,7 @@ import dre_jax
 
 FOLDER = "reference/api"
 FILES = "reference/files.rst"
-MORE = ("data.bundled", "errors", "tuning.optuna", "tuning.sklearn")
+MORE = ("data.bundled", "errors", "methods.dre", "tuning.optuna", "tuning.sklearn")
 
 
 def rooms():

@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 import typer
 
-from dre_jax.cli import distributed
 from dre_jax.cli.compare import compare
 from dre_jax.cli.demo import demo
 from dre_jax.cli.download import download
@@ -22,6 +21,7 @@ from dre_jax.cli.suggest import suggest
 from dre_jax.cli.tune import tune
 from dre_jax.cli.version import root, version
 from dre_jax.errors import DataWarning, DreError
+from dre_jax.runtime import distributed
 
 app = typer.Typer(
     name="dre-jax",

@@ -13,7 +13,8 @@ from dre_jax.cli import options
 
 if TYPE_CHECKING:
     from dre_jax.data import Results
-    from dre_jax.experiment import Failure, Job
+    from dre_jax.hpob.job_grid import Failure
+    from dre_jax.hpob.jobs import Job
 
 _AT = (5, 10, 25, 50)
 
@@ -48,12 +49,12 @@ def compare(
     Every method and search space is a job with a result file; rerun an interrupted comparison to resume it.
     """
     from dre_jax.cli.report import trials_of
-    from dre_jax.cli.runtime import prepare
-    from dre_jax.devices import cores
     from dre_jax.errors import ConfigError, MethodError
+    from dre_jax.runtime.devices import cores
+    from dre_jax.runtime.setup import prepare
 
     prepare()
-    from dre_jax.experiment import make_jobs
+    from dre_jax.hpob.jobs import make_jobs
     from dre_jax.methods.registry import real_name
 
     names = list(dict.fromkeys(map(real_name, [*(methods or []), *(more or [])])))
@@ -89,7 +90,7 @@ def check_method(method: str) -> None:
 def run(jobs: Sequence[Job], workers: int, what: str, *, quiet: bool) -> list[Failure]:
     """Does the jobs that are not done, with progress and a line for each failure on standard error."""
     from dre_jax.cli.progress import Bar
-    from dre_jax.experiment import run_jobs
+    from dre_jax.hpob.job_grid import run_jobs
 
     progress = run_jobs(jobs, workers)
     past, failures = next(progress)
@@ -103,7 +104,7 @@ def run(jobs: Sequence[Job], workers: int, what: str, *, quiet: bool) -> list[Fa
 
 def finished(jobs: Sequence[Job]) -> list[str]:
     """The methods whose jobs have all come to their end; the others are told of on standard error."""
-    from dre_jax.experiment import finished_methods
+    from dre_jax.hpob.jobs import finished_methods
 
     found = []
     for method, (ended, total) in finished_methods(jobs).items():
@@ -118,7 +119,8 @@ def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:
     """The report of the methods whose jobs have all come to their end, and a table with their times."""
     from dre_jax.cli.report import over_spaces, show
     from dre_jax.errors import DataError
-    from dre_jax.experiment import collect, times_of
+    from dre_jax.hpob.jobs import collect
+    from dre_jax.hpob.timing import times_of
 
     found = {name: collect(jobs, name) for name in finished(jobs)}
     if not found:

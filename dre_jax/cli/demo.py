@@ -60,7 +60,7 @@ def demo(
     quiet: options.Quiet = False,
 ) -> None:
     """Meta-train on the bundled data, optimise every test task, and compare."""
-    from dre_jax.cli.runtime import prepare
+    from dre_jax.runtime.setup import prepare
 
     prepare(devices)
     from dre_jax.cli.report import print_summary
@@ -88,9 +88,9 @@ def _train(space: str, out: Path, scale: Size, seed: int, quiet: bool) -> None:
 
 
 def _evaluate(method: str, out: Path, scale: Size, seed: int, quiet: bool) -> Path:
-    from dre_jax.benchmark import Plan
     from dre_jax.cli.evaluate import run_plan
     from dre_jax.data import bundled
+    from dre_jax.hpob.plan import Plan
     from dre_jax.methods import find
 
     path = out / f"{method}.json"

@@ -29,7 +29,7 @@ def download(
     quiet: options.Quiet = False,
 ) -> None:
     """Fetch HPO-B and check it before it is put in place; rerun an interrupted download to resume it."""
-    from dre_jax.data.remote.download import download as fetch_and_check
+    from dre_jax.hpob.download.download import download as fetch_and_check
 
     with Display(quiet=quiet) as display:
         line = fetch_and_check(what, out, url=url, watch=display)
@@ -37,7 +37,7 @@ def download(
 
 
 class Display(contextlib.ExitStack):
-    """A `dre_jax.data.remote.fetch.Watch`: on standard error, one bar after the other in megabytes, and notes."""
+    """A `dre_jax.hpob.download.fetch.Watch`: on standard error, one bar after the other in megabytes, and notes."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__()

@@ -12,7 +12,7 @@ import typer
 from dre_jax.cli import options
 
 if TYPE_CHECKING:
-    from dre_jax.benchmark import Plan
+    from dre_jax.hpob.plan import Plan
 
 
 def evaluate(
@@ -72,12 +72,12 @@ def evaluate(
 
     Several processes share out the runs.
     """
-    from dre_jax.cli.runtime import prepare
-    from dre_jax.devices import cores
     from dre_jax.errors import ConfigError
+    from dre_jax.runtime.devices import cores
+    from dre_jax.runtime.setup import prepare
 
     prepare(devices, distributed, coordinator, processes, process_id)
-    from dre_jax.benchmark import Plan
+    from dre_jax.hpob.plan import Plan
     from dre_jax.methods.foreign import host_of
     from dre_jax.methods.settings import parse
 
@@ -110,10 +110,10 @@ def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:
     Raises:
       MethodError: at the end, after a line about each, for runs that a host method's fault ended.
     """
-    from dre_jax.benchmark import Evaluation
     from dre_jax.cli.progress import Bar
     from dre_jax.errors import DataWarning, MethodError
-    from dre_jax.processes import is_first
+    from dre_jax.hpob.evaluation import Evaluation
+    from dre_jax.runtime.processes import is_first
 
     if not is_first():  # all processes see the same, and the first tells of it
         quiet = True

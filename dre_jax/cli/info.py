@@ -10,14 +10,14 @@ import typer
 
 if TYPE_CHECKING:
     from dre_jax.data.columns import Column
-    from dre_jax.methods.fitted import Fitted
+    from dre_jax.methods.checkpoints.fitted import Fitted
 
 
 def info(
     checkpoint: Annotated[Path, typer.Argument(help="Checkpoint folder of a search space.", show_default=False)],
 ) -> None:
     """Describe a checkpoint: method, configuration, columns, training, data, versions."""
-    from dre_jax.methods.fitted import describe
+    from dre_jax.methods.checkpoints.fitted import describe
 
     print_facts(dict(_lines(checkpoint, describe(checkpoint))))
 
@@ -31,9 +31,9 @@ def print_facts(facts: Mapping[str, str]) -> None:
 
 def _lines(folder: Path, found: Fitted) -> Iterator[tuple[str, str]]:
     from dre_jax.methods import METHODS
-    from dre_jax.methods.fitted import is_fitted
+    from dre_jax.methods.checkpoints.fitted import is_fitted
+    from dre_jax.methods.dre import trainer
     from dre_jax.methods.settings import leaves, to_text
-    from dre_jax.training import trainer
 
     facts = found.facts
     part = facts.get("part_of")
@@ -65,7 +65,7 @@ def _columns(columns: Sequence[Column]) -> str:
 
 def _training(folder: Path) -> Iterator[tuple[str, str]]:
     """How far the training of an ensemble is, and how it goes."""
-    from dre_jax.training.checkpoint import Checkpoint
+    from dre_jax.methods.dre.checkpoint import Checkpoint
 
     found = Checkpoint(folder).metadata()
     model, training, history = found["model"], found["training"], found["history"]

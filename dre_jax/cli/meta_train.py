@@ -93,16 +93,16 @@ def meta_train(
     `dre` is trained beside the recommended method, so that one folder serves both. Several processes share out the
     search spaces.
     """
-    from dre_jax.cli.runtime import prepare
+    from dre_jax.runtime.setup import prepare
 
     prepare(devices, distributed, coordinator, processes, process_id)
     import jax
 
-    from dre_jax.cli.distributed import wait
     from dre_jax.methods import find
     from dre_jax.methods.learn import method_to_learn
     from dre_jax.methods.settings import parse
-    from dre_jax.processes import is_first, share
+    from dre_jax.runtime.distributed import wait
+    from dre_jax.runtime.processes import is_first, share
 
     entry = find(method)
     training: dict[str, object] = {"steps": steps, "lists_per_step": lists_per_step, "patience": patience}
@@ -182,7 +182,7 @@ def _of_data(data: Path, name: str, mode: str) -> _Tasks:
 def _of_trials(read: Callable[[Space], Past], space_file: Path, seed: int) -> _Tasks:
     """Past studies or trials; says on standard error what does not fit."""
     from dre_jax.errors import DataError
-    from dre_jax.surrogates.warm_start import N_START
+    from dre_jax.methods.start_configurations import N_START
     from dre_jax.tuning import read_space
     from dre_jax.tuning.surrogate import SPACE_NAME, kept_of, start_design
 
@@ -205,7 +205,7 @@ def train_space(
     quiet: bool,
 ) -> None:
     """Meta-trains methods on one search space, into one folder; the first process tells of its own: a closing line."""
-    from dre_jax.processes import is_first
+    from dre_jax.runtime.processes import is_first
 
     resumed = [
         _train(found, name, method, key, folder, extra, stream=stream, quiet=quiet) for name, method in methods.items()
@@ -230,10 +230,10 @@ def _train(
 ) -> int | None:
     """Meta-trains a method; returns the step from which the training of its ensemble went on."""
     from dre_jax.cli.progress import Bar
-    from dre_jax.methods.fitted import find_ensemble
+    from dre_jax.methods.checkpoints.fitted import find_ensemble
+    from dre_jax.methods.dre import trainer
     from dre_jax.methods.learn import learn
-    from dre_jax.processes import is_first
-    from dre_jax.training import trainer
+    from dre_jax.runtime.processes import is_first
 
     quiet = quiet or not is_first()
     ensemble = find_ensemble(method)
@@ -267,7 +267,7 @@ def _train(
 def _closing_lines(folder: Path) -> str:
     """The content of a search space's checkpoint, and the decisions made on the way."""
     from dre_jax.methods import METHODS
-    from dre_jax.methods.fitted import describe, is_fitted
+    from dre_jax.methods.checkpoints.fitted import describe, is_fitted
 
     found = describe(folder)
     told = [f"{found.name} fitted to {len(found.facts['tasks'])} tasks"] if is_fitted(folder) else []

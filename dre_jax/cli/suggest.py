@@ -31,7 +31,7 @@ def suggest(
     The same history, seed and number give the same lines. Add them to the history as running before you ask again.
     """
     from dre_jax.tuning import Optimizer, Surrogate, read_space
-    from dre_jax.tuning.history_csv import add_history
+    from dre_jax.tuning.command.history_csv import add_history
 
     searched = read_space(space)
     surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=searched)

@@ -17,9 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dre_jax.errors import DataError
-from dre_jax.tuning.commands import Outcome
+from dre_jax.tuning.command.commands import Outcome
+from dre_jax.tuning.command.running import Progress
 from dre_jax.tuning.optimizer import Optimizer, Trial
-from dre_jax.tuning.running import Progress
 
 _SHOWN = 8
 """Trials that have ended, of those in the table."""

@@ -52,9 +52,9 @@ def tune(
     from dre_jax.cli.trials import Trials, ended_by_signals
     from dre_jax.errors import ConfigError
     from dre_jax.tuning import Surrogate, read_space
-    from dre_jax.tuning.figure import course_of, draw_course
-    from dre_jax.tuning.running import StudyFile, run_trials
-    from dre_jax.tuning.templates import parse
+    from dre_jax.tuning.command.figure import course_of, draw_course
+    from dre_jax.tuning.command.running import StudyFile, run_trials
+    from dre_jax.tuning.command.templates import parse
 
     if study.suffix == ".png":
         raise ConfigError(f"--study must not end in .png, the picture's name beside it, but got {study}")

@@ -44,7 +44,7 @@ def version(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for a bug report.")] = False,
 ) -> None:
     """Print versions, devices, compiler, cache folder, and whether the C++ steps are used."""
-    from dre_jax.cli.runtime import prepare
+    from dre_jax.runtime.setup import prepare
 
     prepare()
     found = describe()
@@ -56,7 +56,8 @@ def version(
 
 def describe() -> dict[str, Any]:
     """Describes what this process computes with; a package that is not installed has None for a version."""
-    from dre_jax import __version__, cache, devices, native
+    from dre_jax import __version__, native
+    from dre_jax.runtime import cache, devices
 
     folder = cache.folder()
     computing = _devices()

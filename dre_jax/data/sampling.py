@@ -15,7 +15,7 @@ from jax import Array, lax
 
 from dre_jax import native
 from dre_jax.data.tasks import TaskTable
-from dre_jax.one_program import one_program
+from dre_jax.runtime.one_program import one_program
 
 
 class Spans(NamedTuple):

@@ -16,7 +16,7 @@ from jax import Array
 from dre_jax.losses.cumulative import cumulative_logsumexp
 from dre_jax.losses.order import RankedList, Ties, rank_sorted, sort_by_response
 from dre_jax.losses.weights import PositionWeights
-from dre_jax.one_program import one_program
+from dre_jax.runtime.one_program import one_program
 
 
 @one_program("weights", "ties")

@@ -9,7 +9,7 @@ from jax import Array
 from dre_jax.losses.listwise import rank
 from dre_jax.losses.order import RankedList
 from dre_jax.losses.weights import PositionWeights
-from dre_jax.one_program import one_program
+from dre_jax.runtime.one_program import one_program
 
 
 @one_program("weights")

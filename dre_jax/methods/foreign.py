@@ -36,7 +36,7 @@ def host_of(method: object) -> str | type | None:
 
     Example:
       >>> host_of("peers/gp.py:GP"), host_of("dre"), host_of("tpe")
-      ('peers/gp.py:GP', None, <class 'dre_jax.methods.tpe.TPE'>)
+      ('peers/gp.py:GP', None, <class 'dre_jax.methods.baselines.tpe.TPE'>)
     """
     if isinstance(method, type):
         return method
@@ -83,7 +83,7 @@ def arguments_of(found: type, settings: Settings, name: str) -> dict[str, Any]:
       ConfigError: for an argument that the constructor does not take, or a value of another type.
 
     Example:
-      >>> from dre_jax.methods.tpe import TPE
+      >>> from dre_jax.methods.baselines.tpe import TPE
       >>> arguments_of(TPE, {"startup": "20"}, "tpe")
       {'startup': 20}
     """

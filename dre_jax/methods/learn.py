@@ -1,7 +1,7 @@
 """Meta-training of any method into a folder, where the same call after an interruption goes on.
 
 The ranking ensemble of a method is trained by the trainer of ensembles, which resumes. A method that learns nothing
-else is complete then; of the others the rest is fitted, and the whole saved as `dre_jax.methods.fitted` has it.
+else is complete then; of the others the rest is fitted, and the whole saved as `checkpoints.fitted` has it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.data.columns import differing_columns
 from dre_jax.errors import CheckpointError, ConfigError
-from dre_jax.methods.as_json import config_to_json
-from dre_jax.methods.committee import Committee
-from dre_jax.methods.entry import Entry
-from dre_jax.methods.fitted import (
+from dre_jax.methods.baselines.committee import Committee
+from dre_jax.methods.checkpoints.fitted import (
     Ensemble,
     Fitted,
     describe,
@@ -29,14 +27,16 @@ from dre_jax.methods.fitted import (
     is_there,
     save_fitted,
 )
+from dre_jax.methods.checkpoints.serialization import config_to_json
+from dre_jax.methods.dre import trainer
+from dre_jax.methods.dre.model_config import preset as model_preset
+from dre_jax.methods.dre.trainer import MetaTrained, Progress
+from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.registry import METHODS
 from dre_jax.methods.settings import Settings, leaves
-from dre_jax.model import preset as model_preset
+from dre_jax.methods.start_configurations import N_START, start_rows
 from dre_jax.search.method import Method, decided
-from dre_jax.surrogates.warm_start import N_START, start_rows
-from dre_jax.training import trainer
-from dre_jax.training.config import META_TRAINING_PRESETS
-from dre_jax.training.trainer import MetaTrained, Progress
 
 
 def method_to_learn(
@@ -107,7 +107,7 @@ def learn(
       extra: JSON that the checkpoint keeps beside configurations to try first, "start_rows".
       report: called after every portion of steps of a ranking ensemble's training.
       tell: called before what takes its time without reports.
-      stream: whether a ranking ensemble's tables stay on the host, see `dre_jax.training.meta_train`.
+      stream: whether a ranking ensemble's tables stay on the host, see `dre_jax.methods.dre.trainer.meta_train`.
 
     Returns:
       The training of the ranking ensemble; None where there is none, or all was there already.
@@ -163,7 +163,7 @@ def learn(
 
 def _is_done(name: str, method: Method, meta: SearchSpace, facts: Mapping[str, Any], folder: Path) -> bool:
     """Returns whether a folder holds just this method, with all that it learns; raises where it holds another."""
-    from dre_jax.training.checkpoint import differences
+    from dre_jax.methods.dre.checkpoint import differences
 
     ensemble = find_ensemble(method)
     there = describe(folder, ensemble=ensemble is not None)

@@ -5,7 +5,7 @@ member through a step before the next; here a member goes through all steps befo
 keep their results in registers. `draw_without_replacement`: Floyd's algorithm has a loop that XLA goes through slot by
 slot.
 
-Where they are used (`dre_jax.training.native_steps`, `dre_jax.data.sampling`) stands the way in JAX too: it is the
+Where they are used (`dre_jax.methods.dre.native_steps`, `dre_jax.data.sampling`) stands the way in JAX too: it is the
 oracle, and what runs on accelerators, without a C++ compiler, and for what the C++ does not know.
 ``DRE_JAX_NATIVE=0`` turns this off. `jax.export` refuses what it cannot vouch for, these calls among it, unless it is
 told of `CALLS` or they are off.

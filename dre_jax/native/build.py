@@ -13,8 +13,8 @@ from pathlib import Path
 import jax
 from jaxlib.version import __version__ as jaxlib_version
 
-from dre_jax import cache
-from dre_jax.locks import alone_in
+from dre_jax.runtime import cache
+from dre_jax.runtime.locks import alone_in
 
 STEPS, DRAW = "dre_jax_steps", "dre_jax_draw"
 CALLS = (STEPS, DRAW)

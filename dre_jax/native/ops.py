@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from dre_jax import devices
 from dre_jax.native.build import DRAW, STEPS
+from dre_jax.runtime import devices
 
 
 class Lists(NamedTuple):

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.checks import one_of
-from dre_jax.model import mean_and_deviation, mean_tie_ranks
-from dre_jax.one_program import one_program
+from dre_jax.runtime.one_program import one_program
+from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _SMALLEST_DEVIATION = 1e-9

@@ -14,8 +14,8 @@ from jax import Array
 
 from dre_jax.data.spaces import Designs, Task
 from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
-from dre_jax.devices import all_devices
 from dre_jax.errors import DataError
+from dre_jax.runtime.devices import all_devices
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
 from dre_jax.search.loop import Batch, SearchTask
 from dre_jax.search.method import Method, as_widening, is_one_by_one

@@ -13,11 +13,11 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from dre_jax import processes
-from dre_jax.devices import Devices, covering, make_mesh
+from dre_jax.runtime import processes
+from dre_jax.runtime.devices import Devices, covering, make_mesh
+from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.loop import Batch, SearchTask, run
 from dre_jax.search.method import Method
-from dre_jax.threads import on_one_thread
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from jax import Array
 
 from dre_jax.data.tasks import tie_levels, unit_scale
 from dre_jax.errors import DataError
-from dre_jax.one_program import one_program
+from dre_jax.runtime.one_program import one_program
 
 
 class History(NamedTuple):

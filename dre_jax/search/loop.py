@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import pick
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_stateful, value
 from dre_jax.search.pending import with_running
 from dre_jax.search.stages import in_stages
-from dre_jax.threads import on_one_thread
 
 FIRST_BUCKET = 16
 _BEGIN = 2**32 - 1  # folded into a run's key in place of a trial: no trial has this number

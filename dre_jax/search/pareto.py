@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.model import mean_tie_ranks
-from dre_jax.one_program import one_program
+from dre_jax.runtime.one_program import one_program
+from dre_jax.search.ranks import mean_tie_ranks
 
 MOST = 1024
 """Candidates that are compared with each other."""

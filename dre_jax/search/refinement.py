@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from dre_jax.optim.quasi_newton import maximise_in_box
 from dre_jax.search.history import Candidates
 from dre_jax.search.layout import Layout
 from dre_jax.search.method import Method
-from dre_jax.search.quasi_newton import maximise_in_box
 
 _REACH = 0.2  # of a step, in each coordinate
 _TOLERANCE = 1e-6  # improvement of a value: below, a search ends

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.errors import DataError
+from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.batch import bucket
 from dre_jax.search.candidates import CandidateConfig, Tried, default_candidates, even_points, propose
 from dre_jax.search.history import Candidates, History, make_history
@@ -17,7 +18,6 @@ from dre_jax.search.layout import unit_cube
 from dre_jax.search.loop import FIRST_BUCKET, begin, jitted_suggest
 from dre_jax.search.method import Method
 from dre_jax.search.precision import precision_of, with_precision
-from dre_jax.threads import on_one_thread
 
 
 class Suggester:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dre_jax.tuning.parameters import Categorical, Float, Int, Parameter, levels_of
-from dre_jax.tuning.space import Space
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, levels_of
+from dre_jax.tuning.space.space import Space
 
 _NEAR = 1e-6
 """Numbers of single precision are as near to what they stand for."""

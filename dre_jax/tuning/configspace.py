@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.tuning.parameters import Categorical, Choice, Float, Int, Parameter
-from dre_jax.tuning.space import Space
+from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter
+from dre_jax.tuning.space.space import Space
 
 
 def from_configspace(given: Any) -> Space:

@@ -18,7 +18,7 @@ from dre_jax.errors import DataError
 from dre_jax.search.pending import LIES, check_lie
 from dre_jax.tuning.computing import computing
 from dre_jax.tuning.responses import scale_responses
-from dre_jax.tuning.space import Params, Space
+from dre_jax.tuning.space.space import Params, Space
 
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig

@@ -14,8 +14,8 @@ import numpy as np
 from dre_jax.checks import check_seed, one_of
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
-from dre_jax.tuning.past import DIRECTIONS
-from dre_jax.tuning.space import Params, Space
+from dre_jax.tuning.past.tasks import DIRECTIONS
+from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
 
 State = Literal["running", "complete", "failed"]

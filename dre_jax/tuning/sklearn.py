@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.tuning.optimizer import Optimizer, Trial
-from dre_jax.tuning.space import Params
+from dre_jax.tuning.space.space import Params
 
 try:
     from sklearn.exceptions import FitFailedWarning
@@ -22,7 +22,7 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from dre_jax.tuning.engine import EngineConfig
-    from dre_jax.tuning.space import Space
+    from dre_jax.tuning.space.space import Space
     from dre_jax.tuning.surrogate import Surrogate
 
 __all__ = ["DRESearchCV"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError, DreError
-from dre_jax.tuning.space import Space
-from dre_jax.tuning.space_json import from_json, to_json
+from dre_jax.tuning.space.json_format import from_json, to_json
+from dre_jax.tuning.space.space import Space
 
 if TYPE_CHECKING:
     from dre_jax.tuning.optimizer import Trial

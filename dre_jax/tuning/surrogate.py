@@ -12,18 +12,18 @@ import numpy as np
 
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
+from dre_jax.methods.start_configurations import N_START, start_rows
 from dre_jax.search.method import Method
-from dre_jax.surrogates.warm_start import N_START, start_rows
 from dre_jax.tuning.computing import computing
-from dre_jax.tuning.descriptors import from_descriptor
 from dre_jax.tuning.engine import check_fit
-from dre_jax.tuning.hpob import HPOB_SPACES, from_hpob
-from dre_jax.tuning.past import Past
-from dre_jax.tuning.space import Params, Space
-from dre_jax.tuning.space_json import from_json, to_json
+from dre_jax.tuning.past.tasks import Past
+from dre_jax.tuning.space.descriptors import from_descriptor
+from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
+from dre_jax.tuning.space.json_format import from_json, to_json
+from dre_jax.tuning.space.space import Params, Space
 
 if TYPE_CHECKING:
-    from dre_jax.methods.fitted import Fitted
+    from dre_jax.methods.checkpoints.fitted import Fitted
 
 SPACE_NAME = "past"
 """Of the search space in the checkpoint of a surrogate."""
@@ -82,7 +82,7 @@ class Surrogate:
         import jax
 
         from dre_jax.methods import find
-        from dre_jax.methods.fitted import facts_of
+        from dre_jax.methods.checkpoints.fitted import facts_of
         from dre_jax.search.method import decided
 
         if space is not None and space != past.space:
@@ -107,7 +107,7 @@ class Surrogate:
         Raises:
           CheckpointError: where it cannot be written.
         """
-        from dre_jax.methods.fitted import Fitted, save_fitted
+        from dre_jax.methods.checkpoints.fitted import Fitted, save_fitted
 
         save_fitted(
             Path(folder),
@@ -139,7 +139,7 @@ class Surrogate:
         """
         import jax
 
-        from dre_jax.methods.fitted import load_fitted
+        from dre_jax.methods.checkpoints.fitted import load_fitted
 
         fitted = load_fitted(Path(folder))
         known, start = _own(folder, fitted) if "tuning" in fitted.extra else _described(folder, fitted, space)
@@ -196,7 +196,7 @@ def of_descriptor(name: str, descriptor: Mapping[str, Any]) -> Space:
 
 
 def start_design(past: Past, n: int, seed: int) -> tuple[Params, ...]:
-    """Configurations to try first, see `dre_jax.surrogates.warm_start.start_rows`.
+    """Configurations to try first, see `dre_jax.methods.start_configurations.start_rows`.
 
     Args:
       past: tasks.

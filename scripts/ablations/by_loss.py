@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ablations.studies import BASE, LIBRARY, LOSS, Study, vary
-from dre_jax.training import LossConfig
-from dre_jax.training.config import PAPER_FINE_TUNING
+from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, LossConfig
 
 _RANKNET, _SQUARES, _LEVELS = (LossConfig(name=n) for n in ("ranknet", "mean_squared_error", "subset_regression"))
 _LONG = replace(BASE, fine_tuning=PAPER_FINE_TUNING)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ablations.studies import Study
+from dre_jax.gp.fit import GPConfig
 from dre_jax.methods import DRE, find
-from dre_jax.methods.committee import Committee
-from dre_jax.methods.dre_gp import RankedGaussianProcess
-from dre_jax.methods.fsbo import FewShotBO
-from dre_jax.methods.gcp import GaussianCopulaProcess
-from dre_jax.methods.gp import GaussianProcess
-from dre_jax.methods.hedged_prior import HedgedPrior
+from dre_jax.methods.baselines.committee import Committee
+from dre_jax.methods.baselines.dre_gp import RankedGaussianProcess
+from dre_jax.methods.baselines.fsbo import FewShotBO
+from dre_jax.methods.baselines.gcp import GaussianCopulaProcess
+from dre_jax.methods.baselines.gp import GaussianProcess
+from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
+from dre_jax.methods.hedged_prior.method import HedgedPrior
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
+from dre_jax.methods.hedged_prior.training import PriorTraining
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.method import Method
-from dre_jax.surrogates import GPConfig
-from dre_jax.surrogates.hypotheses import Hypothesis
-from dre_jax.surrogates.learned_prior import LearnedPriorConfig
-from dre_jax.surrogates.prior_training import PriorTraining
-from dre_jax.training import FineTuneConfig
 
 _PRIOR = RankedGaussianProcess()
 _HEDGED = HedgedPrior()

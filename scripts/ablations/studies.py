@@ -8,11 +8,10 @@ from typing import Any
 
 from dre_jax.losses import PositionWeights
 from dre_jax.methods import DRE
-from dre_jax.model import ModelConfig, preset
+from dre_jax.methods.dre.model_config import ModelConfig, preset
+from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.method import Method
-from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig
-from dre_jax.training.config import PAPER_FINE_TUNING
 
 
 @dataclass(frozen=True, kw_only=True)

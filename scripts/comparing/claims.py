@@ -10,7 +10,7 @@ import numpy as np
 from markdown_tables import markdown_table
 
 from dre_jax.methods import METHODS
-from dre_jax.methods.ensembles import LOSSES
+from dre_jax.methods.dre.variants import LOSSES
 from dre_jax.report import Comparison
 from dre_jax.report.statistics import signed_rank
 

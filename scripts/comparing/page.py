@@ -14,9 +14,8 @@ from comparing.claims import MENDED, claims_table, findings, losses
 from comparing.hindsight import WHAT, hindsight_table
 from comparing.published import published_order
 from dre_jax.data import SearchSpace, load_space
-from dre_jax.experiment import Job, Times, data_folder
-from dre_jax.experiment.jobs import Cost
-from dre_jax.experiment.timing import HISTORY, REPEATS, SPACE
+from dre_jax.hpob.jobs import Cost, Job, data_folder
+from dre_jax.hpob.timing import HISTORY, REPEATS, SPACE, Times
 from dre_jax.methods import METHODS
 from dre_jax.report import Comparison
 from dre_jax.report.statistics import holm, signed_rank

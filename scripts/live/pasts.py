@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from dre_jax.tuning import Evaluated, past_of
-from dre_jax.tuning.past import Past
+from dre_jax.tuning.past.tasks import Past
 from live.functions import FAMILIES, Family, Task
 
 Kind = Literal["random", "tpe", "sub-region", "irrelevant", "reversed"]

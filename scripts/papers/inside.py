@@ -15,10 +15,11 @@ from jax import Array
 
 from dre_jax import DRE, Task
 from dre_jax.data.tasks import tie_levels, unit_scale
-from dre_jax.model import Support, init, mean_and_deviation, mean_tie_ranks, scores
+from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.search import SearchTask, log_expected_improvement, pick, sort_history
 from dre_jax.search.loop import look_up, trial_keys
-from dre_jax.training import fine_tune
+from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 
 CAPACITY = 16  # slots of the history: the library's first size
 

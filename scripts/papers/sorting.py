@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dre_jax import LossConfig, MetaTrainConfig, ModelConfig, SearchSpace, Task, meta_train
-from dre_jax.model import EnsembleParams, Support, scores
+from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
 
 RANGES = {"in range": (1.0, 100.0), "out of range": (-100.0, -1.0), "hybrid": (-50.0, 50.0)}
 TRAINED_ON = RANGES["in range"]

@@ -11,9 +11,9 @@ import numpy as np
 
 from dre_jax import DRE, FineTuneConfig, MetaTrainConfig, RandomSearch, meta_train, run_tasks
 from dre_jax.data import SearchSpace
-from dre_jax.model import preset
+from dre_jax.methods.dre.model_config import preset
+from dre_jax.methods.dre.training_config import PAPER_LOSS
 from dre_jax.search.acquisition import AcquisitionConfig
-from dre_jax.training.config import PAPER_LOSS
 from papers.sinusoid import REACHED
 
 # Appendix B: ten scorers of two layers of 10, a deep set of four layers of 10. It sees responses as they are.

@@ -75,7 +75,7 @@ def space_of(model: str) -> Space:
     """The search space of a bundled model."""
     from dre_jax.data import bundled
     from dre_jax.data.columns import read_descriptor
-    from dre_jax.tuning.descriptors import from_descriptor
+    from dre_jax.tuning.space.descriptors import from_descriptor
 
     descriptor = read_descriptor(bundled.path(), model)
     assert descriptor is not None

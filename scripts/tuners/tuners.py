@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from live.contestants import suggest
 
 from dre_jax.tuning import Surrogate
-from dre_jax.tuning.past import Past
+from dre_jax.tuning.past.tasks import Past
 from tuners.objectives import Objective, space_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from benchmarks.torch_reference import LIBRARY, Batch, Ensemble, adam, total_los
 from benchmarks.torch_reference import train_step as plain_step
 from benchmarks.torch_search import expected_improvement, rank
 from benchmarks.torch_weights import host_tree
-from dre_jax.model import ModelConfig
+from dre_jax.methods.dre.model_config import ModelConfig
 
 MODEL = ModelConfig(members=3, hidden=(8, 6), phi=(7, 5), rho=(6, 4))
 COLUMNS, RATE = 5, 1e-3

@@ -32,7 +32,8 @@ from benchmarks.torch_reference import (
 from benchmarks.torch_search import expected_improvement, optimise, rank, suggest
 from benchmarks.torch_weights import from_torch, host_tree, to_torch
 from dre_jax.data import bundled
-from dre_jax.model import ModelConfig, Support, init, preset, scores
+from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre.model_config import ModelConfig, preset
 
 KEY = jax.random.key(3)
 SMALL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4), initialiser="torch_uniform")
@@ -51,8 +52,8 @@ def one_thread():
 
 
 def test_the_library_is_held_to_what_this_computes():
-    """The rest of the parity is in tests/training/test_torch_parity.py, which reads the file that is checked here."""
-    stored = json.loads((Path(__file__).parents[1] / "training" / "torch_parity.json").read_text())
+    """The rest of the parity is in tests/methods/dre/test_torch_parity.py, which reads the same file."""
+    stored = json.loads((Path(__file__).parents[1] / "methods" / "dre" / "torch_parity.json").read_text())
     found = json.loads(json.dumps(golden()))
     assert jax.tree.structure(found) == jax.tree.structure(stored)
     for (path, one), other in zip(jax.tree.leaves_with_path(found), jax.tree.leaves(stored), strict=True):
@@ -123,7 +124,7 @@ def test_improvement_in_logarithms_is_that_of_the_published_code():
 
 
 def test_layers_start_as_the_library_says_that_they_do():
-    """The library's `torch_uniform` is held to this distribution in tests/model/test_initial.py."""
+    """The library's `torch_uniform` is held to this distribution in tests/nn/test_initial.py."""
     torch.manual_seed(0)
     layers = [torch.nn.Linear(32, 12) for _ in range(100)]
     for name in ("weight", "bias"):

@@ -8,8 +8,8 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from benchmarks import tpu_programs
 from benchmarks.suite.loops import Loop, loops, on_meshes
-from dre_jax.model import ModelConfig
-from dre_jax.training.lanes import layout_of
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.tpu import layout_of
 
 V5E = tpu_programs.CHIPS["v5e"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import bundled, read_results
-from dre_jax.training import trainer
+from dre_jax.methods.dre import trainer
 
 
 def test_meta_train_and_go_on(cli, trained, tmp_path, data):
@@ -113,7 +113,7 @@ def test_as_a_module(tmp_path, evaluate, small_folder):
 
 
 THREADS = """
-from dre_jax.cli.runtime import prepare
+from dre_jax.runtime.setup import prepare
 from threadpoolctl import threadpool_info
 prepare()
 print({library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"})

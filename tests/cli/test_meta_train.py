@@ -9,7 +9,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from dre_jax.data import bundled
-from dre_jax.methods.fitted import load_fitted
+from dre_jax.methods.checkpoints.fitted import load_fitted
 from dre_jax.tuning import Surrogate, read_space
 
 QUICK = [f"--set={setting}" for setting in ("training.steps=4", "vote.designs=1", "vote.rows=60")]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dre_jax.data import read_results, write_dataset
-from dre_jax.training.checkpoint import load_params
-from dre_jax.training.trainer import last_step
+from dre_jax.methods.dre.checkpoint import load_params
+from dre_jax.methods.dre.trainer import last_step
 
 pytestmark = pytest.mark.multiprocess
 SECONDS = 300  # a hard limit on a busy machine, not a measurement

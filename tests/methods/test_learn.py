@@ -13,14 +13,14 @@ import pytest
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods import METHODS
-from dre_jax.methods.fitted import describe, is_fitted, load_fitted
-from dre_jax.methods.fsbo import FewShotBO
-from dre_jax.methods.gcp import GaussianCopulaProcess
+from dre_jax.methods.baselines.fsbo import FewShotBO
+from dre_jax.methods.baselines.gcp import GaussianCopulaProcess
+from dre_jax.methods.checkpoints.fitted import describe, is_fitted, load_fitted
+from dre_jax.methods.dre.model_config import preset
+from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.learn import learn, method_to_learn
 from dre_jax.methods.settings import configure
-from dre_jax.model import preset
-from dre_jax.surrogates.warm_start import start_rows
-from dre_jax.training.config import META_TRAINING_PRESETS
+from dre_jax.methods.start_configurations import start_rows
 
 KEY = jax.random.key(1)
 assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)

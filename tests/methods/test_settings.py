@@ -8,11 +8,11 @@ import pytest
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods import DRE, METHODS
+from dre_jax.methods.baselines.tpe import TPE
+from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.methods.foreign import arguments_of
 from dre_jax.methods.settings import configure, convert, leaves, parse, to_text
-from dre_jax.methods.tpe import TPE
 from dre_jax.search import AcquisitionConfig
-from dre_jax.training import FineTuneConfig
 
 COMPILED = {name: entry for name, entry in METHODS.items() if entry.host is None}
 SHORT = {"epochs": 7, "learning_rate": 0.0123, "acquisition": "pi"}

@@ -8,14 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax import devices, losses, native
+from dre_jax import losses, native
 from dre_jax.data import Task, build_table
-from dre_jax.model import ModelConfig, Support, init, scores
-from dre_jax.training import FineTuneConfig, LossConfig, MetaTrainConfig, fine_tune, native_steps
-from dre_jax.training.adam import StepSizes, step_sizes, zero_moments
-from dre_jax.training.fine_tuning import _native_epochs, _scan_epochs, draw_epochs
-from dre_jax.training.lists import draw_step_bits, step_lists
-from dre_jax.training.steps import _native_steps, _scan_steps, start, train
+from dre_jax.methods.dre import native_steps
+from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre.fine_tuning import _native_epochs, _scan_epochs, draw_epochs, fine_tune
+from dre_jax.methods.dre.lists import draw_step_bits, step_lists
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.steps import _native_steps, _scan_steps, start, train
+from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
+from dre_jax.optim.adam import StepSizes, step_sizes, zero_moments
+from dre_jax.runtime import devices
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
 

@@ -48,7 +48,7 @@ def test_the_scripts_install_everything(copy, tmp_path):
     run(python, "-m", "pip", "check", cwd=tmp_path)
     found = run(python, "-c", "import dre_jax, optuna, smac, xgboost; print(dre_jax.__file__)", cwd=tmp_path)
     assert Path(found.strip()) == copy / "dre_jax" / "__init__.py"
-    assert run(python, "-m", "pytest", "-q", "tests/model/test_ranks.py", cwd=copy).rstrip().endswith("s")
+    assert run(python, "-m", "pytest", "-q", "tests/search/test_ranks.py", cwd=copy).rstrip().endswith("s")
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dre_jax.gp.response_scale import standardise
 from dre_jax.search import make_history
-from dre_jax.surrogates import standardise
 
 ROWS = 20_000
 

@@ -5,7 +5,7 @@ import pytest
 
 from dre_jax.data import Results, read_results, write_dataset, write_results
 from dre_jax.errors import ConfigError
-from dre_jax.experiment import MISLEADING, write_misleading
+from dre_jax.hpob.data_variants import MISLEADING, write_misleading
 from dre_jax.methods.registry import real_name
 from dre_jax.report import compare
 
@@ -159,7 +159,7 @@ def test_a_folder_without_published_results_is_refused(comparing, tmp_path):
 
 def test_a_method_whose_package_is_missing_is_left_out(part, monkeypatch, capsys):
     from dre_jax.errors import MissingExtraError
-    from dre_jax.methods import tpe
+    from dre_jax.methods.baselines import tpe
 
     def missing(*names):
         raise MissingExtraError("optuna", "optuna")

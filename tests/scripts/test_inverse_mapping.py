@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax import devices
-from dre_jax.model import init
+from dre_jax.methods.dre.ensemble import init
+from dre_jax.runtime import devices
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,10 @@ import pytest
 from dre_jax.data import Task, bundled
 from dre_jax.data.tasks import sort_task
 from dre_jax.methods import DRE, RandomSearch
-from dre_jax.model import ModelConfig, init
+from dre_jax.methods.dre.ensemble import init
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.search import SearchTask
-from dre_jax.training import FineTuneConfig
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 

@@ -119,9 +119,10 @@ import json, sys
 import jax, numpy as np
 from dre_jax.data import bundled
 from dre_jax.methods import DRE, RandomSearch
-from dre_jax.model import ModelConfig, init
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.ensemble import init
 from dre_jax.search import BatchConfig, run_tasks
-from dre_jax.training import FineTuneConfig
+from dre_jax.methods.dre.training_config import FineTuneConfig
 
 space = bundled.load("svm")
 tasks = dict(list(space.test.items())[:2])

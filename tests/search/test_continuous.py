@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from dre_jax.methods import DRE, RandomSearch
-from dre_jax.model import ModelConfig
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.search import Suggester
 from dre_jax.search.candidates import CandidateConfig, propose
-from dre_jax.training import FineTuneConfig
 
 X = np.random.default_rng(0).random((7, 3))
 Y = -((X - [0.3, 0.7, 0.5]) ** 2).sum(axis=1)

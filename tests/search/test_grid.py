@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.devices import local
+from dre_jax.runtime.devices import local
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from dre_jax.search.loop import SearchTask
 

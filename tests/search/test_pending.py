@@ -8,17 +8,18 @@ from scipy.stats import rankdata
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods import DRE, RandomSearch
-from dre_jax.methods.committee import Committee
-from dre_jax.methods.deep_ensemble import DeepEnsemble
-from dre_jax.methods.shared import ByResponse, Untaught
-from dre_jax.model import ModelConfig, Support, init, scores
+from dre_jax.methods.baselines.committee import Committee
+from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
+from dre_jax.methods.baselines.shared import ByResponse, Untaught
+from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.nn.mlp import MLPConfig
+from dre_jax.optim.full_batch import FullBatchConfig
 from dre_jax.search import Candidates, make_history, run
 from dre_jax.search.loop import Batch
 from dre_jax.search.method import value
 from dre_jax.search.pending import with_running
-from dre_jax.surrogates.full_batch import FullBatchConfig
-from dre_jax.surrogates.mlp import MLPConfig
-from dre_jax.training import FineTuneConfig
 
 TOLD = np.array([0.2, 0.9, 0.9, 0.4])
 KEY = jax.random.key(0)

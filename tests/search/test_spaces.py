@@ -10,13 +10,13 @@ import pytest
 from dre_jax.data import bundled
 from dre_jax.errors import DataError
 from dre_jax.methods import DRE, RandomSearch
-from dre_jax.methods.hedged_prior import HedgedPrior
-from dre_jax.model import init
+from dre_jax.methods.dre.ensemble import init
+from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.methods.hedged_prior.method import HedgedPrior
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
+from dre_jax.methods.hedged_prior.training import PriorTraining
 from dre_jax.search import BatchConfig, SpaceRuns, batch, run_spaces, run_tasks
 from dre_jax.search.method import as_widening
-from dre_jax.surrogates.learned_prior import LearnedPriorConfig
-from dre_jax.surrogates.prior_training import PriorTraining
-from dre_jax.training import FineTuneConfig
 
 N_TRIALS = 4
 SIDE_BY_SIDE = BatchConfig(side_by_side=True, devices=1)

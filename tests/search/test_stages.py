@@ -10,10 +10,10 @@ import pytest
 
 from dre_jax.data import bundled
 from dre_jax.methods import DRE
+from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.search import run, run_in_python
 from dre_jax.search.loop import Batch
 from dre_jax.search.stages import in_stages
-from dre_jax.training import FineTuneConfig, LossConfig
 
 CAPACITIES, N_DESIGN, N_TRIALS = (16, 19), 5, 15
 seen: list[tuple[str, int]] = []

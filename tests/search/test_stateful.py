@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.search import Candidates, make_history, run, run_in_python, sort_history
 from dre_jax.search.suggester import Suggester
-from dre_jax.training.fine_tuning import fine_tune
 
 compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_optimum"))
 

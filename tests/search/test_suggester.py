@@ -6,8 +6,9 @@ import pytest
 
 from dre_jax.errors import DataError
 from dre_jax.methods import DRE, RandomSearch
-from dre_jax.methods.dre_gp import RankedGaussianProcess
-from dre_jax.model import ModelConfig, init
+from dre_jax.methods.baselines.dre_gp import RankedGaussianProcess
+from dre_jax.methods.dre.ensemble import init
+from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.search import Suggester
 from dre_jax.search.loop import jitted_suggest
 

@@ -10,9 +10,9 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.data.columns import columns_of
 from dre_jax.errors import CheckpointError, DataError
 from dre_jax.methods import find
-from dre_jax.methods.fitted import Fitted, facts_of, load_fitted, save_fitted
+from dre_jax.methods.checkpoints.fitted import Fitted, facts_of, load_fitted, save_fitted
 from dre_jax.tuning import Bool, Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
-from dre_jax.tuning.hpob import from_hpob
+from dre_jax.tuning.space.hpob import from_hpob
 
 SPACE = Space(
     {

@@ -11,7 +11,7 @@ import pytest
 
 from dre_jax.errors import DataError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, write_space
-from dre_jax.tuning.space_json import to_json
+from dre_jax.tuning.space.json_format import to_json
 
 SPACE = Space(
     {

@@ -10,8 +10,8 @@ from typing import Any, cast
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.parameters import Categorical, Choice, Float, Int, Parameter, is_choice, levels_of
-from dre_jax.tuning.space import Params, Space
+from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter, is_choice, levels_of
+from dre_jax.tuning.space.space import Params, Space
 
 
 def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:

@@ -19,7 +19,7 @@ from dre_jax.errors import DataError
 from dre_jax.tuning.engine import Engine, EngineConfig
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import Reading, read, share, values_of
-from dre_jax.tuning.space import Params, Space
+from dre_jax.tuning.space.space import Params, Space
 
 if TYPE_CHECKING:
     from dre_jax.tuning.surrogate import Surrogate

@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.tuning.engine import Observation
 from dre_jax.tuning.optuna.distributions import Translation
-from dre_jax.tuning.space import Params
+from dre_jax.tuning.space.space import Params
 
 _KEY = "dre:relative_params"
 _CHUNK = 2045

@@ -9,7 +9,8 @@ import pytest
 from benchmarks.suite import floors
 from dre_jax.losses import rank_sorted
 from dre_jax.losses.listwise import listmle_ranked
-from dre_jax.model import ModelConfig, Support, init, preset, scores
+from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre.model_config import ModelConfig, preset
 
 TINY = ModelConfig(members=2, hidden=(3,), phi=(4, 5), rho=(6,))
 

@@ -11,9 +11,9 @@ from benchmarks.suite.children import side_by_side
 from benchmarks.suite.peers import Way, Work
 from benchmarks.suite.rates import Rates
 from dre_jax import native
-from dre_jax.benchmark.evaluation import peak_memory
 from dre_jax.data.files import read_json
-from dre_jax.model import ModelConfig
+from dre_jax.hpob.evaluation import peak_memory
+from dre_jax.methods.dre.model_config import ModelConfig
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 

@@ -1,0 +1,152 @@
+"""The compiled loop in an evaluation: a method of the one protocol on the tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from dre_jax.data import SearchSpace
+from dre_jax.data.outline import Outline
+from dre_jax.errors import CheckpointError, DataWarning
+from dre_jax.hpob.plan import Plan
+from dre_jax.hpob.runner import Outcome, PendingRuns
+from dre_jax.methods import Entry, find
+from dre_jax.methods.checkpoints.fitted import Fitted, describe, ensemble_params, find_ensemble, load_fitted
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.runtime import processes
+from dre_jax.search.batch import BatchConfig, SpaceRuns, goes_side_by_side, run_spaces
+from dre_jax.search.method import Method
+
+
+def entry_of(method: str | Method) -> Entry:
+    """The registry's entry, or one made for a method that came as an object.
+
+    One with a ranking ensemble that learns from past tasks, a field `model` that is a `ModelConfig`, can start from a
+    checkpoint.
+    """
+    if isinstance(method, str):
+        return find(method)
+    has_ensemble = isinstance(getattr(method, "model", None), ModelConfig)
+    learns = getattr(method, "transfer", True) if has_ensemble else True
+    fields: list[str] = [field.name for field in dataclasses.fields(method)] if dataclasses.is_dataclass(method) else []
+    return Entry(
+        name=type(method).__name__,
+        summary="",
+        paper="",
+        transfer=learns,
+        default=method,
+        reads_checkpoints=has_ensemble and learns,
+        free=tuple(name for name in fields if name not in ("model", "training", "transfer")),
+    )
+
+
+class PlannedMethod:
+    """A plan's method of the one protocol on each search space, and where its parameters come from.
+
+    Raises:
+      CheckpointError, ConfigError: at once, for checkpoints that are missing or do not fit.
+    """
+
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
+        assert not isinstance(plan.method, type)
+        self._entry = entry = entry_of(plan.method)
+        if plan.checkpoints is not None and not entry.transfer:
+            message = f"{entry.name} reads no checkpoints: it learns nothing from past tasks"
+            warnings.warn(message, DataWarning, stacklevel=2)
+        self._seed, self._split = plan.seed, plan.split
+        self._root = plan.checkpoints if entry.transfer else None
+        # Read once: the description decides on the method here, and the result file says what it said.
+        self._described = (
+            {}
+            if self._root is None
+            else {name: _described(self._root / name, space, entry.reads_checkpoints) for name, space in spaces.items()}
+        )
+        self._methods = {name: entry.make(plan.settings, learned=self._learned(name)) for name in spaces}
+        learns = (getattr(method, "transfer", entry.transfer) for method in self._methods.values())
+        self.learns = self._root is None and any(learns)
+
+    def configuration(self, space: str) -> dict[str, Any]:
+        """The method's fields."""
+        method = self._methods[space]
+        return dataclasses.asdict(method) if dataclasses.is_dataclass(method) and not isinstance(method, type) else {}
+
+    def facts(self) -> dict[str, Any]:
+        """The checkpoints: their methods, steps, keys and the fingerprints of their training data."""
+        kept = ("step", "best_step", "fingerprint", "key")
+        return {
+            "checkpoints": {
+                name: {"method": found.name, **{fact: found.facts[fact] for fact in kept if fact in found.facts}}
+                for name, found in self._described.items()
+            }
+        }
+
+    def ready(self, space: SearchSpace) -> tuple[Method, Any]:
+        """The method and its parameters for a search space: from its checkpoint, or fitted now.
+
+        Raises:
+          CheckpointError: where the checkpoint has changed since it was described.
+        """
+        method = self._methods[space.name]
+        if self._root is None:
+            optimised: dict[str, Any] = {self._split: {}}  # not learned from
+            past = dataclasses.replace(space, **optimised)
+            return method, method.fit(past, jax.random.key(self._seed))
+        folder, said = self._root / space.name, self._described[space.name]
+        found = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
+        if (found.name, found.method, found.facts) != (said.name, said.method, said.facts):
+            now, then = (fitted.facts.get("step", fitted.name) for fitted in (found, said))
+            message = f"a checkpoint must stay as it is during an evaluation, but {folder} has changed"
+            raise CheckpointError(f"{message} (step {now}, was {then})")
+        return method, found.params if found.name == self._entry.name else ensemble_params(found)
+
+    def _learned(self, space: str) -> Method | None:
+        """The configuration that a search space's checkpoint decides on; None where there is no checkpoint."""
+        found, entry = self._described.get(space), self._entry
+        if found is None or found.name == entry.name:
+            return None if found is None else found.method
+        ensemble = find_ensemble(found.method)
+        if ensemble is None or not entry.reads_checkpoints:
+            part = found.facts.get("part_of")
+            held = found.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
+            raise CheckpointError(f"{entry.name} cannot start from {self._root}/{space}, which holds {held}")
+        default: Any = entry.default
+        changes = {"model": ensemble.model, "training": ensemble.training}
+        known = {name: new for name, new in changes.items() if isinstance(new, type(getattr(default, name, None)))}
+        learned: Method = dataclasses.replace(default, **known)
+        return learned
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+class CompiledRunner(PlannedMethod):
+    """The compiled loop on the tables."""
+
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: BatchConfig | None = None) -> None:
+        super().__init__(plan, spaces)
+        self._plan = plan
+        self._config = config or BatchConfig(table_scale=plan.table_scale)
+        # One that is fitted anew reads the training tables, of which one search space fits into memory.
+        self.together = goes_side_by_side(self._config) and not self.learns
+
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
+        """As `run_spaces`: those that share a method at once."""
+        alike: dict[Method, dict[str, SpaceRuns]] = {}
+        for space, designs, key in spaces:
+            method, params = self.ready(space)
+            tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
+            # Fitted anew in every process, on devices that may round differently: all go by the first one's.
+            params = processes.same(params)
+            alike.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
+        for method, runs in alike.items():
+            yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
+
+
+def _described(folder: Path, space: Outline, ensemble: bool) -> Fitted:
+    columns = space.n_columns if space.columns is None else space.columns
+    return describe(folder, space=space.name, columns=columns, ensemble=ensemble)

@@ -1,0 +1,85 @@
+"""Continuous search in an evaluation: every task of a split on its surrogate, by a method of either protocol."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.data.outline import Outline
+from dre_jax.data.spaces import Designs
+from dre_jax.errors import DataError
+from dre_jax.hpob.compiled_runs import PlannedMethod
+from dre_jax.hpob.continuous import Objective, import_xgboost, read_ranges, run_continuous, surrogate_name
+from dre_jax.hpob.host_runs import HostMethods, Job, JobRunner, version_of
+from dre_jax.hpob.plan import Plan
+from dre_jax.hpob.runner import Outcome
+from dre_jax.search.batch import run_key
+from dre_jax.search.candidates import CandidateConfig
+from dre_jax.search.suggester import Suggester
+
+
+class _OwnMethods(PlannedMethod):
+    """Methods of the one protocol."""
+
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
+        super().__init__(plan, spaces)
+        self._name = plan.label
+        self._config = CandidateConfig()
+
+    def configuration(self, space: str) -> dict[str, Any]:
+        return {**super().configuration(space), "points": vars(self._config)}
+
+    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        method, params = self.ready(space)
+        for job in jobs:
+            suggester = Suggester(method, params, key=job.key, candidates=self._config)
+            yield job.dataset, job.seed, job.play(suggester, name=self._name)
+
+
+class ContinuousRunner(JobRunner):
+    """`run_continuous`, a run at a time; of a host method as many as the plan has workers.
+
+    Raises:
+      MissingExtraError, DataError: at once, without xgboost, and for surrogates that are missing.
+    """
+
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> None:
+        import_xgboost()
+        assert plan.surrogates is not None
+        super().__init__(plan, HostMethods(plan) if host else _OwnMethods(plan, spaces))
+        self._folder = plan.surrogates
+        self._ranges = read_ranges(self._folder)
+        for space in spaces.values():
+            for dataset in space.datasets:
+                name = surrogate_name(space.name, dataset)
+                if name not in self._ranges or not os.path.isfile(self._folder / f"{name}.json"):
+                    raise DataError(f"{self._folder} must hold {name}.json and its range, but does not")
+
+    def facts(self) -> dict[str, Any]:
+        """The checkpoints, and the version of xgboost."""
+        facts = super().facts()
+        return {**facts, "versions": {**facts.get("versions", {}), "xgboost": version_of("xgboost-cpu", "xgboost")}}
+
+    def _jobs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Job]:
+        tasks = space.split(self._plan.split)
+        for dataset, seeds in designs.items():
+            task = tasks[dataset]
+            surrogate = Objective.load(
+                self._folder, space.name, dataset, n_columns=space.n_columns, ranges=self._ranges
+            )
+            for seed, rows in seeds.items():
+                play = partial(
+                    run_continuous,
+                    surrogate=surrogate,
+                    x=task.X[rows].astype(np.float64),
+                    y=task.y[rows],
+                    n_trials=self._plan.trials,
+                    counting=str(self._plan.continuous),
+                )
+                yield Job(dataset, seed, run_key(key, dataset, seed), play)

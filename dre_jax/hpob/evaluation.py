@@ -1,0 +1,262 @@
+"""HPO-B's protocol on one method: every task and initial design of a split, into a result file that grows."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from dre_jax import native
+from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
+from dre_jax.data.files import has_json, make_folder, place, remove_left_over, stamp
+from dre_jax.data.hpob import files_of
+from dre_jax.data.outline import Outline
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.hpob.compiled_runs import CompiledRunner
+from dre_jax.hpob.plan import FailedRun, FinishedRun, Plan, check
+from dre_jax.hpob.runner import PendingRuns, Runner
+from dre_jax.methods.dre.trainer import versions, warn_of_backends
+from dre_jax.methods.foreign import host_of, is_foreign
+from dre_jax.runtime import processes
+from dre_jax.runtime.locks import alone_in
+from dre_jax.search.batch import run_id
+
+
+class Evaluation:
+    """Iterates over the runs that are not in the result file yet; each is in the file when it is handed out.
+
+    One search space is in memory at a time, and of it only the split that is evaluated, unless the method is fitted.
+    On an accelerator all are, where a method reads its parameters from checkpoints: their runs may be one program.
+    Several processes go through the same runs together; the first reads and writes the file. Evaluations that know
+    nothing of each other may write one file, of one method: each adds to what it finds there.
+
+    Args:
+      plan: what is evaluated.
+      out: the result file.
+
+    Raises:
+      DataError, ConfigError, CheckpointError: before the first run, for anything that is missing or does not fit, as
+        far as can be seen without reading all tables; a table's own defects when its search space has its turn.
+    """
+
+    def __init__(self, plan: Plan, out: str | os.PathLike[str]) -> None:
+        self.plan = plan
+        self.out = Path(out)
+        self._spaces, self._wanted = check(plan)
+        self._runner = _runner(plan, self._spaces)
+        self._stamp: tuple[int, ...] | None = None
+        self._results = self._begin()
+        self.failed: list[FailedRun] = []
+        self.total = sum(len(seeds) for datasets in self._wanted.values() for seeds in datasets.values())
+        if self.done < self.total:
+            warn_of_backends(self._results.meta["backends"], self.out)
+
+    @property
+    def done(self) -> int:
+        """Runs of this plan that are in the file."""
+        return self.total - sum(len(seeds) for name in self._wanted for seeds in self._missing(name).values())
+
+    def __iter__(self) -> Iterator[FinishedRun]:
+        try:
+            yield from self._run_spaces([name for name in self._spaces if self._missing(name)])
+        finally:
+            self._runner.close()
+
+    def _run_spaces(self, todo: Sequence[str]) -> Iterator[FinishedRun]:
+        if self._runner.together:
+            yield from self._run(todo)
+            return
+        for i, name in enumerate(todo):
+            yield from self._run([name])
+            done, left = (self._columns(names) for names in (todo[: i + 1], todo[i + 1 :]))
+            if left and not done & left:
+                # Programs are compiled for a space's columns and table sizes. No space to come can use these, and those
+                # of 16 spaces are gigabytes, more than the data.
+                jax.clear_caches()
+
+    def summary(self) -> str:
+        """Mean regret over the runs, and the most memory that the process had, a line."""
+        regret = np.array([1.0 - trace for *_, trace in self._results.runs()])
+        at = sorted({t for t in (5, 10, 25, 50, 100) if t <= self.plan.trials} | {self.plan.trials})
+        means = ", ".join(f"{regret[:, t].mean():.4f} at {t}" for t in at) if len(regret) else "unknown after all"
+        told = f"{self.plan.label}: {len(regret)} runs, mean regret {means} trials, saved in {self.out}"
+        return f"{told}, peak memory {peak_memory() / 1e6:,.0f} MB"
+
+    def failures(self) -> str:
+        """A line on the runs that failed."""
+        count = f"{len(self.failed)} of {self.total} runs failed and are not in {self.out}"
+        return f"{count}; the same evaluation tries them again; the first: {self.failed[0]}"
+
+    def _columns(self, names: Sequence[str]) -> set[int]:
+        return {self._spaces[name].n_columns for name in names}
+
+    def _run(self, names: Sequence[str]) -> Iterator[FinishedRun]:
+        for name, dataset, seed, found in self._runner.run([self._pending(name) for name in names]):
+            if isinstance(found, str):
+                self._note(FailedRun(name, dataset, seed, found))
+                continue
+            self._results = _with(self._results, name, dataset, seed, found)
+            if processes.is_first():
+                self._save()
+            yield FinishedRun(name, dataset, seed, found)
+
+    def _pending(self, name: str) -> PendingRuns:
+        space = self._load(name)
+        designs = {
+            dataset: {s: space.designs[dataset][s] for s in seeds} for dataset, seeds in self._missing(name).items()
+        }
+        # Search spaces may hold datasets and seeds of one name: their runs are to be independent all the same.
+        return PendingRuns(space, designs, jax.random.fold_in(jax.random.key(self.plan.seed), run_id(name)))
+
+    def _load(self, name: str) -> SearchSpace:
+        splits = {self.plan.split}
+        if self._runner.learns:
+            validation = files_of(self.plan.mode).get("validation")
+            there = validation is not None and has_json(self.plan.data, validation)  # a method may do without
+            splits |= {"train", "validation"} if there else {"train"}
+        return load_space(self.plan.data, name, self.plan.mode, splits=sorted(splits))
+
+    def _missing(self, name: str) -> dict[str, list[str]]:
+        there = self._results.traces.get(name, {})
+        missing = {
+            dataset: [seed for seed in seeds if seed not in there.get(dataset, {})]
+            for dataset, seeds in self._wanted[name].items()
+        }
+        return {dataset: seeds for dataset, seeds in missing.items() if seeds}
+
+    def _note(self, run: FailedRun) -> None:
+        """Keeps a run that failed, and says so in the file, where a rerun finds it missing."""
+        self.failed.append(run)
+        meta = {**self._results.meta, "failed": [run._asdict() for run in self.failed]}
+        self._results = replace(self._results, meta=meta)
+        self._save()
+
+    def _save(self) -> None:
+        """Writes the runs, with those that another evaluation has added to the file since it was read or written."""
+        with alone_in(self.out.parent):
+            if stamp(self.out) != self._stamp:
+                found = self._open()
+                for run in self._results.runs():
+                    found = _with(found, *run)
+                self._results = replace(found, meta={**self._results.meta, **found.meta})
+            write_results(self.out, self._results)
+            self._stamp = stamp(self.out)
+
+    def _begin(self) -> Results:
+        """Returns the file's content as the first process reads it: disks and moments of reading may differ."""
+
+        def read() -> dict[str, Any]:
+            make_folder(self.out.parent)
+            with alone_in(self.out.parent):
+                found = self._open()
+                self._stamp = stamp(self.out)
+                remove_left_over(self.out)
+            return {"meta": found.meta, "runs": [(*names, trace.tolist()) for *names, trace in found.runs()]}
+
+        found = processes.from_first(read)
+        results = Results({}, found["meta"])
+        for run in found["runs"]:
+            results = add_trace(results, *run)
+        return results
+
+    def _open(self) -> Results:
+        """The file as an interrupted evaluation of the same kind left it, or a new one."""
+        meta = self._describe()
+        if not self.out.exists():
+            return Results({}, meta)
+        found = read_results(self.out)
+        kept = {name: value for name, value in found.meta.items() if name != "failed"}
+        if _same_where_both(kept.get("checkpoints"), meta["checkpoints"]):
+            # A file may gain search spaces: their checkpoints are added to those that it tells of.
+            meta["checkpoints"] = kept["checkpoints"] = {**kept["checkpoints"], **meta["checkpoints"]}
+        changed = [n for n in meta if n not in ("versions", "backends") and kept.get(n) != meta[n]]
+        if changed:
+            said = "; ".join(f"{name}: {meta[name]} here, {found.meta.get(name)} in the file" for name in changed)
+            raise DataError(f"{self.out} holds another evaluation ({said}); give another file or remove it")
+        for space, dataset, seed, trace in found.runs():
+            if len(trace) != self.plan.trials + 1:
+                run = f"{place(self.out, space, dataset)}, seed {seed!r}"
+                raise DataError(f"{run}: a run must have {self.plan.trials} trials, but has {len(trace) - 1}")
+        return replace(found, meta={**kept, "backends": native.with_backend(kept.get("backends", []))})
+
+    def _describe(self) -> dict[str, Any]:
+        plan = self.plan
+        configurations = {name: self._runner.configuration(name) for name in self._spaces}
+        first = next(iter(configurations.values()))
+        facts: dict[str, Any] = {
+            "method": plan.label,
+            "protocol": _protocol(plan),
+            "configuration": first if all(c == first for c in configurations.values()) else configurations,
+            "seed": plan.seed,
+            "versions": versions(),
+            "backends": native.with_backend([]),
+        }
+        for name, value in self._runner.facts().items():
+            facts[name] = {**facts[name], **value} if name in facts else value
+        # As it will be read back: tuples become lists.
+        return json.loads(json.dumps(facts))
+
+
+def peak_memory() -> int:
+    """The most memory that this process has had since it began to run this program, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # Not `getrusage`: on Linux that begins with what the parent had when it started this process.
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return 1024 * int(line.split()[1])
+    import resource
+    import sys
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _with(results: Results, space: str, dataset: str, seed: str, trace: np.ndarray) -> Results:
+    """With a run, which may be there: another evaluation of the same kind has done it."""
+    there = seed in results.traces.get(space, {}).get(dataset, {})
+    return results if there else add_trace(results, space, dataset, seed, trace)
+
+
+def _same_where_both(old: Any, new: dict[str, Any]) -> bool:
+    """Returns whether two descriptions of checkpoints are not empty and agree on the search spaces that both name."""
+    return isinstance(old, dict) and bool(old) and bool(new) and all(new.get(k, v) == v for k, v in old.items())
+
+
+def _protocol(plan: Plan) -> dict[str, Any]:
+    kind = "discrete" if plan.continuous is None else "continuous"
+    facts = {"benchmark": f"HPO-B v3, {kind}", "mode": plan.mode, "split": plan.split, "trials": plan.trials}
+    if plan.continuous is not None:
+        facts["continuous"] = plan.continuous
+    if plan.table_scale:
+        facts["responses"] = "on the table's scale"
+    if host_of(plan.method) is not None:
+        facts["method"] = "host method, observe_and_suggest"
+    return facts
+
+
+def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
+    host = host_of(plan.method) is not None
+    if processes.count() > 1 and (plan.continuous is not None or host):
+        rule = "several processes share out the runs of compiled methods on the tables only"
+        kind = "a host method" if plan.continuous is None else "a continuous search"
+        raise ConfigError(f"{rule}, but {plan.label} is {kind}: one process does it")
+    if plan.continuous is not None:
+        from dre_jax.hpob.continuous_runs import ContinuousRunner
+
+        if host and isinstance(plan.method, str) and not is_foreign(plan.method):
+            raise ConfigError(f"the method {plan.label} does not support --continuous: it chooses among a table's rows")
+        return ContinuousRunner(plan, spaces, host=host)
+    if host:
+        from dre_jax.hpob.host_runs import HostRunner
+
+        return HostRunner(plan)
+    if not isinstance(plan.method, str) and not hasattr(plan.method, "acquire"):
+        raise ConfigError(f"a method must be a name, a class, or have fit and acquire, but got {plan.method!r}")
+    return CompiledRunner(plan, spaces)

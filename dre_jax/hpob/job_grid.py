@@ -1,0 +1,82 @@
+"""Jobs done by worker processes, one thread each; jobs that a killed grid has finished are not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from dre_jax.hpob.jobs import Job, run_job
+from dre_jax.hpob.workers import Died, Pool
+
+__all__ = ["Failure", "run_jobs"]
+
+# Hundreds of compiled programs in one process end in a crash inside XLA, sooner or later.
+_GROUPS_A_PROCESS = 10
+
+
+class Failure(NamedTuple):
+    """A job that ended with an error, or some of whose runs did; running the same grid again tries it again."""
+
+    job: Job
+    error: str
+
+    def __str__(self) -> str:
+        """A line about it."""
+        method = self.job.method if isinstance(self.job.method, str) else type(self.job.method).__name__
+        return f"{method} on {self.job.label}, seed {self.job.seed}: {self.error}"
+
+
+def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, list[Failure]]]:
+    """Does the jobs that are not done, on `workers` processes; yields how many are done, and the failures so far.
+
+    The first item comes before any work: it counts what was done before.
+
+    Raises:
+      MethodError: where processes cannot be started.
+    """
+    missing = [job for job in jobs if not job.done]
+    past, failures = len(jobs) - len(missing), list[Failure]()
+    yield past, []
+    groups = _groups(missing)
+    at_once = workers * _GROUPS_A_PROCESS
+    for first in range(0, len(groups), at_once):
+        pool = Pool(_worker, workers)
+        try:
+            for group, errors in pool.run((group, group) for group in groups[first : first + at_once]):
+                if isinstance(errors, Died):
+                    errors = {job: f"its process {errors.how}" for job in group if not job.done}
+                failures += [Failure(job, error) for job, error in errors.items()]
+                past += len(group)
+                yield past, failures
+        finally:
+            pool.close()
+
+
+def _groups(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
+    """Jobs that share a checkpoint, together: side by side, each would train it."""
+    found: dict[object, list[Job]] = {}
+    for job in jobs:
+        root = job.checkpoints()
+        found.setdefault(job if root is None else (root, job.space), []).append(job)
+    return [tuple(group) for group in found.values()]
+
+
+def _worker() -> Callable[[Sequence[Job]], dict[Job, str]]:
+    """The function that does a group of jobs in a process; it returns the errors of those that failed."""
+    from dre_jax.runtime import cache
+
+    cache.keep_programs()
+    return _run_group
+
+
+def _run_group(group: Sequence[Job]) -> dict[Job, str]:
+    found = {job: _error_of(job) for job in group if not job.done}
+    return {job: error for job, error in found.items() if error}
+
+
+def _error_of(job: Job) -> str:
+    try:
+        failed = run_job(job).failed
+    except Exception as error:  # a job's fault must not end the others
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{len(failed)} runs failed, the first: {failed[0]}" if failed else ""

@@ -1,0 +1,250 @@
+"""A job: one method on one search space, its runs in a result file that grows and its cost in a file beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from dre_jax.data import Results, add_trace, bundled, list_spaces, load_space, read_results
+from dre_jax.data.files import make_folder, read_json, write_json
+from dre_jax.errors import ConfigError
+from dre_jax.hpob.evaluation import Evaluation
+from dre_jax.hpob.plan import Plan
+from dre_jax.methods import METHODS, find
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.trainer import meta_train
+from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.search.method import Method
+
+__all__ = [
+    "BUNDLED",
+    "Cost",
+    "Job",
+    "collect",
+    "cost_of",
+    "data_folder",
+    "finished_methods",
+    "make_jobs",
+    "run_job",
+    "source_of",
+]
+
+BUNDLED = "bundled"
+"""Stands for the folder of the data that ship."""
+
+
+class Cost(NamedTuple):
+    """The cost of a job."""
+
+    seconds: float | None
+    """Fitting, compiling and running; None where some of the runs were there before."""
+    failed: list[str]
+    """Runs that ended with an error, a line each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One method on one search space of one folder, meta-trained with one seed."""
+
+    method: str | Method
+    """As a `Plan`'s: a name, a class's address, or a method of the one protocol."""
+    data: str
+    """A folder in HPO-B's layout, or `BUNDLED`."""
+    space: str
+    designs: tuple[str, ...]
+    """Initial designs by name. A job with more designs adds to the same result file."""
+    out: Path
+    """Root of the result files and checkpoints of all jobs."""
+    split: str = "test"
+    """Tasks that are optimised."""
+    trials: int = 50
+    """After the initial design."""
+    seed: int = 0
+    """Of meta-training and of the picks."""
+
+    def plan(self) -> Plan:
+        """The evaluation that does the job."""
+        return Plan(
+            data=data_folder(self.data),
+            method=self.method,
+            spaces=(self.space,),
+            checkpoints=self.checkpoints(),
+            split=self.split,
+            trials=self.trials,
+            seeds=self.designs,
+            seed=self.seed,
+        )
+
+    @property
+    def label(self) -> str:
+        """The search space behind the name of its data: spaces of several folders may share a name."""
+        return f"{source_of(self.data)}/{self.space}"
+
+    @property
+    def path(self) -> Path:
+        """The result file, named by everything but the designs, so that experiments in one folder share jobs."""
+        name = self.method if isinstance(self.method, str) and self.method in METHODS else _digest(self.method)
+        return self.out / "runs" / name / f"{self.split}-{self.trials}" / self._file
+
+    @property
+    def _file(self) -> str:
+        return f"{source_of(self.data)}-{self.space}-{self.seed}.json"
+
+    def _cost_path(self) -> Path:
+        return self.path.with_suffix(f".{'-'.join(self.designs)}.cost.json")
+
+    @property
+    def cost(self) -> Cost | None:
+        """The cost of the job; None before its end."""
+        path = self._cost_path()
+        return Cost(**read_json(path)) if path.exists() else None
+
+    @property
+    def done(self) -> bool:
+        """True if all runs are there. A job of which some runs failed is not done: it is tried again."""
+        cost = self.cost
+        return cost is not None and not cost.failed
+
+    def checkpoints(self) -> Path | None:
+        """Root of the checkpoints of a ranking ensemble, shared by all jobs with the same meta-training."""
+        sizes = self._ensemble()
+        return (
+            None
+            if sizes is None
+            else self.out / "checkpoints" / _digest(*sizes) / f"{source_of(self.data)}-{self.seed}"
+        )
+
+    def _ensemble(self) -> tuple[ModelConfig, MetaTrainConfig] | None:
+        """Sizes and meta-training of a method that can start from a checkpoint."""
+        made: Any = self.method
+        if isinstance(self.method, str):
+            if self.method not in METHODS or not find(self.method).reads_checkpoints:
+                return None
+            made = find(self.method).make()
+        model, training = getattr(made, "model", None), getattr(made, "training", None)
+        if not isinstance(model, ModelConfig) or not isinstance(training, MetaTrainConfig):
+            return None
+        return (model, training) if getattr(made, "transfer", True) else None
+
+    def meta_train(self) -> None:
+        """Makes the checkpoint that the evaluation starts from, or finishes it."""
+        sizes, root = self._ensemble(), self.checkpoints()
+        if sizes is not None and root is not None:
+            space = load_space(data_folder(self.data), self.space)
+            meta_train(space, *sizes, key=jax.random.key(self.seed), folder=root / self.space)
+
+
+def _digest(*facts: object) -> str:
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def source_of(data: str) -> str:
+    """The name of a folder of data."""
+    return data if data == BUNDLED else Path(data).resolve().name
+
+
+def data_folder(data: str) -> Path:
+    """The folder of the tables: that of the bundled data, or the one given."""
+    return bundled.path() if data == BUNDLED else Path(data)
+
+
+def make_jobs(
+    methods: Iterable[str | Method],
+    data: Sequence[str],
+    *,
+    designs: tuple[str, ...],
+    out: Path,
+    spaces: Sequence[str] | None = None,
+    split: str = "test",
+    trials: int = 50,
+    seeds: Sequence[int] = (0,),
+) -> list[Job]:
+    """A job for each method, search space and seed; seed by seed, so that what is finished first is a fair comparison.
+
+    Args:
+      methods: each counts once.
+      data: folders in HPO-B's layout, or `BUNDLED`.
+      designs: initial designs by name.
+      out: root of all result files and checkpoints.
+      spaces: search spaces; by default all that a folder has.
+      split: "test" or "validation".
+      trials: after the initial design.
+      seeds: of meta-training and of the picks.
+
+    Raises:
+      ConfigError: for two folders of one name, or a search space that no folder has.
+    """
+    names = [source_of(source) for source in data]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"folders of data must have different names, but got {', '.join(names)}")
+    found = [(source, space) for source in data for space in list_spaces(data_folder(source))]
+    known = {space for _, space in found}
+    if unknown := [name for name in spaces or () if name not in known]:
+        raise ConfigError(f"search spaces must be among {', '.join(sorted(known))}, but got {', '.join(unknown)}")
+    chosen = [(source, space) for source, space in found if spaces is None or space in spaces]
+    return [
+        Job(method=method, data=source, space=space, designs=designs, out=out, split=split, trials=trials, seed=seed)
+        for seed in seeds
+        for method in dict.fromkeys(methods)
+        for source, space in chosen
+    ]
+
+
+def run_job(job: Job) -> Cost:
+    """Does the runs of a job that are missing. Raises `DreError` where the evaluation cannot be made."""
+    begun = time.perf_counter()
+    job.meta_train()
+    make_folder(job.path.parent)
+    evaluation = Evaluation(job.plan(), job.path)
+    anew = evaluation.done == 0
+    deque(evaluation, maxlen=0)
+    seconds = time.perf_counter() - begun if anew else None
+    cost = Cost(seconds, [str(failed) for failed in evaluation.failed])
+    write_json(job._cost_path(), cost._asdict())
+    return cost
+
+
+def collect(jobs: Iterable[Job], method: str | Method, *, by_seed: bool = False) -> Results:
+    """A method's runs of all search spaces, as far as the jobs have left them; spaces are called by `Job.label`.
+
+    `by_seed` puts the meta-training seed before a run's name, ``0:test1``: needed where there are several.
+    """
+    results = Results({}, {"method": method if isinstance(method, str) else type(method).__name__})
+    for job in _of(jobs, method):
+        for _, dataset, design, trace in _runs(job):
+            name = f"{job.seed}:{design}" if by_seed else design
+            results = add_trace(results, job.label, dataset, name, trace)
+    return results
+
+
+def _runs(job: Job) -> Iterator[tuple[str, str, str, Any]]:
+    if job.path.exists():
+        yield from (run for run in read_results(job.path).runs() if run[2] in job.designs)
+
+
+def _of(jobs: Iterable[Job], method: str | Method) -> list[Job]:
+    return [job for job in jobs if job.method == method]
+
+
+def cost_of(jobs: Iterable[Job], method: str | Method) -> Cost:
+    """A method's cost over all its finished jobs."""
+    costs = [job.cost for job in _of(jobs, method)]
+    found = [cost for cost in costs if cost is not None]
+    seconds = [cost.seconds for cost in found if cost.seconds is not None]
+    return Cost(sum(seconds) if len(seconds) == len(costs) else None, [line for cost in found for line in cost.failed])
+
+
+def finished_methods(jobs: Sequence[Job]) -> dict[str | Method, tuple[int, int]]:
+    """Method -> number of its jobs that have finished with runs to compare, and number of all its jobs."""
+    found: dict[str | Method, tuple[int, int]] = {}
+    for job in jobs:
+        ended, total = found.get(job.method, (0, 0))
+        found[job.method] = ended + (job.cost is not None and any(_runs(job))), total + 1
+    return found

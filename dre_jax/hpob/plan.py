@@ -1,0 +1,158 @@
+"""The plan of an evaluation, and the results of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from dre_jax.checks import one_of
+from dre_jax.data.outline import Outline, outline
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.hpob.continuous import COUNTINGS
+from dre_jax.methods.registry import real_name
+from dre_jax.methods.settings import Settings
+from dre_jax.search.method import Method
+
+if TYPE_CHECKING:
+    from dre_jax.search.host import HostMethod
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A method, the tasks and designs that it is evaluated on, and how."""
+
+    data: Path
+    """Folder in HPO-B's layout."""
+    method: str | Method | type[HostMethod]
+    """A name that `dre_jax.methods.find` knows, "package.module:Class" or "path/to/file.py:Class" of a host method; or
+    a method, or a host method's class, itself."""
+    spaces: tuple[str, ...] | None = None
+    """Search spaces; None for all that have tasks in the split."""
+    mode: str = "v3"
+    """HPO-B's mode of reading the folder."""
+    checkpoints: Path | None = None
+    """Root of the checkpoints of the method, or of an ensemble that it starts from; without one, a method that learns
+    from past tasks is fitted first."""
+    split: str = "test"
+    """"test" or "validation"."""
+    trials: int = 100
+    """Trials after the initial design. A run that has found the optimum of its table evaluates nothing more and keeps
+    its incumbent, so that every run has as many; with fewer rows than trials it has found it by the last row."""
+    seeds: tuple[str, ...] | None = None
+    """Initial designs by name; None for all."""
+    settings: Settings = field(default_factory=dict)
+    """Of the method, by dotted field or by one of its entry's short names: `{"epochs": 10, "acquisition.beta": 2.0}`;
+    of a host method, arguments of its constructor."""
+    continuous: str | None = None
+    """Search [0, 1]^D with HPO-B's surrogates as the objective, and how evaluations count, one of
+    `dre_jax.hpob.continuous.COUNTINGS`; None searches the tables."""
+    surrogates: Path | None = None
+    """Folder of the surrogates."""
+    table_scale: bool = False
+    """Show compiled methods the responses on the scale of their table, as HPO-B's handler does, and not on the
+    history's own."""
+    seed: int = 0
+    """Of the picks."""
+    workers: int = 1
+    """Processes that share out the runs of a host method; compiled methods go by devices. With more than one, a script
+    must keep its own work under `if __name__ == "__main__"`. A class that other processes cannot find has but this
+    one."""
+
+    @property
+    def label(self) -> str:
+        """The method's name: in the result file, and in messages."""
+        if isinstance(self.method, str):
+            # The same file is the same method, wherever it is called from.
+            file, colon, name = self.method.rpartition(":")
+            return f"{Path(file).name}:{name}" if colon and file.endswith(".py") else real_name(self.method)
+        if isinstance(self.method, type):
+            return f"{self.method.__module__}:{self.method.__qualname__}"
+        return type(self.method).__name__
+
+
+class FinishedRun(NamedTuple):
+    """One run of an evaluation."""
+
+    space: str
+    """Search space."""
+    dataset: str
+    """Task."""
+    seed: str
+    """Initial design."""
+    trace: np.ndarray
+    """f64[T + 1] incumbents."""
+
+
+class FailedRun(NamedTuple):
+    """A run that a host method's fault ended; it is not in the result file, and the next evaluation tries it again."""
+
+    space: str
+    """Search space."""
+    dataset: str
+    """Task."""
+    seed: str
+    """Initial design."""
+    error: str
+    """Message of the exception, in one line."""
+
+    def __str__(self) -> str:
+        """A line about it."""
+        return f"space {self.space!r}, dataset {self.dataset!r}, seed {self.seed!r}: {self.error}"
+
+
+RunNames = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Space -> dataset -> names of the initial designs."""
+
+
+def check(plan: Plan) -> tuple[dict[str, Outline], RunNames]:
+    """The search spaces of a plan, and the runs that it asks for, without reading their tables.
+
+    Raises:
+      ConfigError, DataError: for a split, space or design that is not there.
+    """
+    if plan.split not in ("test", "validation"):
+        raise ConfigError(f"the split must be test or validation, but got {plan.split!r}")
+    if plan.trials < 0:
+        raise ConfigError(f"the number of trials must not be negative, but got {plan.trials}")
+    if plan.workers < 1:
+        raise ConfigError(f"the number of workers must be at least 1, but got {plan.workers}")
+    if (plan.continuous is None) != (plan.surrogates is None):
+        raise ConfigError("continuous and surrogates go together, but only one of them was given")
+    if plan.continuous is not None:
+        one_of("continuous", plan.continuous, COUNTINGS)
+    there = outline(plan.data, plan.split, plan.mode)
+    for name in plan.spaces or ():
+        if name not in there:
+            raise DataError(_missing_space(plan, name, list(there)))
+    if not there:
+        raise DataError(f"{plan.data} must hold {plan.split} tasks, but has none")
+    spaces = {name: there[name] for name in plan.spaces or there}
+    return spaces, {name: _seeds(plan, space) for name, space in spaces.items()}
+
+
+def _missing_space(plan: Plan, name: str, there: list[str]) -> str:
+    from dre_jax.data import list_spaces
+
+    known = list_spaces(plan.data, plan.mode)
+    if name in known:
+        return f"search space {name!r} has no {plan.split} tasks"
+    return f"{plan.data}: unknown space {name!r}; mode {plan.mode} knows {', '.join(there) or 'none'}"
+
+
+def _seeds(plan: Plan, space: Outline) -> dict[str, tuple[str, ...]]:
+    """The initial designs that the plan asks for, by dataset."""
+    found = {}
+    for dataset, there in space.seeds.items():
+        if not there:
+            message = f"space {space.name!r}, dataset {dataset!r}: an initial design is needed, but there is none"
+            raise DataError(message)
+        unknown = [seed for seed in plan.seeds or () if seed not in there]
+        if unknown:
+            known = ", ".join(there)
+            raise ConfigError(f"seeds of dataset {dataset!r} are {known}, but got {', '.join(unknown)}")
+        found[dataset] = plan.seeds or there
+    return found

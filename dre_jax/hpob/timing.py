@@ -1,0 +1,100 @@
+"""Time of a method's suggestion: the same history and table for all, each in a process that does nothing else."""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dre_jax.data import SearchSpace, load_space
+from dre_jax.data.files import make_folder, read_json, write_json
+from dre_jax.data.tasks import unit_scale
+from dre_jax.hpob.jobs import BUNDLED, data_folder
+
+__all__ = ["HISTORY", "REPEATS", "SPACE", "Times", "times_of"]
+
+SPACE, HISTORY, REPEATS = "gradient-boosting", 30, 15
+
+
+class Times(NamedTuple):
+    """Seconds."""
+
+    fit: float | None
+    """Learning from the past tasks of the search space, compiling included; None where there is nothing to learn."""
+    first: float
+    """The first suggestion, compiling included."""
+    warm: float
+    """The median of the next fifteen: some of SMAC's are random, and take nothing."""
+
+
+def times_of(method: str, out: Path, *, data: str = BUNDLED, space: str = SPACE, split: str = "test") -> Times:
+    """A method's times on the first task of a search space, measured unless the folder `out` has them.
+
+    Args:
+      method: by name.
+      out: folder of the measurements.
+      data: folder in HPO-B's layout, or `BUNDLED`.
+      space: search space.
+      split: whose first task.
+    """
+    place = [] if (data, space) == (BUNDLED, SPACE) else [Path(data).name, space]
+    path = out / "times" / f"{'-'.join([method.replace('/', '-'), *place])}.json"
+    if not path.exists():
+        make_folder(path.parent)
+        # A process of its own: methods share programs, and the second to be timed would find them compiled.
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            write_json(path, pool.submit(_measure_from_cold, method, data, space, split).result()._asdict())
+    return Times(**read_json(path))
+
+
+def _measure_from_cold(method: str, data: str, space: str, split: str) -> Times:
+    import jax
+
+    from dre_jax.runtime import devices, threads
+
+    threads.factorise_on_one_thread()  # as the commands do
+
+    if "JAX_NUM_CPU_DEVICES" not in os.environ:
+        jax.config.update("jax_num_cpu_devices", devices.cores())
+    jax.config.update("jax_enable_compilation_cache", False)  # nothing compiled earlier
+    return measure(method, load_space(data_folder(data), space), split)
+
+
+def measure(method: str, space: SearchSpace, split: str = "test") -> Times:
+    """A method's times in this process."""
+    task = next(iter(space.split(split).values()))
+    x, y = task.X.astype(np.float64), unit_scale(task.y)[:, None]
+    rows = np.random.default_rng(0).permutation(len(x))
+    history = min(HISTORY, len(x) // 2)
+    seen, pending = rows[:history], rows[history:]
+    begun = time.perf_counter()
+    asked, learned = _ready(method, space)
+    fit = time.perf_counter() - begun
+    calls = []
+    for _ in range(1 + REPEATS):
+        begun = time.perf_counter()
+        asked.observe_and_suggest(x[seen], y[seen], x[pending])
+        calls.append(time.perf_counter() - begun)
+    return Times(fit if learned else None, calls[0], float(np.median(calls[1:])))
+
+
+def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
+    """The object to ask, with what it learned, and whether it learned anything."""
+    import jax
+
+    from dre_jax.methods import find
+    from dre_jax.methods.foreign import host_of, load_class
+    from dre_jax.search.suggester import Suggester
+
+    host = host_of(method)
+    if host is not None:
+        return load_class(host)(), False
+    entry = find(method)
+    made = entry.make()
+    params = jax.block_until_ready(made.fit(space, jax.random.key(0)))
+    return Suggester(made, params, seed=0), entry.transfer

@@ -1,0 +1,1 @@
+"""Methods to compare with: a file a method, and the mathematics that some of them share."""

@@ -1,0 +1,98 @@
+"""Methods that vote; this library's own.
+
+Every member values the candidates by its own acquisition function. The values are put on a common scale, as quantiles
+of a standard Gaussian by their ranks, and the candidate with the highest sum is evaluated next. What members are wrong
+about differs more than what they are right about, so that a vote is often better than the best of them. By default a
+Gaussian process around a ranking ensemble, strong while trials are few, and a meta-trained deep kernel, strong later,
+vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.errors import ConfigError
+from dre_jax.methods.baselines.dre_gp import RankedGaussianProcess
+from dre_jax.methods.baselines.fsbo import FREE, FewShotBO
+from dre_jax.methods.entry import Entry
+from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Method, as_stateful
+from dre_jax.search.ranks import gaussian_ranks
+
+FitMember = Callable[[Method, SearchSpace, Array], Any]
+"""Fits one member of a committee."""
+
+
+def _fit(member: Method, meta: SearchSpace, key: Array) -> Any:
+    return member.fit(meta, key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Committee:
+    """Methods whose acquisition values are added up, rank by rank.
+
+    Raises:
+      ConfigError: without members, or with one that carries a state from trial to trial.
+
+    Example:
+      >>> Committee(members=(FewShotBO(), RankedGaussianProcess())).members[0].reuse
+      False
+    """
+
+    members: tuple[Method, ...] = (RankedGaussianProcess(), FewShotBO())
+    """Methods that vote."""
+
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise ConfigError("a committee must have members, but got none")
+        for member in self.members:
+            if as_stateful(member) is not None:
+                name = type(member).__name__
+                raise ConfigError(f"members of a committee must not carry a state between trials, but {name} does")
+
+    def fit(self, meta: SearchSpace, key: Array, fit_member: FitMember = _fit) -> tuple[Any, ...]:
+        """Parameters of each member, learned from the training tasks.
+
+        Args:
+          meta: the search space.
+          key: PRNG key.
+          fit_member: what fits a member, for who keeps checkpoints of its training.
+        """
+        keys = jax.random.split(key, len(self.members))
+        return tuple(fit_member(member, meta, key) for member, key in zip(self.members, keys, strict=True))
+
+    def acquire(self, params: tuple[Any, ...], history: History, candidates: Candidates, key: Array) -> Array:
+        """The sum of the members' values, each as a Gaussian quantile of its rank."""
+        keys = jax.random.split(key, len(self.members))
+        votes = [
+            member.acquire(own, history, candidates, key)
+            for member, own, key in zip(self.members, params, keys, strict=True)
+        ]
+        return jnp.sum(gaussian_ranks(jnp.stack(votes), candidates.where), axis=0)
+
+
+ENTRIES = (
+    Entry(
+        name="committee",
+        summary="dre-gp and fsbo vote by their ranks of the candidates; this library's own",
+        paper="this library",
+        transfer=True,
+        default=Committee(),
+        # No learning rate: the members fit in ways that have none in common.
+        short={
+            "epochs": ("members.0.fitting.steps", "members.1.tuning.steps"),
+            "acquisition": ("members.0.acquisition.kind", "members.1.acquisition.kind"),
+        },
+        free=(
+            *(f"members.0.{field}" for field in ("fitting", "acquisition")),
+            *(f"members.1.{field}" for field in FREE),
+        ),
+    ),
+)

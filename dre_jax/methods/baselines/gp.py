@@ -1,0 +1,80 @@
+"""Gaussian process with expected improvement (Snoek, Larochelle and Adams 2012; Jones et al. 1998).
+
+A Matern 5/2 covariance with a length scale for each column, k(x, x') = s m(|x / l - x' / l|), and Gaussian noise. Its
+hyperparameters maximise the marginal likelihood of the history before every trial,
+
+    log p(y | X) = - y' K^-1 y / 2 - log |K| / 2 - n log(2 pi) / 2,     K = k(X, X) + noise I,
+
+times priors that hold them while trials are few. The candidate with the largest expected improvement on the best
+response is evaluated next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.gp.fit import GPConfig, fit_gp
+from dre_jax.gp.regression import GPParams, Ready, condition_at, predict_in_blocks
+from dre_jax.gp.response_scale import best_of, standardise
+from dre_jax.methods.baselines.shared import Untaught
+from dre_jax.methods.entry import Entry
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.search.history import Candidates, History
+
+
+class FittedProcess(NamedTuple):
+    """A Gaussian process that was fitted to a history and conditioned on it."""
+
+    process: GPParams
+    given: Ready
+    incumbent: Array
+    """Scalar: the best response, standardised; minus infinity without any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianProcess(Untaught):
+    """A Gaussian process fitted to the history before every trial; it knows nothing of past tasks.
+
+    Example:
+      >>> GaussianProcess(fitting=GPConfig(steps=50)).acquisition.kind
+      'ei'
+    """
+
+    fitting: GPConfig = field(default_factory=GPConfig)
+    """Search for hyperparameters."""
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+    """Acquisition function."""
+    tuned_per_slot: ClassVar[bool] = True
+    double_precision: ClassVar[bool] = True
+    differentiable: ClassVar[bool] = True
+
+    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Values the candidates by the process, which is fitted anew."""
+        return self.rate(self.tune(params, history, key), history, candidates)
+
+    def tune(self, params: None, history: History, key: Array) -> FittedProcess:
+        """The process, fitted to the standardised responses and conditioned on them."""
+        y = standardise(history.response, history.where).y
+        process = fit_gp(self.fitting, history.x, y, history.where)
+        given = condition_at(process, history.x, y, history.where)
+        return FittedProcess(process, given, best_of(y, history.where))
+
+    def rate(self, tuned: FittedProcess, history: History, candidates: Candidates) -> Array:
+        """Values the candidates by the fitted process."""
+        mean, variance = predict_in_blocks(tuned.process, history.x, tuned.given, candidates.x)
+        noise = jnp.exp(0.5 * tuned.process.log_noise)
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), tuned.incumbent, noise)
+
+
+ENTRIES = (
+    Entry(
+        name="gp",
+        summary="Gaussian process, Matern 5/2, expected improvement",
+        paper="Snoek, Larochelle and Adams 2012",
+        default=GaussianProcess(),
+    ),
+)

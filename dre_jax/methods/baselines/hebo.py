@@ -1,0 +1,139 @@
+"""HEBO's method on the library's Gaussian process (Cowen-Rivers et al. 2022).
+
+Three ideas on top of Bayesian optimisation. Responses are bent by a power transform until they look normal
+(Yeo-Johnson: standardised responses have both signs). Columns are bent by Kumaraswamy's distribution functions,
+
+    k(x, x') = s m(|w(x) / l - w(x') / l|),     w_d(x) = 1 - (1 - x_d^a_d)^b_d,
+
+whose exponents maximise the marginal likelihood together with the other hyperparameters. And three acquisition
+functions are maximised at once (MACE, Lyu et al. 2018), with noise on the predictions so that none is trusted too far:
+the confidence bound, the logarithm of the expected improvement and that of its probability,
+
+    mean + n1 + kappa deviation,   log EI and log PI of mean + n2,   n1, n2 ~ N(0, 2 noise),
+    kappa^2 = (4 + D) / 2 log t + log(pi^2 / delta),    delta = 0.01, t trials.
+
+One of the candidates that no other beats in all three is drawn. HEBO looks for these by an evolutionary algorithm; in a
+table they are looked up, see `dre_jax.search.pareto`.
+
+This is not the package of that name, whose Gaussian process has a linear and a Matern 3/2 kernel and begins with D + 1
+random points: here it is that of `gp` with its priors, and the run's design is all it begins with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.gp.fit import GPConfig, Start, log_prior, maximise_from_starts, within_bounds
+from dre_jax.gp.regression import GPParams, log_marginal_likelihood, posterior
+from dre_jax.methods.baselines.shared import Untaught
+from dre_jax.methods.baselines.warping import kumaraswamy, to_normal
+from dre_jax.methods.entry import Entry
+from dre_jax.search.acquisition import log_expected_improvement, log_probability_of_improvement
+from dre_jax.search.history import Candidates, History
+from dre_jax.search.pareto import pareto_front
+
+_BEND_SPREAD = 0.75  # deviation of the logarithms of the exponents, a priori
+_BENDS = math.log(20.0)
+
+
+class WarpedGP(NamedTuple):
+    """A Gaussian process on bent columns."""
+
+    process: GPParams
+    log_a: Array
+    """f[D]"""
+    log_b: Array
+    """f[D]"""
+
+    def bend(self, x: Array) -> Array:
+        """Columns as the Gaussian process sees them; f[n, D] -> f[n, D]."""
+        return kumaraswamy(x, self.log_a, self.log_b)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HEBO(Untaught):
+    """HEBO's method; it knows nothing of past tasks.
+
+    Example:
+      >>> HEBO().delta
+      0.01
+    """
+
+    fitting: GPConfig = field(default_factory=GPConfig)
+    """Search for hyperparameters and exponents."""
+    margin: float = 1e-4
+    """By how much an improvement must improve, in deviations of the bent responses."""
+    delta: float = 0.01
+    """The smaller, the wider the confidence bound."""
+
+    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
+        """1 for the candidates of the front, 0 for all others."""
+        y = to_normal(history.response, history.where)
+        found = fit_warped(self.fitting, history.x, y, history.where)
+        seen = found.bend(history.x)
+        best = jnp.argmax(jnp.where(history.where, y, -jnp.inf))
+        target, _ = posterior(found.process, seen, y, history.where, seen[best][None])
+        mean, variance = posterior(found.process, seen, y, history.where, found.bend(candidates.x))
+        keys = jax.random.split(key, 3)
+        values = self.three(mean, jnp.sqrt(variance), target[0], found.process, history, keys[:2])
+        return pareto_front(values, candidates.where, keys[2]).astype(jnp.float32)
+
+    def three(
+        self, mean: Array, deviation: Array, target: Array, process: GPParams, history: History, keys: Array
+    ) -> Array:
+        """Confidence bound, log EI and log PI of noisy predictions; two f[N], a scalar, 2 keys -> f[3, N]."""
+        spread = jnp.sqrt(2.0 * jnp.exp(process.log_noise))
+        bound = mean + spread * jax.random.normal(keys[0], mean.shape, mean.dtype)
+        cost = -(mean + spread * jax.random.normal(keys[1], mean.shape, mean.dtype))
+        incumbent = -(target + self.margin)
+        trials = jnp.sum(history.where, dtype=mean.dtype)
+        kappa = _kappa(trials, history.x.shape[-1], self.delta)
+        return jnp.stack(
+            [
+                bound + kappa * deviation,
+                log_expected_improvement(cost, deviation, incumbent),
+                log_probability_of_improvement(cost, deviation, incumbent),
+            ]
+        )
+
+
+def _kappa(trials: Array, n_columns: int, delta: float) -> Array:
+    growth = (2.0 + 0.5 * n_columns) * jnp.log(jnp.maximum(trials, 1.0))
+    return jnp.sqrt(growth + math.log(math.pi**2 / delta))
+
+
+def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
+    """Hyperparameters and exponents of the highest density of a history that is found from two starts."""
+
+    def objective(params: WarpedGP) -> Array:
+        value = log_marginal_likelihood(params.process, params.bend(x), y, where)
+        bends = jnp.sum(params.log_a**2) + jnp.sum(params.log_b**2)
+        if not config.priors:
+            return value
+        return value + log_prior(params.process, config.density_of) - 0.5 * bends / _BEND_SPREAD**2
+
+    def project(params: WarpedGP) -> WarpedGP:
+        log_a, log_b = (jnp.clip(log, -_BENDS, _BENDS) for log in (params.log_a, params.log_b))
+        return WarpedGP(within_bounds(params.process), log_a, log_b)
+
+    def start_at(start: Start) -> WarpedGP:
+        none = jnp.zeros(x.shape[-1], x.dtype)
+        return WarpedGP(GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise, config.kernel), none, none)
+
+    return maximise_from_starts(config, objective, start_at, project, x)
+
+
+ENTRIES = (
+    Entry(
+        name="hebo",
+        summary="HEBO's method on the library's Gaussian process",
+        paper="Cowen-Rivers et al. 2022",
+        default=HEBO(),
+    ),
+)

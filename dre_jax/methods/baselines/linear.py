@@ -1,0 +1,85 @@
+"""Bayesian linear regression on given features (Bishop 2006, section 3.3), its two precisions by the evidence.
+
+y = phi' w + noise with w ~ N(0, I / alpha) and noise ~ N(0, 1 / beta) is a Gaussian process with the covariance
+phi' phi / alpha. It is worked out as one, on matrices of the size of the history, by the functions of all Gaussian
+processes; in exact arithmetic the posterior of the weights gives the same. In a history, see `gp`, features f[n, F]
+stand in place of columns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.gp.regression import Ready, condition, log_density, matmul, noisy, predict, ready
+from dre_jax.optim.descent import maximise
+
+
+class LinearParams(NamedTuple):
+    """The two precisions, in logarithms."""
+
+    log_alpha: Array
+    """Scalar: precision of the weights."""
+    log_beta: Array
+    """Scalar: precision of the noise."""
+
+
+_LOG_ALPHAS = (-7.0, 12.0)
+_LOG_BETAS = (-3.0, 10.0)
+_STEPS, _LEARNING_RATE = 50, 0.3
+# Features that were trained on the same responses explain them too well, and the evidence takes that for certainty. So
+# the priors are narrow: with wide ones (4 and 3) the regression stops exploring.
+_USUAL_LOG_BETA = 2.0
+_PRIOR_DEVIATION = 0.3
+
+
+def covariance(params: LinearParams, a: Array, b: Array) -> Array:
+    """Covariance of phi' w; f[n, F] and f[m, F] -> f[n, m]."""
+    return matmul(a, b.T) * jnp.exp(-params.log_alpha)
+
+
+def log_evidence(params: LinearParams, features: Array, y: Array, where: Array) -> Array:
+    """Log-probability of a history with features f[n, F], the weights integrated out (Bishop, equation 3.86)."""
+    return log_density(noisy(covariance(params, features, features), jnp.exp(-params.log_beta), where), y, where)
+
+
+def fit_linear(features: Array, y: Array, where: Array) -> LinearParams:
+    """The precisions of the highest evidence times priors: weights that make up the responses' variance, much noise."""
+    # Weights with which the features make up the responses' variance, which is one.
+    count = jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0)
+    size = jnp.sum(jnp.where(where[:, None], features, 0.0) ** 2) / count
+    usual = LinearParams(jnp.log(jnp.maximum(size, 1e-3)), jnp.full((), _USUAL_LOG_BETA, y.dtype))
+
+    def objective(params: LinearParams) -> Array:
+        off = (params.log_alpha - usual.log_alpha) ** 2 + (params.log_beta - usual.log_beta) ** 2
+        return log_evidence(params, features, y, where) - 0.5 * off / _PRIOR_DEVIATION**2
+
+    def project(params: LinearParams) -> LinearParams:
+        return LinearParams(jnp.clip(params.log_alpha, *_LOG_ALPHAS), jnp.clip(params.log_beta, *_LOG_BETAS))
+
+    start = project(usual)
+    return maximise(objective, start, steps=_STEPS, learning_rate=_LEARNING_RATE, project=project)[0]
+
+
+class LinearPosterior(NamedTuple):
+    """A regression given a history."""
+
+    params: LinearParams
+    features: Array
+    """f[n, F]"""
+    given: Ready
+    """The Gaussian process of the responses."""
+
+
+def condition_linear(params: LinearParams, features: Array, y: Array, where: Array) -> LinearPosterior:
+    """Conditions on a history."""
+    matrix = noisy(covariance(params, features, features), jnp.exp(-params.log_beta), where)
+    return LinearPosterior(params, features, ready(condition(matrix, y, where)))
+
+
+def predict_linear(posterior: LinearPosterior, new: Array) -> tuple[Array, Array]:
+    """Mean and variance of phi' w at f[m, F], two f[m] (Bishop, equations 3.58 and 3.59 less the noise)."""
+    prior = jnp.sum(new**2, axis=-1) * jnp.exp(-posterior.params.log_alpha)
+    return predict(posterior.given, covariance(posterior.params, posterior.features, new), prior)

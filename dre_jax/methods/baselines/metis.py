@@ -1,0 +1,116 @@
+"""Metis (Li et al. 2018, USENIX ATC): three proposals from a Gaussian process, and the most promising is taken.
+
+Before every trial a Gaussian process is fitted to the history, and up to three candidates are proposed:
+
+- exploration: the one with the largest predicted deviation ("lowest confidence");
+- exploitation: the one with the largest ratio l(x) / g(x) of Parzen estimators of the better and of the worse trials;
+- resampling: for the trial that is furthest outside of the interval mu +- 2.326 sigma (98 %) that the others predict
+  for it. Noisy objectives are evaluated there again. A table would give the same response again, so the pending
+  candidate that is nearest to that trial is proposed instead.
+
+The information gain of a proposal is the optimistic end of its interval less the best mean that is expected so far,
+mu(x) + 2.326 sigma(x) - max_j mu(x_j); the largest gain is evaluated, and any candidate at random where none is
+positive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.errors import ConfigError
+from dre_jax.gp.fit import GPConfig, fit_gp
+from dre_jax.gp.kernels import squared_distances
+from dre_jax.gp.regression import leave_one_out, posterior
+from dre_jax.gp.response_scale import standardise
+from dre_jax.methods.baselines.parzen import log_parzen
+from dre_jax.methods.baselines.shared import Untaught
+from dre_jax.methods.entry import Entry
+from dre_jax.runtime.blocks import by_blocks
+from dre_jax.search.history import Candidates, History
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metis(Untaught):
+    """Exploration, exploitation and outliers propose; the largest information gain is evaluated.
+
+    Raises:
+      ConfigError: for a share that is not between 0 and 1.
+
+    Example:
+      >>> Metis(interval=1.96).better
+      0.25
+    """
+
+    fitting: GPConfig = field(default_factory=GPConfig)
+    """Search for hyperparameters."""
+    interval: float = 2.326
+    """Deviations on both sides of the mean: 98 %."""
+    better: float = 0.25
+    """Share of the trials that counts as good."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.better < 1:
+            raise ConfigError(f"0 < better < 1 must hold, but got better={self.better}")
+
+    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
+        """1 for the candidate to evaluate, 0 for all others; all 0 where none promises a gain."""
+        y = standardise(history.response, history.where).y
+        process = fit_gp(self.fitting, history.x, y, history.where)
+        mean, variance = posterior(process, history.x, y, history.where, candidates.x)
+        deviation = jnp.sqrt(variance)
+        fitted, _ = posterior(process, history.x, y, history.where, history.x)
+        best = jnp.max(jnp.where(history.where, fitted, -jnp.inf))
+        alone = leave_one_out(process, history.x, y, history.where)
+        surprise = jnp.where(history.where, jnp.abs(y - alone.mean) / alone.deviation, 0.0)
+        outlier = jnp.argmax(surprise)
+        nearness = -squared_distances(candidates.x, history.x[outlier][None])[:, 0]
+        proposals = [
+            (deviation, jnp.bool_(True)),
+            (good_over_bad(self.better, history, candidates.x), jnp.bool_(True)),
+            (nearness, surprise[outlier] > self.interval),
+        ]
+        # Equal proposals are drawn by key too: the order of the rows must not matter.
+        coins = jax.random.uniform(key, mean.shape)
+        gain = mean + self.interval * deviation - best
+        rows = jnp.stack([_first(values, coins, candidates.where) for values, _ in proposals])
+        made = jnp.stack([allowed for _, allowed in proposals])
+        gains = jnp.where(made & candidates.where[rows], gain[rows], -jnp.inf)
+        chosen = jnp.argmax(gains)
+        picked = jnp.arange(mean.shape[0]) == rows[chosen]
+        return (picked & (gains[chosen] > 0)).astype(mean.dtype)
+
+
+def _first(values: Array, coins: Array, where: Array) -> Array:
+    """Index of the highest value, among equal ones of the highest coin."""
+    top = jnp.max(jnp.where(where, values, -jnp.inf))
+    return jnp.argmax(jnp.where(where & (values == top), coins, -1.0))
+
+
+def good_over_bad(better: float, history: History, x: Array) -> Array:
+    """log l(x) - log g(x) (Bergstra et al. 2011, equation 15); f32[m, D] -> f32[m].
+
+    l is estimated from that share of the trials, rounded up; tied trials are on the same side.
+    """
+    count = jnp.ceil(better * jnp.sum(history.where, dtype=jnp.float32)).astype(jnp.int32)
+    levels = jnp.where(history.where, history.level, jnp.iinfo(jnp.int32).max)
+    last_good = jnp.sort(levels)[jnp.maximum(count - 1, 0)]
+    good = history.where & (levels <= last_good)
+
+    def at(rows: Array) -> Array:
+        return log_parzen(history.x, good, rows) - log_parzen(history.x, history.where & ~good, rows)
+
+    return by_blocks(at, x)
+
+
+ENTRIES = (
+    Entry(
+        name="metis",
+        summary="Gaussian process; exploration, exploitation and outliers propose, the largest gain is taken",
+        paper="Li et al. 2018",
+        default=Metis(),
+    ),
+)

@@ -1,0 +1,36 @@
+"""Random search (Bergstra and Bengio 2012): every candidate is as good as any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.methods.baselines.shared import Untaught
+from dre_jax.methods.entry import Entry
+from dre_jax.search.history import Candidates, History
+
+
+@dataclass(frozen=True)
+class RandomSearch(Untaught):
+    """Random search: equal values for all candidates, among which the loop draws by key.
+
+    Example:
+      >>> RandomSearch().fit(meta=None, key=None) is None
+      True
+    """
+
+    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Zero for every candidate."""
+        return jnp.zeros(candidates.where.shape, jnp.float32)
+
+
+ENTRIES = (
+    Entry(
+        name="random",
+        summary="random search",
+        paper="Bergstra and Bengio 2012",
+        default=RandomSearch(),
+    ),
+)

@@ -1,0 +1,146 @@
+"""A Gaussian process around what a ranking ensemble expects.
+
+Every member j of the ensemble ranks all configurations; z_j(x) is the rank of x as a quantile of a standard Gaussian,
+higher = better, and m(x) the mean over the M members. Standardised responses are modelled as
+
+    y(x) = b + a m(x) + sum_j w_j (z_j(x) - m(x)) + f(x) + noise,
+    b ~ N(0, 1),    w_j ~ N(0, s / M),    f ~ GP(0, Matern 5/2).
+
+The slope a says how far the ensemble is believed, s how far its members may be preferred to each other, f what the
+past tasks did not know of. All of them are found by the likelihood of the trials with priors around "believe the
+ensemble", so that trials which contradict it are what it takes to leave it. Linear in the unknowns but for a handful
+of hyperparameters: one Gaussian process, with the mean a m(x) and the sum of three covariances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.gp.fit import DensityOf, GPConfig, Start, log_prior, maximise_from_starts, within_bounds
+from dre_jax.gp.regression import GPParams, condition, covariance, log_density, matmul, noisy, predict, ready
+from dre_jax.runtime.blocks import by_blocks
+from dre_jax.runtime.one_program import one_program
+
+FITTING = GPConfig(learning_rate=0.1, first_lengths=(0.5, 0.5), density_of="logarithm")
+"""From long length scales only: what differs from one configuration to the next, the ensemble is to say first."""
+
+_OFFSET = 1.0  # variance of b
+_LOG_SLOPE = (0.0, 0.3)  # mean and deviation of the prior; as below, in logarithms
+_LOG_SPREAD = (-1.0, 1.0)
+_LOG_SCALE = -2.0  # where the prior of f's variance has its mean
+_SLOPES, _SPREADS = (-5.0, 2.0), (-7.0, 4.0)
+
+
+class RankedPrior(NamedTuple):
+    """Hyperparameters, in logarithms."""
+
+    rest: GPParams
+    """Of f and of the noise."""
+    log_slope: Array
+    """Scalar: a."""
+    log_spread: Array
+    """Scalar: s."""
+
+
+class Ranked(NamedTuple):
+    """Configurations with their ranks by the members."""
+
+    x: Array
+    """f[n, D]"""
+    z: Array
+    """f[n, M]: Gaussian quantiles of the members' ranks."""
+
+
+def _mean(params: RankedPrior, z: Array, centre: Array) -> Array:
+    """a (m - centre); f[n, M] -> f[n]."""
+    return jnp.exp(params.log_slope) * (jnp.mean(z, axis=1) - centre)
+
+
+def _off_mean(z: Array) -> Array:
+    return z - jnp.mean(z, axis=1, keepdims=True)
+
+
+def _covariance(params: RankedPrior, one: Ranked, other: Ranked) -> Array:
+    """Covariance of b, the members' weights and f together; n and m configurations -> f[n, m]."""
+    members = jnp.exp(params.log_spread) / one.z.shape[1] * matmul(_off_mean(one.z), _off_mean(other.z).T)
+    return _OFFSET + members + covariance(params.rest, one.x, other.x)
+
+
+def _variance(params: RankedPrior, at: Ranked) -> Array:
+    """The diagonal of the covariance; f[n]."""
+    members = jnp.exp(params.log_spread) / at.z.shape[1] * jnp.sum(_off_mean(at.z) ** 2, axis=1)
+    return _OFFSET + members + jnp.exp(params.rest.log_scale)
+
+
+def _centre(z: Array, where: Array) -> Array:
+    """Mean of the observed m: responses are standardised, and so have none."""
+    mean = jnp.where(where, jnp.mean(z, axis=1), 0.0)
+    return jnp.sum(mean) / jnp.maximum(jnp.sum(where, dtype=z.dtype), 1.0)
+
+
+def _observed(params: RankedPrior, at: Ranked, y: Array, where: Array) -> tuple[Array, Array]:
+    """Covariance of the observations, f[n, n], and how far they are off the mean, f[n]."""
+    matrix = noisy(_covariance(params, at, at), jnp.exp(params.rest.log_noise), where)
+    return matrix, jnp.where(where, y - _mean(params, at.z, _centre(at.z, where)), 0.0)
+
+
+def log_likelihood(params: RankedPrior, at: Ranked, y: Array, where: Array) -> Array:
+    """Log-likelihood of observations, a scalar; y f[n] standardised, where bool[n]."""
+    matrix, off = _observed(params, at, y, where)
+    return log_density(matrix, off, where)
+
+
+def _log_prior(params: RankedPrior, density_of: DensityOf) -> Array:
+    rest = replace(params.rest, log_scale=params.rest.log_scale - _LOG_SCALE)
+    slope = (params.log_slope - _LOG_SLOPE[0]) / _LOG_SLOPE[1]
+    spread = (params.log_spread - _LOG_SPREAD[0]) / _LOG_SPREAD[1]
+    return log_prior(rest, density_of) - 0.5 * (slope**2 + spread**2)
+
+
+def _within_bounds(params: RankedPrior) -> RankedPrior:
+    return RankedPrior(
+        within_bounds(params.rest),
+        jnp.clip(params.log_slope, *_SLOPES),
+        jnp.clip(params.log_spread, *_SPREADS),
+    )
+
+
+def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
+    """Hyperparameters of the highest density (without priors: likelihood) of the trials, found from two starts."""
+
+    def objective(params: RankedPrior) -> Array:
+        value = log_likelihood(params, at, y, where)
+        return value + _log_prior(params, config.density_of) if config.priors else value
+
+    def start_at(start: Start) -> RankedPrior:
+        slope, spread, scale = (jnp.full((), a, y.dtype) for a in (_LOG_SLOPE[0], _LOG_SPREAD[0], _LOG_SCALE))
+        return RankedPrior(GPParams(start.log_length, scale, start.log_noise, config.kernel), slope, spread)
+
+    return maximise_from_starts(config, objective, start_at, _within_bounds, at.x)
+
+
+@one_program()
+def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Ranked) -> tuple[Array, Array]:
+    """Mean and variance of the signal at any number of new configurations, given the trials.
+
+    Example:
+      >>> zero = jnp.float32(0.0)
+      >>> params = RankedPrior(GPParams(jnp.zeros(1), zero - 9.0, zero - 9.0), zero, zero - 7.0)
+      >>> new = Ranked(jnp.zeros((2, 1)), jnp.array([[1.0, 1.0], [-1.0, -1.0]]))
+      >>> nothing = Ranked(jnp.zeros((1, 1)), jnp.zeros((1, 2))), jnp.zeros(1), jnp.zeros(1, bool)
+      >>> posterior(params, *nothing, new)[0].tolist()
+      [1.0, -1.0]
+    """
+    given = ready(condition(*_observed(params, at, y, where), where))
+    centre, n_columns = _centre(at.z, where), at.x.shape[1]
+
+    def block(rows: Array) -> tuple[Array, Array]:
+        one = Ranked(rows[:, :n_columns], rows[:, n_columns:])
+        mean, variance = predict(given, _covariance(params, at, one), _variance(params, one))
+        return _mean(params, one.z, centre) + mean, variance
+
+    return by_blocks(block, jnp.concatenate(new, axis=1))

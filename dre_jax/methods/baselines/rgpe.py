@@ -1,0 +1,103 @@
+"""Ranking-weighted Gaussian process ensemble (Feurer, Letham and Bakshy 2018).
+
+A Gaussian process of each past task and one of the task at hand predict together,
+
+    mu(x) = sum_i w_i mu_i(x),     sigma^2(x) = sum_i w_i^2 sigma_i^2(x).
+
+The weights say how well each puts the trials so far in order. From the posterior of every past task S joint samples
+are drawn at the trials, and S from each Gaussian process of the task at hand that leaves one trial out, of which pairs
+with that trial count. w_i is the share of the samples in which i has the fewest misranked pairs (equation 3). So that
+many poor models do not dilute the weights, one is left out if the median of its losses is above the 95th percentile of
+the losses of the task at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.gp.cholesky import factor
+from dre_jax.gp.fit import fit_gp
+from dre_jax.gp.regression import GPParams, draw_left_out, matmul, noisy, posterior
+from dre_jax.methods.baselines.discordance import misranked, misranked_left_out
+from dre_jax.methods.baselines.shared import ByResponse, FromSources
+from dre_jax.methods.baselines.sources import SourceProcesses, joint_posterior, predict_sources
+from dre_jax.methods.entry import Entry
+from dre_jax.search.history import Candidates, History
+
+
+@dataclass(frozen=True, kw_only=True)
+class RGPE(FromSources, ByResponse):
+    """Gaussian processes of past tasks and of the task at hand, weighted by how well they rank the trials.
+
+    Example:
+      >>> RGPE(samples=64).rows
+      100
+    """
+
+    samples: int = 100
+    """S"""
+    guard: float = 0.95
+    """Percentile of the losses of the task at hand that a past task's median must not exceed."""
+
+    def predict(
+        self, params: SourceProcesses, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """The weighted predictions of all Gaussian processes."""
+        own = fit_gp(self.fitting, history.x, y, history.where)
+        losses = self.losses(params, own, history, y, key)
+        weights = ranking_weights(losses, self.guard)
+        means, variances = predict_sources(params, candidates.x)
+        own_mean, own_variance = posterior(own, history.x, y, history.where, candidates.x)
+        mean = matmul(weights[:-1], means) + weights[-1] * own_mean
+        return mean, matmul(weights[:-1] ** 2, variances) + weights[-1] ** 2 * own_variance
+
+    def losses(self, params: SourceProcesses, own: GPParams, history: History, y: Array, key: Array) -> Array:
+        """Sampled shares of misranked pairs, f32[sources + 1, S]; the task at hand is last."""
+        source_key, own_key = jax.random.split(key)
+        n, n_sources = y.shape[0], params.x.shape[0]
+        # Slots in front: slot j draws the same whatever the capacity.
+        noise = jax.random.normal(source_key, (n, n_sources, self.samples), y.dtype)
+
+        def of_source(source: SourceProcesses, noise: Array) -> Array:
+            mean, matrix = joint_posterior(source, history.x)
+            lower, _ = factor(noisy(matrix, jnp.zeros((), y.dtype), history.where), jnp.exp(source.params.log_scale))
+            return misranked((mean[:, None] + matmul(lower, noise)).T, history.level, history.where)
+
+        of_sources = jax.vmap(of_source, in_axes=(0, 1))(params, noise)
+        signal, noises = jax.random.normal(own_key, (n, 2, self.samples), y.dtype).swapaxes(0, 1)
+        drawn = draw_left_out(own, history.x, y, history.where, signal, noises)
+        return jnp.concatenate([of_sources, misranked_left_out(drawn, history.level, history.where)[None]])
+
+
+def ranking_weights(losses: Array, guard: float) -> Array:
+    """Share of the samples in which each has the least loss; of equal ones the task at hand, or else equal parts.
+
+    Losses f[M, S], the task at hand last, and a percentile in [0, 1] -> f[M], in sum 1.
+
+    Example:
+      >>> ranking_weights(jnp.array([[0.1, 0.4], [0.3, 0.2], [0.3, 0.3]]), 0.95).tolist()
+      [0.5, 0.5, 0.0]
+    """
+    dilutes = jnp.median(losses, axis=1) > jnp.quantile(losses[-1], guard)
+    dilutes = dilutes.at[-1].set(False)
+    counted = jnp.where(dilutes[:, None], jnp.inf, losses)
+    least = (counted == jnp.min(counted, axis=0)[None]).astype(losses.dtype)
+    own = jnp.zeros_like(least).at[-1].set(1.0)
+    wins = jnp.where(least[-1:] > 0, own, least / jnp.sum(least, axis=0)[None])
+    return jnp.mean(wins, axis=1)
+
+
+ENTRIES = (
+    Entry(
+        name="rgpe",
+        summary="Gaussian processes of past tasks, weighted by how well they rank the trials",
+        paper="Feurer, Letham and Bakshy 2018",
+        transfer=True,
+        default=RGPE(),
+        free=("acquisition", "samples", "guard"),
+    ),
+)

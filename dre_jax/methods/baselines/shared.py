@@ -1,0 +1,78 @@
+"""Parts shared by methods: nothing to learn, an ensemble or Gaussian processes of past tasks, values of predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.gp.fit import GPConfig
+from dre_jax.gp.response_scale import best_of, standardise
+from dre_jax.methods.baselines.sources import SourceProcesses, fit_sources, source_tasks
+from dre_jax.methods.dre.ensemble import EnsembleParams
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.runtime.threads import on_one_thread
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
+from dre_jax.search.history import Candidates, History
+
+
+class Untaught:
+    """A method that knows nothing of past tasks."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> None:
+        """Nothing to learn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByResponse:
+    """A method that predicts responses: `predict` is all that it has to say."""
+
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+    """Acquisition function."""
+
+    def acquire(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
+        """Values the candidates by the predictions of their standardised responses."""
+        y = standardise(history.response, history.where).y
+        mean, variance = self.predict(params, history, y, candidates, key)
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+
+    def predict(
+        self, params: Any, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """Mean and variance at the candidates, two f32[N]; y is f32[C], the history's responses, standardised."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromSources:
+    """A method that has a Gaussian process of each past task."""
+
+    fitting: GPConfig = field(default_factory=GPConfig)
+    """Search for hyperparameters."""
+    rows: int = 100
+    """Rows of a past task that its Gaussian process is conditioned on, at most."""
+
+    @on_one_thread
+    def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
+        """A Gaussian process of each training task."""
+        return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromEnsemble:
+    """A method that has a ranking ensemble."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """Sizes of the ensemble."""
+    training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
+    """Its meta-training, where `fit` is asked to do it."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams | None:
+        """Meta-trains on a search space's training tasks (Khazi et al. 2023, Algorithm 1)."""
+        from dre_jax.methods.dre.trainer import meta_train
+
+        return meta_train(meta, self.model, self.training, key=key).params

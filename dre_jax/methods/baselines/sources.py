@@ -1,0 +1,103 @@
+"""Gaussian processes of past tasks, one each, fitted once: the sources of RGPE, TST and TAF."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.gp.cholesky import half_solve
+from dre_jax.gp.fit import GPConfig, fit_gp
+from dre_jax.gp.regression import Conditioned, GPParams, condition, covariance, matmul, noisy, predict_at, ready
+from dre_jax.gp.response_scale import standardise
+from dre_jax.runtime.blocks import by_blocks
+
+
+class SourceTasks(NamedTuple):
+    """Rows of S past tasks, n slots each."""
+
+    x: Array
+    """f32[S, n, D]"""
+    y: Array
+    """f32[S, n], standardised within the task."""
+    where: Array
+    """bool[S, n]"""
+
+
+class SourceProcesses(NamedTuple):
+    """S Gaussian processes conditioned on their tasks; every leaf has the tasks in front."""
+
+    params: GPParams
+    x: Array
+    """f32[S, n, D]"""
+    given: Conditioned
+
+
+def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
+    """At most so many rows of each training task, drawn without replacement. Raises `DataError` without tasks."""
+    tasks = meta.require_train_tasks().values()
+    random = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint64))
+    n = min(rows, max(task.n_rows for task in tasks))
+    xs, ys, wheres = [], [], []
+    for task in tasks:
+        chosen = np.sort(random.permutation(task.n_rows)[:n])
+        empty = n - len(chosen)
+        where = np.arange(n) < len(chosen)
+        xs.append(np.pad(np.asarray(task.X, np.float32)[chosen], ((0, empty), (0, 0))))
+        # Differences of the responses in float64, before float32 can round them away.
+        centred = np.asarray(task.y, np.float64)[chosen] - np.mean(task.y[chosen])
+        largest = np.abs(centred).max()
+        scaled = (centred / largest if largest > 0 else centred).astype(np.float32)
+        ys.append(standardise(*jax.device_put((np.pad(scaled, (0, empty)), where))).y)
+        wheres.append(where)
+    return SourceTasks(*jax.device_put((np.stack(xs), jnp.stack(ys), np.stack(wheres))))
+
+
+@partial(jax.jit, static_argnames="config")
+def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
+    """Hyperparameters by the marginal likelihood of each task, and Gaussian processes conditioned on the tasks."""
+
+    def one(task: SourceTasks) -> tuple[GPParams, Conditioned]:
+        params = fit_gp(config, *task)
+        matrix = noisy(covariance(params, task.x, task.x), jnp.exp(params.log_noise), task.where)
+        return params, condition(matrix, task.y, task.where)
+
+    params, given = jax.lax.map(one, tasks)
+    return SourceProcesses(params, tasks.x, given)
+
+
+def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
+    """Mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
+    given = jax.vmap(ready)(sources.given)
+
+    def at(rows: Array) -> tuple[Array, Array]:
+        mean, variance = jax.vmap(predict_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, given, rows)
+        return mean.T, variance.T
+
+    mean, variance = by_blocks(at, x)
+    return mean.T, variance.T
+
+
+def predict_means(sources: SourceProcesses, x: Array) -> Array:
+    """Mean of every source's signal alone, at a fraction of the work; f32[m, D] -> f32[S, m]."""
+
+    def at(rows: Array) -> Array:
+        def one(source: SourceProcesses) -> Array:
+            cross = covariance(source.params, source.x, rows)
+            return matmul(source.given.weights, jnp.where(source.given.where[:, None], cross, 0.0))
+
+        return jax.vmap(one)(sources).T
+
+    return by_blocks(at, x).T
+
+
+def joint_posterior(source: SourceProcesses, x: Array) -> tuple[Array, Array]:
+    """Mean and covariance of one source's signal at a few points together; f32[m, D] -> f32[m] and f32[m, m]."""
+    cross = jnp.where(source.given.where[:, None], covariance(source.params, source.x, x), 0.0)
+    half = half_solve(source.given.lower, cross)
+    return matmul(source.given.weights, cross), covariance(source.params, x, x) - matmul(half.T, half)

@@ -1,0 +1,73 @@
+"""Transfer acquisition function with ranking meta-features (Wistuba, Schilling and Schmidt-Thieme 2018).
+
+The acquisition functions of the tasks are weighted, not their predictions:
+
+    a(x) = (w_t EI_t(x) + sum_i w_i I_i(x)) / (w_t + sum_i w_i),     I_i(x) = max(0, mu_i(x) - max_j mu_i(x_j))
+
+(equations 17 and 18): what past task i predicts that x improves on the best of the trials x_j, as it predicts those
+too. The weights are those of `tst`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.gp.fit import fit_gp
+from dre_jax.gp.regression import matmul, posterior
+from dre_jax.gp.response_scale import best_of, standardise
+from dre_jax.methods.baselines.shared import FromSources
+from dre_jax.methods.baselines.sources import SourceProcesses, predict_means
+from dre_jax.methods.baselines.tst import source_weights
+from dre_jax.methods.entry import Entry
+from dre_jax.search.acquisition import log_expected_improvement
+from dre_jax.search.history import Candidates, History
+
+
+@dataclass(frozen=True, kw_only=True)
+class TAF(FromSources):
+    """Expected improvement on the task at hand, and improvements that past tasks predict, weighted.
+
+    Example:
+      >>> TAF(bandwidth=0.2).rows
+      100
+    """
+
+    bandwidth: float = 0.5
+    """rho: share of misranked pairs from which on a past task has no weight; chosen as for `tst`."""
+
+    def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
+        """Weighs the improvements; in logarithms, so that what is left of them late in a run still counts."""
+        y = standardise(history.response, history.where).y
+        own = fit_gp(self.fitting, history.x, y, history.where)
+        weights = source_weights(params, history, self.bandwidth)
+        mean, variance = posterior(own, history.x, y, history.where, candidates.x)
+        best = best_of(y, history.where)
+        expected = log_expected_improvement(-mean, jnp.sqrt(variance), jnp.where(jnp.isfinite(best), -best, 0.0))
+        transferred = matmul(weights[:-1], predicted_improvements(params, history, candidates.x))
+        return jnp.logaddexp(jnp.log(weights[-1]) + expected, jnp.log(transferred)) - jnp.log(jnp.sum(weights))
+
+
+def predicted_improvements(sources: SourceProcesses, history: History, x: Array) -> Array:
+    """I_i(x), f32[sources, m]: predicted improvement of a row on the best of the trials, by each past task.
+
+    Before the first trial, the improvement on the task's mean.
+    """
+    seen = predict_means(sources, history.x)
+    best = jnp.max(jnp.where(history.where, seen, -jnp.inf), axis=1)
+    best = jnp.where(jnp.isfinite(best), best, 0.0)
+    return jnp.maximum(predict_means(sources, x) - best[:, None], 0.0)
+
+
+ENTRIES = (
+    Entry(
+        name="taf",
+        summary="transfer acquisition function: improvements that past tasks predict",
+        paper="Wistuba, Schilling and Schmidt-Thieme 2018",
+        transfer=True,
+        default=TAF(),
+        free=("bandwidth",),
+    ),
+)

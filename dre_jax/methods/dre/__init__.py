@@ -1,0 +1,32 @@
+"""Deep Ranking Ensembles (Khazi et al. 2023): the model, meta-training, fine-tuning, and the method.
+
+Read `method` first, then `ensemble` (the model), `trainer` and `steps` (meta-training), `fine_tuning`. The loops also
+exist in C++ for CPUs (`native_steps`) and as a Pallas kernel for TPUs (`tpu`).
+"""
+
+from dre_jax.methods.dre.ensemble import EnsembleParams, Support, check_columns, init, scores, scores_in_blocks, widen
+from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.model_config import PAPER, PRESETS, ModelConfig, preset
+from dre_jax.methods.dre.trainer import MetaTrained, meta_train
+from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, FineTuneConfig, LossConfig, MetaTrainConfig
+
+__all__ = [
+    "PAPER",
+    "PAPER_FINE_TUNING",
+    "PRESETS",
+    "EnsembleParams",
+    "FineTuneConfig",
+    "LossConfig",
+    "MetaTrainConfig",
+    "MetaTrained",
+    "ModelConfig",
+    "Support",
+    "check_columns",
+    "fine_tune",
+    "init",
+    "meta_train",
+    "preset",
+    "scores",
+    "scores_in_blocks",
+    "widen",
+]

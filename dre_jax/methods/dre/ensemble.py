@@ -1,0 +1,144 @@
+"""The ensemble: a deep set and a scorer, vmapped over members (the paper, section 3.2)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.errors import DataError
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.nn import networks
+from dre_jax.nn.initial import add_inputs, draw
+from dre_jax.runtime.blocks import by_blocks
+
+
+class Support(NamedTuple):
+    """The evaluations that a deep set sums up; batch dimensions may stand in front."""
+
+    x: Array
+    """f32[..., k, D]"""
+    response: Array
+    """f32[..., k]"""
+    where: Array
+    """bool[..., k]"""
+
+
+class EnsembleParams(NamedTuple):
+    """Parameters of an ensemble."""
+
+    scorers: networks.Params
+    """A scorer's tree, every leaf with the members in front."""
+    deep_set: networks.Params
+    """A deep set's tree: members in front if each has its own, none if one is shared, None without a deep set."""
+
+
+@partial(jax.jit, static_argnames=("config", "n_columns"))
+def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
+    """Random weights of all members, each from a key of its own.
+
+    Args:
+      config: sizes.
+      n_columns: D.
+      key: PRNG key.
+
+    Example:
+      >>> {leaf.shape[0] for leaf in jax.tree.leaves(init(ModelConfig(members=10), 3, jax.random.key(0)))}
+      {10}
+    """
+    scorer_key, deep_set_key = jax.random.split(key)
+    scorer = partial(draw, networks.scorer_shapes(config, config.scorer_inputs(n_columns)), config.initialiser)
+    deep_set = partial(draw, networks.deep_set_shapes(config, n_columns), config.initialiser)
+    scorers = jax.vmap(scorer)(jax.random.split(scorer_key, config.members))
+    if config.context == "none":
+        return EnsembleParams(scorers, None)
+    if config.context == "shared":
+        return EnsembleParams(scorers, deep_set(deep_set_key))
+    return EnsembleParams(scorers, jax.vmap(deep_set)(jax.random.split(deep_set_key, config.members)))
+
+
+def widen(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
+    """An ensemble, or a member, for tables with more columns: rows of zeros are put into the first layers.
+
+    Args:
+      params: of the ensemble or the member.
+      n_columns: columns that it was made for.
+      width: columns that it is to have.
+
+    Where the columns that are added are zero, scores and gradients stay as they were.
+    """
+
+    def first(tree: networks.Params, name: str) -> networks.Params:
+        # The columns of the table come first among a layer's inputs.
+        return {**tree, name: add_inputs(tree[name], n_columns, width - n_columns)}
+
+    scorers = first(params.scorers, "hidden_0_kernel")
+    return EnsembleParams(scorers, None if params.deep_set is None else first(params.deep_set, "phi_0_kernel"))
+
+
+def check_columns(config: ModelConfig, params: EnsembleParams, n_columns: int) -> None:
+    """Refuses an ensemble, `params` of `config`, that was made for another number of columns than `n_columns`.
+
+    Raises:
+      DataError: where the numbers differ.
+    """
+    known = params.scorers["hidden_0_kernel"].shape[-2] - config.scorer_inputs(0)
+    if known != n_columns:
+        raise DataError(f"the ensemble was trained on {known} columns, but the configurations have {n_columns}")
+
+
+def member_axes(config: ModelConfig) -> EnsembleParams:
+    """Where the members stand in each part of the parameters, for `jax.vmap`."""
+    return EnsembleParams(0, 0 if config.context == "own" else None)
+
+
+def scale_response(response: Array, where: Array) -> Array:
+    """Min-max over the filled slots, f32[..., k]; 0.5 where all are equal: what a tuner can know of the response.
+
+    Example:
+      >>> scale_response(jnp.array([4.0, 2.0, 9.0]), jnp.array([True, True, False])).tolist()
+      [1.0, 0.0, 0.5]
+    """
+    low = jnp.min(jnp.where(where, response, jnp.inf), axis=-1, keepdims=True)
+    high = jnp.max(jnp.where(where, response, -jnp.inf), axis=-1, keepdims=True)
+    spread = high - low
+    varied = where & (spread > 0)
+    return jnp.where(varied, (response - low) / jnp.where(spread > 0, spread, 1.0), 0.5)
+
+
+def seen_response(config: ModelConfig, response: Array, where: Array) -> Array:
+    """The response as the deep set sees it."""
+    return scale_response(response, where) if config.response_scale == "support" else response
+
+
+def member_scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
+    """Scores of one member; x f32[n, D] -> f32[n], higher is better."""
+    if config.context == "none":
+        return networks.apply_scorer(config, params.scorers, x, None)
+    response = seen_response(config, support.response, support.where)
+    seen = support.x, response, support.where
+    context = networks.apply_deep_set(config, params.deep_set, *seen, config.products)
+    return networks.apply_scorer(config, params.scorers, x, context)
+
+
+def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
+    """Scores of all members for the same rows; f32[n, D] -> f32[M, n].
+
+    Args:
+      config: sizes.
+      params: of the ensemble.
+      support: the trials that the deep set reads.
+      x: f32[n, D], the rows.
+    """
+    chex.assert_rank([x, support.x, support.response, support.where], [2, 2, 1, 1])
+    over_members = jax.vmap(partial(member_scores, config), in_axes=(member_axes(config), None, None))
+    return over_members(params, support, x)
+
+
+def scores_in_blocks(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
+    """Scores of any number of rows, block by block. Arguments and result as in `scores`."""
+    return by_blocks(lambda rows: scores(config, params, support, rows).T, x).T

@@ -1,0 +1,177 @@
+"""Fine-tuning on the history of the task at hand (the paper, Algorithm 2, line 3), as a scan over epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.custom_batching import sequential_vmap
+
+from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
+from dre_jax.losses import RANKED_LOSSES, PositionWeights, rank_sorted
+from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
+from dre_jax.methods.dre.lists import Lists
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.native_steps import native_steps, supports_native
+from dre_jax.methods.dre.tpu import fit_members, layout_of, masks_of, pack, supports_kernel, unpack
+from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.optim.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+
+Carry = tuple[EnsembleParams, Moments]
+
+_UNROLL = 2  # epochs in a turn of the loop: on a CPU 8 to 10 % less time than one, and no more is gained by four
+
+
+def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> Lists:
+    """A fresh support, a fifth of the history, for every epoch; the rest is ranked. Rows are numbers in the history.
+
+    The history, f32[C], i32[C] and bool[C], stands best first, empty slots last. A larger capacity draws the same rows:
+    padding cannot change a result.
+    """
+    capacity = where.shape[0]
+    k_max = max(1, capacity // 5)
+    q_max = max(1, capacity - k_max)
+    n = jnp.sum(where, dtype=jnp.int32)
+    k = jnp.minimum(support_size(n, k_max), n)
+    rows_key, coins_key = jax.random.split(key) if config.loss.ties == "shuffle" else (key, None)
+    # Epochs last: slot j of epoch e has number j * E + e in the stream of bits, whatever the capacity.
+    bits = jax.random.bits(rows_key, (k_max, config.epochs), jnp.uint32).T
+    support = jax.vmap(draw_without_replacement, in_axes=(0, None, None))(bits, n, k)
+    query_slot = jnp.arange(q_max, dtype=jnp.int32)
+    support_where = jnp.broadcast_to(jnp.arange(k_max) < k, support.shape)
+    query_where = jnp.broadcast_to(query_slot < n - k, (config.epochs, q_max))
+    query = jax.vmap(skip, in_axes=(None, 0))(query_slot, support)
+    query = jnp.where(query_where, query, 0)
+    if coins_key is not None:
+        coins = jax.random.bits(coins_key, (q_max, config.epochs), jnp.uint32).T
+        query = shuffle_ties(coins, query, level[query], query_where)
+    ranked = rank_sorted(response[query], level[query], query_where, config.loss.weights, config.loss.ties)
+    return Lists(jnp.where(support_where, support, 0), support_where, query, ranked)
+
+
+def fine_tune(
+    model: ModelConfig,
+    config: FineTuneConfig,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    level: Array,
+    where: Array,
+    key: Array,
+) -> EnsembleParams:
+    """Parameters fitted to a history, from the given ones on: a checkpoint's, or random ones.
+
+    The history is sorted by response, best first, empty slots last.
+
+    Args:
+      model: sizes.
+      config: epochs, learning rate and loss.
+      params: where fine-tuning starts.
+      x: f32[C, D].
+      response: f32[C], on the history's own scale, see `dre_jax.search.History`.
+      level: i32[C], equal where responses are tied.
+      where: bool[C], the filled slots.
+      key: PRNG key.
+    """
+    if config.epochs == 0:
+        return params
+    epochs = draw_epochs(config, response, level, where, key)
+    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
+    scanned, by_native = (partial(way, config.loss.name, model) for way in (_scan_epochs, _native_epochs))
+    elsewhere: dict[str, Callable[..., EnsembleParams]] = {}
+    if supports_native(model, config.loss.name, x, own_lists=False):
+        elsewhere["cpu"] = by_native
+    if supports_kernel(model, config.loss.name, config.loss.ties, x):
+        run = sequential_vmap(partial(_run_in_lanes, model, config))
+        elsewhere["tpu"] = lambda params, x, response, *_: run(params, x, response, level, where, key)
+    return lax.platform_dependent(params, x, response, epochs, steps, **elsewhere, default=scanned)
+
+
+def _scan_epochs(
+    loss_name: str,
+    model: ModelConfig,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    epochs: Lists,
+    steps: StepSizes,
+) -> EnsembleParams:
+    loss_of = RANKED_LOSSES[loss_name]
+
+    def epoch(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, None]:
+        params, moments = carry
+        one, step = inputs
+
+        def loss(params: EnsembleParams) -> Array:
+            support = Support(x[one.support], response[one.support], one.support_where)
+            member_scores = scores(model, params, support, x[one.query])
+            lists = jax.tree.map(lambda a: jnp.broadcast_to(a, member_scores.shape), one.ranked)
+            # The sum over members: each member sees the gradient of its own loss.
+            return jnp.sum(loss_of(member_scores, lists))
+
+        return apply_gradient(params, jax.grad(loss)(params), moments, step), None
+
+    return lax.scan(epoch, (params, zero_moments(params)), (epochs, steps), unroll=_UNROLL)[0][0]
+
+
+def _native_epochs(
+    loss_name: str,
+    model: ModelConfig,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    epochs: Lists,
+    steps: StepSizes,
+) -> EnsembleParams:
+    """As `_scan_epochs`, by `dre_jax.native`."""
+    lists = (epochs.support, response[epochs.support], epochs.support_where), epochs.query, epochs.ranked
+    # The list of an epoch is all members' only one.
+    support, query, ranked = jax.tree.map(lambda a: a[:, None, None], lists)
+    moments = zero_moments(params)
+    tuned, _, _ = native_steps(
+        model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False
+    )
+    return tuned
+
+
+def _run_in_lanes(
+    model: ModelConfig,
+    config: FineTuneConfig,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    level: Array,
+    where: Array,
+    key: Array,
+) -> EnsembleParams:
+    """One run with what its epochs draw; several go one after the other.
+
+    The kernel works on one at a time anyway. What is drawn for all at once would take memory by the number of runs, and
+    the compiler minutes in place of seconds.
+    """
+    epochs = draw_epochs(config, response, level, where, key)
+    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
+    return epochs_in_lanes(model, config.loss.weights, level, where, params, x, response, epochs, steps)
+
+
+def epochs_in_lanes(
+    model: ModelConfig,
+    weights: PositionWeights,
+    level: Array,
+    where: Array,
+    params: EnsembleParams,
+    x: Array,
+    response: Array,
+    epochs: Lists,
+    steps: StepSizes,
+    *,
+    interpret: bool = False,
+) -> EnsembleParams:
+    """As the scan over epochs, by `dre_jax.methods.dre.tpu`, for which lists are masks over the history."""
+    layout, members = layout_of(model, x.shape[1]), jax.tree.leaves(params.scorers)[0].shape[0]
+    first, draws = masks_of(model, weights, level, where, response, epochs)
+    packed = fit_members(model, pack(layout, params, members), x, first, draws, steps, interpret=interpret)
+    return unpack(layout, packed, params)

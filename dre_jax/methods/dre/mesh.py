@@ -1,0 +1,93 @@
+"""Meta-training over a mesh of devices: members along one axis, the lists of a step along the other.
+
+Members with deep sets of their own never meet in training, so nothing is exchanged between their devices. Devices that
+share out a member's lists average its gradient at every step, and so do all where the deep set is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from dre_jax.methods.dre.ensemble import EnsembleParams
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.state import TrainState
+from dre_jax.optim.adam import Moments
+from dre_jax.runtime import devices
+
+MEMBERS, LISTS = "members", "lists"
+
+T = TypeVar("T")
+
+
+def mesh_for(model: ModelConfig, lists_per_step: int) -> Mesh | None:
+    """The mesh of this process's devices that meta-training makes use of; None where one device does it all.
+
+    Every device has a whole number of members, and of the lists of a step. Members come first; those with a shared
+    deep set stay together.
+    """
+    here = devices.local()
+    shape = devices.dividing(len(here), 1 if model.context == "shared" else model.members, lists_per_step)
+    return None if shape == (1, 1) else devices.make_mesh(here, shape, (MEMBERS, LISTS))
+
+
+def _carry_spec(model: ModelConfig) -> tuple[EnsembleParams, Moments]:
+    """Where parameters and moments lie: each member's on its devices, a shared deep set's on all."""
+    one = EnsembleParams(P(MEMBERS), P() if model.context == "shared" else P(MEMBERS))
+    return one, Moments(one, one)
+
+
+def lists_spec(own_lists: bool) -> P:
+    """Where what is a step's lists' lies: [steps, members, lists] in front, [steps, lists] where members share them."""
+    return P(None, MEMBERS, LISTS) if own_lists else P(None, LISTS)
+
+
+def on_mesh(
+    scan: Callable[..., Any], mesh: Mesh, model: ModelConfig, own_lists: bool, *, gathered: bool
+) -> Callable[..., Any]:
+    """A scan over training steps, on each device for its own members and lists.
+
+    The scan is ``(source, (params, moments), bits, sizes) -> ((params, moments), losses)``; bits lie as `lists_spec`
+    says, and so does the source where its rows are ``gathered`` and no table of all; losses are f32[steps, members].
+    """
+    carry, lists = _carry_spec(model), lists_spec(own_lists)
+    return jax.shard_map(
+        scan,
+        mesh=mesh,
+        in_specs=(lists if gathered else P(), carry, lists, P()),
+        out_specs=(carry, P(None, MEMBERS)),
+        check_vma=False,
+    )
+
+
+def over_lists(mesh: Mesh) -> Callable[[T], T] | None:
+    """The mean over the devices that share out a member's lists; None where each member has one device."""
+    if mesh.shape[LISTS] == 1:
+        return None
+    return lambda tree: lax.pmean(tree, LISTS)
+
+
+def spread(model: ModelConfig, mesh: Mesh | None, state: TrainState) -> TrainState:
+    """Puts each member's parameters and moments on its devices."""
+    if mesh is None:
+        return state
+    carry = jax.tree.map(partial(NamedSharding, mesh), _carry_spec(model))
+    params, moments = jax.device_put((state.params, state.moments), carry)
+    return TrainState(params, moments, on_all(mesh, state.step))
+
+
+def on_all(mesh: Mesh | None, tree: T) -> T:
+    """Puts the whole of arrays on all devices."""
+    return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, P()))
+
+
+def collect(mesh: Mesh | None, state: TrainState) -> TrainState:
+    """The state as it was before `spread`, on no device in particular."""
+    return state if mesh is None else jax.device_put(jax.tree.map(np.array, state))

@@ -1,0 +1,110 @@
+"""Deep Ranking Ensembles: the method of the paper (Khazi, Pineda Arango and Grabocka, ICLR 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.data import SearchSpace
+from dre_jax.methods.baselines.shared import FromEnsemble
+from dre_jax.methods.dre.ensemble import EnsembleParams, Support, check_columns, init, scores, scores_in_blocks, widen
+from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.tpu import supports_kernel
+from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
+from dre_jax.search.history import Candidates, History, sort_history
+
+
+@dataclass(frozen=True, kw_only=True)
+class DRE(FromEnsemble):
+    """Meta-trained scorers, fine-tuned on the history before every trial; an acquisition over their ranks picks.
+
+    Example:
+      >>> DRE(fine_tuning=FineTuneConfig(epochs=0))  # doctest: +ELLIPSIS
+      DRE(...)
+    """
+
+    fine_tuning: FineTuneConfig = field(default_factory=FineTuneConfig)
+    """Fine-tuning, before every trial."""
+    acquisition: AcquisitionConfig = field(default_factory=AcquisitionConfig)
+    """The acquisition function."""
+    transfer: bool = True
+    """Start from meta-trained parameters; False draws random ones at every trial (DRE-RI)."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams | None:
+        """Meta-trains, unless it starts from random parameters."""
+        return super().fit(meta, key) if self.transfer else None
+
+    def acquire(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Fine-tunes, and values the candidates by their ranks (the paper, Algorithm 2, lines 3 and 4)."""
+        tune_key, start_key = jax.random.split(key)
+        return self.advance(self.begin(params, candidates.x.shape[-1], start_key), history, candidates, tune_key)[0]
+
+    @property
+    def stateful(self) -> bool:
+        """True if a trial continues from the parameters of the last."""
+        return self.fine_tuning.reuse and self.fine_tuning.epochs > 0
+
+    @property
+    def widens(self) -> bool:
+        """True if search spaces can share a program: random members are drawn by the number of columns."""
+        return self.transfer
+
+    def widen(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
+        """As `dre_jax.methods.dre.ensemble.widen`."""
+        return widen(params, n_columns, width)
+
+    def begin(self, params: EnsembleParams | None, n_columns: int, key: Array) -> EnsembleParams:
+        """Where fine-tuning starts: the meta-trained parameters, or random ones.
+
+        Raises:
+          DataError: where they were trained on another number of columns.
+        """
+        if params is None:
+            return init(self.model, n_columns, key)
+        check_columns(self.model, params, n_columns)
+        return params
+
+    def advance(
+        self, state: EnsembleParams, history: History, candidates: Candidates, key: Array
+    ) -> tuple[Array, EnsembleParams]:
+        """Acquisition values after fine-tuning from the given parameters, and the fine-tuned ones."""
+        history = sort_history(history)
+        tuned = fine_tune(self.model, self.fine_tuning, state, *history, key)
+        return self._rated(tuned, history, candidates), tuned
+
+    def tune(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
+        """The fine-tuned parameters by which `acquire` values candidates."""
+        tune_key, start_key = jax.random.split(key)
+        start = self.begin(params, history.x.shape[-1], start_key)
+        return fine_tune(self.model, self.fine_tuning, start, *sort_history(history), tune_key)
+
+    def rate(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
+        """Acquisition values by fine-tuned parameters."""
+        return self._rated(tuned, sort_history(history), candidates)
+
+    def one_by_one(self, platform: str, n_columns: int, longest: int) -> bool:
+        """True on a TPU, where fine-tuning is a kernel that takes one run from its first epoch to its last."""
+        history, loss = jax.ShapeDtypeStruct((longest, n_columns), jnp.float32), self.fine_tuning.loss
+        return platform == "tpu" and supports_kernel(self.model, loss.name, loss.ties, history)
+
+    def _rated(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
+        """Values after the best trial of a history has come first."""
+        support = Support(history.x, history.response, history.where)
+        # Apart, so that the runs of a task go on sharing its table.
+        values = scores_in_blocks(self.model, tuned, support, candidates.x)
+        best = scores(self.model, tuned, support, history.x[:1])[:, 0]
+        return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0])
+
+    def draw(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
+        """Scores by one of the fine-tuned members: for batches."""
+        tune_key, start_key, member_key = jax.random.split(key, 3)
+        start = self.begin(params, candidates.x.shape[-1], start_key)
+        history = sort_history(history)
+        tuned = fine_tune(self.model, self.fine_tuning, start, *history, tune_key)
+        support = Support(history.x, history.response, history.where)
+        values = scores_in_blocks(self.model, tuned, support, candidates.x)
+        return values[jax.random.randint(member_key, (), 0, len(values))]

@@ -1,0 +1,82 @@
+"""Sizes and switches of the model: one frozen, hashable configuration (static under jit)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from dre_jax.checks import at_least, layer_sizes, one_of, positive
+from dre_jax.nn.initial import Initialiser
+from dre_jax.nn.networks import Products
+
+Context = Literal["own", "shared", "none"]
+ResponseScale = Literal["support", "table"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Sizes of an ensemble of scorers and of the deep set in front of them.
+
+    Raises:
+      ConfigError: where a size is not positive or a name is unknown.
+
+    Example:
+      >>> ModelConfig(members=5, context="none").scorer_inputs(n_columns=6)
+      6
+    """
+
+    members: int = 10
+    """Scorers in the ensemble."""
+    hidden: tuple[int, ...] = (32, 32, 32, 32)
+    """Hidden layers of a scorer."""
+    context: Context = "own"
+    """Deep set: each member its own, one shared by all, or none."""
+    phi: tuple[int, ...] = (32, 32, 32)
+    """Layers of the deep set before the mean."""
+    rho: tuple[int, ...] = (32, 32, 16)
+    """Layers of the deep set after the mean; the last is the size of the context."""
+    response_scale: ResponseScale = "support"
+    """Responses as the deep set sees them: min-max over the support, or as given: a list's in meta-training on its
+    table's scale, and a history's on its own, or the table's with `BatchConfig.table_scale` (HPO-B's handler)."""
+    range_limit: float | None = None
+    """k of the range controller k * tanh(a * s) of the thesis; None leaves the scores free."""
+    range_slope: float = 0.01
+    """a of the range controller."""
+    initialiser: Initialiser = "lecun_normal"
+    """Weights at random: LeCun normal with zero biases (Flax), or PyTorch's uniform +-1/sqrt(inputs) for both."""
+    products: Products = "float32"
+    """What the inputs of matrix products are rounded to. Sums, parameters and moments are float32 either way."""
+
+    def __post_init__(self) -> None:
+        at_least(1, self, "members")
+        layer_sizes(self, "hidden", "phi", "rho")
+        names = {"context": Context, "response_scale": ResponseScale, "initialiser": Initialiser, "products": Products}
+        for name, known in names.items():
+            one_of(name, getattr(self, name), get_args(known))
+        if self.range_limit is not None:
+            positive(self, "range_limit")
+
+    def scorer_inputs(self, n_columns: int) -> int:
+        """Width of a scorer's input: the columns of the space and the context."""
+        return n_columns + (0 if self.context == "none" else self.rho[-1])
+
+
+PAPER = ModelConfig(context="shared", initialiser="torch_uniform")
+"""The paper's set-up (section 4.3, appendix B): ten 4 x 32 scorers behind one deep set, PyTorch's initialisation."""
+
+PRESETS = {"default": ModelConfig(), "paper": PAPER}
+"""Configurations by name."""
+
+
+def preset(name: str) -> ModelConfig:
+    """A configuration by name.
+
+    Raises:
+      ConfigError: for an unknown name.
+
+    Example:
+      >>> preset("paper").context
+      'shared'
+    """
+    one_of("the preset", name, PRESETS)
+    return PRESETS[name]

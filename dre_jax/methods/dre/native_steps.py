@@ -1,0 +1,135 @@
+"""Training steps by `dre_jax.native`: what it supports, and packing of an ensemble's parameters into rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Container, Mapping
+
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax import native
+from dre_jax.losses import RankedList
+from dre_jax.methods.dre.ensemble import EnsembleParams, seen_response
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.optim.adam import Moments, StepSizes
+
+LOSSES = frozenset({"listmle", "mean_squared_error"})
+"""Losses that the C++ knows. It gains two to four times on the others too, but no recommended method uses them."""
+
+MODEL_FIELDS: Mapping[str, Container[object] | None] = {
+    "members": None,
+    "hidden": None,
+    "context": ("own", "shared", "none"),
+    "phi": None,
+    "rho": None,
+    "response_scale": ("support", "table"),
+    "range_limit": (None,),
+    "range_slope": None,  # means nothing without a limit
+    "initialiser": None,  # weights are drawn before
+    "products": ("float32",),
+}
+"""Fields of `ModelConfig` that the C++ knows, with the values that it knows; None for any value."""
+
+
+def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool) -> bool:
+    """Returns whether `native_steps` can be used: only if it knows everything that it is asked for.
+
+    Known are the fields of the model that `MODEL_FIELDS` names, losses by name, tables of float32, and members that
+    draw lists of their own, unless they share a deep set.
+    """
+    known = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
+    return known and _knows(model) and native.available()
+
+
+def _knows(model: ModelConfig) -> bool:
+    for field in dataclasses.fields(model):
+        values = MODEL_FIELDS.get(field.name, ())
+        if values is not None and getattr(model, field.name) not in values:
+            return False
+    return True
+
+
+def native_steps(
+    model: ModelConfig,
+    params: EnsembleParams,
+    moments: Moments,
+    x: Array,
+    support: tuple[Array, Array, Array],
+    query: Array,
+    ranked: RankedList,
+    sizes: StepSizes,
+    *,
+    loss: str,
+    wants_losses: bool,
+) -> tuple[EnsembleParams, Moments, Array]:
+    """Parameters, moments and losses f32[steps, members] that a scan would give, for what `supports_native` accepts.
+
+    Args:
+      model: sizes.
+      params: members in front.
+      moments: Adam's.
+      x: f32[rows, D], what row numbers count.
+      support: rows, responses and which slots are filled, [steps, members, lists, K]; one member's lists stand for all
+        where all have the same.
+      query: i32[steps, members, lists, Q].
+      ranked: its order, likewise.
+      sizes: of the steps.
+      loss: its name.
+      wants_losses: whether they are worked out.
+    """
+    rows, response, where = support
+    seen = seen_response(model, response, where)
+    lists = native.Lists(rows, where, seen, query, *ranked)
+    trees = params, *moments
+    scorers = jnp.stack([_packed(tree.scorers, _scorer_layers(model), members=True) for tree in trees])
+    deep_sets = jnp.zeros((3, 1, 0), x.dtype)
+    if params.deep_set is not None:
+        own = model.context == "own"
+        deep_sets = jnp.stack([_packed(tree.deep_set, _deep_set_layers(model), members=own) for tree in trees])
+    scorers, deep_sets, losses = native.train_steps(
+        scorers,
+        deep_sets,
+        x,
+        lists,
+        sizes.size,
+        sizes.floor,
+        hidden=model.hidden,
+        phi=() if model.context == "none" else model.phi,
+        rho=model.rho,
+        loss=loss,
+        wants_losses=wants_losses,
+    )
+    new, *moved = (_unpacked(model, *rows, params) for rows in zip(scorers, deep_sets, strict=True))
+    return new, Moments(*moved), losses
+
+
+def _scorer_layers(model: ModelConfig) -> list[str]:
+    return [*(f"hidden_{i}" for i in range(len(model.hidden))), "out"]
+
+
+def _deep_set_layers(model: ModelConfig) -> list[str]:
+    return [f"{name}_{i}" for name, widths in (("phi", model.phi), ("rho", model.rho)) for i in range(len(widths))]
+
+
+def _packed(tree: dict[str, Array], layers: list[str], *, members: bool) -> Array:
+    """All parameters of a member in one row, f32[members, P]; one row where there are no members in front."""
+    arrays = [tree[f"{layer}_{kind}"] for layer in layers for kind in ("kernel", "bias")]
+    return jnp.concatenate([a.reshape(a.shape[0] if members else 1, -1) for a in arrays], axis=1)
+
+
+def _unpacked(model: ModelConfig, scorers: Array, deep_sets: Array, like: EnsembleParams) -> EnsembleParams:
+    """The inverse of `_packed`."""
+    deep_set = like.deep_set
+    if deep_set is not None:
+        deep_set = _like(deep_sets, _deep_set_layers(model), deep_set)
+    return EnsembleParams(_like(scorers, _scorer_layers(model), like.scorers), deep_set)
+
+
+def _like(rows: Array, layers: list[str], tree: dict[str, Array]) -> dict[str, Array]:
+    found, start = {}, 0
+    for name in (f"{layer}_{kind}" for layer in layers for kind in ("kernel", "bias")):
+        stop = start + tree[name].size // rows.shape[0]
+        found[name] = rows[:, start:stop].reshape(tree[name].shape)
+        start = stop
+    return found

@@ -1,0 +1,169 @@
+"""Meta-training: learning to rank the configurations of past tasks (the paper, Algorithm 1), as a scan over steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.sharding import Mesh
+
+from dre_jax.data.tasks import TaskTable
+from dre_jax.losses import RANKED_LOSSES
+from dre_jax.methods.dre.ensemble import EnsembleParams, init, member_axes, member_scores
+from dre_jax.methods.dre.host_table import Gathered
+from dre_jax.methods.dre.lists import Bits, Lists, Source, draw_lists, draw_steps_bits, step_lists, table_of
+from dre_jax.methods.dre.mesh import on_mesh, over_lists
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.native_steps import native_steps, supports_native
+from dre_jax.methods.dre.state import TrainState
+from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.optim.adam import Moments, StepSizes, apply_gradient, step_sizes, zero_moments
+
+_START, _EVALUATION = 2**32 - 1, 2**32 - 2  # folded into the key in place of a step: no step has these numbers
+
+Carry = tuple[EnsembleParams, Moments]
+
+
+def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Array) -> TrainState:
+    """The state before the first step; the same key goes to `train`."""
+    params = init(model, n_columns, jax.random.fold_in(key, _START))
+    return TrainState(params, zero_moments(params), jnp.zeros((), jnp.int32))
+
+
+def _list_loss(
+    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists
+) -> Array:
+    """Mean loss of one member over its lists [B]."""
+
+    def scores(one: Lists) -> Array:
+        return member_scores(model, params, one.read_support(table), table.x[one.query])
+
+    return jnp.mean(RANKED_LOSSES[config.loss.name](jax.vmap(scores)(lists), lists.ranked))
+
+
+def _member_losses(
+    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists
+) -> Array:
+    """Mean loss of each member over its own lists [M, B] -> f32[M]."""
+    one = partial(_list_loss, model, config)
+    return jax.vmap(one, in_axes=(member_axes(model), None, 0))(params, table, lists)
+
+
+@partial(jax.jit, static_argnames=("model", "config", "n_steps", "mesh"), donate_argnames="state")
+def train(
+    model: ModelConfig,
+    config: MetaTrainConfig,
+    source: Source,
+    state: TrainState,
+    key: Array,
+    n_steps: int,
+    mesh: Mesh | None = None,
+) -> tuple[TrainState, Array]:
+    """Does ``n_steps`` steps from where the state stands; the new state, and the mean loss of each step, f32[n_steps].
+
+    A step's lists depend on the key and on the step's number alone, so that the same steps in other portions, or after
+    an interruption, draw the same lists.
+
+    Args:
+      model: sizes.
+      config: what training does.
+      source: the tasks to learn from, or the rows of just these steps, see `dre_jax.methods.dre.stream`.
+      state: given away; use the one returned.
+      key: PRNG key, the same for all portions of one training.
+      n_steps: static.
+      mesh: members and lists are shared out over it; state and source must lie there. See `dre_jax.methods.dre.mesh`.
+    """
+    steps = state.step + jnp.arange(n_steps, dtype=jnp.int32)
+    bits = draw_steps_bits(key, steps, model.members, config)
+    sizes = step_sizes(config.learning_rates(), steps)
+    average = None if mesh is None else over_lists(mesh)
+    do: Callable[..., tuple[Carry, Array]] = partial(_do_steps, model, config, average)
+    if mesh is not None:
+        do = on_mesh(do, mesh, model, config.own_lists, gathered=isinstance(source, Gathered))
+    (params, moments), losses = do(source, (state.params, state.moments), bits, sizes)
+    return TrainState(params, moments, state.step + n_steps), jnp.mean(losses, axis=1)
+
+
+def _do_steps(
+    model: ModelConfig,
+    config: MetaTrainConfig,
+    average: Callable[[Any], Any] | None,
+    source: Source,
+    start: Carry,
+    bits: Bits,
+    sizes: StepSizes,
+) -> tuple[Carry, Array]:
+    """Steps one after the other, for the members whose parameters and bits are given; losses f32[steps, members].
+
+    Where other devices have lists of the same members, ``average`` takes the mean over them.
+    """
+    table, lists = table_of(source), step_lists(source, bits, config)
+    scanned = partial(_scan_steps, model, config, average=average or (lambda tree: tree))
+    if average is None and supports_native(model, config.loss.name, table.x, own_lists=config.own_lists):
+        by_native = partial(_native_steps, model, config)
+        return lax.platform_dependent(table, start, lists, sizes, cpu=by_native, default=scanned)
+    return scanned(table, start, lists, sizes)
+
+
+def _native_steps(
+    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: Lists, sizes: StepSizes
+) -> tuple[Carry, Array]:
+    """As `_scan_steps`, by `dre_jax.native`."""
+    support = lists.support, table.response[lists.support], lists.support_where
+    params, moments, losses = native_steps(
+        model, *start, table.x, support, lists.query, lists.ranked, sizes, loss=config.loss.name, wants_losses=True
+    )
+    return (params, moments), losses
+
+
+def _scan_steps(
+    model: ModelConfig,
+    config: MetaTrainConfig,
+    table: TaskTable,
+    start: Carry,
+    lists: Lists,
+    sizes: StepSizes,
+    average: Callable[[Any], Any] = lambda tree: tree,
+) -> tuple[Carry, Array]:
+    members = jax.tree.leaves(start[0].scorers)[0].shape[0]
+
+    def step(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, Array]:
+        params, moments = carry
+        lists, size = inputs
+        lists = jax.tree.map(lambda a: jnp.broadcast_to(a, (members, *a.shape[1:])), lists)
+
+        def loss(params: EnsembleParams) -> tuple[Array, Array]:
+            each = _member_losses(model, config, params, table, lists)
+            # The sum over members: each member sees the gradient of its own loss.
+            return jnp.sum(each), each
+
+        gradient, losses = average(jax.grad(loss, has_aux=True)(params))
+        return apply_gradient(params, gradient, moments, size), losses
+
+    return lax.scan(step, start, (lists, sizes))
+
+
+def portion(config: MetaTrainConfig) -> int:
+    """Steps in one call of `train`: the lists of a portion are drawn at once, so their number bounds the memory."""
+    return max(10, min(200, 2000 // config.lists_per_step))
+
+
+def evaluation_key(key: Array) -> Array:
+    """What the lists of `evaluate` are drawn by."""
+    return jax.random.fold_in(key, _EVALUATION)
+
+
+def evaluation_shape(model: ModelConfig, config: MetaTrainConfig) -> tuple[int, int]:
+    """How many lists `evaluate` looks at: members, and lists of each."""
+    return model.members, config.evaluation_lists
+
+
+@partial(jax.jit, static_argnames=("model", "config"))
+def evaluate(model: ModelConfig, config: MetaTrainConfig, source: Source, params: EnsembleParams, key: Array) -> Array:
+    """Mean loss over fixed lists: the same key gives the same lists at every call; a scalar."""
+    lists = draw_lists(source, evaluation_key(key), evaluation_shape(model, config), config)
+    return jnp.mean(_member_losses(model, config, params, table_of(source), lists))

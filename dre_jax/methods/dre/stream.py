@@ -1,0 +1,192 @@
+"""Where the rows of past tasks are while an ensemble is meta-trained: on every device, or on the host.
+
+A table that a device's memory cannot hold stays on the host. Lists are drawn there by the same function, key and step,
+their rows are read, and put on the devices while these compute the steps before: no more than two portions are there.
+What is computed does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import repeat
+from math import prod
+from typing import Protocol
+
+import jax
+import numpy as np
+from jax import Array, lax
+from jax.sharding import Mesh, NamedSharding
+
+from dre_jax.data.sampling import ListRows, Spans
+from dre_jax.data.spaces import Task
+from dre_jax.data.tasks import TaskTable, build_table
+from dre_jax.methods.dre.host_table import Gathered, HostTable
+from dre_jax.methods.dre.lists import Bits, Source, draw_bits, draw_rows, draw_steps_bits
+from dre_jax.methods.dre.mesh import lists_spec, on_all
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.steps import evaluation_key, evaluation_shape
+from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.runtime import devices
+
+SHARE = 1 / 3
+"""Share of a device's memory that tables may take; a TPU's program takes half as much again for itself."""
+
+LISTS_AT_ONCE = 500
+"""That a thread draws and reads at once: enough that a call costs little beside them."""
+
+PORTION_BYTES = 2**28
+"""At most for the rows of a portion of steps, if it has more than one."""
+
+Portions = Iterable[tuple[int, int]]
+"""First step and number of steps of each."""
+
+
+class Feed(Protocol):
+    """The rows that training reads."""
+
+    @property
+    def most(self) -> int | None:
+        """Steps in a portion at most, None for any number."""
+
+    def evaluation(self) -> Source:
+        """For `evaluate`."""
+
+    def portions(self, portions: Portions) -> Iterator[Source]:
+        """For `train`, in this order. Ask for the next while the devices compute."""
+
+
+def must_stream(*tables: Mapping[str, Task]) -> bool:
+    """Returns whether tables take more than a third of a device's memory; on a CPU, which has the host's, never."""
+    stats = [device.memory_stats() or {} for device in devices.local()]
+    limits = [found["bytes_limit"] for found in stats if "bytes_limit" in found]
+    tasks = [task for table in tables for task in table.values()]
+    return bool(limits) and sum(map(_bytes_on_device, tasks)) > SHARE * min(limits)
+
+
+def _bytes_on_device(task: Task) -> int:
+    """Features, whose columns a TPU fills up to a multiple of eight, responses and levels, of four bytes each."""
+    return 4 * task.n_rows * (-(-task.n_columns // 8) * 8 + 2)
+
+
+class Resident:
+    """A whole table on every device; see `Feed`."""
+
+    most: int | None = None
+
+    def __init__(self, mesh: Mesh | None, tasks: Mapping[str, Task]) -> None:
+        self._table, self._mesh = build_table(tasks), mesh
+
+    def evaluation(self) -> TaskTable:
+        """The table."""
+        return self._table
+
+    def portions(self, portions: Portions) -> Iterator[TaskTable]:
+        """The table, on all devices."""
+        return repeat(on_all(self._mesh, self._table))
+
+
+class Streamed:
+    """Rows of the lists alone; see `Feed`."""
+
+    def __init__(
+        self, model: ModelConfig, config: MetaTrainConfig, key: Array, mesh: Mesh | None, tasks: Mapping[str, Task]
+    ) -> None:
+        self._model, self._config, self._mesh = model, config, mesh
+        self._table, self._cpu = HostTable(tasks), _drawing_device()
+        self._key = jax.device_put(key, self._cpu)
+        self._spans = Spans(*jax.device_put((self._table.start, self._table.size), self._cpu))
+        members = (model.members,) if config.own_lists else ()
+        self._lists = *members, config.lists_per_step
+        self.most = max(1, PORTION_BYTES // bytes_per_step(model, config, next(iter(tasks.values())).n_columns))
+        self._threads = ThreadPoolExecutor(devices.cores())
+        self._evaluation: Gathered | None = None
+
+    def evaluation(self) -> Gathered:
+        """The rows of the lists of `evaluate`, which are the same at every call."""
+        if self._evaluation is None:
+            rows = _evaluation_rows(self._spans, self._key, self._model, self._config)
+            self._evaluation = jax.device_put(self._gather(rows))
+        return self._evaluation
+
+    def portions(self, portions: Portions) -> Iterator[Gathered]:
+        """The rows of each portion's steps; those of a device are read for it alone."""
+        for step, count in portions:
+            shape = count, *self._lists
+            yield _place(partial(self._part, step, shape), shape, self._sharding())
+
+    def _sharding(self) -> NamedSharding | None:
+        return None if self._mesh is None else NamedSharding(self._mesh, lists_spec(self._config.own_lists))
+
+    def _part(self, step: int, shape: tuple[int, ...], part: tuple[slice, ...]) -> Gathered:
+        """Some of the lists of steps from ``step`` on, whose dimensions are ``shape``."""
+        bounds = [one.indices(n)[:2] for one, n in zip(part[1:], shape[1:], strict=True)]
+        first, sizes = [np.int32(low) for low, _ in bounds], tuple(high - low for low, high in bounds)
+        steps, at_once = np.arange(step, step + shape[0], dtype=np.int32), max(1, LISTS_AT_ONCE // prod(sizes))
+
+        def read(begin: int) -> Gathered:
+            some = steps[begin : begin + at_once]
+            return self._gather(_step_rows(self._spans, self._key, some, first, sizes, self._model, self._config))
+
+        pieces = self._threads.map(read, range(0, len(steps), at_once))
+        return jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
+
+    def _gather(self, rows: ListRows) -> Gathered:
+        return self._table.gather(jax.tree.map(np.asarray, rows))
+
+
+def bytes_per_step(model: ModelConfig, config: MetaTrainConfig, n_columns: int) -> int:
+    """Bytes of the rows of a training step.
+
+    Example:
+      >>> bytes_per_step(ModelConfig(), MetaTrainConfig(lists_per_step=100), 16)
+      8760000
+    """
+    lists = config.lists_per_step * (model.members if config.own_lists else 1)
+    return lists * (config.n_support + config.n_query) * (4 * n_columns + 9)
+
+
+def _drawing_device() -> jax.Device:
+    """The CPU, where a program may use it: row numbers are needed there, and a device would first end its steps."""
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return devices.local()[0]
+
+
+@partial(jax.jit, static_argnames=("sizes", "model", "config"))
+def _step_rows(
+    spans: Spans,
+    key: Array,
+    steps: Array,
+    first: list[Array],
+    sizes: tuple[int, ...],
+    model: ModelConfig,
+    config: MetaTrainConfig,
+) -> ListRows:
+    """The lists of steps from ``first`` on, ``sizes`` of them along each dimension of a step."""
+    bits = draw_steps_bits(key, steps, model.members, config).rows
+    part = lax.dynamic_slice(bits, [0, *first, 0], (len(steps), *sizes, bits.shape[-1]))
+    return draw_rows(spans, Bits(part, None), config)
+
+
+@partial(jax.jit, static_argnames=("model", "config"))
+def _evaluation_rows(spans: Spans, key: Array, model: ModelConfig, config: MetaTrainConfig) -> ListRows:
+    return draw_rows(spans, draw_bits(evaluation_key(key), evaluation_shape(model, config), config), config)
+
+
+def _place(
+    part: Callable[[tuple[slice, ...]], Gathered], shape: tuple[int, ...], sharding: NamedSharding | None
+) -> Gathered:
+    """Parts on the devices that they are for: those of this process, whatever devices there are elsewhere."""
+    if sharding is None:
+        return jax.device_put(part((slice(None),) * len(shape)))
+    wanted = {device: index for device, index in sharding.addressable_devices_indices_map(shape).items() if index}
+    read = {str(index): part(index) for index in {str(index): index for index in wanted.values()}.values()}
+    found = [jax.device_put(read[str(index)], device) for device, index in wanted.items()]
+
+    def whole(*parts: Array) -> Array:
+        return jax.make_array_from_single_device_arrays((*shape, *parts[0].shape[len(shape) :]), sharding, list(parts))
+
+    return jax.tree.map(whole, *found)

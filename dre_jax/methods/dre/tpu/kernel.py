@@ -1,0 +1,198 @@
+"""All epochs of a fine-tuning as one kernel: a group of members stays on the chip from the first to the last."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.tpu.epoch import Trials, gradient
+from dre_jax.methods.dre.tpu.layout import LANES, SUBLANES, Layout, layout_of, round_up, widest
+from dre_jax.optim.adam import Moments, StepSizes, apply_gradient
+
+VARIABLE = "DRE_JAX_PALLAS"
+_LONGEST = 512  # trials: their square is kept for each member
+_AT_ONCE = 128  # epochs whose lists are brought in together
+_MEMORY = 16 * 2**20  # bytes that a TPU's compiler gives a kernel
+_ABREAST = 3  # groups at most that go through an epoch together: where one waits for a product, another has work
+
+
+class Draws(NamedTuple):
+    """Draws of the epochs, as numbers of the C trials of the history; f32[E, C] each."""
+
+    share: Array
+    """Of the mean over the support; zero outside."""
+    response: Array
+    """As the deep set sees it."""
+    weight: Array
+    """Of the trial's position; positive exactly where it is ranked."""
+
+
+def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array | jax.ShapeDtypeStruct) -> bool:
+    """Returns whether the kernel knows all that it is asked for; ``DRE_JAX_PALLAS=0`` turns it off.
+
+    Known are ListMLE whose tied items share a denominator, deep sets of the members' own or none, layers of up to 128,
+    products of float32, and histories of up to 512 trials in float32, as far as one group of members fits into the
+    chip's memory with them.
+    """
+    if os.environ.get(VARIABLE, "1") == "0":
+        return False
+    known = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
+    short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
+    if not (known and short and (loss, ties, model.products) == ("listmle", "breslow", "float32")):
+        return False
+    return _abreast(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
+
+
+def fit_members(
+    model: ModelConfig,
+    packed: Array,
+    x: Array,
+    first: Array,
+    draws: Draws,
+    steps: StepSizes,
+    *,
+    interpret: bool = False,
+) -> Array:
+    """Parameters after all epochs.
+
+    Args:
+      model: sizes.
+      packed: f32[groups, rows, 128], as `layout.pack` makes it.
+      x: f32[C, D], the history, best first.
+      first: i32[C], first of each trial's tie group.
+      draws: of the epochs.
+      steps: Adam's, f32[E] each.
+      interpret: run without a TPU, slowly.
+
+    Returns:
+      f32[groups, rows, 128].
+    """
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import tpu as pltpu
+
+    layout, (groups, rows, _) = layout_of(model, x.shape[1]), packed.shape
+    capacity, epochs = round_up(x.shape[0], SUBLANES), draws.share.shape[0]
+    at_once = min(_AT_ONCE, round_up(epochs, SUBLANES))
+    portions, abreast = -(-epochs // at_once), _abreast(layout, groups, x.shape[0])
+    x, first = _padded(x, capacity, round_up(x.shape[1], SUBLANES)), _padded(first[:, None], capacity, 1)
+    draws = jax.tree.map(lambda a: _padded(a, portions * at_once, round_up(capacity, LANES)), draws)
+
+    def whole(a: Array, **kind: Any) -> pl.BlockSpec:
+        return pl.BlockSpec(a.shape, lambda g, b: (0,) * a.ndim, **kind)
+
+    packed = jnp.pad(packed, ((0, round_up(groups, abreast) - groups), (0, 0), (0, 0)))
+    together = pl.BlockSpec((abreast, rows, LANES), lambda g, b: (g, 0, 0))
+    portion = pl.BlockSpec((at_once, draws.share.shape[1]), lambda g, b: (b, 0))
+    sizes = [whole(a, memory_space=pltpu.SMEM) for a in steps]
+    state = pltpu.VMEM((abreast, rows, LANES), packed.dtype)
+    fitted = pl.pallas_call(
+        partial(_kernel, model, layout, epochs),
+        out_shape=jax.ShapeDtypeStruct(packed.shape, packed.dtype),
+        grid=(packed.shape[0] // abreast, portions),
+        in_specs=[together, whole(x), whole(first), portion, portion, portion, *sizes],
+        out_specs=together,
+        scratch_shapes=[state, state],
+        interpret=interpret,
+        name="fit_members",
+    )(packed, x, first, *draws, *steps)
+    return fitted[:groups]
+
+
+def passes(layout: Layout, groups: int, trials: int) -> int:
+    """How often an epoch goes through the kernel for so many groups of members, and a history of so many trials.
+
+    Example:
+      >>> [passes(layout_of(ModelConfig(), 16), n, 100) for n in (1, 3, 4, 13)]
+      [1, 1, 2, 13]
+    """
+    return -(-groups // max(1, _abreast(layout, groups, trials)))
+
+
+def _abreast(layout: Layout, groups: int, trials: int) -> int:
+    """How many groups go together: with the fewest empty places, and of these as many as can; 0 if none fits."""
+    most = min(_ABREAST, _MEMORY // _bytes(layout, trials))
+    return max(range(1, most + 1), key=lambda n: (-(round_up(groups, n) - groups), n), default=0)
+
+
+def _bytes(layout: Layout, trials: int) -> int:
+    """What a group takes at most, as the compiler for a v5e was seen to allot it.
+
+    That is two and a half squares of trials for each member, what layers before and behind an activation give for every
+    trial, parameters and moments with what brings them in and out, and the history.
+    """
+    wide = round_up(layout.parts["hidden_0_kernel_x"].size, LANES)
+    layers = sum(name.startswith(("hidden", "phi")) and name.endswith("bias") for name in layout.parts)
+    squares = 5 * layout.members * trials * round_up(trials, LANES) // 2
+    floats = squares + 2 * trials * (layers * LANES + wide) + 6 * layout.rows * LANES
+    return 4 * floats
+
+
+def _padded(a: Array, rows: int, columns: int) -> Array:
+    return jnp.pad(a, ((0, rows - a.shape[0]), (0, columns - a.shape[1])))
+
+
+def _kernel(
+    model: ModelConfig,
+    layout: Layout,
+    epochs: int,
+    start: Any,
+    x: Any,
+    first: Any,
+    share: Any,
+    response: Any,
+    weight: Any,
+    size: Any,
+    floor: Any,
+    params: Any,
+    first_moment: Any,
+    second_moment: Any,
+) -> None:
+    """A portion of the epochs of a group of members. All are references to the chip's memory."""
+    from jax.experimental import pallas as pl
+
+    @pl.when(pl.program_id(1) == 0)
+    def begin() -> None:
+        params[...] = start[...]
+        first_moment[...] = jnp.zeros(first_moment.shape, first_moment.dtype)
+        second_moment[...] = jnp.zeros(second_moment.shape, second_moment.dtype)
+
+    capacity, at_once = x.shape[0], share.shape[0]
+    reaches = first[...] <= lax.broadcasted_iota(jnp.int32, (capacity, capacity), 1)
+    before_this = pl.program_id(1) * at_once
+
+    def epoch(i: Array, carry: None) -> None:
+        rows = [a[pl.ds(i, 1), :] for a in (share, response, weight)]
+        columns = _as_columns(rows, capacity)
+        ranked = rows[2][:, :capacity]
+        trials = Trials(x[...], columns[0], columns[1], reaches, ranked > 0, ranked, columns[2])
+        step = StepSizes(size[before_this + i], floor[before_this + i])
+        # Step by step all groups: where one waits for its product, another has work.
+        before, *moments = (_read(layout, state) for state in (params, first_moment, second_moment))
+        slope = jax.vmap(partial(gradient, model, layout), in_axes=(0, None))(before, trials)
+        found = apply_gradient(before, slope, Moments(*moments), step)
+        for state, parts in zip((params, first_moment, second_moment), (found[0], *found[1]), strict=True):
+            for name, part in layout.parts.items():
+                state[:, part.at : part.at + part.height, :] = parts[name]
+        return carry
+
+    lax.fori_loop(0, jnp.minimum(at_once, epochs - before_this), epoch, None)
+
+
+def _as_columns(rows: list[Array], length: int) -> list[Array]:
+    """Rows f32[1, n] turned into columns f32[length, 1], by one transpose of a register."""
+    place = lax.broadcasted_iota(jnp.int32, (SUBLANES, rows[0].shape[1]), 0)
+    stacked = jnp.zeros(place.shape, rows[0].dtype)
+    for i, row in enumerate(rows):
+        stacked = jnp.where(place == i, row, stacked)
+    turned = stacked.T[:length]
+    return [turned[:, i : i + 1] for i in range(len(rows))]
+
+
+def _read(layout: Layout, state: Any) -> dict[str, Array]:
+    return {name: state[:, part.at : part.at + part.height, :] for name, part in layout.parts.items()}

@@ -1,0 +1,130 @@
+"""Configurations of meta-training and fine-tuning: frozen, hashable, static under jit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import optax
+
+from dre_jax.checks import at_least, one_of, positive
+from dre_jax.losses import RANKED_LOSSES, PositionWeights, Ties
+from dre_jax.optim.schedule import Schedule, make_schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossConfig:
+    """The loss over a list.
+
+    Raises:
+      ConfigError: for an unknown name.
+
+    Example:
+      >>> LossConfig(weights="inverse_log").name
+      'listmle'
+    """
+
+    name: str = "listmle"
+    """One of `dre_jax.losses.RANKED_LOSSES`."""
+    weights: PositionWeights = "inverse_linear"
+    """Weights of the positions."""
+    ties: Ties = "breslow"
+    """Treatment of equal responses."""
+
+    def __post_init__(self) -> None:
+        one_of("loss", self.name, RANKED_LOSSES)
+        one_of("weights", self.weights, get_args(PositionWeights))
+        one_of("ties", self.ties, get_args(Ties))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaTrainConfig:
+    """Meta-training of one search space (the paper, Algorithm 1).
+
+    Raises:
+      ConfigError: where a number is out of range or a name is unknown.
+
+    Example:
+      >>> MetaTrainConfig(steps=500).n_query
+      100
+    """
+
+    steps: int = 5000
+    """Adam steps."""
+    lists_per_step: int = 1
+    """Lists that each member draws for a step."""
+    n_support: int = 20
+    """Rows that feed the deep set."""
+    n_query: int = 100
+    """Rows that are ranked."""
+    learning_rate: float = 1e-3
+    """Adam's, at the start."""
+    schedule: Schedule = "constant"
+    """Learning rate over the steps."""
+    loss: LossConfig = LossConfig()
+    """The loss."""
+    own_lists: bool = True
+    """Members draw lists of their own; otherwise all learn from the same."""
+    evaluate_every: int = 1000
+    """Steps between two entries of the loss history, and between two checkpoints."""
+    evaluation_lists: int = 64
+    """Fixed lists a member that the training and the validation loss are measured on."""
+    patience: int | None = None
+    """Evaluations without a better validation loss before training stops, keeping the best; None trains to the end."""
+
+    def __post_init__(self) -> None:
+        positive(self, "steps", "lists_per_step", "n_support", "n_query", "evaluate_every", "evaluation_lists")
+        positive(self, "learning_rate")
+        if self.patience is not None:
+            positive(self, "patience")
+        one_of("schedule", self.schedule, get_args(Schedule))
+
+    def learning_rates(self) -> optax.Schedule:
+        """The learning rate of each step."""
+        return make_schedule(self.schedule, self.learning_rate, self.steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuneConfig:
+    """Fine-tuning before a trial (the paper, Algorithm 2, line 3; the thesis on restarts and cosine annealing).
+
+    Raises:
+      ConfigError: where a number is out of range or a name is unknown.
+
+    Example:
+      >>> FineTuneConfig(epochs=1000, learning_rate=1e-3).schedule
+      'constant'
+    """
+
+    epochs: int = 100
+    """Full-batch Adam steps at every trial; 0 does not fine-tune."""
+    learning_rate: float = 3e-4
+    """Adam's, at the start."""
+    schedule: Schedule = "constant"
+    """Learning rate over the epochs."""
+    reuse: bool = False
+    """Continue from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
+    loss: LossConfig = LossConfig()
+    """The loss."""
+
+    def __post_init__(self) -> None:
+        at_least(0, self, "epochs")
+        positive(self, "learning_rate")
+        one_of("schedule", self.schedule, get_args(Schedule))
+
+    def learning_rates(self) -> optax.Schedule:
+        """The learning rate of each epoch."""
+        return make_schedule(self.schedule, self.learning_rate, self.epochs)
+
+
+PAPER_LOSS = LossConfig(weights="inverse_log")
+"""The paper's (equation 1)."""
+
+PAPER_META_TRAINING = MetaTrainConfig(own_lists=False, loss=PAPER_LOSS)
+"""The reference code's: one list a step, the same for all members. The paper takes 500,000 steps (section 4.3)."""
+
+PAPER_FINE_TUNING = FineTuneConfig(epochs=1000, learning_rate=1e-3, loss=PAPER_LOSS)
+"""The paper's: ten times the epochs, at three times the learning rate (section 4.3)."""
+
+META_TRAINING_PRESETS = {"default": MetaTrainConfig(), "paper": PAPER_META_TRAINING}
+"""Meta-training by the names of the model's presets."""

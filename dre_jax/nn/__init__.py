@@ -1,0 +1,1 @@
+"""Neural networks that methods share; `networks` alone imports flax."""

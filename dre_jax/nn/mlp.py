@@ -1,0 +1,126 @@
+"""A plain multilayer perceptron: the one network of the surrogates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.checks import at_least, layer_sizes, one_of
+from dre_jax.nn.initial import Initialiser, add_inputs, draw
+
+Activation = Literal["tanh", "relu"]
+MLPParams = dict[str, Array]
+"""``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs] of each layer."""
+
+_ACTIVATIONS = {"tanh": jnp.tanh, "relu": jax.nn.relu}
+_UNIFORM_DEVIATION = 1.0 / math.sqrt(12.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MLPConfig:
+    """Sizes of a perceptron with a linear output.
+
+    Raises:
+      ConfigError: where a size is not positive or a name is unknown.
+
+    Example:
+      >>> MLPConfig(hidden=(50, 50, 50)).activation
+      'tanh'
+    """
+
+    hidden: tuple[int, ...]
+    """Hidden layers; empty for a linear map."""
+    activation: Activation = "tanh"
+    """After every hidden layer."""
+    outputs: int = 1
+    """Width of the output."""
+    initialiser: Initialiser = "lecun_normal"
+    """Weights at random, see `dre_jax.nn.initial.draw`."""
+
+    def __post_init__(self) -> None:
+        layer_sizes(self, "hidden", empty=True)
+        at_least(1, self, "outputs")
+        one_of("activation", self.activation, get_args(Activation))
+        one_of("initialiser", self.initialiser, get_args(Initialiser))
+
+
+def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]:
+    """Shapes of the parameters for inputs of D columns."""
+    widths = (n_columns, *config.hidden, config.outputs)
+    names = [*(f"hidden_{i}" for i in range(len(config.hidden))), "out"]
+    found = {}
+    for name, inputs, outputs in zip(names, widths, widths[1:], strict=False):
+        found[f"{name}_kernel"] = jax.ShapeDtypeStruct((inputs, outputs), jnp.float32)
+        found[f"{name}_bias"] = jax.ShapeDtypeStruct((outputs,), jnp.float32)
+    return found
+
+
+def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
+    """Parameters at random."""
+    return draw(shapes(config, n_columns), config.initialiser, key)
+
+
+def widen(params: MLPParams, n_columns: int, width: int) -> MLPParams:
+    """A network of D columns, or many, for more columns, which change nothing where they are zero."""
+    first = "hidden_0_kernel" if "hidden_0_kernel" in params else "out_kernel"
+    return {**params, first: add_inputs(params[first], n_columns, width - n_columns)}
+
+
+def standard_columns(x: Array, where: Array | None = None) -> Array:
+    """Columns that are uniform in [0, 1] become columns of mean 0 and deviation 1; f[n, D], empty slots become 0.
+
+    The same for every history: with its own means and deviations, a column that is constant in a short history would
+    have no scale.
+    """
+    standard = (x - 0.5) / _UNIFORM_DEVIATION
+    return standard if where is None else jnp.where(where[:, None], standard, 0.0)
+
+
+def features(
+    config: MLPConfig,
+    params: MLPParams,
+    x: Array,
+    shared: Array | None = None,
+    *,
+    dropout: float = 0.0,
+    key: Array | None = None,
+) -> Array:
+    """Outputs of the last hidden layer; f[n, D] -> f[n, width].
+
+    Further inputs f[C] may be shared by all rows. With a key, that share of the hidden units is left out, and the
+    others are scaled up (dropout).
+    """
+    activation = _ACTIVATIONS[config.activation]
+    for i in range(len(config.hidden)):
+        x = activation(_layer(params, f"hidden_{i}", x, shared if i == 0 else None))
+        if dropout > 0 and key is not None:
+            kept = jax.random.bernoulli(jax.random.fold_in(key, i), 1.0 - dropout, x.shape)
+            x = jnp.where(kept, x / (1.0 - dropout), 0.0)
+    return x
+
+
+def apply(
+    config: MLPConfig,
+    params: MLPParams,
+    x: Array,
+    shared: Array | None = None,
+    *,
+    dropout: float = 0.0,
+    key: Array | None = None,
+) -> Array:
+    """Outputs of the network; f[n, D] -> f[n, outputs]; arguments as in `features`."""
+    hidden = features(config, params, x, shared, dropout=dropout, key=key)
+    return _layer(params, "out", hidden, None if config.hidden else shared)
+
+
+def _layer(params: MLPParams, name: str, x: Array, shared: Array | None) -> Array:
+    kernel, bias = params[f"{name}_kernel"], params[f"{name}_bias"]
+    if shared is not None:
+        # Multiplied once, not once a row.
+        kernel, bias = kernel[: x.shape[-1]], bias + shared @ kernel[x.shape[-1] :]
+    return x @ kernel + bias[None, :]

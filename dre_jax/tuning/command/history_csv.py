@@ -1,0 +1,97 @@
+"""A study's history as CSV: a row a trial, a column a hyperparameter, `value`, and `state` where there is one."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dre_jax.data.files import read_csv
+from dre_jax.errors import DataError
+from dre_jax.tuning.cells import read_cell, read_cells
+from dre_jax.tuning.optimizer import Optimizer
+from dre_jax.tuning.space.space import Params, Space
+
+VALUE, STATE = "value", "state"
+_STATES = ("", "complete", "running", "failed")
+
+
+class Row(NamedTuple):
+    """A trial."""
+
+    params: Params
+    value: float | None = None
+    """The value told; None where the trial runs or failed."""
+    failed: bool = False
+
+
+def read_history(path: str | os.PathLike[str], space: Space) -> list[Row]:
+    """The trials in a CSV file, UTF-8, plain or gzip.
+
+    Its first line names the columns: hyperparameters in any order, `value`, and `state` if wanted. An empty cell is a
+    hyperparameter that is inactive, or the choice None. A trial whose `state` is `failed` or whose value is NaN has
+    failed; one without a value runs. Choices that are no text are written as in JSON: true, null.
+
+    Args:
+      path: the file.
+      space: what the configurations are of.
+
+    Raises:
+      DataError: for a file that cannot be read, or a row that is no trial of the space; the message names the line.
+    """
+    rows = ((line, [cell.strip() for cell in cells]) for line, cells in read_csv(path))
+    _, header = next(rows, (0, []))
+    _check_header(path, header, space)
+    found = []
+    for line, cells in rows:
+        try:
+            found.append(_trial(dict(zip(header, cells, strict=True)), space))
+        except DataError as error:
+            raise DataError(f"{path}, line {line}: {error}") from error
+    return found
+
+
+def add_history(optimizer: Optimizer, path: str | os.PathLike[str]) -> None:
+    """Adds the trials in a CSV file to a study; see `read_history`. Raises `DataError`, then none is added."""
+    for row in read_history(path, optimizer.space):
+        if row.value is None and not row.failed:
+            optimizer.add_running(row.params)
+        else:
+            optimizer.add(row.params, row.value)
+
+
+def _check_header(path: str | os.PathLike[str], header: Sequence[str], space: Space) -> None:
+    taken = [name for name in (VALUE, STATE) if name in space]
+    if taken:
+        raise DataError(f"{path}: a hyperparameter of a history in CSV must not be called {taken[0]!r}, but one is")
+    unknown = [name for name in header if name not in (*space, VALUE, STATE)]
+    if unknown or VALUE not in header:
+        wrong = f"got {unknown[0]!r}" if unknown else f"{VALUE!r} is missing"
+        raise DataError(f"{path}: columns must be {', '.join(space)}, {VALUE} and perhaps {STATE}, but {wrong}")
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise DataError(f"{path}: a column must occur once, but {twice!r} occurs {header.count(twice)} times")
+
+
+def _trial(cells: dict[str, str], space: Space) -> Row:
+    state, text = cells.pop(STATE, ""), cells.pop(VALUE)
+    if state not in _STATES:
+        raise DataError(f"{STATE} must be running, failed, complete or empty, but got {state!r}")
+    given = {name: read_cell(space[name], cell) for name, cell in cells.items() if cell}
+    # A cell that is empty may also be the choice None.
+    params = space.check(read_cells(space, dict.fromkeys(space, "") | cells) | given)
+    value = _number(text) if text else None
+    if value is not None and math.isnan(value):
+        state, value = state or "failed", None
+    has_value = {"complete": True, "running": False, "failed": False}.get(state, value is not None)
+    if has_value != (value is not None):
+        raise DataError(f"a trial has a {VALUE} if it is complete, but got {VALUE}={text!r} and {STATE}={state!r}")
+    return Row(params, value, state == "failed")
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise DataError(f"{VALUE} must be a number, but got {cell!r}") from None

@@ -1,0 +1,149 @@
+"""Commands with places for hyperparameters: `--lr {lr}`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dre_jax.errors import ConfigError
+from dre_jax.tuning.space.parameters import Choice
+from dre_jax.tuning.space.space import Params, Space
+
+ALL = "params"
+"""`{params}` is the whole configuration as a JSON object, unless a hyperparameter has that name."""
+NUMBER = "trial"
+"""`{trial}` is the trial's number, unless a hyperparameter has that name."""
+_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
+
+Piece = tuple[bool, str]
+"""A name or a text, behind True for a name."""
+
+
+class Template(NamedTuple):
+    """A command, its arguments cut into text and names.
+
+    Example:
+      >>> from dre_jax.tuning import Categorical, Float, Int
+      >>> space = Space({"lr": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]),
+      ...                "degree": Int(2, 5, when={"kernel": "poly"})})
+      >>> command = parse(["train", "--lr={lr}", "-k", "{kernel}", "--degree", "{degree}", "out/{trial}"], space)
+      >>> command.fill({"lr": 0.1, "kernel": "poly", "degree": 3}, 0)
+      ['train', '--lr=0.1', '-k', 'poly', '--degree', '3', 'out/0']
+      >>> command.fill({"lr": 0.1, "kernel": "rbf"}, 1)
+      ['train', '--lr=0.1', '-k', 'rbf', 'out/1']
+    """
+
+    arguments: tuple[tuple[Piece, ...], ...]
+    """Each in pieces; the first is the program."""
+    space: Space
+
+    def fill(self, params: Params, number: int) -> list[str]:
+        """The command of a trial, an argument each.
+
+        An argument that names an inactive hyperparameter is left out. So is the flag before it: an argument that starts
+        with `-` and names nothing, unless the one left out is a flag itself, as `--lr={lr}`.
+        """
+        filled = [self._fill_one(pieces, params, number) for pieces in self.arguments]
+        return [text for i, text in enumerate(filled) if text is not None and not self._is_idle_flag(i, filled)]
+
+    def _fill_one(self, pieces: tuple[Piece, ...], params: Params, number: int) -> str | None:
+        """An argument; None where it names an inactive hyperparameter."""
+        if any(is_name and text in self.space and text not in params for is_name, text in pieces):
+            return None
+        return "".join(self._value(text, params, number) if is_name else text for is_name, text in pieces)
+
+    def _is_idle_flag(self, i: int, filled: Sequence[str | None]) -> bool:
+        """Returns whether an argument is a flag whose value is left out."""
+        behind = i + 1
+        if behind == len(filled) or filled[behind] is not None or not _is_value(self.arguments[behind]):
+            return False
+        return not _has_names(self.arguments[i]) and _is_flag(filled[i] or "")
+
+    def _value(self, name: str, params: Params, number: int) -> str:
+        if name in self.space:
+            return as_text(params[name])
+        return json.dumps(params) if name == ALL else str(number)
+
+
+def parse(arguments: Sequence[str], space: Space) -> Template:
+    """Cuts a command into text and names; `{{` and `}}` are braces.
+
+    Raises:
+      ConfigError: for an empty command, a name that is no hyperparameter, a hyperparameter that is not named, a brace
+        that stands alone, a program named by a hyperparameter that may be inactive, or text that no argument can hold.
+    """
+    if not arguments or not arguments[0]:
+        raise ConfigError("a command must stand behind `--`, such as: -- python train.py --lr {lr}; but there is none")
+    cut = tuple(_cut(argument, space) for argument in arguments)
+    named = {text for pieces in cut for is_name, text in pieces if is_name}
+    missing = [name for name in space if name not in named]
+    if missing and not (ALL in named and ALL not in space):
+        raise ConfigError(f"the command must name every hyperparameter, but {{{missing[0]}}} is missing")
+    program = [text for is_name, text in cut[0] if is_name and text in space]
+    conditional = [name for name in program if space[name].when]
+    if conditional:
+        raise ConfigError(f"the program must not be named by {conditional[0]!r}, which may be inactive")
+    for name in named & set(space):
+        for choice in getattr(space[name], "choices", ()):
+            _check_text(as_text(choice))
+    return Template(cut, space)
+
+
+def as_text(value: Choice) -> str:
+    """A value as an argument: text as it is, everything else as in JSON.
+
+    Example:
+      >>> as_text(1e-05), as_text("rbf"), as_text(True), as_text(None)
+      ('1e-05', 'rbf', 'true', 'null')
+    """
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _cut(argument: str, space: Space) -> tuple[Piece, ...]:
+    _check_text(argument)
+    found: list[Piece] = []
+    for match in _PIECE.finditer(argument):
+        text, name = match[0], match[1]
+        if text in ("{{", "}}"):
+            found.append((False, text[0]))
+        elif text in ("{", "}"):
+            raise ConfigError(f"a brace must be doubled unless it encloses a name, but got {argument!r}")
+        elif name is None:
+            found.append((False, text))
+        elif name in space or name in (ALL, NUMBER):
+            found.append((True, name))
+        else:
+            known = ", ".join(f"{{{one}}}" for one in space)
+            raise ConfigError(f"the command can name {known}; a brace of its own is doubled; but got {text!r}")
+    return tuple(found)
+
+
+def _has_names(pieces: tuple[Piece, ...]) -> bool:
+    return any(is_name for is_name, _ in pieces)
+
+
+def _is_value(pieces: tuple[Piece, ...]) -> bool:
+    """Returns whether an argument is a value, not a flag; `--lr={lr}` is a flag."""
+    return not pieces or pieces[0][0] or not _is_flag(pieces[0][1])
+
+
+def _check_text(text: str) -> None:
+    try:
+        encoded = os.fsencode(text)
+    except UnicodeEncodeError:
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise ConfigError(f"an argument of a command must be text without NUL, but got {text!r}")
+
+
+def _is_flag(text: str) -> bool:
+    if not text.startswith("-") or text in ("-", "--"):
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False

@@ -1,0 +1,154 @@
+"""Past Optuna studies as tasks to learn from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dre_jax.errors import DataError, DreError, MissingExtraError
+from dre_jax.tuning.past.tasks import Evaluated, LeftOut, Past, past_of
+from dre_jax.tuning.space.space import Space
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+    from optuna.study import Study
+
+    Studies = str | os.PathLike[str] | BaseStorage | Study | Iterable[Study]
+
+
+def from_studies(studies: Studies, space: Space) -> Past:
+    """Past Optuna studies of a search space.
+
+    Every study is turned by its own direction. Only complete trials count as numbers: those that were pruned, failed or
+    still run do not. Those that break constraints are taken for worse than all that do not. Values of hyperparameters
+    that are inactive by the space's conditions are dropped.
+
+    Args:
+      studies: a study or several; a storage, or its address (`sqlite:///studies.db`), or the path of a journal or of an
+        SQLite file, then all studies in it.
+      space: what they are configurations of. A study that has searched other hyperparameters does not fit.
+
+    Returns:
+      A task a study, by its name; `left_out` says which studies and trials do not fit, and why.
+
+    Raises:
+      DataError: for a storage that cannot be read, or something that is no study.
+      MissingExtraError: without Optuna.
+
+    Example:
+      >>> import optuna
+      >>> from dre_jax.tuning import Float
+      >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+      >>> study = optuna.create_study(study_name="wine", sampler=optuna.samplers.RandomSampler(seed=0))
+      >>> study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0), n_trials=5)
+      >>> list(from_studies([study], Space({"x": Float(0.0, 1.0)})).tasks)
+      ['wine']
+    """
+    tasks: dict[str, list[Evaluated]] = {}
+    missing: list[LeftOut] = []
+    for study in _all(studies):
+        name = _unused(study.study_name, tasks)
+        if len(study.directions) > 1:
+            missing.append(LeftOut(name, f"a study must have one objective, but has {len(study.directions)}"))
+        else:
+            tasks[name] = list(_evaluated(study, space))
+    return past_of(space, tasks, direction="maximize", left_out=missing)
+
+
+def _evaluated(study: Study, space: Space) -> Iterator[Evaluated]:
+    from optuna.study import StudyDirection
+    from optuna.trial import TrialState
+
+    from dre_jax.tuning.optuna.trials import responses
+
+    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    values = responses(trials, maximise=study.direction == StudyDirection.MAXIMIZE)
+    for trial, value in zip(trials, values, strict=True):
+        yield Evaluated(space.active_part(trial.params), value)
+
+
+def _unused(name: str, taken: Iterable[str]) -> str:
+    """The name; with a number where a study of another storage has the same."""
+    number, found = 1, name
+    while found in taken:
+        number += 1
+        found = f"{name} ({number})"
+    return found
+
+
+def _all(studies: Any) -> Iterator[Study]:
+    """The studies, one by one."""
+    try:
+        from optuna.storages import BaseStorage
+        from optuna.study import Study
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("optuna", "optuna") from error
+
+    if isinstance(studies, (str, os.PathLike, BaseStorage)):
+        yield from _in_storage(studies)
+        return
+    if isinstance(studies, Study):
+        studies = [studies]
+    if not isinstance(studies, Iterable):
+        raise DataError(f"past studies must be Optuna's, a storage or its address, but got {studies!r}")
+    for study in studies:
+        if not isinstance(study, Study):
+            raise DataError(f"past studies must be Optuna's, but got {study!r}")
+        yield study
+
+
+def _in_storage(given: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]:
+    from optuna.study import get_all_study_names, load_study
+
+    where = re.sub(r"//[^@/]*@", "//", str(given))  # without a password
+    own: BaseStorage | None = None
+    try:
+        if isinstance(given, (str, os.PathLike)):
+            storage = own = _opened(os.fspath(given))
+        else:
+            storage = given
+        found = [load_study(study_name=name, storage=storage) for name in get_all_study_names(storage)]
+    except DreError:
+        raise
+    except Exception as error:  # of any database and driver
+        raise DataError(f"{where} must be a storage of Optuna's studies, but: {_short(error)}") from error
+    if not found:
+        raise DataError(f"{where} must hold studies, but holds none")
+    try:
+        yield from found
+    finally:
+        if own is not None:
+            _close(own)
+
+
+def _close(storage: BaseStorage) -> None:
+    """Ends the connections to a database; Optuna leaves them to the garbage collector."""
+    storage.remove_session()
+    if (engine := getattr(storage, "engine", None)) is not None:
+        engine.dispose()
+
+
+def _opened(address: str) -> BaseStorage:
+    """The storage at an address. Nothing is made where there is none."""
+    from optuna.storages import JournalStorage, RDBStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    if "://" in address and not address.startswith("sqlite:///"):
+        return RDBStorage(address)
+    path = Path(address.removeprefix("sqlite:///"))
+    if not path.is_file():
+        raise DataError(f"{path}: there is no file with Optuna's studies")
+    with path.open("rb") as stream:
+        is_database = stream.read(16).startswith(b"SQLite format 3")
+    if is_database or "://" in address:
+        return RDBStorage(f"sqlite:///{path}", skip_table_creation=True)
+    return JournalStorage(JournalFileBackend(str(path)))
+
+
+def _short(error: Exception) -> str:
+    """The first line of an error: drivers add pages."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else repr(error)

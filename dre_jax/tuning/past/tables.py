@@ -1,0 +1,116 @@
+"""Past evaluations in tables, a row a trial: data frames and CSV files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dre_jax.data.files import read_csv
+from dre_jax.errors import DataError
+from dre_jax.tuning.cells import is_empty, read_cells
+from dre_jax.tuning.past.tasks import Evaluated, LeftOut, Past, past_of
+from dre_jax.tuning.space.space import Space
+
+
+def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", value: str = "value") -> Past:
+    """Past evaluations in a data frame.
+
+    Args:
+      frame: pandas', polars', or a mapping of names to columns: a row a trial, a column a hyperparameter, and two more.
+        Other columns are ignored. An empty cell (None, NaN, no text) is a hyperparameter that is inactive, or a trial
+        without a value.
+      space: what they are configurations of.
+      direction: whether values are minimised or maximised.
+      task: the column that says which task a trial is of.
+      value: the column of what it gave.
+
+    Returns:
+      A task for each name in the task column; `left_out` says what does not fit, and why.
+
+    Raises:
+      DataError: for columns that are missing or of different lengths, or a row without a task.
+      ConfigError: for an unknown direction.
+
+    Example:
+      >>> from dre_jax.tuning import Float
+      >>> frame = {"task": ["a"] * 4, "x": [0.1, 0.2, 0.3, 0.4], "value": [3.0, 1.0, 2.0, None]}
+      >>> len(from_frame(frame, Space({"x": Float(0.0, 1.0)}), direction="minimize").tasks["a"].y)
+      3
+    """
+    names = list(getattr(frame, "columns", frame))
+    _require(names, space, task, value, "a table")
+    wanted = [task, value, *space]
+    columns = [list(frame[name]) for name in wanted]
+    if len({len(column) for column in columns}) > 1:
+        raise DataError(f"columns must be equally long, but have {[len(column) for column in columns]} rows")
+    rows = (dict(zip(wanted, cells, strict=True)) for cells in zip(*columns, strict=True))
+    return _past(rows, space, direction, task, value, "a table")
+
+
+def from_csv(
+    path: str | os.PathLike[str], space: Space, *, direction: str, task: str = "task", value: str = "value"
+) -> Past:
+    r"""Past evaluations in a CSV file.
+
+    Args:
+      path: of the file, UTF-8, plain or gzip.
+      space: what they are configurations of.
+      direction: whether values are minimised or maximised.
+      task: the column that says which task a trial is of.
+      value: the column of what it gave.
+
+    Returns:
+      As `from_frame`.
+
+    Raises:
+      DataError: for a file that cannot be read or is no table; the message names it, and the line.
+      ConfigError: for an unknown direction.
+
+    Example:
+      >>> import tempfile
+      >>> from dre_jax.tuning import Float
+      >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+      ...     _ = file.write("task,x,value\na,0.1,3\na,0.2,1\na,0.3,2\n")
+      ...     file.flush()
+      ...     list(from_csv(file.name, Space({"x": Float(0.0, 1.0)}), direction="minimize").tasks)
+      ['a']
+    """
+    path = Path(path)
+    rows = (cells for _, cells in read_csv(path))
+    header = next(rows, [])
+    _require(header, space, task, value, str(path))
+    return _past((dict(zip(header, cells, strict=True)) for cells in rows), space, direction, task, value, str(path))
+
+
+def _past(rows: Iterable[Mapping[str, Any]], space: Space, direction: str, task: str, value: str, where: str) -> Past:
+    tasks: dict[str, list[Evaluated]] = {}
+    unread: dict[str, list[str]] = {}
+    for number, row in enumerate(rows, 1):
+        if is_empty(row[task]):
+            raise DataError(f"{where}: every row must name its task, but row {number} does not")
+        trials = tasks.setdefault(str(row[task]), [])
+        try:
+            given = float("nan") if is_empty(row[value]) else float(row[value])
+        except (OverflowError, TypeError, ValueError):
+            unread.setdefault(str(row[task]), []).append(f"{value} must be a number, but got {row[value]!r}")
+            continue
+        trials.append(Evaluated(read_cells(space, row), given))
+    missing = [LeftOut(name, f"{whys[0]}{_times(len(whys))}") for name, whys in unread.items()]
+    return past_of(space, tasks, direction=direction, left_out=missing)
+
+
+def _require(names: Sequence[Any], space: Space, task: str, value: str, where: str) -> None:
+    if task in space or value in space:
+        taken = task if task in space else value
+        raise DataError(f"{where}: {taken!r} must be a column of its own, but is a hyperparameter")
+    for name in (task, value, *space):
+        if list(names).count(name) > 1:
+            raise DataError(f"{where}: a column must occur once, but {name!r} occurs {list(names).count(name)} times")
+        if name not in names:
+            raise DataError(f"{where} must have the columns {', '.join([task, value, *space])}, but has no {name!r}")
+
+
+def _times(n: int) -> str:
+    return f" ({n} trials)" if n > 1 else ""

@@ -1,0 +1,176 @@
+"""Search spaces as JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dre_jax.data.files import read_json, write_json
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.layout import Scale
+from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.space import Space
+
+FORMAT = 1
+_FIELDS = {
+    "float": {"low", "high", "log", "step", "when"},
+    "int": {"low", "high", "log", "step", "when"},
+    "categorical": {"choices", "ordered", "when"},
+}
+
+
+def to_json(space: Space) -> dict[str, Any]:
+    """A space as plain JSON.
+
+    Example:
+      >>> to_json(Space({"C": Float(0.5, 2.0)}))["parameters"]["C"]
+      {'type': 'float', 'low': 0.5, 'high': 2.0}
+    """
+    found: dict[str, Any] = {
+        "format": FORMAT,
+        "parameters": {name: _parameter(parameter) for name, parameter in space.items()},
+    }
+    if space.codes:
+        found["codes"] = {name: _code(code) for name, code in space.codes.items()}
+        found["columns"] = [column.name for column in space.columns]
+    return found
+
+
+def from_json(given: Any) -> Space:
+    """The space that `to_json` described; or a mapping of names to parameters alone, as people write it by hand.
+
+    Raises:
+      ConfigError: for anything else; the message names the hyperparameter.
+
+    Example:
+      >>> from_json({"C": {"type": "float", "low": 0.5, "high": 2.0, "log": True}})
+      Space({'C': Float(low=0.5, high=2.0, log=True, step=None, when=())})
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"a space must be a JSON object, but got {_short(given)}")
+    found = given.get("parameters")
+    if not isinstance(found, Mapping) or isinstance(found.get("type"), str):  # or a hyperparameter of that name
+        return Space({name: _from_parameter(name, value) for name, value in given.items()})
+    if given.get("format", FORMAT) != FORMAT:
+        raise ConfigError(f"a space must be of format {FORMAT}, but got {_short(given['format'])}")
+    unknown = set(given) - {"format", "parameters", "codes", "columns"}
+    if unknown:
+        raise ConfigError(f"a space has format, parameters, codes and columns, but got {_names(unknown)}")
+    parameters = {name: _from_parameter(name, value) for name, value in found.items()}
+    if "codes" not in given:
+        return Space(parameters)
+    try:
+        codes = {name: _from_code(value) for name, value in given["codes"].items()}
+        return Space(parameters, codes=codes, order=[str(name) for name in given["columns"]])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"the codes of a space must be as they were written, but: {error!r}") from error
+
+
+def read_space(path: str | os.PathLike[str]) -> Space:
+    """A space from a JSON file.
+
+    Raises:
+      DataError: for a file that cannot be read or holds no space; the message names it.
+
+    Example:
+      >>> import tempfile
+      >>> with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+      ...     _ = file.write('{"layers": {"type": "int", "low": 1, "high": 8}}')
+      ...     file.flush()
+      ...     list(read_space(file.name))
+      ['layers']
+    """
+    given = read_json(path)
+    try:
+        return from_json(given)
+    except ConfigError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def write_space(path: str | os.PathLike[str], space: Space) -> None:
+    """Writes a space as a JSON file, `path`.
+
+    Raises:
+      DataError: where it cannot be written.
+
+    Example:
+      >>> import tempfile
+      >>> from dre_jax.tuning import Float
+      >>> space = Space({"lr": Float(1e-5, 0.1, log=True)})
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     write_space(f"{folder}/space.json", space)
+      ...     read_space(f"{folder}/space.json") == space
+      True
+    """
+    write_json(Path(path), to_json(space), indent=1)
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    if isinstance(parameter, Categorical):
+        found: dict[str, Any] = {"type": "categorical", "choices": list(parameter.choices)}
+        found |= {"ordered": True} if parameter.ordered else {}
+    else:
+        kind = "float" if isinstance(parameter, Float) else "int"
+        found = {"type": kind, "low": parameter.low, "high": parameter.high}
+        found |= {"log": True} if parameter.log else {}
+        found |= (
+            {"step": parameter.step} if parameter.step not in (None, 1) or (kind == "float" and parameter.step) else {}
+        )
+    return found | ({"when": {name: list(values) for name, values in parameter.when}} if parameter.when else {})
+
+
+def _from_parameter(name: Any, given: Any) -> Parameter:
+    kind = given.get("type") if isinstance(given, Mapping) else None
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        rule = "a hyperparameter must have a type, float, int, categorical or bool"
+        if kind == "bool" and set(given) <= {"type", "when"}:
+            return _made(name, Categorical, {"choices": (False, True), "ordered": True, "when": given.get("when")})
+        raise ConfigError(f"{name}: {rule}, but got {_short(given)}")
+    fields = {field: value for field, value in given.items() if field != "type"}
+    unknown = set(fields) - _FIELDS[kind]
+    if unknown:
+        known = ", ".join(sorted(_FIELDS[kind]))
+        raise ConfigError(f"{name}: a hyperparameter of type {kind} has {known}, but got {_names(unknown)}")
+    return _made(name, {"float": Float, "int": Int, "categorical": Categorical}[kind], fields)
+
+
+def _made(name: Any, kind: Any, fields: Mapping[str, Any]) -> Parameter:
+    try:
+        made: Parameter = kind(**fields)
+    except TypeError as error:
+        raise ConfigError(f"{name}: {str(error).partition('() ')[2] or error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from error
+    return made
+
+
+def _code(code: Code) -> dict[str, Any]:
+    if isinstance(code, LevelCode):
+        return {"names": list(code.names), "columns": list(code.columns)}
+    scale = {"low": code.scale.low, "high": code.scale.high, "log": code.scale.log, "offset": code.scale.offset}
+    return {"scale": scale, "empty": code.empty, "missing": code.missing, "unset": code.unset}
+
+
+def _from_code(given: Mapping[str, Any]) -> Code:
+    if "names" in given:
+        return LevelCode(tuple(map(str, given["names"])), tuple(map(str, given["columns"])))
+    scale, unset = given["scale"], given["unset"]
+    low, high, offset = (float(scale[name]) for name in ("low", "high", "offset"))
+    return NumberCode(
+        Scale(low, high, bool(scale["log"]), offset),
+        float(given["empty"]),
+        bool(given["missing"]),
+        None if unset is None else float(unset),
+    )
+
+
+def _names(names: Iterable[Any]) -> str:
+    return ", ".join(sorted(map(str, names)))
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,398 @@
+"""A search space of hyperparameters as a user writes them, and its encoding as columns in [0, 1].
+
+Columns are HPO-B's (Pineda Arango et al., HPO-B, NeurIPS 2021 Datasets and Benchmarks): a number is scaled by its
+bounds, after a logarithm if it has one; a categorical is one-hot; `NAME.na` is 1 where a conditional number is
+inactive, and `NAME.ohe._INVALID` where a conditional categorical is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dre_jax.data.columns import Column, level_column, missing_column
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.layout import Layout, Level, Number, Scale
+from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode, check_code, level_part, number_part
+from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter, is_finite, levels_of
+
+Params = dict[str, Choice]
+"""A configuration: values by name, of the hyperparameters that are active."""
+
+
+class Space(Mapping[str, Parameter]):
+    """Hyperparameters by name.
+
+    Example:
+      >>> space = Space({"C": Float(1e-3, 1e3, log=True), "kernel": Categorical(["rbf", "poly"]),
+      ...                "degree": Int(2, 5, when={"kernel": "poly"})})
+      >>> [column.name for column in space.columns]
+      ['C', 'kernel.ohe._rbf', 'kernel.ohe._poly', 'degree', 'degree.na']
+      >>> space.encode({"C": 1.0, "kernel": "rbf"}).tolist()
+      [0.5, 1.0, 0.0, 0.0, 1.0]
+      >>> space.decode([0.5, 0.0, 1.0, 1.0, 0.0])
+      {'C': 1.0, 'kernel': 'poly', 'degree': 5}
+    """
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Parameter],
+        *,
+        codes: Mapping[str, Code] | None = None,
+        order: Sequence[str] | None = None,
+    ) -> None:
+        """A search space.
+
+        Args:
+          parameters: by name.
+          codes: encodings that are not the hyperparameter's own, as those of meta-datasets of others.
+          order: names of all columns, where they do not follow the order of the hyperparameters.
+
+        Raises:
+          ConfigError: for an empty space, a name that is none, or a condition on a hyperparameter that is not there,
+            has no such value, has no levels, or depends on itself.
+        """
+        if not isinstance(parameters, Mapping) or not parameters:
+            raise ConfigError(f"a space must map at least one name to a hyperparameter, but got {parameters!r}")
+        for name, parameter in parameters.items():
+            if not isinstance(name, str) or not name:
+                raise ConfigError(f"the name of a hyperparameter must be text, but got {name!r}")
+            if not isinstance(parameter, (Float, Int, Categorical)):
+                given = f"{name!r} is {parameter!r}"
+                raise ConfigError(f"a hyperparameter must be a Float, Int or Categorical, but {given}")
+        self._parameters = dict(parameters)
+        self._codes = dict(codes or {})
+        for name, code in self._codes.items():
+            if name not in self._parameters:
+                raise ConfigError(f"a code must be of a hyperparameter of the space, but got one of {name!r}")
+            check_code(name, self._parameters[name], code)
+        self._sequence = _parents_first(self._parameters)
+        columns = [column for name in self._parameters for column in self._columns_of(name)]
+        self._order = tuple(column.name for column in columns) if order is None else tuple(order)
+        by_name = {column.name: column for column in columns}
+        if len(by_name) < len(columns):
+            raise ConfigError(f"columns must have different names, but got {[c.name for c in columns]}")
+        if sorted(by_name) != sorted(self._order):
+            raise ConfigError(f"the order must name the columns {', '.join(by_name)}, but got {', '.join(self._order)}")
+        self.columns: tuple[Column, ...] = tuple(by_name[name] for name in self._order)
+        """Descriptions of the D columns."""
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._parameters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __repr__(self) -> str:
+        return f"Space({self._parameters!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Space):
+            return NotImplemented
+        return (self._parameters, self._codes, self._order) == (other._parameters, other._codes, other._order)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self._parameters.items()), self._order))
+
+    @property
+    def codes(self) -> Mapping[str, Code]:
+        """Encodings that are not the hyperparameter's own."""
+        return self._codes
+
+    @property
+    def sequence(self) -> tuple[str, ...]:
+        """The names in an order in which those that others depend on come first; points have this order."""
+        return self._sequence
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The space as points of the unit cube, with the columns of this space."""
+        return self.layout_in(self)
+
+    def layout_in(self, target: Space) -> Layout:
+        """This space as points of the unit cube, encoded as another space encodes them; see `reads`."""
+        position = {column.name: i for i, column in enumerate(target.columns)}
+        index = {name: i for i, name in enumerate(self._sequence)}
+        parts: list[Number | Level] = []
+        for name in self._sequence:
+            parameter = self._parameters[name]
+            conditions = tuple(
+                (index[parent], tuple(_levels(self._parameters[parent]).index(v) for v in values))
+                for parent, values in parameter.when
+            )
+            code = target.code(name) if name in target else None
+            if isinstance(parameter, Categorical):
+                theirs = parameter if code is None else _levels(target[name])
+                own = name in target.codes
+                parts.append(level_part(name, parameter, theirs, code, own, position, conditions))
+            else:
+                parts.append(number_part(name, parameter, code, position, conditions))
+        return Layout(tuple(parts), len(target.columns))
+
+    def code(self, name: str) -> Code:
+        """The encoding of a hyperparameter."""
+        parameter = self._parameters[name]
+        if name in self._codes:
+            return self._codes[name]
+        if isinstance(parameter, Categorical):
+            names = levels_of(parameter.choices)
+            extra = (INVALID,) if parameter.when and not parameter.ordered else ()
+            return LevelCode(names, (*names, *extra))
+        return NumberCode(Scale(parameter.low, parameter.high, parameter.log), missing=bool(parameter.when))
+
+    def check(self, params: Mapping[str, Any]) -> Params:
+        """A configuration with values of the declared types, in the space's order.
+
+        Raises:
+          DataError: for a hyperparameter that is unknown, missing or inactive, or a value that it does not take; the
+            message names it.
+        """
+        if not isinstance(params, Mapping):
+            raise DataError(f"a configuration must map names to values, but got {params!r}")
+        unknown = [name for name in params if name not in self._parameters]
+        if unknown:
+            raise DataError(f"hyperparameters are {', '.join(self)}, but got {unknown[0]!r}")
+        found: Params = {}
+        for name in self._sequence:
+            active = self._is_active(name, found)
+            if active and name not in params:
+                raise DataError(f"a configuration must give every active hyperparameter, but {name!r} is missing")
+            if active:
+                found[name] = _checked(name, self._parameters[name], params[name])
+            elif name in params:
+                when = " and ".join(f"{parent} in {list(values)!r}" for parent, values in self._parameters[name].when)
+                raise DataError(f"{name!r} is active only for {when}, but got {name}={params[name]!r}")
+        return {name: found[name] for name in self if name in found}
+
+    def encode(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        """The columns f64[D] of a configuration. Raises `DataError` as `check` does."""
+        return np.asarray(self.layout.columns(self.point(params)))
+
+    def decode(self, row: Sequence[float] | npt.NDArray[Any]) -> Params:
+        """The configuration encoded by a row of columns: always a valid one, whatever the numbers.
+
+        Args:
+          row: [D]. Numbers are cut at their bounds and set to the nearest value; of one-hot columns the largest counts.
+
+        Raises:
+          DataError: for another number of columns, or NaN.
+        """
+        try:
+            values = np.asarray(row, np.float64)
+        except (TypeError, ValueError, OverflowError):
+            values = np.empty(0)
+        if values.shape != (len(self.columns),) or np.isnan(values).any():
+            raise DataError(f"a row must hold {len(self.columns)} numbers, but got {row!r}")
+        of = dict(zip(self._order, values.tolist(), strict=True))
+        found: Params = {}
+        for name in self._sequence:
+            if self._is_active(name, found):
+                found[name] = self._decode(name, of)
+        return {name: found[name] for name in self if name in found}
+
+    def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        """The point f64[P] of a configuration, 0.5 where a hyperparameter is inactive; see `dre_jax.search.layout`."""
+        given = self.check(params)
+        found = np.full(len(self), 0.5)
+        for i, name in enumerate(self._sequence):
+            if name in given:
+                found[i] = self._coordinate(i, given[name])
+        return found
+
+    def coordinate(self, name: str, value: Any) -> float:
+        """The coordinate of a value of one hyperparameter. Raises `DataError` as `check` does."""
+        return self._coordinate(self._sequence.index(name), _checked(name, self._parameters[name], value))
+
+    def _coordinate(self, i: int, value: Choice) -> float:
+        parameter, part = self._parameters[self._sequence[i]], self.layout.parts[i]
+        at = parameter.index(value) if isinstance(parameter, Categorical) else value
+        return min(max(float(part.coordinates(np.float64(at))), 0.0), 1.0)
+
+    def active_part(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """A configuration without the values of inactive hyperparameters.
+
+        Those say nothing: a table often fills their cells, and a tuner that knows no conditions draws them.
+
+        Example:
+          >>> space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
+          >>> space.active_part({"kernel": "rbf", "degree": 3})
+          {'kernel': 'rbf'}
+        """
+        found = dict(params)
+        for name in self._sequence:
+            if name in found and not self._holds(name, found):
+                del found[name]
+        return found
+
+    def _holds(self, name: str, found: Mapping[str, Any]) -> bool:
+        try:
+            return self._is_active(name, dict(found))
+        except (TypeError, ValueError):  # a value that its parent does not take: `check` says so
+            return True
+
+    def params(self, point: npt.NDArray[Any]) -> Params:
+        """The configuration at a point f[P]."""
+        point = np.asarray(point, np.float64)
+        active = self.layout.active(point)
+        found: Params = {}
+        for i, (name, part) in enumerate(zip(self._sequence, self.layout.parts, strict=True)):
+            if active[i]:
+                found[name] = _value(self._parameters[name], float(part.values(point[i])))
+        return {name: found[name] for name in self if name in found}
+
+    def reads(self, other: Space) -> list[str]:
+        """Reasons why this space cannot encode configurations of another, a phrase each; empty if it can.
+
+        Numbers may have narrower bounds there, and categoricals fewer choices.
+        """
+        found = [f"{name} (only in the surrogate)" for name in self if name not in other]
+        for name in other:
+            if name not in self:
+                found.append(f"{name} (only here)")
+            else:
+                found += _unreadable(name, self._parameters[name], other[name])
+        return found
+
+    @cached_property
+    def size(self) -> float:
+        """Number of configurations, an upper bound with conditions; infinity with a real number."""
+        return math.prod(float(size) or math.inf for size in self.layout.sizes)
+
+    def _columns_of(self, name: str) -> Iterator[Column]:
+        parameter, code = self._parameters[name], self.code(name)
+        if isinstance(code, NumberCode):
+            yield Column(name, "int" if isinstance(parameter, Int) else "float", name, code.scale.log)
+            if code.missing:
+                yield Column(missing_column(name), "missing", name)
+        elif isinstance(parameter, Categorical) and parameter.ordered and name not in self._codes:
+            yield Column(name, "ordinal", name)
+            if parameter.when:
+                yield Column(missing_column(name), "missing", name)
+        else:
+            yield from (Column(level_column(name, level), "level", name) for level in code.columns)
+
+    def _is_active(self, name: str, found: Params) -> bool:
+        for parent, values in self._parameters[name].when:
+            if parent not in found:
+                return False
+            levels = _levels(self._parameters[parent])
+            if levels.index(found[parent]) not in [levels.index(value) for value in values]:
+                return False
+        return True
+
+    def _decode(self, name: str, of: Mapping[str, float]) -> Choice:
+        parameter, code = self._parameters[name], self.code(name)
+        if isinstance(parameter, Categorical):
+            if parameter.ordered and name not in self._codes:
+                last = len(parameter.choices) - 1
+                return parameter.choices[round(min(max(of[name], 0.0), 1.0) * last)]
+            assert isinstance(code, LevelCode)
+            strength = [of[level_column(name, level)] for level in code.names]
+            return parameter.choices[int(np.argmax(strength))]
+        assert isinstance(code, NumberCode)
+        if code.unset is not None and code.missing and of[missing_column(name)] >= 0.5:
+            return _value(parameter, code.unset)
+        x = code.scale.from_unit(min(max(of[name], 0.0), 1.0))
+        return _value(parameter, float(x))
+
+
+def _levels(parameter: Parameter) -> Categorical:
+    assert isinstance(parameter, Categorical)  # conditions are on nothing else
+    return parameter
+
+
+def _parents_first(parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
+    """The names, those that others depend on first."""
+    for name, parameter in parameters.items():
+        for parent, values in parameter.when:
+            if not isinstance(parameters.get(parent), Categorical):
+                rule = "a hyperparameter can depend on a Categorical of its space"
+                raise ConfigError(f"{rule}, but {name!r} depends on {parent!r}")
+            for value in values:
+                try:
+                    _levels(parameters[parent]).index(value)
+                except ValueError:
+                    known = list(_levels(parameters[parent]).choices)
+                    raise ConfigError(
+                        f"{name!r} depends on {parent} = {value!r}, but its choices are {known}"
+                    ) from None
+    order: dict[str, None] = {}
+    while len(order) < len(parameters):
+        ready = [
+            name
+            for name, parameter in parameters.items()
+            if name not in order and all(parent in order for parent, _ in parameter.when)
+        ]
+        if not ready:
+            left = [name for name in parameters if name not in order]
+            raise ConfigError(f"a hyperparameter must not depend on itself, but {', '.join(left)} do")
+        order |= dict.fromkeys(ready)
+    return tuple(order)
+
+
+def _checked(name: str, parameter: Parameter, value: Any) -> Choice:
+    """The value as the hyperparameter has it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(parameter, Categorical):
+        try:
+            return parameter.choices[parameter.index(value)]
+        except (ValueError, TypeError):
+            raise DataError(f"{name} must be one of {list(parameter.choices)!r}, but got {value!r}") from None
+    rule = f"{name} must be a {'whole ' if isinstance(parameter, Int) else ''}number"
+    rule = f"{rule} in [{parameter.low!r}, {parameter.high!r}]"
+    if not is_finite(value):
+        raise DataError(f"{rule}, but got {value!r}")
+    room = 1e-9 * max(abs(parameter.low), abs(parameter.high))
+    if not parameter.low - room <= value <= parameter.high + room:
+        raise DataError(f"{rule}, but got {value!r}")
+    found = _value(parameter, float(value) if isinstance(parameter, Float) else value)
+    assert isinstance(found, (int, float))
+    if abs(found - value) > 1e-6 * max(abs(parameter.step or 0.0), room):
+        raise DataError(f"{rule} and steps of {parameter.step!r} from the lower bound, but got {value!r}")
+    return found
+
+
+def _value(parameter: Parameter, x: float) -> Choice:
+    """The value nearest to a number; of a categorical, the choice of that position."""
+    if isinstance(parameter, Categorical):
+        return parameter.choices[int(x)]
+    x = min(max(x, parameter.low), parameter.high)
+    if isinstance(parameter, Int):
+        steps = round((x - parameter.low) / parameter.step)
+        return min(parameter.low + steps * parameter.step, parameter.high)
+    if parameter.step is None:
+        return float(x)
+    return min(parameter.low + round((x - parameter.low) / parameter.step) * parameter.step, parameter.high)
+
+
+def _unreadable(name: str, ours: Parameter, theirs: Parameter) -> Iterator[str]:
+    """Why a hyperparameter of another space cannot be encoded as ours."""
+    if isinstance(ours, Categorical) != isinstance(theirs, Categorical):
+        yield f"{name} ({_kind(theirs)} here, {_kind(ours)} in the surrogate)"
+    elif isinstance(ours, Categorical) and isinstance(theirs, Categorical):
+        unknown = [choice for choice in theirs.choices if not _has(ours, choice)]
+        if unknown:
+            yield f"{name} (choices {list(theirs.choices)!r} here, {list(ours.choices)!r} in the surrogate)"
+    elif theirs.low < ours.low or theirs.high > ours.high:  # type: ignore[union-attr]
+        here, there = (f"[{p.low!r}, {p.high!r}]" for p in (theirs, ours))  # type: ignore[union-attr]
+        yield f"{name} ({here} here, {there} in the surrogate)"
+
+
+def _has(parameter: Categorical, value: Choice) -> bool:
+    try:
+        parameter.index(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _kind(parameter: Parameter) -> str:
+    return {Float: "a number", Int: "a whole number", Categorical: "a categorical"}[type(parameter)]

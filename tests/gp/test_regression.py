@@ -1,0 +1,154 @@
+"""Gaussian processes against scikit-learn and NumPy in float64, all with empty slots."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import lognorm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from dre_jax.gp import regression as gp
+from dre_jax.gp.fit import GPConfig, fit_gp, log_prior
+from dre_jax.gp.regression import GPParams
+
+LENGTH, SCALE, NOISE = (0.3, 1.7, 0.8), 1.4, 0.02
+EMPTY = 5
+KERNELS = {"matern52": Matern(LENGTH, nu=2.5), "squared_exponential": RBF(LENGTH)}
+
+fit = jax.jit(fit_gp, static_argnums=0)
+likelihood = jax.jit(jax.value_and_grad(gp.log_marginal_likelihood))
+posterior, leave_one_out, draw_left_out = (jax.jit(f) for f in (gp.posterior, gp.leave_one_out, gp.draw_left_out))
+
+
+@pytest.fixture
+def double():
+    with jax.enable_x64(True):
+        yield
+
+
+def points(seed=0, n=12, m=6, columns=3):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n, columns))
+    y = np.sin(5 * x[:, 0]) + x[:, 1] ** 2 + 0.1 * rng.normal(size=n)
+    return x, (y - y.mean()) / y.std(), rng.uniform(size=(m, columns))
+
+
+def slots(x, y, dtype=np.float64):
+    """A history with empty slots behind."""
+    x = np.pad(x, ((0, EMPTY), (0, 0)), constant_values=0.3)
+    return jnp.asarray(x, dtype), jnp.asarray(np.pad(y, (0, EMPTY)), dtype), jnp.arange(len(x)) < len(y)
+
+
+def params(dtype=jnp.float64, kernel="matern52"):
+    return GPParams(*(jnp.log(jnp.asarray(a, dtype)) for a in (LENGTH, SCALE, NOISE)), kernel)
+
+
+def reference(x, y, kernel=KERNELS["matern52"]):
+    kernel = ConstantKernel(SCALE) * kernel + WhiteKernel(NOISE)
+    return GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(x, y)
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("name", KERNELS)
+def test_likelihood_gradient_and_posterior_are_scikit_learns(name):
+    x, y, new = points()
+    given, fitted = params(kernel=name), reference(x, y, KERNELS[name])
+    value, slope = likelihood(given, *slots(x, y))
+    expected, expected_slope = fitted.log_marginal_likelihood(fitted.kernel_.theta, eval_gradient=True)
+    assert float(value) == pytest.approx(expected, rel=1e-9)
+    found = np.concatenate([[slope.log_scale], slope.log_length, [slope.log_noise]])
+    np.testing.assert_allclose(found, expected_slope, rtol=1e-7)
+    mean, variance = posterior(given, *slots(x, y), jnp.asarray(new))
+    expected, deviation = fitted.predict(new, return_std=True)
+    np.testing.assert_allclose(mean, expected, rtol=1e-8)
+    np.testing.assert_allclose(variance + NOISE, deviation**2, rtol=1e-8)  # theirs is of an observation
+
+
+def test_single_precision_is_near():
+    x, y, new = points()
+    mean, variance = posterior(params(jnp.float32), *slots(x, y, np.float32), jnp.asarray(new, jnp.float32))
+    expected, deviation = reference(x, y).predict(new, return_std=True)
+    np.testing.assert_allclose(mean, expected, atol=2e-4)
+    np.testing.assert_allclose(variance + NOISE, deviation**2, atol=2e-4)
+
+
+def kernel(a, b):
+    distance = np.linalg.norm((a[:, None] - b[None]) / np.array(LENGTH), axis=-1) * np.sqrt(5.0)
+    return SCALE * (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
+
+
+def left_out(x, y, j):
+    """Mean and covariance, at all points, of the process that has not seen the j-th."""
+    others = np.arange(len(y)) != j
+    cross = kernel(x, x[others])
+    gain = np.linalg.solve(kernel(x[others], x[others]) + NOISE * np.eye(len(y) - 1), cross.T).T
+    return gain @ y[others], kernel(x, x) - gain @ cross.T
+
+
+@pytest.mark.usefixtures("double")
+def test_leave_one_out_is_the_gaussian_process_without_the_one():
+    x, y, _ = points()
+    found = leave_one_out(params(), *slots(x, y))
+    for j in range(len(y)):
+        mean, covariance = left_out(x, y, j)
+        assert float(found.mean[j]) == pytest.approx(mean[j], rel=1e-8)
+        assert float(found.deviation[j]) == pytest.approx((covariance[j, j] + NOISE) ** 0.5, rel=1e-8)
+
+
+def test_draws_without_the_one_have_its_moments():
+    x, y, _ = points(n=6)
+    n_draws = 40_000
+    normal = np.random.default_rng(3).normal(size=(2, 6 + EMPTY, n_draws))
+    with jax.enable_x64(True):
+        draws = np.asarray(draw_left_out(params(), *slots(x, y), *map(jnp.asarray, normal)))[:, :6, :6]
+    for j in range(6):
+        mean, covariance = left_out(x, y, j)
+        np.testing.assert_allclose(draws[:, j].mean(axis=0), mean, atol=5 * (SCALE / n_draws) ** 0.5)
+        np.testing.assert_allclose(np.cov(draws[:, j].T), covariance, atol=5 * SCALE * (2 / n_draws) ** 0.5)
+    single = (jnp.asarray(a, jnp.float32) for a in normal)
+    found = draw_left_out(params(jnp.float32), *slots(x, y, np.float32), *single)
+    np.testing.assert_allclose(found[:, :6, :6], draws, atol=2e-3)
+
+
+@pytest.mark.usefixtures("double")
+def test_the_fit_reaches_scikit_learns_likelihood():
+    x, y, _ = points(seed=3, n=30)
+    kernel = ConstantKernel(1.0, (1e-2, 1e2)) * Matern([1.0] * 3, (5e-3, 200.0), nu=2.5) + WhiteKernel(0.1, (1e-6, 1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # theirs says so where a length scale ends at its bound
+        best = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=4, random_state=0).fit(x, y)
+    found = fit(GPConfig(steps=200, priors=False), *slots(x, y))
+    assert float(likelihood(found, *slots(x, y))[0]) > best.log_marginal_likelihood_value_ - 0.05
+
+
+def test_priors_hold_a_gaussian_process_of_few_trials():
+    found = fit(GPConfig(kernel="squared_exponential"), jnp.full((1, 4), 0.5), jnp.zeros(1), jnp.ones(1, bool))
+    lengths = np.geomspace(1e-3, 1e2, 20_001)
+    likeliest = lengths[lognorm.logpdf(lengths, np.sqrt(3.0), scale=np.exp(np.sqrt(2.0) + 0.5 * np.log(4.0))).argmax()]
+    np.testing.assert_allclose(found.log_length, np.log(likeliest), atol=0.1)
+    assert found.kernel == "squared_exponential"
+
+
+def test_length_scales_have_the_log_normal_density():
+    def density(length: list[float]) -> float:
+        return float(log_prior(GPParams(jnp.log(jnp.array(length)), jnp.float32(0.0), jnp.float32(-6.0))))
+
+    prior = lognorm(np.sqrt(3.0), scale=np.exp(np.sqrt(2.0)) * np.sqrt(2.0))
+    expected = prior.logpdf([0.3, 4.0]).sum() - prior.logpdf([2.0, 0.05]).sum()
+    np.testing.assert_allclose(density([0.3, 4.0]) - density([2.0, 0.05]), expected, rtol=1e-4)
+
+
+def test_bfgs_fits_at_least_as_well_as_adam():
+    rng = np.random.default_rng(3)
+    x = rng.random((20, 2))
+    y = np.sin(6.0 * x).sum(axis=1)
+    with jax.enable_x64(True):
+        history = jnp.asarray(x), jnp.asarray((y - y.mean()) / y.std()), jnp.ones(20, bool)
+        densities = []
+        for config in (GPConfig(), GPConfig(optimiser="bfgs", steps=30)):
+            found = jax.jit(fit_gp, static_argnums=0)(config, *history)
+            densities.append(float(gp.log_marginal_likelihood(found, *history) + log_prior(found)))
+    assert densities[1] > densities[0] - 0.01

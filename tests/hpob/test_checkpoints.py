@@ -1,0 +1,195 @@
+"""Evaluations that start from checkpoints: which one, what the result file says of it, and search spaces together."""
+
+import dataclasses
+import json
+import shutil
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from dre_jax.data import fingerprint, read_results
+from dre_jax.data.columns import Column
+from dre_jax.errors import CheckpointError, ConfigError, DataError
+from dre_jax.hpob import evaluation
+from dre_jax.hpob.compiled_runs import CompiledRunner
+from dre_jax.hpob.evaluation import Evaluation
+from dre_jax.hpob.plan import Plan
+from dre_jax.hpob.suite import run_hpob
+from dre_jax.methods import DRE, find
+from dre_jax.methods.dre.checkpoint import Checkpoint
+from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.methods.learn import learn
+from dre_jax.search import BatchConfig, batch
+
+
+@pytest.fixture
+def plan(data, checkpoints):
+    return Plan(
+        data=data, spaces=("s", "t"), method="dre-no-finetune", checkpoints=checkpoints, trials=1, seeds=("test0",)
+    )
+
+
+def test_what_the_file_says(plan, tmp_path, spaces, save_checkpoint, content):
+    out, by_space = tmp_path / "dre.json", tmp_path / "by-space.json"
+    assert len(list(Evaluation(plan, out))) == 6
+    # Search spaces are added to a file with their checkpoints.
+    for name in ("s", "t", "s"):
+        list(Evaluation(dataclasses.replace(plan, spaces=(name,)), by_space))
+    assert content(by_space) == content(out)
+    facts = content(out)["_meta"]["checkpoints"]["s"]
+    assert (facts["step"], facts["fingerprint"]) == (0, fingerprint(spaces["s"]))
+    # The same file and a checkpoint that was trained further are not the same evaluation.
+    for name in ("s", "t"):
+        save_checkpoint(tmp_path / "further" / name, spaces[name], step=7)
+    with pytest.raises(DataError, match="checkpoints"):
+        Evaluation(dataclasses.replace(plan, checkpoints=tmp_path / "further"), out)
+
+
+@pytest.mark.thorough
+def test_search_spaces_as_one_program(plan, tmp_path, monkeypatch, content):
+    given = dataclasses.replace(plan, spaces=("s", "wide"), seeds=None)
+    assert len(list(Evaluation(given, tmp_path / "apart.json"))) == 18
+    accelerator = partial(CompiledRunner, config=BatchConfig(side_by_side=True))
+    monkeypatch.setattr(evaluation, "CompiledRunner", accelerator)
+    sizes, run_grid = [], batch.run_grid
+    monkeypatch.setattr(batch, "run_grid", lambda *a: sizes.append(len(a[2].x)) or run_grid(*a))
+    together = Evaluation(given, tmp_path / "together.json")
+    assert next(iter(together)).space == "s"
+    assert len(list(together)) == 17
+    # All tasks of both at once; then what is missing: two designs of one task, and three of five.
+    assert sizes == [6, 1, 5]
+    assert content(tmp_path / "together.json") == content(tmp_path / "apart.json")
+    # One that is fitted anew reads the training tables, and goes space by space.
+    assert not accelerator(dataclasses.replace(given, checkpoints=None), {"s": None}).together
+
+
+def test_checkpoints_that_are_missing_or_of_another_space(plan, tmp_path, checkpoints):
+    out = tmp_path / "dre.json"
+    with pytest.raises(CheckpointError, match="must hold a checkpoint"):
+        Evaluation(dataclasses.replace(plan, checkpoints=tmp_path / "nowhere"), out)
+    (tmp_path / "swapped").mkdir()
+    (tmp_path / "swapped" / "s").symlink_to(checkpoints / "wide")
+    with pytest.raises(CheckpointError) as caught:
+        Evaluation(dataclasses.replace(plan, spaces=("s",), checkpoints=tmp_path / "swapped"), out)
+    assert "space (s here, wide in the checkpoint)" in str(caught.value)
+    assert "columns (2 here, 3 in the checkpoint)" in str(caught.value)
+    with pytest.raises(ConfigError, match="decides on all fields but fine_tuning, acquisition, but got model"):
+        Evaluation(dataclasses.replace(plan, settings={"model.members": 3}), out)
+    assert not out.exists()
+
+
+def test_described_once_and_no_training_data_needed(plan, tmp_path, monkeypatch):
+    for name in ("meta-test-dataset", "bo-initializations"):
+        (tmp_path / f"{name}.json").write_bytes((plan.data / f"{name}.json").read_bytes())
+    described = []
+    real = Checkpoint.metadata
+    monkeypatch.setattr(Checkpoint, "metadata", lambda self: described.append(self.folder.name) or real(self))
+    found = Evaluation(dataclasses.replace(plan, data=tmp_path), tmp_path / "a.json")
+    assert described == ["s", "t"]
+    assert len(list(found)) == found.total == 6
+    # Loading reads the description that lies beside the arrays: it must be the one that the file tells of.
+    assert described == ["s", "t"] * 2
+
+
+def test_a_method_as_an_object(plan, tmp_path):
+    """A DRE of one's own takes weights and sizes from the checkpoint, everything else from the object and settings."""
+    given = {"spaces": ["s"], "trials": 1, "seeds": ["test0"], "checkpoints": plan.checkpoints}
+    method, settings = DRE(fine_tuning=FineTuneConfig(epochs=0)), {"acquisition.beta": 2.0}
+    by_object = run_hpob(method, plan.data, tmp_path / "object.json", settings=settings, **given)
+    by_name = run_hpob("dre-no-finetune", plan.data, tmp_path / "name.json", settings=settings, **given)
+    assert by_object.meta["method"] == "DRE"
+    assert by_object.meta["configuration"] == by_name.meta["configuration"]
+    assert by_object.meta["configuration"]["model"]["members"] == 2
+    assert by_object.meta["configuration"]["acquisition"]["beta"] == 2.0
+    for (*_, ours), (*_, theirs) in zip(by_object.runs(), by_name.runs(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_checkpoint_that_changes_under_way(plan, tmp_path, spaces, save_checkpoint):
+    for name in ("s", "t"):
+        save_checkpoint(tmp_path / "moving" / name, spaces[name])
+    runs = iter(Evaluation(dataclasses.replace(plan, checkpoints=tmp_path / "moving"), tmp_path / "a.json"))
+    next(runs)
+    save_checkpoint(tmp_path / "moving" / "t", spaces["t"], step=5)
+    with pytest.raises(CheckpointError, match=r"t has changed \(step 5, was 0\)"):
+        list(runs)
+    assert set(read_results(tmp_path / "a.json").traces) == {"s"}
+
+
+COMMITTEE = {
+    "members.0.model.members": 2,
+    "members.0.model.hidden": (4,),
+    "members.0.model.phi": (4,),
+    "members.0.model.rho": (4,),
+    "members.0.training.steps": 2,
+    "members.0.training.evaluate_every": 2,
+    "members.0.training.n_query": 4,
+    "members.0.training.evaluation_lists": 2,
+    "members.1.model.layers": (4,),
+    "members.1.meta_training.steps": 4,
+    "members.1.meta_training.batch": 8,
+}
+LATER = {"members.0.fitting.steps": 2, "members.1.tuning.steps": 2}
+
+
+@pytest.fixture(scope="module")
+def committee(spaces, tmp_path_factory):
+    """A root of a committee's checkpoint; treat as read-only."""
+    root = tmp_path_factory.mktemp("committee")
+    learn("committee", find("committee").make(COMMITTEE), spaces["s"], key=jax.random.key(0), folder=root / "s")
+    return root
+
+
+@pytest.mark.thorough
+def test_from_a_checkpoint_as_fitted_anew(plan, committee, spaces, tmp_path, content):
+    here = dataclasses.replace(plan, spaces=("s",), method="committee", trials=2)
+    anew = dataclasses.replace(here, checkpoints=None, settings=COMMITTEE | LATER)
+    read = dataclasses.replace(here, checkpoints=committee, settings=LATER)
+    assert [len(list(Evaluation(one, tmp_path / f"{one.checkpoints is None}.json"))) for one in (anew, read)] == [3, 3]
+    ours, theirs = content(tmp_path / "False.json"), content(tmp_path / "True.json")
+    assert ours["s"] == theirs["s"]
+    assert ours["_meta"]["configuration"] == theirs["_meta"]["configuration"]
+    assert (theirs["_meta"]["method"], theirs["_meta"]["checkpoints"]) == ("committee", {})
+    facts = {"method": "committee", "step": 2, "fingerprint": fingerprint(spaces["s"]), "key": [0, 0]}
+    assert ours["_meta"]["checkpoints"] == {"s": facts}
+
+
+def test_the_ensemble_of_a_committee(plan, committee, tmp_path, content):
+    """Whoever reads ensembles starts from it, with its sizes; others are told what is there."""
+    given = dataclasses.replace(plan, spaces=("s",), checkpoints=committee)
+    assert len(list(Evaluation(given, tmp_path / "a.json"))) == 3
+    meta = content(tmp_path / "a.json")["_meta"]
+    assert (meta["method"], meta["checkpoints"]["s"]["method"]) == ("dre-no-finetune", "committee")
+    assert meta["configuration"]["model"]["hidden"] == [4]
+    assert meta["configuration"]["training"]["steps"] == 2
+    with pytest.raises(CheckpointError, match=r"fsbo cannot start from .*/s, which holds committee"):
+        Evaluation(dataclasses.replace(given, method="fsbo"), tmp_path / "b.json")
+    other = dataclasses.replace(given, method="committee", settings={"members.1.model.layers": (8,)})
+    with pytest.raises(ConfigError, match=r"the checkpoint decides on all fields but .* got members\.1\.model"):
+        Evaluation(other, tmp_path / "b.json")
+    shutil.copytree(committee / "s" / "steps", tmp_path / "unfinished" / "s" / "steps")
+    unfinished = dataclasses.replace(given, checkpoints=tmp_path / "unfinished")
+    with pytest.raises(CheckpointError, match="which holds the ensemble of committee alone: the same meta-training"):
+        Evaluation(dataclasses.replace(unfinished, method="committee"), tmp_path / "b.json")
+    assert Evaluation(unfinished, tmp_path / "b.json").total == 3
+
+
+def test_columns_that_differ_are_named(plan, spaces, tmp_path):
+    names = ("C", "gamma")
+    columns = tuple(Column(name, "float", name) for name in names)
+    method = find("gcp-ts").make({"prior.steps": 2})
+    meta = dataclasses.replace(spaces["s"], columns=columns)
+    learn("gcp-ts", method, meta, key=jax.random.key(0), folder=tmp_path / "root" / "s")
+    data = shutil.copytree(plan.data, tmp_path / "data")
+    given = dataclasses.replace(plan, data=data, spaces=("s",), method="gcp-ts", checkpoints=tmp_path / "root")
+    for order, logs, said in ((("C", "gamma"), [], None), (("C", "d"), ["C"], ["C (log float here", "d (only here)"])):
+        descriptor = {"variables": {}, "variables_order": list(order), "variables_to_apply_log": logs}
+        (data / "meta-dataset-descriptors.json").write_text(json.dumps({"s": descriptor}))
+        if said is None:
+            assert Evaluation(given, tmp_path / "a.json").total == 3
+            continue
+        with pytest.raises(CheckpointError) as caught:
+            Evaluation(given, tmp_path / "b.json")
+        assert all(phrase in str(caught.value) for phrase in [*said, "gamma (only in the checkpoint)"])

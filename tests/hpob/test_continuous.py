@@ -1,0 +1,251 @@
+"""The continuous benchmark against HPO-B's contract stated once more, on small surrogates of the bundled data."""
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from dre_jax.data import bundled, read_results
+from dre_jax.errors import ConfigError, DataError, MethodError
+from dre_jax.hpob.continuous import Objective, run_continuous
+from dre_jax.hpob.evaluation import Evaluation
+from dre_jax.hpob.handler import HPOBHandler
+from dre_jax.hpob.plan import Plan
+
+xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed: pip install 'dre_jax[hpob]'")
+
+SPACES = ("svm", "nearest-neighbours")
+
+
+@pytest.fixture(scope="module")
+def surrogates(tmp_path_factory):
+    """Surrogates of two search spaces' test tasks, trained and saved as HPO-B's were."""
+    folder = tmp_path_factory.mktemp("saved-surrogates")
+    ranges = {}
+    for space in SPACES:
+        for dataset, task in bundled.load(space).test.items():
+            parameters = {"max_depth": 4, "eta": 0.3, "objective": "reg:squarederror", "nthread": 1}
+            booster = xgboost.train(parameters, xgboost.DMatrix(task.X, label=task.y, nthread=1), 15)
+            booster.save_model(folder / f"surrogate-{space}-{dataset}.json")
+            # HPO-B's ranges are the tables', which a surrogate hardly reaches; every other one here can be.
+            reached = np.quantile(booster.predict(xgboost.DMatrix(task.X, nthread=1)), 0.8)
+            high = float(reached if len(ranges) % 2 else task.y.max())
+            ranges[f"surrogate-{space}-{dataset}"] = {"y_min": float(task.y.min()), "y_max": high}
+    (folder / "summary-stats.json").write_text(json.dumps(ranges))
+    return folder
+
+
+class Random:
+    """Uniform, in the shape that HPO-B's own example returns."""
+
+    def __init__(self, seed=0):
+        self.rng = np.random.default_rng(seed)
+
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        assert X_pen is None
+        return self.rng.random((1, X_obs.shape[1]))
+
+
+class Climber:
+    """Steps from the best; names of its own for the arguments; remembers."""
+
+    def __init__(self):
+        self.rng, self.width = np.random.default_rng(1), 0.5
+
+    def observe_and_suggest(self, observed, responses):
+        assert responses.shape == (len(observed), 1)
+        assert ((responses >= 0) & (responses <= 1)).all()
+        self.width *= 0.95
+        best = observed[np.argmax(responses)]
+        return np.clip(best + self.width * self.rng.normal(size=len(best)), 0, 1)
+
+
+def stated(folder, method, space, dataset, seed, n_trials):
+    """HPO-B's `evaluate_continuous`: what the last evaluation gave is not looked at before it is written down."""
+    name = f"surrogate-{space}-{dataset}"
+    booster = xgboost.Booster({"nthread": 1})
+    booster.load_model(folder / f"{name}.json")
+    low, high = (json.loads((folder / "summary-stats.json").read_text())[name][key] for key in ("y_min", "y_max"))
+    loaded = bundled.load(space)
+    rows = loaded.designs[dataset][seed]
+    x, y = loaded.test[dataset].X[rows].astype(np.float64), loaded.test[dataset].y[rows][:, None]
+    history = []
+    while len(history) < n_trials:
+        scaled = np.clip((y - low) / (high - low), 0, 1)
+        best = np.max(scaled)
+        history.append(best)
+        point = method.observe_and_suggest(x, scaled)
+        value = booster.predict(xgboost.DMatrix(point.reshape(-1, x.shape[1]), nthread=1))
+        y = np.append(y, value).reshape(-1, 1)
+        x = np.append(x, point).reshape(-1, x.shape[1])
+        if max(y) >= high:
+            break
+    return [*history, best, *[1] * (n_trials - len(history))], y, (low, high)
+
+
+@pytest.mark.parametrize("make", [Random, pytest.param(Climber, marks=pytest.mark.thorough)])
+def test_counts_as_hpob_to_the_last_bit(surrogates, make):
+    handler = HPOBHandler(bundled.path(), surrogates_dir=surrogates)
+    assert handler.surrogates_stats == json.loads((surrogates / "summary-stats.json").read_text())
+    late, unseen = 0, 0
+    for space in SPACES:
+        for number, dataset in enumerate(handler.get_datasets(space)):
+            n_trials = (1, 2, 9)[number % 3]
+            expected, y, (low, high) = stated(surrogates, make(), space, dataset, "test1", n_trials)
+            assert handler.evaluate_continuous(make(), space, dataset, "test1", n_trials) == expected
+            # And the other mode counts each evaluation when it is made.
+            fixed = handler.evaluate_continuous(make(), space, dataset, "test1", n_trials, counting="fixed")
+            best = np.maximum.accumulate(np.clip((y[:, 0] - low) / (high - low), 0, 1))[4:]
+            assert fixed == [*best, *[1.0] * (n_trials + 1 - len(best))]
+            late += 1 in expected and expected.index(1) > fixed.index(1)
+            unseen += expected[-1] < fixed[-1]
+    # The tasks are such that the two modes differ, in both ways, for who gets far enough.
+    if make is Climber:
+        assert late > 0
+        assert unseen > 0
+
+
+def test_a_range_that_is_empty(surrogates):
+    flat = Objective("flat", None, 0.5, 0.5)
+    for counting in ("hpob", "fixed"):
+        assert run_continuous(Random(), flat, np.zeros((5, 2)), np.zeros(5), 3, counting=counting).tolist() == [0.5] * 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (np.zeros(13), "returned shape (13,)"),
+        (np.zeros((2, 14)), "returned shape (2, 14)"),
+        (0.5, "returned shape ()"),
+        (3, "returned shape ()"),
+        (None, "returned shape ()"),
+        ("near", "returned str"),
+        ([0.5] * 13 + [float("nan")], "returned nan in column 13"),
+        ([0.5] * 12 + [1.5, 0.5], "returned 1.5 in column 12"),
+        ([-0.1] + [0.5] * 13, "returned -0.1 in column 0"),
+        ([0.5] * 13 + [float("inf")], "returned inf in column 13"),
+        ([1.0 + 1e-7, *[0.0] * 13], None),  # a list, and a rounding error, will do
+    ],
+)
+def test_answers(surrogates, answer, said):
+    class Peer:
+        def observe_and_suggest(self, x_obs, y_obs):
+            return answer
+
+    handler = HPOBHandler(bundled.path(), surrogates_dir=surrogates)
+    task = "svm", handler.get_datasets("svm")[0], "test0", 3
+    if said is None:
+        assert len(handler.evaluate_continuous(Peer(), *task)) == 4
+        return
+    rule = "method Peer: observe_and_suggest must return a vector of 14 numbers in [0, 1]"
+    with pytest.raises(MethodError, match=re.escape(f"{rule}, but {said}")):
+        handler.evaluate_continuous(Peer(), *task)
+
+
+@pytest.fixture
+def plan(surrogates):
+    return Plan(
+        data=bundled.path(), method="random", spaces=("svm",), trials=4, seeds=("test0",), continuous="hpob",
+        surrogates=surrogates,
+    )  # fmt: skip
+
+
+def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
+    name = f"surrogate-svm-{next(iter(bundled.load('svm').test))}"
+    folder = shutil.copytree(surrogates, tmp_path / "copy")
+    broken, model, statistics = replace(plan, surrogates=folder), folder / f"{name}.json", folder / "summary-stats.json"
+    narrow = xgboost.train({"nthread": 1}, xgboost.DMatrix(np.eye(3), label=np.arange(3)), 1)
+    for change, message in (
+        (lambda: model.write_text("{}"), f"{name}.json is no XGBoost model"),
+        (lambda: narrow.save_model(model), "must have as many columns as the table"),
+    ):
+        change()
+        evaluation = Evaluation(broken, tmp_path / "out.json")
+        with pytest.raises(DataError, match=message):
+            list(evaluation)
+    for change, message in (
+        (model.unlink, f"must hold {name}.json"),
+        (lambda: statistics.write_text(json.dumps({name: {"y_min": "low"}})), "must hold"),
+        (statistics.unlink, "summary-stats.json"),
+    ):
+        change()
+        with pytest.raises(DataError, match=message):
+            Evaluation(broken, tmp_path / "out.json")
+    with pytest.raises(ConfigError, match="counting must be one of hpob, fixed, but got 'late'"):
+        run_continuous(Random(), Objective("s", None, 0, 1), np.zeros((5, 2)), np.zeros(5), 3, counting="late")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param("random", marks=pytest.mark.thorough),
+        pytest.param("dre-ri", marks=pytest.mark.thorough),
+        "dre-no-finetune",
+    ],
+)
+def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, content):
+    own = {"settings": {"epochs": 2}} if method == "dre-ri" else {}
+    own |= {"checkpoints": tiny_checkpoint} if method == "dre-no-finetune" else {}
+    given = replace(plan, method=method, trials=3, continuous="fixed", **own)
+    whole, out = tmp_path / "whole.json", tmp_path / "out.json"
+    runs = list(Evaluation(given, whole))
+    assert len(runs) == 10
+    meta = read_results(whole).meta
+    assert meta["protocol"]["benchmark"] == "HPO-B v3, continuous"
+    assert meta["protocol"]["continuous"] == "fixed"
+    assert meta["versions"]["xgboost"] == xgboost.__version__
+    assert meta["configuration"]["points"]["even"] > 0
+    assert len(list(islice(Evaluation(given, out), 4))) == 4
+    list(Evaluation(given, out))
+    assert content(out) == content(whole)
+    with pytest.raises(DataError, match="holds another evaluation"):
+        Evaluation(replace(given, continuous="hpob"), out)
+
+
+@pytest.fixture(scope="module")
+def tiny_checkpoint(tmp_path_factory, save_checkpoint):
+    root = tmp_path_factory.mktemp("checkpoints")
+    save_checkpoint(root / "svm", bundled.load("svm"))
+    return root
+
+
+PEER = """
+import random
+
+class Peer:
+    def observe_and_suggest(self, x_obs, y_obs):
+        if len(x_obs) > 6 and y_obs[0, 0] > 0.8:
+            raise ValueError("enough")
+        return [random.random() for _ in x_obs[0]]
+"""
+
+
+@pytest.mark.thorough
+def test_a_peer_on_the_command_line(plan, tmp_path, cli):
+    (tmp_path / "peer.py").write_text(PEER)
+    out = tmp_path / "out.json"
+    command = ["evaluate", "--data", plan.data, "--space", "svm", "--method", f"{tmp_path}/peer.py:Peer", "--out", out]
+    options = ["--trials", 3, "--continuous", "hpob", "--surrogates", plan.surrogates, "--quiet"]
+
+    status, _, said = cli(*command, *options)
+    assert status == 2
+    assert "ValueError: enough" in said
+    failed = len(said.splitlines()) - 1
+    runs = list(read_results(out).runs())
+    assert 0 < failed < 50
+    assert len(runs) == 50 - failed
+    assert read_results(out).meta["protocol"]["continuous"] == "hpob"
+    assert all(trace[-1] == trace[-2] or trace[-1] == 1 for *_, trace in runs)
+    for wrong, named in (
+        (["--continuous", "late", "--surrogates", plan.surrogates], "hpob, fixed, but got 'late'"),
+        (["--continuous", "hpob"], "continuous and surrogates go together"),
+        (["--surrogates", plan.surrogates], "continuous and surrogates go together"),
+        (["--continuous", "hpob", "--surrogates", "/nowhere"], "/nowhere"),
+    ):
+        status, _, said = cli(*command, *wrong)
+        assert status == 2
+        assert named in said

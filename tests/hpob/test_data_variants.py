@@ -1,0 +1,77 @@
+"""Folds and misleading tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dre_jax.data import bundled, load_space, write_dataset
+from dre_jax.errors import ConfigError
+from dre_jax.hpob.data_variants import MISLEADING, Misleading, fold, mislead, write_folds, write_misleading
+from dre_jax.hpob.jobs import BUNDLED
+
+SPACE = bundled.load("svm")
+
+
+def test_every_past_task_is_held_out_by_one_fold_and_keeps_its_split_in_the_others() -> None:
+    folds = [fold(SPACE, i, 5) for i in range(5)]
+    past = SPACE.train.keys() | SPACE.validation.keys()
+    held = [name for one in folds for name in one.test]
+    assert sorted(held) == sorted(past)
+    for one in folds:
+        assert one.train.keys() == SPACE.train.keys() - one.test.keys()
+        assert one.validation.keys() == SPACE.validation.keys() - one.test.keys()
+        assert abs(len(one.test) - len(past) / 5) < 1
+
+
+def test_designs_that_are_there_are_kept_and_others_are_rows_of_the_task() -> None:
+    one = fold(SPACE, 1, 3)
+    tasks = {**one.train, **one.validation, **one.test}
+    assert one.designs.keys() == tasks.keys()
+    for name, designs in one.designs.items():
+        if name in SPACE.validation:
+            assert designs is SPACE.designs[name]
+        for rows in designs.values():
+            assert len(set(rows)) == 5
+            assert 0 <= min(rows) <= max(rows) < tasks[name].n_rows
+
+
+@pytest.mark.parametrize(("number", "of"), [(0, 1), (5, 5), (-1, 5), (0, 1000)])
+def test_folds_that_are_none_are_refused(number: int, of: int) -> None:
+    with pytest.raises(ConfigError, match="folds must be 2 to"):
+        fold(SPACE, number, of)
+
+
+@pytest.mark.parametrize("how", MISLEADING)
+def test_misleading_tasks_have_the_same_responses_at_other_rows(how: Misleading) -> None:
+    found = mislead(SPACE, how)
+    assert (found.train, found.validation, found.designs) == (SPACE.train, SPACE.validation, SPACE.designs)
+    for name, task in SPACE.test.items():
+        new = found.test[name]
+        sign = -1.0 if how == "reversed" else 1.0
+        np.testing.assert_array_equal(np.sort(sign * new.y), np.sort(task.y))
+        correlation = np.corrcoef(new.y, task.y)[0, 1]
+        assert correlation < -0.999 if how == "reversed" else abs(correlation) < 0.5
+        np.testing.assert_array_equal(new.X, task.X)
+
+
+def test_folders_are_written_once_and_read_as_they_were_made(tmp_path: Path) -> None:
+    source = tmp_path / "small"
+    small = {name: SPACE.train[name] for name in list(SPACE.train)[:2]}
+    write_dataset(source, [type(SPACE)("svm", train=small, test=SPACE.test, designs={})])
+    first = write_folds(str(source), tmp_path, 2)
+    assert [Path(one).name for one in first] == ["small-fold-1-of-2", "small-fold-2-of-2"]
+    stamps = [path.stat().st_mtime_ns for one in first for path in Path(one).iterdir()]
+    assert write_folds(str(source), tmp_path, 2) == first
+    assert stamps == [path.stat().st_mtime_ns for one in first for path in Path(one).iterdir()]
+    read = load_space(first[0], "svm")
+    assert read.test.keys() == fold(load_space(source, "svm"), 0, 2).test.keys()
+
+
+def test_misleading_bundled_data_keep_their_columns(tmp_path: Path) -> None:
+    read = load_space(write_misleading(BUNDLED, tmp_path, "reversed"), "svm")
+    assert read.columns == SPACE.columns
+    name = next(iter(SPACE.test))
+    np.testing.assert_array_equal(read.test[name].y, -SPACE.test[name].y)

@@ -1,0 +1,226 @@
+"""`HPOBHandler` against the contract that HPO-B publishes, stated once more."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dre_jax import RandomSearch, Suggester
+from dre_jax.data import bundled, load_space
+from dre_jax.errors import ConfigError, DataError, MethodError
+from dre_jax.hpob.handler import HPOBHandler
+from dre_jax.search.host import run_host
+
+
+def stated(tables, designs, method, space, dataset, seed, n_trials):
+    """HPO-B's `evaluate`: incumbents, entry 0 the design's; ended at the optimum, which then fills the rest."""
+    x = np.array(tables[space][dataset]["X"])
+    y = np.array(tables[space][dataset]["y"]).reshape(-1, 1)  # HPO-B's files have lists of one number
+    y = (y - np.min(y)) / (np.max(y) - np.min(y))
+    current = list(designs[space][dataset][seed])
+    pending = [row for row in range(len(x)) if row not in current]
+    history = [np.max(y[current])]
+    for _ in range(n_trials):
+        index = method.observe_and_suggest(x[current], y[current], x[pending])
+        current.append(pending.pop(index))
+        history.append(np.max(y[current]))
+        if np.max(y) in history:
+            break
+    return history + [np.max(y)] * (n_trials + 1 - len(history))
+
+
+class Random:
+    def __init__(self, seed=0):
+        self.rng = np.random.default_rng(seed)
+
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        return self.rng.integers(len(X_pen))
+
+
+class Stateful:
+    """Remembers what it was told, weights by it to the last bit, and returns an array of no dimension."""
+
+    def __init__(self):
+        self.seen = []
+
+    def observe_and_suggest(self, X_obs, y_obs, X_pen):
+        assert y_obs.shape == (len(X_obs), 1)
+        self.seen.append((X_obs[-1], y_obs[-1, 0]))
+        weights = np.array([y for _, y in self.seen])
+        distance = np.stack([np.abs(X_pen - x).sum(axis=1) for x, _ in self.seen])
+        return np.array(np.argmax(weights @ np.exp(-distance)))
+
+
+METHODS = {"random": Random, "stateful": Stateful, "ours": lambda: Suggester(RandomSearch(), seed=3)}
+
+
+def raw(folder, name):
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """The bundled data as plain files."""
+    import gzip
+
+    folder = tmp_path_factory.mktemp("plain")
+    for path in bundled.path().glob("*.json.gz"):
+        (folder / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
+    return folder
+
+
+@pytest.fixture(params=["bundled", "open-b"])
+def files(request):
+    """Folder, initial designs, and number of trials."""
+    if request.param == "bundled":
+        return request.getfixturevalue("plain"), ["test0", "test4"], 40
+    return request.getfixturevalue("shared_data") / "open-b", ["test0", "test1"], 30
+
+
+def test_incumbents(files):
+    folder, seeds, n_trials = files
+    tables, designs = raw(folder, "meta-test-dataset"), raw(folder, "bo-initializations")
+    handler = HPOBHandler(root_dir=f"{folder}/", mode="v3")
+    for space, dataset in [(name, each) for name in tables for each in list(tables[name])[:2]]:
+        for name, make in METHODS.items():
+            # One object for all runs, as a peer's script may have it: also what it remembers has to agree.
+            ours, theirs = make(), make()
+            for seed in seeds:
+                expected = stated(tables, designs, theirs, space, dataset, seed, n_trials)
+                found = handler.evaluate(ours, space, dataset, seed, n_trials)
+                assert isinstance(found, list)
+                assert found == expected, (name, dataset, seed)
+
+
+def test_what_peers_read(plain):
+    handler = HPOBHandler(root_dir=plain, mode="v3")
+    assert handler.mode == "v3"
+    assert handler.get_seeds() == ["test0", "test1", "test2", "test3", "test4"]
+    assert handler.get_search_spaces() == list(raw(plain, "meta-test-dataset"))
+    # A search space is read when it is touched, and kept.
+    assert handler.meta_test_data["svm"] is handler.meta_test_data["svm"]
+    assert (list(handler.meta_test_data._read), handler.meta_train_data._read) == (["svm"], {})
+    for attribute, name in (
+        ("meta_train_data", "meta-train-dataset"),
+        ("meta_validation_data", "meta-validation-dataset"),
+        ("meta_test_data", "meta-test-dataset"),
+        ("bo_initializations", "bo-initializations"),
+    ):
+        view, expected = getattr(handler, attribute), raw(plain, name)
+        assert view == expected
+        assert list(view.keys()) == list(expected)
+        assert ("svm" in view, "other" in view, type(view["svm"])) == (True, False, dict)
+        with pytest.raises(KeyError):
+            view["other"]
+    assert handler.get_datasets("svm") == list(raw(plain, "meta-test-dataset")["svm"])
+    assert handler.get_search_space_dim("svm") == handler.search_space_dims["svm"] == 14
+    assert handler.normalize(np.array([[2.0], [4.0], [3.0]])).tolist() == [[0.0], [1.0], [0.5]]
+    assert handler.normalize(np.array([3.0]), y_min=1.0, y_max=5.0).tolist() == [0.5]
+
+
+def test_modes(plain):
+    only_test = HPOBHandler(root_dir=plain)
+    assert not hasattr(only_test, "meta_train_data")
+    with pytest.raises(AttributeError, match=r"v3-test has no meta_train_data; mode='v3' has"):
+        only_test.meta_train_data  # noqa: B018
+    merged = HPOBHandler(root_dir=plain, mode="v2")
+    assert merged.meta_train_data is merged.meta_validation_data is None
+    assert merged.get_datasets("svm") == list(load_space(plain, "svm", "v2").test)
+    dataset = merged.get_datasets("svm")[-1]
+    assert merged.bo_initializations["svm"][dataset]
+    assert len(merged.evaluate(Random(), "svm", dataset, "test1", 3)) == 4
+    with pytest.raises(ConfigError, match="v3-train-augmented, but got 'v5'"):
+        HPOBHandler(root_dir=plain, mode="v5")
+    with pytest.raises(DataError, match="meta-train-dataset-augmented"):
+        HPOBHandler(root_dir=plain, mode="v1")
+    with pytest.raises(DataError, match="nowhere"):
+        HPOBHandler(root_dir="nowhere/")
+
+
+def test_ids_that_are_not_there(plain):
+    handler = HPOBHandler(root_dir=plain)
+    dataset = handler.get_datasets("svm")[0]
+    for arguments, message in (
+        (("other", dataset, "test0"), "the search space must be one of svm"),
+        (("svm", "other", "test0"), "the dataset must be one of"),
+        (("svm", dataset, "test9"), "the seed must be one of test0, test1"),
+        ((None, None, None), "the search space must be one of svm"),
+    ):
+        with pytest.raises(DataError, match=message):
+            handler.evaluate(Random(), *arguments)
+    for method in (None, object()):
+        with pytest.raises(ConfigError, match="observe_and_suggest"):
+            handler.evaluate(method, "svm", dataset, "test0")
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """One task, whose responses a test sets."""
+
+    def write(y):
+        x = np.linspace(0, 1, len(y))[:, None].tolist()
+        table = {"s": {"d": {"X": x, "y": [[value] for value in y]}}}
+        (tmp_path / "meta-test-dataset.json").write_text(json.dumps(table))
+        (tmp_path / "bo-initializations.json").write_text(json.dumps({"s": {"d": {"test0": [1, 2]}}}))
+        return HPOBHandler(tmp_path)
+
+    return write
+
+
+def test_a_constant_task_and_a_table_that_runs_out(tiny):
+    assert tiny([0.7] * 6).evaluate(Random(), "s", "d", "test0", 3) == [0.5] * 4
+    assert tiny([1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 9)[2:] == [1.0] * 8
+    assert tiny([1.0, 0.0, 0.5, 2.0]).evaluate(Random(), "s", "d", "test0", 0) == [0.25]
+
+
+def answers(answer):
+    """A method that always gives one answer."""
+
+    class Peer:
+        def observe_and_suggest(self, X_obs, y_obs, X_pen):
+            if answer is ZeroDivisionError:
+                raise answer
+            return answer
+
+    return Peer()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (4, "but returned 4"),
+        (-1, "but returned -1"),
+        (1.0, "but returned 1.0 of type float"),
+        (None, "of type NoneType"),
+        ("1", "of type str"),
+        (True, "but returned True"),
+        (np.array([1]), "of type ndarray"),
+        (np.float64(2), "of type float64"),
+    ],
+)
+def test_answers_that_are_no_index(tiny, answer, said):
+    rule = "method Peer: observe_and_suggest must return the index of one of the 4 rows of X_pen"
+    with pytest.raises(MethodError, match=f"{rule}.*{said}"):
+        tiny([1.0, 0.0, 0.5, 2.0, 1.5, 1.2]).evaluate(answers(answer), "s", "d", "test0", 3)
+
+
+def test_arguments_are_named_where_they_can_be():
+    """HPO-B's newer handlers name them; a class may count on that, or have other names for them."""
+
+    class Swapped:
+        def observe_and_suggest(self, X_pen, y_obs, X_obs):
+            assert len(X_pen) > len(X_obs)
+            return 0
+
+    class Other:
+        def observe_and_suggest(self, x, y, candidates):
+            assert len(candidates) > len(x)
+            return 0
+
+    for method in (Swapped(), Other()):
+        assert run_host(method, np.eye(9), np.arange(9.0), np.array([4]), 2).tolist() == [0.5] * 3
+
+
+def test_what_a_method_raises_is_its_own(tiny):
+    with pytest.raises(ZeroDivisionError):
+        tiny([1.0, 0.0, 0.5]).evaluate(answers(ZeroDivisionError), "s", "d", "test0", 1)

@@ -1,0 +1,135 @@
+"""Jobs and grids: what is shared, what is kept, and what goes on after a failure."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from dre_jax import DRE
+from dre_jax.data import bundled
+from dre_jax.errors import ConfigError
+from dre_jax.hpob import job_grid as grid
+from dre_jax.hpob.job_grid import run_jobs
+from dre_jax.hpob.jobs import BUNDLED, Cost, collect, cost_of, finished_methods, make_jobs, run_job
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
+from dre_jax.search.batch import run_id, run_tasks
+
+TINY = DRE(
+    model=ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)),
+    training=MetaTrainConfig(steps=3, n_query=8, n_support=2, evaluate_every=3, evaluation_lists=2),
+    fine_tuning=FineTuneConfig(epochs=2),
+)
+ONE = ("test0",)
+
+
+def jobs_of(methods, out, designs=ONE, **given):
+    return make_jobs(methods, [BUNDLED], designs=designs, out=out, **{"spaces": ["svm"], "trials": 3, **given})
+
+
+def test_what_depends_on_the_same_is_done_once(tmp_path):
+    tuned = replace(TINY, fine_tuning=FineTuneConfig(epochs=3))
+    trained = replace(TINY, training=replace(TINY.training, steps=4))
+    jobs = jobs_of([TINY, tuned, TINY, trained, "random"], tmp_path, spaces=None, seeds=range(2))
+    assert len({job.path for job in jobs}) == len(jobs) == 4 * 4 * 2
+    # Fine-tuning decides nothing about meta-training, and random search learns nothing.
+    assert len({job.checkpoints() for job in jobs} - {None}) == 2 * 2
+    assert sorted(len(group) for group in grid._groups(jobs)) == [1] * 16 + [2] * 8
+    assert jobs_of(["dre"], tmp_path)[0].checkpoints() == jobs_of(["dre-gp"], tmp_path)[0].checkpoints()
+    other = jobs_of([TINY], tmp_path, split="validation")[0]
+    assert other.path != jobs_of([TINY], tmp_path)[0].path
+    assert other.checkpoints() == jobs_of([TINY], tmp_path)[0].checkpoints()
+
+
+@pytest.mark.thorough
+def test_a_job_gives_the_runs_of_the_loop_and_takes_more_designs(tmp_path):
+    job = jobs_of([TINY], tmp_path, seeds=[5])[0]
+    assert run_job(job).seconds > 0
+    assert job.done
+    space = bundled.load("svm")
+    designs = {name: {"test0": space.designs[name]["test0"]} for name in space.test}
+    key = jax.random.fold_in(jax.random.key(5), run_id("svm"))
+    params = TINY.fit(space, jax.random.key(5))
+    expected = {d: trace for d, _, trace in run_tasks(TINY, params, space.test, designs, n_trials=3, key=key)}
+    found = {run[:3]: run[3] for run in collect([job], TINY, by_seed=True).runs()}
+    assert set(found) == {("bundled/svm", name, "5:test0") for name in space.test}
+    for (_, dataset, _), trace in found.items():
+        np.testing.assert_array_equal(trace, expected[dataset])
+    two = jobs_of([TINY], tmp_path, ("test0", "test1"), seeds=[5])[0]
+    assert not two.done
+    assert run_job(two).seconds is None  # some of its runs were there
+    assert len(list(collect([two], TINY).runs())) == 2 * len(found)
+    assert len(list(collect([job], TINY).runs())) == len(found)
+    assert cost_of([job], TINY).seconds > 0
+    assert cost_of([two], TINY) == Cost(None, [])
+
+
+def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, jobs_in_this_process):
+    jobs = jobs_of(["random", "gp"], tmp_path)
+    real, broken = grid.run_job, ["gp"]
+
+    def run(job):
+        if job.method in broken:
+            raise RuntimeError("no memory\nat all")
+        return real(job)
+
+    monkeypatch.setattr(grid, "run_job", run)
+    *_, (past, failures) = run_jobs(jobs, 1)
+    assert past == 2
+    assert [str(one) for one in failures] == ["gp on bundled/svm, seed 0: RuntimeError: no memory at all"]
+    assert finished_methods(jobs) == {"random": (1, 1), "gp": (0, 1)}
+    written = jobs[0].path.stat().st_mtime_ns
+    broken.clear()
+    assert [past for past, _ in run_jobs(jobs, 1)] == [1, 2]
+    assert finished_methods(jobs)["gp"] == (1, 1)
+    assert jobs[0].path.stat().st_mtime_ns == written
+    assert next(run_jobs(jobs, 1)) == (2, [])
+
+
+def test_what_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"must be among .*svm.*, but got trees"):
+        jobs_of(["gp"], tmp_path, spaces=["trees"])
+    with pytest.raises(ConfigError, match="different names, but got a, a"):
+        make_jobs(["gp"], ["x/a", "y/a"], designs=ONE, out=tmp_path)
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from dre_jax.hpob.jobs import make_jobs
+from dre_jax.hpob.job_grid import run_jobs
+
+if __name__ == "__main__":
+    jobs = make_jobs(["gp"], ["bundled"], designs=("test0",), out=Path(sys.argv[1]), spaces=["svm"], trials=30)
+    for _ in run_jobs(jobs, 1):
+        pass
+"""
+
+
+def children(pid):
+    """The processes that a process has started."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+@pytest.mark.multiprocess
+@pytest.mark.thorough
+@pytest.mark.skipif(not Path(f"/proc/self/task/{os.getpid()}/children").exists(), reason="asks Linux for processes")
+def test_a_killed_grid_leaves_no_worker_and_keeps_its_runs(tmp_path, wait_until):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    root = str(Path(__file__).resolve().parents[2])
+    with subprocess.Popen([sys.executable, script, tmp_path], env=os.environ | {"PYTHONPATH": root}) as process:
+        jobs = make_jobs(["gp"], [BUNDLED], designs=ONE, out=tmp_path, spaces=["svm"], trials=30)
+        wait_until(jobs[0].path.exists, process)
+        workers = children(process.pid)
+        assert workers
+        process.send_signal(signal.SIGKILL)
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), seconds=20)
+    assert len(list(collect(jobs, "gp").runs())) > 0
+    assert not jobs[0].done

@@ -1,0 +1,120 @@
+"""Deep kernels, with empty slots, against scikit-learn on features that a NumPy loop worked out, in float64."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+
+from dre_jax.methods.baselines.deep_kernel import (
+    DeepKernelConfig,
+    features,
+    init,
+    log_likelihood,
+    posterior,
+    within_bounds,
+)
+from dre_jax.methods.dre.ensemble import Support
+
+CONFIGS = {
+    "plain": DeepKernelConfig(layers=(8, 6, 4)),
+    "linear": DeepKernelConfig(layers=(4,), kernel="squared_exponential"),
+    "landmarks": DeepKernelConfig(layers=(8, 4), phi=(5, 6), rho=(7, 3)),
+}
+PLAIN = CONFIGS["plain"]
+N, EMPTY, NEW, D = 13, 4, 9, 3
+jitted_posterior, jitted_features = (jax.jit(f, static_argnums=0) for f in (posterior, features))
+
+
+@partial(jax.jit, static_argnums=0)
+def likelihood(config, params, x, y, where):
+    """The posterior and `tune` clear empty slots themselves."""
+    x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
+    return log_likelihood(config, params, Support(x, y, where), x, y, where)
+
+
+def params_of(config):
+    return jax.tree.map(np.asarray, jax.jit(init, static_argnums=(0, 1))(config, D, jax.random.key(5)))
+
+
+def problem(config):
+    """Hyperparameters away from where they start, and data with empty slots; float64 where x64 is on."""
+    random = np.random.default_rng(3)
+    params = jax.tree.map(lambda a: a + (0.1 * random.normal(size=a.shape)).astype(a.dtype), params_of(config))
+    values = {"mean": 0.3, "log_length": -0.4, "log_scale": 0.7, "log_noise": -3.0}
+    params = params._replace(**{name: np.full_like(params.mean, value) for name, value in values.items()})
+    x, new = random.random((N, D)), random.random((NEW, D))
+    y = np.sin(4.0 * x[:, 0]) + 0.1 * random.normal(size=N)
+    x, y = np.pad(x, ((0, EMPTY), (0, 0)), constant_values=np.nan), np.pad(y, (0, EMPTY), constant_values=np.nan)
+    where = np.arange(N + EMPTY) < N
+    dtype = params.mean.dtype
+    return params, x.astype(dtype), y.astype(dtype), where, new.astype(dtype)
+
+
+def layers_of(tree, prefix, count):
+    return [(np.asarray(tree[f"{prefix}_{i}_kernel"]), np.asarray(tree[f"{prefix}_{i}_bias"])) for i in range(count)]
+
+
+def forward(layers, rows):
+    """Affine maps, with ReLU in front of all but the first."""
+    for i, (kernel, bias) in enumerate(layers):
+        rows = (np.maximum(rows, 0.0) if i else rows) @ kernel + bias
+    return rows
+
+
+def numpy_features(config, params, x, y, rows):
+    if config.has_landmarks:
+        unit = (y - y.min()) / (y.max() - y.min())
+        inside = forward(layers_of(params.deep_set, "phi", len(config.phi)), np.column_stack([x, unit]))
+        context = forward(layers_of(params.deep_set, "rho", len(config.rho)), [inside.mean(axis=0)])[0]
+        rows = np.column_stack([rows, np.tile(context, (len(rows), 1))])
+    hidden = layers_of(params.network, "hidden", len(config.layers) - 1)
+    return forward([*hidden, (params.network["out_kernel"], params.network["out_bias"])], rows)
+
+
+def sklearn_process(config, params, x, y):
+    scale = np.exp(params.log_scale)
+    length = float(np.exp(params.log_length)), "fixed"
+    kernel = RBF(*length) if config.kernel == "squared_exponential" else Matern(*length, nu=2.5)
+    kernel = ConstantKernel(float(scale), "fixed") * kernel
+    process = GaussianProcessRegressor(kernel, alpha=float(scale * np.exp(params.log_noise)), optimizer=None)
+    return process.fit(numpy_features(config, params, x, y, x), y - float(params.mean))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_likelihood_and_posterior_are_scikit_learns(name):
+    config = CONFIGS[name]
+    with jax.enable_x64(True):
+        params, x, y, where, new = problem(config)
+        value = likelihood(config, params, x, y, where)
+        mean, variance = jitted_posterior(config, params, x, y, where, new)
+        params, x, y, new = jax.tree.map(np.asarray, (params, x[:N], y[:N], new))
+    model = sklearn_process(config, params, x, y)
+    their_mean, their_deviation = model.predict(numpy_features(config, params, x, y, new), return_std=True)
+    np.testing.assert_allclose(value, model.log_marginal_likelihood_value_, rtol=1e-8)
+    np.testing.assert_allclose(mean, params.mean + their_mean, rtol=1e-7)
+    np.testing.assert_allclose(np.sqrt(variance), their_deviation, rtol=1e-6)
+
+
+def test_random_networks_differ_and_keep_distances():
+    config = DeepKernelConfig()
+    keys = jax.random.split(jax.random.key(0), 2)
+    x = jax.random.uniform(jax.random.key(1), (40, 8))
+    nothing = Support(x, jnp.zeros(40), jnp.zeros(40, bool))
+    z = [np.asarray(jitted_features(config, init(config, 8, key), nothing, x)) for key in keys]
+    assert np.abs(z[0] - z[1]).max() > 0.1
+    for one in z:
+        distances = np.sqrt(((one[:, None] - one[None]) ** 2).sum(-1))
+        # Neither all alike nor all unlike to a kernel of length scale one.
+        assert 0.3 < np.median(distances[np.triu_indices(40, 1)]) < 4.0
+
+
+def test_bounds():
+    params = init(PLAIN, D, jax.random.key(0))
+    wild = params._replace(log_length=jnp.float32(99.0), log_scale=jnp.float32(-99.0), log_noise=jnp.float32(-99.0))
+    held = within_bounds(wild)
+    assert float(jnp.exp(held.log_noise)) == pytest.approx(1e-4)
+    assert np.isfinite([float(jnp.exp(v)) for v in (held.log_length, held.log_scale)]).all()

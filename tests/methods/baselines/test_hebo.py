@@ -1,0 +1,61 @@
+"""HEBO's method: its three acquisition functions, and its fit."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from dre_jax.gp.fit import GPConfig, fit_gp
+from dre_jax.gp.regression import GPParams, log_marginal_likelihood
+from dre_jax.methods.baselines.hebo import HEBO, fit_warped
+from dre_jax.search import make_history
+
+KEYS = jax.random.split(jax.random.key(0))
+three = jax.jit(HEBO().three)
+likelihood = jax.jit(log_marginal_likelihood)
+
+
+def history_of(n, columns):
+    rng = np.random.default_rng(0)
+    return make_history(rng.random((n, columns)), rng.random(n), capacity=16)
+
+
+def test_the_three_acquisition_functions_without_noise():
+    rng = np.random.default_rng(3)
+    mean, deviation, target, n, columns = rng.normal(size=50), rng.uniform(0.2, 2, 50), 0.4, 12, 6
+    process = GPParams(np.zeros(columns, np.float32), np.float32(0), np.float32(-np.inf))
+    history = history_of(n, columns)
+    given = (np.asarray(a, np.float32) for a in (mean, deviation, target))
+    bound, improvement, probability = three(*given, process, history, KEYS)
+    # The package's own formula, upsilon 0.5 and delta 0.01.
+    kappa = np.sqrt(0.5 * 2 * ((2.0 + columns / 2.0) * np.log(n) + np.log(3 * np.pi**2 / (3 * 0.01))))
+    np.testing.assert_allclose(bound, mean + kappa * deviation, rtol=1e-5)
+    z = (mean - target - 1e-4) / deviation
+    np.testing.assert_allclose(improvement, np.log(deviation * (z * stats.norm.cdf(z) + stats.norm.pdf(z))), atol=1e-4)
+    np.testing.assert_allclose(probability, stats.norm.logcdf(z), atol=1e-4)
+
+
+def test_the_noise_is_twice_the_gaussian_processs():
+    process = GPParams(np.zeros(2, np.float32), np.float32(0), np.log(np.float32(0.09)))
+    mean, history = np.zeros(20000, np.float32), history_of(1, 2)
+    bound, improvement, _ = three(mean, mean + 1, np.float32(0), process, history, KEYS)
+    kappa = np.sqrt(np.log(np.pi**2 / 0.01))
+    assert np.mean(bound) == pytest.approx(kappa, abs=0.02)
+    assert np.var(bound) == pytest.approx(0.18, rel=0.05)
+    # The noise of the bound and of the improvement are drawn apart.
+    assert abs(np.corrcoef(bound, improvement)[0, 1]) < 0.03
+
+
+def test_bends_raise_the_likelihood_where_columns_are_bent():
+    rng = np.random.default_rng(5)
+    x = rng.random((40, 1)).astype(np.float32)
+    y = np.sin(12.0 * x[:, 0] ** 6)
+    y, where = (y - y.mean()) / y.std(), np.ones(40, bool)
+    config = GPConfig(steps=100, priors=False)
+    bent = jax.jit(partial(fit_warped, config))(x, y, where)
+    straight = jax.jit(partial(fit_gp, config))(x, y, where)
+    assert likelihood(bent.process, bent.bend(x), y, where) - likelihood(straight, x, y, where) > 5
+    # Steep where the response changes: near 1.
+    assert float(bent.log_a[0]) > 0.3

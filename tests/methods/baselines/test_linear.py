@@ -1,0 +1,84 @@
+"""Bayesian linear regression against Bishop's closed form over weights, in NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dre_jax.methods.baselines.linear import LinearParams, condition_linear, fit_linear, log_evidence, predict_linear
+
+WIDTH, N_NEW, CAPACITY = 7, 9, 45
+
+fit = jax.jit(fit_linear)
+
+
+@jax.jit
+def evaluated(params, slots, new):
+    return *predict_linear(condition_linear(params, *slots), new), log_evidence(params, *slots)
+
+
+def data(n):
+    rng = np.random.default_rng(3)
+    basis = np.concatenate([np.tanh(2.0 * rng.normal(size=(n + N_NEW, WIDTH - 1))), np.ones((n + N_NEW, 1))], axis=1)
+    y = basis[:n] @ rng.normal(size=WIDTH) + 0.3 * rng.normal(size=n)
+    return basis[:n], (y - y.mean()) / y.std(), basis[n:]
+
+
+def slots(basis, y, dtype=np.float64):
+    """A history of one capacity, with garbage in the empty slots."""
+    empty = CAPACITY - len(y)
+    basis = np.pad(basis, ((0, empty), (0, 0)), constant_values=7.0)
+    return jnp.asarray(basis, dtype), jnp.asarray(np.pad(y, (0, empty)), dtype), jnp.arange(CAPACITY) < len(y)
+
+
+def closed_form(alpha, beta, basis, y, new):
+    """Mean and variance at new points, and log-evidence (Bishop 2006, equations 3.53, 3.54, 3.58, 3.59 and 3.86)."""
+    k = alpha * np.eye(basis.shape[1]) + beta * basis.T @ basis
+    m = beta * np.linalg.solve(k, basis.T @ y)
+    variance = np.array([row @ np.linalg.inv(k) @ row for row in new])
+    energy = 0.5 * beta * np.sum((y - basis @ m) ** 2) + 0.5 * alpha * m @ m
+    evidence = (
+        0.5 * len(m) * np.log(alpha)
+        + 0.5 * len(y) * np.log(beta / (2.0 * np.pi))
+        - energy
+        - 0.5 * np.linalg.slogdet(k)[1]
+    )
+    return new @ m, variance, evidence
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.02, 400.0), (30.0, 5.0)])
+@pytest.mark.parametrize("n", [3, 40, CAPACITY])
+def test_posterior_and_evidence(alpha, beta, n):
+    basis, y, new = data(n)
+    mean, variance, evidence = closed_form(alpha, beta, basis, y, new)
+    with jax.enable_x64(True):
+        found = evaluated(LinearParams(jnp.log(alpha), jnp.log(beta)), slots(basis, y), jnp.asarray(new))
+    np.testing.assert_allclose(found[0], mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(found[1], variance, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(found[2], evidence, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n", [30, CAPACITY])
+def test_the_precisions_are_the_likeliest(n):
+    basis, y, new = data(n)
+    usual = np.array([np.log(np.sum(basis**2) / len(y)), 2.0])
+
+    def cost(params):
+        evidence = closed_form(*np.exp(params), basis, y, new)[2]
+        return -evidence + 0.5 * np.sum((params - usual) ** 2) / 0.09
+
+    best = minimize(cost, np.array([0.0, 2.0]), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9})
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        found = np.array(fit(*slots(basis, y)))
+    assert cost(found) - best.fun < 0.01
+    np.testing.assert_allclose(found, best.x, atol=0.05)
+
+
+def test_of_float32_with_equal_rows_and_no_noise():
+    basis, y = (np.repeat(a, 10, axis=0) for a in data(4)[:2])
+    history = slots(basis, y, np.float32)
+    mean, variance, _ = evaluated(fit(*history), history, jnp.asarray(basis[::5], jnp.float32))
+    np.testing.assert_allclose(mean, y[::5], atol=0.05)
+    assert (variance > 0).all()
+    assert (variance < 0.01).all()

@@ -1,0 +1,82 @@
+"""Networks that predict responses: how `dngo` and the deep ensembles are trained."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from scipy import stats
+
+from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
+from dre_jax.methods.baselines.dngo import DNGO
+from dre_jax.nn.mlp import MLPConfig, standard_columns
+from dre_jax.optim.full_batch import FullBatchConfig
+from dre_jax.search import make_history
+
+SMALL = DeepEnsemble(
+    members=3,
+    network=MLPConfig(hidden=(6,), activation="relu", outputs=2),
+    fitting=FullBatchConfig(steps=12, learning_rate=0.02),
+)
+KEY = jax.random.key(5)
+
+
+def test_dngo_trains_on_squared_error(hills):
+    task = hills.test["new"]
+    x, y = standard_columns(jnp.asarray(task.X[:20])), jnp.asarray(stats.zscore(task.y[:20]), jnp.float32)
+    where = jnp.ones(20, bool)
+    method = DNGO(network=MLPConfig(hidden=(20,)), fitting=FullBatchConfig(steps=400, learning_rate=0.02))
+    params = jax.jit(method.train)(x, y, where, KEY)
+    w = {name: np.asarray(value, np.float64) for name, value in params.items()}
+    hidden = np.asarray(x, np.float64)
+    hidden = np.tanh(hidden @ w["hidden_0_kernel"] + w["hidden_0_bias"])
+    assert np.mean((hidden @ w["out_kernel"][:, 0] + w["out_bias"][0] - np.asarray(y)) ** 2) < 0.02
+
+
+def slow_ensemble(method, members, x, y):
+    """Members one after the other, by optax on scipy's density."""
+    optimiser = optax.adam(method.fitting.learning_rate)
+
+    def loss(w):
+        h = jax.nn.relu(x @ w["hidden_0_kernel"] + w["hidden_0_bias"][None, :])
+        out = h @ w["out_kernel"] + w["out_bias"][None, :]
+        deviation = jnp.sqrt(jnp.log1p(jnp.exp(out[:, 1])) + 1e-6)
+        return -jnp.mean(jax.scipy.stats.norm.logpdf(y, out[:, 0], deviation))
+
+    @jax.jit
+    def step(params, state):
+        updates, state = optimiser.update(jax.grad(loss)(params), state)
+        return optax.apply_updates(params, updates), state
+
+    for i in range(method.members):
+        params = {name: np.asarray(value)[i] for name, value in members.items()}
+        state = jax.jit(optimiser.init)(params)
+        for _ in range(method.fitting.steps):
+            params, state = step(params, state)
+        yield params
+
+
+def test_members_are_trained_on_the_likelihood(hills):
+    task = hills.test["new"]
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        x, y = standard_columns(jnp.asarray(task.X[:9], jnp.float64)), jnp.asarray(stats.zscore(task.y[:9]))
+        members = SMALL.begin(None, 2, KEY)
+        assert np.abs(np.diff(members["out_kernel"], axis=0)).min() > 1e-6
+        slots, where = jnp.pad(x, ((0, 3), (0, 0))), jnp.arange(12) < 9
+        found = jax.jit(SMALL.train)(members, slots, jnp.pad(y, (0, 3)), where)
+        for i, expected in enumerate(slow_ensemble(SMALL, members, x, y)):
+            for name, value in expected.items():
+                np.testing.assert_allclose(found[name][i], value, atol=1e-6)
+
+
+def test_reuse_goes_on_from_the_last_trial(hills, make_candidates):
+    method, task = dataclasses.replace(SMALL, reuse=True), hills.test["new"]
+    assert (SMALL.stateful, method.stateful) == (False, True)
+    history, y = make_history(task.X[:9], task.y[:9]), jnp.asarray(stats.zscore(task.y[:9]), jnp.float32)
+    state = method.begin(None, 2, KEY)
+    _, after = jax.jit(method.advance)(state, history, make_candidates(task.X[9:40]), KEY)
+    expected = jax.jit(method.train)(state, standard_columns(history.x), y, history.where)
+    for name, before in state.items():
+        np.testing.assert_allclose(after[name], expected[name], atol=1e-3)
+        assert np.abs(after[name] - before).max() > 0.05

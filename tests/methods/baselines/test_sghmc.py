@@ -1,0 +1,124 @@
+"""Scale-adapted SG-HMC against NumPy loops, and on Gaussians whose moments are known."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_lyapunov
+
+from dre_jax.methods.baselines.sghmc import Chain, Scales, SGHMCConfig, adapt, sample, start, step, walk
+
+CENTRE = np.array([1.0, -2.0, 0.5])
+COVARIANCE = np.array([[1.0, 0.6, 0.0], [0.6, 4.0, -0.3], [0.0, -0.3, 0.25]])
+PRECISION = np.linalg.inv(COVARIANCE)
+N_CHAINS = 64
+CONFIG = SGHMCConfig(burn_in=500, samples=1500, keep_every=4, step_size=0.05, friction=0.2)
+
+
+def gradient_of(position):
+    return jnp.asarray(PRECISION, jnp.float32) @ (position - jnp.asarray(CENTRE, jnp.float32))
+
+
+def slow_adapt(gradients):
+    """The update equations, number by number, in float64."""
+    history = []
+    for column in np.asarray(gradients, np.float64).T:
+        window, mean, square = 1.0, 1.0, 1.0
+        for gradient in column:
+            share = 1.0 / (window + 1.0)
+            window = window + 1.0 - window * mean * mean / square
+            mean = mean + share * (gradient - mean)
+            square = square + share * (gradient * gradient - square)
+        history.append((window, mean, square))
+    return np.array(history).T
+
+
+def test_statistics_equal_a_loop():
+    # Noise, a drift and noise, no noise at all.
+    rng = np.random.default_rng(0)
+    gradients = np.stack([rng.normal(size=60), 30.0 + rng.normal(size=60), np.full(60, -1e3)], axis=1)
+    scales = start(jnp.zeros(3)).scales
+    for gradient in gradients:
+        scales = adapt(scales, jnp.asarray(gradient, jnp.float32))
+    np.testing.assert_allclose(np.stack(scales), slow_adapt(gradients), rtol=2e-3)
+    # Noise makes the window long, a drift keeps it short.
+    assert scales.window[0] > 10
+    assert (scales.window[1:] < 2.5).all()
+
+
+@pytest.mark.parametrize("adapting", [True, False])
+def test_a_step_equals_its_equations(adapting):
+    rng = np.random.default_rng(1)
+    position, momentum, window, mean = (rng.normal(size=3) for _ in range(4))
+    square = mean**2 + rng.random(3)
+    scales = Scales(*(jnp.asarray(a, jnp.float32) for a in (window**2, mean, square)))
+    chain = Chain(jnp.asarray(position, jnp.float32), jnp.asarray(momentum, jnp.float32), scales)
+    gradient, noise = PRECISION @ (position - CENTRE), rng.normal(size=3)
+    numbers = (jnp.asarray(a, jnp.float32) for a in (gradient, noise))
+    after = step(CONFIG, chain, *numbers, adapting=adapting)
+    if adapting:
+        square = square + (gradient**2 - square) / (window**2 + 1.0)
+    expected = (
+        (1.0 - 0.2) * momentum - 0.05 * square**-0.5 * gradient + np.sqrt(2.0 * 0.05 * 0.2 * square**-0.5) * noise
+    )
+    np.testing.assert_allclose(after.momentum, expected, rtol=1e-4)
+    np.testing.assert_allclose(after.position, position + expected, rtol=1e-4)
+    np.testing.assert_allclose(after.scales.square, square, rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def chains():
+    run = jax.jit(jax.vmap(partial(sample, CONFIG, gradient_of)))
+    return run(jnp.full((N_CHAINS, 3), 20.0), jax.random.split(jax.random.key(0), N_CHAINS))
+
+
+def stationary(square):
+    """Covariance of position and momentum that one step of the chain leaves as it is."""
+    pull = 0.05 * np.diag(square**-0.5) @ PRECISION
+    identity = np.eye(3)
+    move = np.block([[identity - pull, 0.8 * identity], [-pull, 0.8 * identity]])
+    noise = np.diag(2.0 * 0.05 * 0.2 * square**-0.5)
+    return solve_discrete_lyapunov(move, np.block([[noise, noise], [noise, noise]]))[:3, :3]
+
+
+def test_moments_of_a_gaussian(chains):
+    positions, last = chains
+    positions = np.asarray(positions, np.float64).reshape(-1, 3)
+    deviations = np.sqrt(np.diag(COVARIANCE))
+    # 96,000 positions that depend on each other: means within 3 % of a deviation, covariances within 5 % of two.
+    np.testing.assert_allclose((positions.mean(axis=0) - CENTRE) / deviations, 0.0, atol=0.03)
+    scale = np.outer(deviations, deviations)
+    found = np.cov(positions.T) / scale
+    of_the_step = np.mean([stationary(square) for square in np.asarray(last.scales.square, np.float64)], axis=0)
+    np.testing.assert_allclose(found, of_the_step / scale, atol=0.04)
+    np.testing.assert_allclose(found, COVARIANCE / scale, atol=0.08)
+
+
+def test_scales_are_those_of_the_gradient_and_fixed_after_burn_in(chains):
+    _, last = chains
+    # In the stationary density the squared gradient's mean is the precision.
+    np.testing.assert_allclose(np.median(last.scales.square, axis=0), np.diag(PRECISION), rtol=0.5)
+    short = SGHMCConfig(**{**vars(CONFIG), "samples": 1, "keep_every": 1})
+    run = jax.jit(jax.vmap(partial(sample, short, gradient_of)))
+    _, early = run(jnp.full((N_CHAINS, 3), 20.0), jax.random.split(jax.random.key(0), N_CHAINS))
+    np.testing.assert_allclose(early.scales.square, last.scales.square, rtol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 19, 20, 47])
+def test_walks_of_any_length(n):
+    # Without noise or gradient the momentum decays, step by step.
+    config = SGHMCConfig(**{**vars(CONFIG), "step_size": 1e-20})
+    chain = start(jnp.zeros(3))._replace(momentum=jnp.ones(3))
+    after = walk(config, jnp.zeros_like, chain, jax.random.key(0), n, adapting=False)
+    np.testing.assert_allclose(after.momentum, 0.8**n, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("burn_in", [0, 50])
+def test_a_chain_that_is_too_fast_stays_finite(burn_in):
+    config = SGHMCConfig(burn_in=burn_in, samples=20, keep_every=50, step_size=10.0)
+    positions, _ = sample(config, lambda z: 1e8 * z, jnp.ones(4), jax.random.key(0))
+    assert jnp.isfinite(positions).all()
+    positions, _ = sample(config, lambda z: jnp.full_like(z, jnp.nan), jnp.ones(4), jax.random.key(0))
+    assert jnp.isfinite(positions).all()

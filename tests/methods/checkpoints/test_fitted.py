@@ -1,0 +1,296 @@
+"""Checkpoints of every method that learns: what goes in comes out, and what does not fit is refused in a line."""
+
+import contextlib
+import dataclasses
+import functools
+import json
+import re
+import shutil
+
+import chex
+import jax
+import numpy as np
+import pytest
+
+from dre_jax.data.columns import Column
+from dre_jax.errors import CheckpointError, ConfigError
+from dre_jax.methods import DRE, METHODS, find
+from dre_jax.methods.baselines.committee import Committee
+from dre_jax.methods.checkpoints.fitted import (
+    Fitted,
+    by_path,
+    describe,
+    ensemble_params,
+    facts_of,
+    find_ensemble,
+    is_there,
+    load_fitted,
+    save_fitted,
+)
+from dre_jax.methods.checkpoints.serialization import config_from_json, config_to_json, structure_from_json
+from dre_jax.methods.checkpoints.storage import Steps
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.trainer import meta_train
+from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.methods.settings import configure, leaves
+
+LEARNING = [name for name, entry in METHODS.items() if entry.transfer]
+KEY = jax.random.key(1)
+assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
+MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+WORDS = ("cosine", "constant", "ei", "lcb", "inverse_log", "none", "shuffle", "listmle", "mean_squared_error", "shared")
+WORDS += (
+    "bfloat16",
+    "bfgs",
+    "any",
+    "own",
+    "table",
+    "length",
+    "logarithm",
+    "relu",
+    "tanh",
+    "squared_exponential",
+    "lecun_normal",
+    "torch_uniform",
+)
+FIXED = {"network.outputs", "members.1.reuse"}  # what else they may be is refused
+COLUMNS = (Column("C", "float", "C", True), Column("kernel.ohe._rbf", "level", "kernel"))
+
+
+@pytest.fixture(scope="module")
+def space(past):
+    return dataclasses.replace(past(2), columns=COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def made(fitted, space):
+    """A method by name, with what it learned from little."""
+
+    def make(name):
+        method, params = fitted(name)
+        told = {"facts": facts_of(space, KEY), "extra": {"note": [1, 2.5, None, "text"]}}
+        return Fitted(name=name, method=method, params=params, space=space.name, n_columns=2, columns=COLUMNS, **told)
+
+    return make
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_round_trip(name, made, tmp_path):
+    ours = made(name)
+    save_fitted(tmp_path, ours)
+    found = load_fitted(tmp_path, space="hard", columns=COLUMNS)
+    assert_same(found.params, ours.params)
+    for field in dataclasses.fields(Fitted):
+        if field.name != "params":
+            assert getattr(found, field.name) == getattr(ours, field.name), field.name
+    assert hash(found.method) == hash(ours.method)  # static under jit
+    assert describe(tmp_path).params is None
+    assert json.loads((tmp_path / "metadata.json").read_text())["method"] == name
+
+
+def test_a_committee_of_other_members(made, tmp_path, space, quick):
+    """Classes come back by what the file says, not by what the registry has."""
+    members = (quick("gcp"), quick("fsbo"), quick("rgpe"))
+    method = Committee(members=members)
+    ours = dataclasses.replace(made("gcp"), name="committee", method=method, params=method.fit(space, KEY))
+    save_fitted(tmp_path, ours)
+    found = load_fitted(tmp_path)
+    assert found.method == method
+    assert_same(found.params, ours.params)
+
+
+@pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.host is None])
+def test_every_field_of_a_configuration_is_told(name):
+    """A field that JSON left out would come back with its default: each is set to something else in turn."""
+    default, tried = METHODS[name].default, set()
+    for path, value in leaves(default):
+        for other in others(value):
+            with contextlib.suppress(ConfigError, TypeError):  # a value that the configuration refuses
+                changed = configure(default, {path: other}, name=name)
+                assert config_from_json(json.loads(json.dumps(config_to_json(changed)))) == changed, path
+                tried |= {path} if changed != default else set()
+    assert tried | FIXED >= dict(leaves(default)).keys()
+
+
+def others(value):
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, (int, float)):
+        return [value + 1, value / 2]
+    if isinstance(value, tuple):
+        return [(*value, 7), tuple(2 * item for item in value)]
+    return [3, *WORDS]
+
+
+def test_a_configuration_of_another_version():
+    told = config_to_json(METHODS["fsbo"].default)
+    del told["tuning"]["steps"], told["meta_training"]["batch"]
+    with pytest.raises(ConfigError, match=r"tuning\.: .*missing.*'steps'"):
+        config_from_json(told)  # a field without a default
+    told["tuning"]["steps"] = 50
+    assert config_from_json(told) == METHODS["fsbo"].default
+    for changed, said in (
+        ({"of_tomorrow": 3}, "FewShotBO has no field of_tomorrow"),
+        ({"class": "FewShotB0"}, "the method must be of a class of registered methods"),
+        ({"reuse": 3}, "reuse must be true or false, but got 3"),
+        ({"model": {"class": "os.system"}}, "model. must be of a class of registered methods"),
+        ({"model": {**told["model"], "kernel": "cubic"}}, "kernel must be one of matern52, squared_exponential"),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            config_from_json({**told, **changed})
+
+
+@pytest.fixture(scope="module")
+def saved(made, tmp_path_factory):
+    """Treat as read-only."""
+    folder = tmp_path_factory.mktemp("saved") / "svm"
+    save_fitted(folder, made("gcp"))
+    return folder
+
+
+def refusal(folder, **wanted):
+    with pytest.raises(CheckpointError) as caught:
+        load_fitted(folder, **wanted)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert str(folder) in message
+    return message
+
+
+def test_damaged_files(saved, tmp_path):
+    """Those of numbered steps, all and in every way, are in tests/methods/dre/test_checkpoint.py."""
+    folder = shutil.copytree(saved, tmp_path / "copy")
+    path = next(path for path in sorted((folder / "fitted").rglob("*")) if path.is_file() and path.stat().st_size)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert f"{path} is damaged: it is not as it was written" in refusal(folder)
+
+
+@pytest.mark.parametrize("made", [(), ("fitted",), ("steps", "fitted"), ("fitted/1",)])
+def test_nothing_there(tmp_path, made):
+    for name in made:
+        (tmp_path / "a" / name).mkdir(parents=True)
+    assert "checkpoint" in refusal(tmp_path / "a")
+    assert not is_there(tmp_path / "nowhere")
+
+
+def test_columns_are_said(saved):
+    said = Steps(saved / "fitted", keep=1).metadata(1)
+    assert said["schema"] == [["C", "float", "C", True], ["kernel.ohe._rbf", "level", "kernel", False]]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"space": "xgboost"}, "space (xgboost here, hard in the checkpoint)"),
+        ({"columns": 3}, "columns (3 here, 2 in the checkpoint)"),
+        ({"columns": COLUMNS[:1]}, "kernel.ohe._rbf (only in the checkpoint)"),
+        ({"columns": (COLUMNS[0]._replace(log=False), COLUMNS[1])}, "C (float here, log float in the checkpoint)"),
+        ({"columns": COLUMNS[::-1]}, "the order of the columns"),
+        ({"columns": [Column(str(i), "float", "x") for i in range(20)]}, "and 14 more"),
+    ],
+)
+def test_what_does_not_fit(saved, wanted, said):
+    assert said in refusal(saved, **wanted)
+
+
+def test_columns_that_are_not_known_are_counted(made, tmp_path):
+    save_fitted(tmp_path, dataclasses.replace(made("gcp"), columns=None))
+    assert load_fitted(tmp_path, columns=COLUMNS).columns is None
+    assert "columns (1 here, 2 in the checkpoint)" in refusal(tmp_path, columns=COLUMNS[:1])
+
+
+def rewrite(folder, change):
+    """A checkpoint with other metadata, as another version would have written it."""
+    steps = Steps(folder / "fitted", keep=1)
+    step, said = steps.latest(), steps.metadata(steps.latest())
+    arrays = steps.arrays(step, by_path(structure_from_json(said["structure"])))
+    change(said)
+    steps.save(step + 1, arrays, said)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d.update(format=2), "format 1, but holds 2"),
+        (lambda d: d.update(method="dre-2030"), "does not know, 'dre-2030'"),
+        (lambda d: d.update(method="fsbo"), "fsbo in"),
+        (lambda d: d.pop("schema"), "schema"),
+        (lambda d: d.update(schema=[["C", "float"]]), "Column"),
+        (lambda d: d["configuration"].update(layers=3), "has no field layers"),
+        (lambda d: d.update(structure={"class": "Tomorrow", "fields": {}}), "Tomorrow (unknown here"),
+        (lambda d: d.update(structure={"class": "GPParams", "fields": {"a": None}}), "GPParams (log_length, log_scale"),
+        (lambda d: d.update(structure={"set": []}), "parameters must be one that dre_jax wrote, but got {'set'"),
+    ],
+)
+def test_what_another_version_wrote(saved, tmp_path, change, said):
+    folder = shutil.copytree(saved, tmp_path / "svm")
+    rewrite(folder, change)
+    assert said in refusal(folder)
+
+
+def test_parameters_of_another_version(saved, tmp_path, made):
+    """They are tried, without computing anything, where another version of the package wrote them."""
+
+    folder = shutil.copytree(saved, tmp_path / "hard")
+    rewrite(folder, lambda said: said["facts"]["versions"].update(dre_jax="9.9"))
+    assert_same(load_fitted(folder).params, made("gcp").params)
+    rewrite(folder, lambda said: said["configuration"]["prior"].update(hidden=[50, 50, 50, 50]))
+    assert "the parameters in" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"params": {"x": 3.0}}, "parameters must be arrays"),
+        ({"params": {"x": jax.random.key(0)}}, "parameters must be arrays"),
+        ({"params": {1: np.ones(2)}}, "parameters must be arrays"),
+        ({"params": None}, "have learned something"),
+        ({"name": "their.py:Method"}, "must be registered"),
+        ({"method": object()}, "must hold numbers, names and tuples"),
+        ({"extra": {"x": object()}}, "cannot write a checkpoint"),
+    ],
+)
+def test_what_cannot_be_saved(made, tmp_path, change, said):
+    with pytest.raises(CheckpointError, match=said):
+        save_fitted(tmp_path / "a", dataclasses.replace(made("gcp"), **change))
+    assert not is_there(tmp_path / "a")
+
+
+@pytest.mark.thorough
+def test_at_every_moment_the_old_or_the_new(made, tmp_path, left_by_kills):
+    folder, old, new = tmp_path / "svm", made("gcp"), made("rgpe")
+    save_fitted(folder, old)
+    copies = left_by_kills(folder, lambda: save_fitted(folder, new))
+    assert len(copies) > 20
+    names = [load_fitted(copy).name for copy in copies]
+    assert names == sorted(names)  # gcp, then rgpe
+    assert set(names) == {"gcp", "rgpe"}
+    for copy in (copies[0], copies[-1], folder):
+        found = load_fitted(copy)
+        assert_same(found.params, (old if found.name == "gcp" else new).params)
+    # And after any of those deaths the next one is written.
+    for copy in copies[::7]:
+        save_fitted(copy, old)
+        assert load_fitted(copy).name == "gcp"
+        assert len(list((copy / "fitted").iterdir())) == 1
+
+
+def test_the_training_of_an_ensemble_is_dre(space, tmp_path):
+    config = MetaTrainConfig(steps=4, evaluate_every=4, n_support=2, n_query=4, evaluation_lists=2)
+    trained = meta_train(space, MODEL, config, key=KEY, folder=tmp_path)
+    found = load_fitted(tmp_path, space="hard", columns=COLUMNS)
+    assert (found.name, found.method) == ("dre", DRE(model=MODEL, training=config))
+    assert_same(found.params, trained.params)
+    assert (found.facts["step"], found.facts["fingerprint"]) == (4, facts_of(space, KEY)["fingerprint"])
+    assert "only here" in refusal(tmp_path, columns=(*COLUMNS, Column("d", "int", "d")))
+
+
+def test_ensembles_inside(made):
+    for name in ("dre", "dre-gp", "committee"):
+        inside = made(name)
+        ensemble = find_ensemble(inside.method)
+        assert ensemble.member == (0 if name == "committee" else None)
+        assert ensemble_params(inside).scorers["hidden_0_kernel"].shape[0] == ensemble.model.members == 2
+    assert find_ensemble(find("dre-ri").make()) is None
+    with pytest.raises(CheckpointError, match="fsbo has no ranking ensemble"):
+        ensemble_params(made("fsbo"))

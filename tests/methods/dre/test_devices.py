@@ -1,0 +1,128 @@
+"""Meta-training over a mesh of 1, 2 and 4 devices: the same losses and parameters, and nothing exchanged in vain."""
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.data import bundled
+from dre_jax.methods.dre.checkpoint import load_params, model_config
+from dre_jax.methods.dre.ensemble import Support, scores
+
+pytestmark = pytest.mark.multiprocess
+compiled = jax.jit(scores, static_argnums=0)
+
+# One process of four devices, of which it uses some: so many until it is interrupted, then so many; to four of them
+# rows are streamed. All trainings have one configuration, and programs are kept: compiling is what takes the time here.
+PAIRS = {"own": ((1, 1), (4, 2), (2, 4)), "shared": ((1, 1), (1, 4))}
+PROGRAM = """
+import json, sys
+import jax
+jax.config.update("jax_num_cpu_devices", 4)
+jax.config.update("jax_compilation_cache_dir", sys.argv[1] + "/programs")
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+from jax import export
+from dre_jax import MetaTrainConfig, ModelConfig, native
+from dre_jax.runtime import devices
+from dre_jax.data import bundled
+from dre_jax.data.tasks import build_table
+from dre_jax.methods.dre.mesh import mesh_for, on_all, spread
+from dre_jax.methods.dre.steps import start, train
+from dre_jax.methods.dre.trainer import meta_train
+
+space, key = bundled.load("svm"), jax.random.key(0)
+config = MetaTrainConfig(steps=20, evaluate_every=10, evaluation_lists=4, lists_per_step=4)
+
+def interrupt(progress):
+    if progress.step == 20:  # the last checkpoint is that of step 10
+        raise KeyboardInterrupt
+
+context, model = sys.argv[2], ModelConfig(context=sys.argv[2], members=2, hidden=(8,), phi=(8,), rho=(4,))
+for first, then in json.loads(sys.argv[3]):
+    folder = f"{sys.argv[1]}/{first}-{then}"
+    devices.use(first)
+    try:
+        meta_train(space, model, config, key=key, folder=folder, report=interrupt)
+    except KeyboardInterrupt:
+        devices.use(then)
+        found = meta_train(space, model, config, key=key, folder=folder, stream=then == 4)
+    assert found.resumed_from == 10
+    mesh = mesh_for(model, 4)
+    print(json.dumps({"history": found.history, "mesh": dict(mesh.shape) if mesh else {}}))
+devices.use(4)
+mesh, table = mesh_for(model, 4), build_table(space.train)
+state = spread(model, mesh, start(model, config, table.n_columns, key))
+arguments = model, config, on_all(mesh, table), state, key, 10, mesh
+program = train.lower(*arguments).compile().as_text()
+collectives = ("all-reduce", "all-gather", "all-to-all", "collective-permute")
+checks = [export.DisabledSafetyCheck.custom_call(name) for name in native.CALLS]
+exported = export.export(train, platforms=["tpu", "cuda", "cpu"], disabled_checks=checks)(*arguments)
+exchanged = [program.count(f" {name}(") for name in collectives]
+print(json.dumps({"exchanged": exchanged, "platforms": exported.platforms}))
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of the trainings with such deep sets, and what they printed."""
+
+    @cache
+    def train(context):
+        folder = tmp_path_factory.mktemp(context)
+        command = [sys.executable, "-c", PROGRAM, str(folder), context, json.dumps(PAIRS[context])]
+        flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # there is little to run
+        quick = os.environ | {"XLA_FLAGS": flags}
+        done = subprocess.run(command, env=quick, capture_output=True, text=True, timeout=500, check=False)
+        assert done.returncode == 0, done.stderr
+        return folder, [json.loads(line) for line in done.stdout.splitlines()]
+
+    return train
+
+
+SHARED = pytest.mark.thorough
+
+
+@pytest.mark.parametrize(
+    ("context", "two", "four"),
+    [
+        ("own", {"members": 2, "lists": 1}, {"members": 2, "lists": 2}),
+        pytest.param("shared", {}, {"members": 1, "lists": 4}, marks=SHARED),
+    ],
+)
+def test_the_number_of_devices_does_not_matter(trained, context, two, four):
+    folder, (*found, _) = trained(context)
+    one = found[0]["history"]
+    assert [step for step, *_ in one] == [0, 10, 20]
+    reference = centred_scores(folder / "1-1")
+    for (first, then), line in zip(PAIRS[context], found, strict=True):
+        assert line["mesh"] == {1: {}, 2: two, 4: four}[then]
+        np.testing.assert_allclose(line["history"], one, rtol=1e-4)
+        np.testing.assert_allclose(centred_scores(folder / f"{first}-{then}"), reference, atol=2e-4)
+    assert np.ptp(reference) > 0.1
+
+
+def centred_scores(folder):
+    """What a checkpoint's members make of a task, loaded by this process, which has devices of its own.
+
+    Up to a constant: the loss does not see one, so the gradient of what adds one is rounding alone, and Adam makes
+    whole steps of that.
+    """
+    params, metadata = load_params(folder, space="svm")
+    x = jnp.asarray(next(iter(bundled.load("svm").train.values())).X[:40])
+    support = Support(x[:8], jnp.linspace(0.0, 1.0, 8), jnp.ones(8, bool))
+    found = np.asarray(compiled(model_config(metadata), params, support, x))
+    return found - found.mean(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("context", "times"), [("own", 2), pytest.param("shared", 1, marks=SHARED)])
+def test_what_is_exchanged_and_for_what_it_lowers(trained, context, times):
+    *_, last = trained(context)[1]
+    # Only gradients over lists: once a step, in one go; and for members with deep sets of their own the closing mean
+    # of the losses over members.
+    assert last == {"exchanged": [times, 0, 0, 0], "platforms": ["tpu", "cuda", "cpu"]}

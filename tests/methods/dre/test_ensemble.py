@@ -1,0 +1,142 @@
+"""The ensemble against its networks in plain float64 NumPy, one member and one row after the other."""
+
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.methods.dre.ensemble import Support, init, scale_response, scores, scores_in_blocks, widen
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.runtime import blocks
+
+N_COLUMNS, MEMBERS = 3, 4
+SIZES = {"members": MEMBERS, "hidden": (8, 7), "phi": (6, 5), "rho": (5, 4), "initialiser": "torch_uniform"}
+CONFIGS = {context: ModelConfig(**SIZES, context=context) for context in ("own", "shared", "none")}
+LIMITED = ModelConfig(**SIZES, range_limit=2.5, range_slope=3.0)
+TABLE = ModelConfig(**SIZES, response_scale="table")
+every_context = pytest.mark.parametrize("context", CONFIGS)
+compiled = jax.jit(scores, static_argnums=0)
+
+
+def dense_layers(params, name, x):
+    """Layers <name>_0, <name>_1, ...: each an affine map with ReLU in front of all but the first."""
+    i = 0
+    while f"{name}_{i}_kernel" in params:
+        x = np.maximum(x, 0.0) if i else x
+        x = x @ params[f"{name}_{i}_kernel"] + params[f"{name}_{i}_bias"]
+        i += 1
+    return x
+
+
+def slow_scores(config, params, member, support, x):
+    """One member alone."""
+    scorer = {name: np.asarray(a, np.float64)[member] for name, a in params.scorers.items()}
+    context = []
+    if config.context != "none":
+        of_member = member if config.context == "own" else ...
+        deep_set = {name: np.asarray(a, np.float64)[of_member] for name, a in params.deep_set.items()}
+        response = np.asarray(support.response, np.float64)
+        if config.response_scale == "support" and support.where.any():
+            filled = response[np.asarray(support.where)]
+            response = (response - filled.min()) / np.ptp(filled)
+        rows = [np.append(np.asarray(support.x)[i], response[i]) for i in np.flatnonzero(support.where)]
+        items = [dense_layers(deep_set, "phi", row) for row in rows]
+        context = dense_layers(deep_set, "rho", sum(items) / len(items) if items else np.zeros(config.phi[-1]))
+    found = []
+    for row in np.asarray(x, np.float64):
+        hidden = np.maximum(dense_layers(scorer, "hidden", np.concatenate([row, context])), 0.0)
+        found.append((hidden @ scorer["out_kernel"] + scorer["out_bias"]).item())
+    limit, slope = config.range_limit, config.range_slope
+    return np.array(found) if limit is None else limit * np.tanh(slope * np.array(found))
+
+
+def draw_support(n=6, seed=0, garbage=7.0):
+    rng = np.random.default_rng(seed)
+    x, response, where = rng.random((n, N_COLUMNS)), rng.normal(3.0, 2.0, n), np.arange(n) % 3 != 1
+    x[~where], response[~where] = garbage, garbage
+    return Support(jnp.asarray(x, jnp.float32), jnp.asarray(response, jnp.float32), jnp.asarray(where))
+
+
+def draw_rows(n=7):
+    return jnp.asarray(np.random.default_rng(9).random((n, N_COLUMNS)), jnp.float32)
+
+
+@cache
+def params_of(context):
+    return init(CONFIGS[context], N_COLUMNS, jax.random.key(1))
+
+
+@pytest.mark.parametrize("config", [*CONFIGS.values(), LIMITED, TABLE], ids=[*CONFIGS, "limited", "table"])
+def test_a_member_is_the_single_network(config):
+    params, support, x = params_of(config.context), draw_support(), draw_rows()
+    nothing = support._replace(where=jnp.zeros(6, bool))
+    for seen in (support, draw_support(garbage=-1e6), draw_support(seed=1), nothing):
+        values = np.asarray(compiled(config, params, seen, x))
+        assert values.shape == (MEMBERS, 7)
+        for i in range(MEMBERS):
+            np.testing.assert_allclose(values[i], slow_scores(config, params, i, seen, x), rtol=1e-4, atol=1e-5)
+
+
+def test_members_differ_and_a_key_gives_the_same_again():
+    first, again, other = (init(CONFIGS["own"], N_COLUMNS, jax.random.key(seed)) for seed in (1, 1, 2))
+    for one, two, three in zip(*(jax.tree.leaves(p) for p in (first, again, other)), strict=True):
+        np.testing.assert_array_equal(one, two)
+        assert len(np.unique(np.concatenate([one, three]), axis=0)) == 2 * MEMBERS
+    for context, config in CONFIGS.items():
+        values = np.asarray(compiled(config, params_of(context), draw_support(), draw_rows()))
+        distances = np.abs(values[:, None] - values[None]).max(axis=-1)
+        assert (distances + np.eye(MEMBERS) > 1e-3).all()
+
+
+def test_wrong_ranks_are_refused():
+    support = draw_support()
+    with pytest.raises(AssertionError):
+        scores(CONFIGS["own"], params_of("own"), support, draw_rows()[0])
+
+
+def test_scale_response_against_numpy():
+    rng = np.random.default_rng(3)
+    response = rng.normal(0.0, 100.0, (5, 8)).astype(np.float32)
+    where = rng.random((5, 8)) < 0.6
+    where[:, :2] = True
+    response[4], where[2], where[3] = 7.0, False, np.arange(8) == 1
+    response[~where] = np.nan
+    scaled = np.asarray(scale_response(jnp.asarray(response), jnp.asarray(where)))
+    np.testing.assert_array_equal(scaled[2:], 0.5)  # nothing, one response, equal ones
+    for row, values, items in zip(scaled[:2], response, where, strict=False):
+        low, high = values[items].min(), values[items].max()
+        np.testing.assert_allclose(row[items], (values[items] - low) / (high - low), rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(row[~items], 0.5)
+
+
+@pytest.mark.parametrize("n_rows", [1, 8, 13])
+def test_blocks_change_nothing(n_rows, monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK", 4)
+    inputs = CONFIGS["own"], params_of("own"), draw_support(), draw_rows(n_rows)
+    by_block = jax.jit(partial(scores_in_blocks, inputs[0]))(*inputs[1:])
+    assert by_block.shape == (MEMBERS, n_rows)
+    np.testing.assert_allclose(by_block, compiled(*inputs), rtol=1e-5, atol=1e-6)
+
+
+@every_context
+def test_columns_of_zeros_change_neither_scores_nor_gradients(context):
+    config, params, support, x = CONFIGS[context], params_of(context), draw_support(), draw_rows()
+    wide = widen(params, N_COLUMNS, N_COLUMNS + 2)
+
+    def more(rows):
+        return jnp.pad(rows, ((0, 0), (0, 2)))
+
+    def loss(params, support, x):
+        return jnp.sum(compiled(config, params, support, x) ** 2)
+
+    wide_support = support._replace(x=more(support.x))
+    expected = compiled(config, params, support, x)
+    np.testing.assert_allclose(compiled(config, wide, wide_support, more(x)), expected, rtol=1e-6, atol=1e-7)
+    gradient_of = jax.jit(jax.grad(loss))
+    narrow_gradient, gradient = gradient_of(params, support, x), gradient_of(wide, wide_support, more(x))
+    widened = widen(narrow_gradient, N_COLUMNS, N_COLUMNS + 2)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), gradient, widened)
+    # What was added stays zero: an optimiser that moves by the gradient leaves it.
+    assert not np.any(gradient.scorers["hidden_0_kernel"][:, N_COLUMNS : N_COLUMNS + 2])

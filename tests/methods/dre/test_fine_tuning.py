@@ -1,0 +1,158 @@
+"""Fine-tuning against a plain loop over the epochs, whose lists are prepared with NumPy."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache, partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from dre_jax.losses import OF_VALUES, RANKED_LOSSES, listmle
+from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre.fine_tuning import draw_epochs, fine_tune
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
+from dre_jax.search import make_history, sort_history
+
+MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
+CONFIG = FineTuneConfig(epochs=12, learning_rate=0.01)
+N_TRIALS, KEY = 12, jax.random.key(3)
+tune = jax.jit(fine_tune, static_argnums=(0, 1))
+draw = jax.jit(draw_epochs, static_argnums=0)
+
+
+def history(capacity=N_TRIALS, n=N_TRIALS):
+    """Trials with ties, best first."""
+    rng = np.random.default_rng(0)
+    x, y = rng.random((n, 3)), np.round(rng.normal(size=n))
+    return sort_history(make_history(x, y, capacity))
+
+
+@cache
+def start():
+    return init(MODEL, 3, jax.random.key(1))
+
+
+@contextmanager
+def in_float64():
+    """Rounding is out of the way in it.
+
+    Some parameters have no gradient but rounding (the last bias shifts all scores alike), and Adam makes whole steps of
+    whatever it is given: in float32 two orders of summation give other parameters after one epoch.
+    """
+    start()  # drawn in float32, here as elsewhere
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+def widen(tree):
+    return jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, tree)
+
+
+def epochs_of(config, key=KEY, capacity=N_TRIALS, n=N_TRIALS):
+    h = history(capacity, n)
+    return jax.tree.map(np.asarray, draw(config, h.response, h.level, h.where, key))
+
+
+@pytest.mark.parametrize(
+    ("n", "capacity", "k"), [(1, 9, 1), (2, 9, 1), (9, 9, 1), (10, 16, 2), (16, 16, 3), (100, 105, 20)]
+)
+def test_a_fifth_feeds_the_deep_set_and_the_rest_is_ranked(n, capacity, k):
+    epochs = epochs_of(FineTuneConfig(epochs=30), capacity=capacity, n=n)
+    assert (epochs.support_where.sum(axis=1) == k).all()
+    assert (epochs.ranked.where.sum(axis=1) == n - k).all()
+    for support, filled, query, where in zip(
+        epochs.support, epochs.support_where, epochs.query, epochs.ranked.where, strict=True
+    ):
+        # Together each trial once; the query in the order of the history, which is that of relevance.
+        assert sorted([*support[filled], *query[where]]) == list(range(n))
+        assert (np.diff(query[where]) > 0).all()
+    assert n == 1 or len(np.unique(epochs.support, axis=0)) > 1
+
+
+def test_every_trial_feeds_the_deep_set_equally_often():
+    epochs = epochs_of(FineTuneConfig(epochs=4000))
+    counts = np.bincount(epochs.support[epochs.support_where], minlength=N_TRIALS)
+    # Each epoch takes two of twelve.
+    spread = 4000 * (1 / 6) * (5 / 6) * 12 / 11
+    assert np.sum((counts - 4000 / 6) ** 2) / spread < 33.0  # chi-square with 11 degrees, one in 2000
+
+
+def slow_fine_tune(config, params, key):
+    """One epoch after the other: rows by NumPy, the unsorted loss over plain responses, optax's Adam."""
+    h, epochs = jax.tree.map(np.asarray, widen(history())), epochs_of(config, key)
+
+    @jax.jit
+    def gradient(params, support, x, response):
+        def loss(params):
+            one = partial(listmle, response=response, weights="inverse_linear")
+            return jnp.sum(jax.vmap(one)(scores(MODEL, params, support, x)))
+
+        return jax.grad(loss)(params)
+
+    optimiser = optax.adam(config.learning_rates())
+    state, update, add = optimiser.init(params), jax.jit(optimiser.update), jax.jit(optax.apply_updates)
+    for rows, filled in zip(epochs.support, epochs.support_where, strict=True):
+        rows = rows[filled]
+        query = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(N_TRIALS), rows))
+        support = Support(h.x[rows], h.response[rows], np.ones(len(rows), bool))
+        updates, state = update(gradient(params, support, h.x[query], h.response[query]), state)
+        params = add(params, updates)
+    return params
+
+
+@pytest.mark.parametrize("schedule", [pytest.param("constant", marks=pytest.mark.thorough), "cosine"])
+def test_equals_a_loop_over_the_epochs(schedule):
+    config = FineTuneConfig(epochs=12, learning_rate=0.01, schedule=schedule)
+    with in_float64():
+        tuned = tune(MODEL, config, widen(start()), *widen(history()), KEY)
+        # The weights of the positions are float32 there too.
+        chex.assert_trees_all_close(tuned, slow_fine_tune(config, widen(start()), KEY), atol=1e-6)
+    change = np.asarray(tuned.scorers["out_kernel"]) - np.asarray(start().scorers["out_kernel"])
+    assert np.abs(change).max() > 0.05
+
+
+@pytest.mark.parametrize("ties", ["breslow", pytest.param("shuffle", marks=pytest.mark.thorough)])
+def test_empty_slots_change_nothing(ties):
+    # That of the test above, whose program it shares.
+    config = FineTuneConfig(epochs=12, learning_rate=0.01, schedule="cosine", loss=LossConfig(ties=ties))
+    with in_float64():
+        expected, padded = (
+            tune(MODEL, config, widen(start()), *widen(history(capacity)), KEY) for capacity in (N_TRIALS, 29)
+        )
+        chex.assert_trees_all_close(padded, expected, atol=1e-7)
+
+
+def test_no_epochs_change_nothing_and_one_trial_leaves_nothing_to_rank():
+    chex.assert_trees_all_equal(tune(MODEL, FineTuneConfig(epochs=0), start(), *history(), KEY), start())
+    chex.assert_trees_all_equal(tune(MODEL, CONFIG, start(), *history(8, 1), KEY), start())
+
+
+def test_a_member_does_not_see_the_others():
+    moved = jax.jit(partial(jax.tree.map, lambda a: a.at[1].multiply(-1.5)))(start())
+    tuned, tuned_moved = (tune(MODEL, CONFIG, params, *history(), KEY) for params in (start(), moved))
+    others = [0, 2]
+    chex.assert_trees_all_close(
+        *(jax.tree.map(lambda a: np.asarray(a)[others], p) for p in (tuned, tuned_moved)), atol=1e-6
+    )
+    assert np.abs(tuned.scorers["out_kernel"] - tuned_moved.scorers["out_kernel"])[1].max() > 0.01
+
+
+def test_the_key_decides():
+    one, again, other = (tune(MODEL, CONFIG, start(), *history(), jax.random.key(seed)) for seed in (3, 3, 4))
+    chex.assert_trees_all_close(one, again, atol=0)
+    assert np.abs(one.scorers["out_kernel"] - other.scorers["out_kernel"]).max() > 1e-4
+
+
+@pytest.mark.parametrize("name", list(RANKED_LOSSES))
+def test_every_loss_trains_and_those_of_the_order_see_nothing_else(name):
+    config = replace(CONFIG, loss=LossConfig(name=name), epochs=3)
+    h = history(capacity=N_TRIALS + 3)
+    tuned = [tune(MODEL, config, start(), h.x, r, h.level, h.where, KEY) for r in (h.response, h.response / 4)]
+    if name not in OF_VALUES:  # the deep set scales what it sees; a quarter is exact
+        chex.assert_trees_all_close(*tuned, atol=1e-5)
+    assert np.abs(tuned[0].scorers["out_kernel"] - start().scorers["out_kernel"]).max() > 1e-3

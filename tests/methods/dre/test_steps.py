@@ -1,0 +1,119 @@
+"""The compiled steps of meta-training."""
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.data import bundled
+from dre_jax.data.tasks import build_table
+from dre_jax.losses import OF_VALUES, listmle
+from dre_jax.methods.dre.ensemble import Support, scores
+from dre_jax.methods.dre.lists import draw_lists, draw_step_bits, step_lists
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.steps import evaluate, portion, start, train
+from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
+
+MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
+CONFIG = MetaTrainConfig(steps=20, lists_per_step=2, n_support=5, n_query=12, learning_rate=0.01, evaluation_lists=64)
+KEY = jax.random.key(4)
+draw = jax.jit(draw_lists, static_argnums=(2, 3))
+
+
+@pytest.fixture(scope="module")
+def table():
+    return build_table(bundled.load("svm").train)
+
+
+def trained(table, n_steps, config=CONFIG):
+    return train(MODEL, config, table, start(MODEL, config, table.n_columns, KEY), KEY, n_steps)
+
+
+@jax.jit
+def loss_of_list(table, params, support, query):
+    """Loss of each member over a list in full, sorted by the loss itself."""
+    seen = Support(table.x[support], table.response[support], jnp.ones(support.shape, bool))
+    values = scores(MODEL, params, seen, table.x[query])
+    return jax.vmap(lambda one: listmle(one, table.response[query], weights=CONFIG.loss.weights))(values)
+
+
+def test_the_first_loss_is_the_mean_over_members_of_their_lists(table):
+    params = start(MODEL, CONFIG, table.n_columns, KEY).params
+    support, _, query, _ = draw(table, jax.random.fold_in(KEY, 0), (MODEL.members, CONFIG.lists_per_step), CONFIG)
+    expected = [loss_of_list(table, params, support[i], query[i])[i[0]] for i in np.ndindex(support.shape[:2])]
+    np.testing.assert_allclose(trained(table, 5)[1][0], np.mean(expected), rtol=1e-4)
+
+
+def test_members_draw_lists_of_their_own_and_every_step_new_ones(table):
+    drawn = [draw(table, jax.random.fold_in(KEY, step), (3, 2), CONFIG).query.reshape(6, -1) for step in (0, 1)]
+    assert len(np.unique(np.concatenate(drawn), axis=0)) == 12
+
+
+def test_members_can_share_their_lists(table):
+    @partial(jax.jit, static_argnums=0)
+    def lists_of(config):
+        return step_lists(table, jax.tree.map(lambda a: a[None], draw_step_bits(KEY, 3, config)), config)
+
+    config = replace(CONFIG, own_lists=False)
+    one = draw(table, KEY, (CONFIG.lists_per_step,), config)
+    jax.tree.map(np.testing.assert_array_equal, jax.tree.map(lambda a: a[0, 0], lists_of(config)), one)
+    assert lists_of(config).query.shape[:2] == (1, 1)
+    own = lists_of(CONFIG).query[0]
+    assert len(own) == 3
+    assert not np.array_equal(own[0], own[1])
+    state, losses = trained(table, 5, config)
+    assert np.isfinite(losses).all()
+    assert not np.array_equal(*state.params.scorers["out_kernel"][:2])
+
+
+@pytest.mark.parametrize("ties", ["breslow", "shuffle"])
+def test_lists_are_in_the_order_of_relevance(table, ties):
+    config = MetaTrainConfig(n_support=5, n_query=40, loss=LossConfig(ties=ties))
+    lists = jax.tree.map(np.asarray, draw(table, KEY, (50,), config))
+    response, level = np.asarray(table.response)[lists.query], np.asarray(table.level)[lists.query]
+    np.testing.assert_array_equal(lists.ranked.response, response)
+    assert (np.diff(level, axis=1) >= 0).all()
+    tied = np.diff(level, axis=1) == 0
+    falling = np.diff(lists.query, axis=1) < 0
+    assert tied.any()
+    # The rows of tied items are in the order of the table, or in any.
+    assert falling.any() == (ties == "shuffle")
+    assert not (falling & ~tied).any()
+
+
+@pytest.mark.parametrize("name", sorted(OF_VALUES))
+def test_a_loss_of_values_sees_them_on_the_scale_of_the_list(table, name):
+    config = replace(CONFIG, loss=LossConfig(name=name))
+    lists = jax.tree.map(np.asarray, draw(table, KEY, (50,), config))
+    response = np.asarray(table.response, np.float64)
+    narrow = 0
+    for i in range(50):
+        query = response[lists.query[i]][lists.ranked.where[i]]
+        known = np.concatenate([query, response[lists.support[i]][lists.support_where[i]]])
+        expected = (query - known.min()) / np.ptp(known)
+        np.testing.assert_allclose(lists.ranked.response[i][lists.ranked.where[i]], expected, atol=1e-6)
+        narrow += np.ptp(known) < 0.99
+    assert narrow > 10  # lists that do not span their task
+
+
+def test_the_loss_goes_down_on_real_tasks(table):
+    config = MetaTrainConfig(**{**vars(CONFIG), "steps": 200})
+    before = evaluate(MODEL, config, table, start(MODEL, config, table.n_columns, KEY).params, KEY)
+    state, losses = trained(table, 200, config)
+    after = evaluate(MODEL, config, table, state.params, KEY)
+    assert after < 0.95 * before
+    assert losses[-40:].mean() < 0.95 * losses[:40].mean()
+
+
+def test_an_evaluation_sees_the_same_lists_every_time(table):
+    params = start(MODEL, CONFIG, table.n_columns, KEY).params
+    values = [float(evaluate(MODEL, CONFIG, table, params, jax.random.key(seed))) for seed in (4, 4, 5)]
+    assert values[0] == values[1] != values[2]
+
+
+@pytest.mark.parametrize(("lists_per_step", "steps"), [(1, 200), (10, 200), (100, 20), (1000, 10)])
+def test_the_portion_bounds_the_lists_drawn_at_once(lists_per_step, steps):
+    assert portion(MetaTrainConfig(lists_per_step=lists_per_step)) == steps

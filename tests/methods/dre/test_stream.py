@@ -1,0 +1,159 @@
+"""Meta-training on rows that are sent to the devices ahead of their use: nothing else changes."""
+
+import json
+import socket
+import subprocess
+import sys
+import weakref
+from dataclasses import replace
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from dre_jax.data import Task, build_table, bundled
+from dre_jax.methods.dre import stream, trainer
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.steps import start, train
+from dre_jax.methods.dre.trainer import meta_train
+from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
+from dre_jax.runtime import devices
+
+MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+CONFIG = MetaTrainConfig(steps=10, evaluate_every=4, n_support=3, n_query=6, evaluation_lists=8, lists_per_step=2)
+KEY = jax.random.key(0)
+
+
+@pytest.fixture(scope="module")
+def space(make_space):
+    return make_space("s", n_rows=12)
+
+
+@pytest.fixture
+def alive(monkeypatch):
+    """How many portions' rows were there at once, at most."""
+    most, rows, place = [0], [], stream._place
+
+    def placed(*arguments):
+        found = place(*arguments)
+        rows.append(weakref.ref(found.x))
+        most[0] = max(most[0], sum(one() is not None for one in rows))
+        return found
+
+    monkeypatch.setattr(stream, "_place", placed)
+    return most
+
+
+def test_from_files_and_from_the_middle_of_a_portion_on(tmp_path, monkeypatch, space, alive):
+    monkeypatch.setattr(trainer, "portion", lambda config: 2)
+    expected = meta_train(space, MODEL, CONFIG, key=KEY, stream=False)
+    assert alive == [0]
+
+    def mapped(task):
+        path = tmp_path / f"{task.name}.npy"
+        np.save(path, task.X)
+        return Task(task.name, np.load(path, mmap_mode="r"), task.y)
+
+    files = replace(space, train={name: mapped(task) for name, task in space.train.items()})
+    shorter = replace(CONFIG, steps=6)
+    meta_train(space, MODEL, shorter, key=KEY, folder=tmp_path / "s", stream=False)
+    # What is streamed begins in the middle of the portion that it would be without the interruption.
+    monkeypatch.setattr(trainer, "portion", lambda config: 4)
+    monkeypatch.setattr(stream, "LISTS_AT_ONCE", 1)  # each step by whatever thread comes first
+    found = meta_train(files, MODEL, CONFIG, key=KEY, folder=tmp_path / "s", stream=True)
+    assert found.resumed_from == 6
+    assert [entry for entry in found.history if entry.step != 6] == expected.history
+    jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
+    assert alive == [2]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("model", "config"),
+    [
+        ({"range_limit": 3.0}, {"own_lists": False, "loss": LossConfig(ties="shuffle")}),
+        ({}, {"loss": LossConfig(name="mean_squared_error", ties="shuffle")}),
+        ({"range_limit": 3.0}, {"loss": LossConfig(weights="inverse_log")}),
+        ({"context": "shared"}, {"own_lists": False, "n_query": 40}),
+    ],
+    ids=["shared-lists", "values", "scan", "short-tasks"],
+)
+def test_whatever_is_drawn_and_computed(space, model, config):
+    model, config = replace(MODEL, **model), replace(CONFIG, steps=4, **config)
+    found, expected = (meta_train(space, model, config, key=KEY, stream=way) for way in (True, False))
+    assert found.history == expected.history
+    jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
+
+
+# One of two processes of two devices each, which share out members and lists among all four.
+PROGRAM = """
+import json, sys
+import jax, numpy as np
+jax.config.update("jax_num_cpu_devices", 2)
+jax.distributed.initialize("127.0.0.1:" + sys.argv[1], 2, int(sys.argv[2]))
+from dre_jax import MetaTrainConfig, ModelConfig
+from dre_jax.runtime import devices, processes
+from dre_jax.data import bundled
+from dre_jax.methods.dre.mesh import LISTS, MEMBERS, spread
+from dre_jax.methods.dre.steps import start, train
+from dre_jax.methods.dre.stream import Streamed
+
+model, key = ModelConfig(members=2, hidden=(8,), phi=(8,), rho=(4,)), jax.random.key(0)
+config, tasks = MetaTrainConfig(lists_per_step=4), bundled.load("svm").train
+crossed = np.array(jax.devices()).reshape(2, 2).T.ravel()  # so that each process has lists of both members
+mesh = devices.make_mesh(crossed, (2, 2), (MEMBERS, LISTS))
+feed, read = Streamed(model, config, key, mesh, tasks), []
+gather = feed._table.gather
+feed._table.gather = lambda rows: (read.append(rows.query[..., 0].size), gather(rows))[1]
+state, losses, portions = spread(model, mesh, start(model, config, 14, key)), [], [(0, 5), (5, 3)]
+for (_, count), source in zip(portions, feed.portions(portions)):
+    state, found = train(model, config, source, state, key, count, mesh)
+    losses += processes.gather(found).tolist()
+print(json.dumps([losses, sum(read)]))
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+def test_processes_read_the_lists_of_their_own_devices():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    commands = [[sys.executable, "-c", PROGRAM, str(port), str(i)] for i in range(2)]
+    started = [subprocess.Popen(one, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for one in commands]
+    try:
+        ended = [(*process.communicate(timeout=300), process.returncode) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [status for *_, status in ended] == [0, 0], ended
+    (losses, read), (same, read_too) = (json.loads(out.splitlines()[-1]) for out, *_ in ended)
+    # Eight steps of two members' four lists.
+    assert (read, read_too) == (32, 32)
+    assert same == losses
+
+    table, model = build_table(bundled.load("svm").train), replace(MODEL, hidden=(8,), phi=(8,))
+    config = MetaTrainConfig(lists_per_step=4)
+    _, expected = train(model, config, table, start(model, config, 14, KEY), KEY, 8)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
+
+
+def test_a_device_draws_where_the_cpu_is_left_out(monkeypatch):
+    def without_a_cpu(backend=None):
+        if backend == "cpu":
+            raise RuntimeError("Unknown backend cpu")
+        return ["device"]
+
+    monkeypatch.setattr(jax, "local_devices", without_a_cpu)
+    assert stream._drawing_device() == "device"
+
+
+@pytest.mark.parametrize(("limit", "streams"), [(None, False), (3 * 1440, False), (3 * 1440 - 1, True)])
+def test_what_takes_more_than_a_third_of_a_device_is_streamed(monkeypatch, space, limit, streams):
+    stats = None if limit is None else {"bytes_limit": limit}
+    here = [SimpleNamespace(memory_stats=lambda: stats), SimpleNamespace(memory_stats=lambda: {"bytes_limit": 10**9})]
+    monkeypatch.setattr(devices, "local", lambda: here)
+    # Two tasks of twelve rows, and one: eight columns, a response and a level of four bytes each.
+    tables = space.train, space.validation
+    assert stream.must_stream(*tables) == streams

@@ -1,0 +1,162 @@
+"""Members side by side in the lanes of a TPU: the kernel, as JAX runs it without one, against the scan over epochs."""
+
+from dataclasses import fields
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.losses import rank_sorted
+from dre_jax.methods.dre.ensemble import Support, init, scores
+from dre_jax.methods.dre.fine_tuning import _scan_epochs, draw_epochs, epochs_in_lanes, fine_tune
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.tpu import layout_of, masks_of, pack, passes, supports_kernel, unpack
+from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
+from dre_jax.optim.adam import step_sizes
+from dre_jax.search import make_history, sort_history
+
+CONFIG = FineTuneConfig(epochs=7, learning_rate=0.01)
+COLUMNS, FILLED, CAPACITY = 3, 11, 13
+MODELS = {
+    "one layer before the mean": ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4)),
+    "several groups, odd widths": ModelConfig(members=5, hidden=(32, 24, 32), phi=(32, 16, 32), rho=(32, 12)),
+    "no deep set": ModelConfig(members=2, hidden=(64,), context="none"),
+    "response on the table's scale": ModelConfig(members=1, hidden=(8,), phi=(8, 8), rho=(4,), response_scale="table"),
+}
+
+
+def history(n=FILLED):
+    """Trials with ties, best first, and empty slots."""
+    rng = np.random.default_rng(0)
+    return sort_history(make_history(rng.random((n, COLUMNS)), np.round(rng.normal(size=n)), CAPACITY))
+
+
+def inputs(model, n=FILLED):
+    """What both formulations take, in float64: Adam makes whole steps of what is nothing but rounding."""
+    h, params = history(n), init(model, COLUMNS, jax.random.key(1))
+    steps = jax.jit(step_sizes, static_argnums=0)(CONFIG.learning_rates(), jnp.arange(CONFIG.epochs))
+    return h, params, drawn(h), steps
+
+
+@jax.jit
+def drawn(h):
+    return draw_epochs(CONFIG, h.response, h.level, h.where, jax.random.key(3))
+
+
+def widened(tree):
+    return jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, tree)
+
+
+def tuned(way, model, h, params, epochs, steps):
+    """Parameters and scores of two runs side by side."""
+
+    def one(x):
+        found = way(params, x, h.response, epochs, steps)
+        return found, scores(model, found, Support(x, h.response, h.where), x)[:, :FILLED]
+
+    return jax.jit(jax.vmap(one))(jnp.stack([h.x, h.x[:, ::-1]]))
+
+
+SECOND = ("one layer before the mean", "no deep set", "response on the table's scale")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.thorough] if name in SECOND else []) for name in MODELS]
+)
+def test_the_kernel_equals_the_scan(name):
+    model = MODELS[name]
+    given = inputs(model)
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        h, params, epochs, steps = widened(given)
+        lanes = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
+        wanted, wanted_scores = tuned(partial(_scan_epochs, "listmle", model), model, h, params, epochs, steps)
+        found, found_scores = tuned(lanes, model, h, params, epochs, steps)
+        # The weights of the positions are float32 there too.
+        chex.assert_trees_all_close(found, wanted, atol=3e-6)
+    np.testing.assert_array_equal(np.argsort(found_scores), np.argsort(wanted_scores))
+    moved = np.asarray(wanted.scorers["hidden_0_kernel"]) - np.asarray(params.scorers["hidden_0_kernel"])
+    assert np.abs(moved).max() > 0.05
+
+
+def test_a_history_of_one_trial_changes_nothing():
+    model = MODELS["one layer before the mean"]
+    h, params, epochs, steps = inputs(model, n=1)
+    way = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
+    chex.assert_trees_all_equal(jax.jit(way)(params, h.x, h.response, epochs, steps), params)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+def test_packing_and_unpacking_gives_the_parameters_back(model):
+    params, layout = init(model, COLUMNS, jax.random.key(0)), layout_of(model, COLUMNS)
+    packed = jax.jit(partial(pack, layout, members=model.members))(params)
+    assert packed.shape == (layout.groups(model.members), layout.rows, 128)
+    chex.assert_trees_all_equal(jax.jit(partial(unpack, layout))(packed, params), params)
+    # Nothing is there twice.
+    total = sum(np.abs(leaf).sum() for leaf in jax.tree.leaves(jax.device_get(params)))
+    np.testing.assert_allclose(np.abs(packed).sum(), total, rtol=1e-5)
+
+
+@pytest.mark.parametrize("weights", ["inverse_log", "inverse_linear", "attention", "none"])
+def test_weights_are_those_of_the_lists(weights):
+    h = history()
+    epochs = drawn(h)
+    masks = jax.jit(masks_of, static_argnums=(0, 1))
+    first, draws = jax.device_get(masks(ModelConfig(), weights, h.level, h.where, h.response, epochs))
+    rank, (h, epochs) = jax.jit(rank_sorted, static_argnums=3), jax.device_get((h, epochs))
+    for e in range(CONFIG.epochs):
+        query, where = epochs.query[e], epochs.ranked.where[e]
+        listed = rank(h.response[query], h.level[query], where, weights)
+        wanted = np.zeros(CAPACITY)
+        wanted[query[where]] = np.asarray(listed.weight)[where]
+        np.testing.assert_allclose(draws.weight[e], wanted, rtol=1e-5)
+        assert set(np.flatnonzero(draws.share[e])) == set(epochs.support[e][epochs.support_where[e]])
+    level = np.asarray(h.level)
+    assert np.asarray(first).tolist() == [int(np.flatnonzero(level == one)[0]) for one in level]
+
+
+def test_what_the_kernel_does_not_know_is_left_to_the_scan(monkeypatch):
+    x, model = jnp.zeros((20, 3)), ModelConfig()
+    known = supports_kernel(model, "listmle", "breslow", x)
+    assert known
+    for other in (
+        ModelConfig(context="shared"),
+        ModelConfig(range_limit=3.0),
+        ModelConfig(products="bfloat16"),
+        ModelConfig(hidden=(129,)),
+        ModelConfig(rho=(129, 4)),
+    ):
+        assert not supports_kernel(other, "listmle", "breslow", x)
+    assert not supports_kernel(model, "listnet", "breslow", x)
+    assert not supports_kernel(model, "listmle", "shuffle", x)
+    assert not supports_kernel(model, "listmle", "breslow", jnp.zeros((513, 3)))
+    assert not supports_kernel(model, "listmle", "breslow", jnp.zeros((20, 3), jnp.bfloat16))
+    # What the compiler for a v5e was seen to refuse: two squares of trials for each of 16 members.
+    assert not supports_kernel(ModelConfig(hidden=(8,), phi=(8,), rho=(8,)), "listmle", "breslow", jnp.zeros((512, 3)))
+    monkeypatch.setenv("DRE_JAX_PALLAS", "0")
+    assert not supports_kernel(model, "listmle", "breslow", x)
+
+
+def test_fewer_groups_go_together_where_the_chips_memory_is_full():
+    """The compiler for a v5e takes three groups of the default model at 192 trials, and refuses three at 320."""
+    layout = layout_of(ModelConfig(), 16)
+    assert [passes(layout, 3, trials) for trials in (16, 105, 192)] == [1, 1, 1]
+    assert passes(layout, 3, 320) > 1
+    assert passes(layout, 3, 512) > 1
+
+
+def test_every_field_of_the_model_is_known():
+    """A new field cannot be ignored in silence."""
+    seen = {"members", "hidden", "context", "phi", "rho", "response_scale", "range_limit", "products"}
+    elsewhere = {"range_slope", "initialiser"}  # without a limit it means nothing; weights are drawn before
+    assert {field.name for field in fields(ModelConfig)} == seen | elsewhere
+    assert {field.name for field in fields(LossConfig)} == {"name", "weights", "ties"}
+
+
+def test_tpus_have_the_kernel():
+    model, h = MODELS["no deep set"], history()
+    given = init(model, COLUMNS, jax.random.key(0)), *h, jax.random.key(0)
+    lowered = jax.jit(partial(fine_tune, model, CONFIG)).trace(*given).lower(lowering_platforms=("tpu",))
+    assert "tpu_custom_call" in lowered.as_text()

@@ -1,0 +1,334 @@
+"""Meta-training from start to end, and from whatever end it came to."""
+
+import csv
+import dataclasses
+import functools
+import random
+import shutil
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax import native
+from dre_jax.data import SearchSpace, Task, build_table, fingerprint
+from dre_jax.data.columns import Column
+from dre_jax.errors import CheckpointError, DataError, DataWarning
+from dre_jax.methods.dre import trainer
+from dre_jax.methods.dre.checkpoint import Checkpoint, describe, load_params
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.steps import evaluate, start, train
+from dre_jax.methods.dre.trainer import meta_train
+from dre_jax.methods.dre.training_config import MetaTrainConfig
+
+MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+CONFIG = MetaTrainConfig(steps=10, evaluate_every=4, n_support=3, n_query=6, evaluation_lists=8)
+PATIENT = dataclasses.replace(CONFIG, steps=20, evaluate_every=2, patience=3)
+# Validation losses by step: a rise that is made good, a tie that is no gain, and a third evaluation without one at 12.
+SCRIPT = {0: 5.0, 2: 4.0, 4: 4.5, 6: 3.0, 8: 3.5, 10: 3.0, 12: 3.2, 14: 1.0}
+
+
+def make_space(name="s", n_columns=2, seed=0, validation=True):
+    rng = np.random.default_rng(seed)
+
+    def tasks(names):
+        return {n: Task(n, rng.random((12, n_columns), dtype=np.float32), rng.random(12)) for n in names}
+
+    # As many validation as training tasks: their tables are of one shape, and the loss is compiled once.
+    columns = tuple(Column(f"c{i}", "float", f"c{i}") for i in range(n_columns))
+    splits = {"train": tasks("abc"), "validation": tasks("uvw") if validation else {}, "test": tasks("x")}
+    return SearchSpace(name, **splits, columns=columns)
+
+
+SPACE = make_space()
+LOG = (SPACE.columns[0], Column("c1", "float", "c1", log=True))
+go = functools.partial(meta_train, SPACE, MODEL, CONFIG)
+assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_portions():
+    """Two steps at a time, so that there are several portions between two evaluations, and one program for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "portion", lambda config: 2)
+        yield
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    return go(key=jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory, uninterrupted):
+    folder = tmp_path_factory.mktemp("saved") / "s"
+    trained = go(key=jax.random.key(0), folder=folder)
+    assert_same(trained.params, uninterrupted.params)
+    assert trained.history == uninterrupted.history
+    return folder
+
+
+def by_hand(config, n_steps):
+    """Parameters after each evaluation interval, from the training step alone."""
+    key, table = jax.random.key(0), build_table(SPACE.train)
+    state = start(MODEL, config, SPACE.n_columns, key)
+    yield jax.tree.map(jnp.copy, state.params)
+    for step in range(2, n_steps + 1, 2):
+        state, _ = train(MODEL, config, table, state, key, 2)
+        if step % config.evaluate_every == 0:
+            yield jax.tree.map(jnp.copy, state.params)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt_after(portions):
+    """A report that gives up after so many portions of steps."""
+    seen = []
+
+    def report(progress):
+        seen.append(progress)
+        if len(seen) == portions:
+            raise Interrupted
+
+    return report
+
+
+def test_history_at_the_start_at_every_interval_and_at_the_end(uninterrupted):
+    key = jax.random.key(0)
+    assert [entry.step for entry in uninterrupted.history] == [0, 4, 8, 10]
+    assert uninterrupted.step == 10
+    assert uninterrupted.resumed_from is None
+    tables = build_table(SPACE.train), build_table(SPACE.validation)
+    for entry, params in zip(uninterrupted.history, by_hand(CONFIG, 8), strict=False):
+        losses = [float(evaluate(MODEL, CONFIG, table, params, key)) for table in tables]
+        assert list(entry[1:]) == losses
+    assert uninterrupted.history[-1].train < uninterrupted.history[0].train
+
+
+@pytest.mark.parametrize("length", [2, 3])  # the latter no divisor of the interval
+def test_reports_and_that_portions_do_not_matter(monkeypatch, uninterrupted, length):
+    monkeypatch.setattr(trainer, "portion", lambda config: length)
+    told = []
+    again = go(key=jax.random.key(0), report=told.append)
+    assert [at.step for at in told] == [2, 4, 6, 8, 10]
+    assert all(at.steps == 10 and at.resumed_from is None and np.isfinite(at.loss) for at in told)
+    assert again.history == uninterrupted.history
+    assert_same(again.params, uninterrupted.params)
+
+
+def test_another_seed_gives_other_parameters(uninterrupted):
+    other = go(key=jax.random.key(1))
+    differ = jax.tree.map(lambda a, b: bool((a != b).any()), other.params, uninterrupted.params)
+    assert any(jax.tree.leaves(differ))
+
+
+# The report comes before the checkpoint of its step: what counts is the evaluation before.
+@pytest.mark.parametrize(("interruptions", "last"), [([1], 0), ([5], 8), ([3, 3], 8)])
+def test_interrupted_and_called_again(tmp_path, uninterrupted, interruptions, last):
+    for portions in interruptions:
+        with pytest.raises(Interrupted):
+            go(key=jax.random.key(0), folder=tmp_path, report=interrupt_after(portions))
+    told = []
+    resumed = go(key=jax.random.key(0), folder=tmp_path, report=told.append)
+    assert resumed.resumed_from == last
+    assert told[0].step == last + 2
+    assert {at.resumed_from for at in told} == {last}
+    assert resumed.history == uninterrupted.history
+    assert_same(resumed.params, uninterrupted.params)
+
+
+def test_killed_at_any_moment(tmp_path, uninterrupted, left_by_kills):
+    folder = tmp_path / "s"
+    folder.mkdir()
+    copies = left_by_kills(folder, lambda: go(key=jax.random.key(0), folder=folder))
+    assert len(copies) > 50
+
+    def files(folder):
+        return sorted(str(path.relative_to(folder)) for path in [*folder.glob("*"), *folder.glob("steps/*")])
+
+    for copy in random.Random(0).sample(copies, 8):
+        last = trainer.last_step(copy)
+        resumed = go(key=jax.random.key(0), folder=copy)
+        assert resumed.resumed_from == last
+        assert_same(resumed.params, uninterrupted.params)
+        assert Checkpoint(copy).metadata() == Checkpoint(folder).metadata()
+        assert (copy / "losses.csv").read_text() == (folder / "losses.csv").read_text()
+        assert files(copy) == files(folder)  # nothing half-written is left
+
+
+def test_a_finished_training_is_not_repeated(saved, uninterrupted):
+    told = []
+    again = go(key=jax.random.key(0), folder=saved, report=told.append)
+    assert told == []
+    assert (again.step, again.resumed_from) == (10, 10)
+    assert again.history == uninterrupted.history
+    assert_same(again.params, uninterrupted.params)
+
+
+def test_what_the_folder_holds(saved, uninterrupted):
+    metadata = Checkpoint(saved).metadata()
+    assert (metadata["space"], metadata["columns"], metadata["step"]) == ("s", 2, 10)
+    assert metadata["schema"] == [["c0", "float", "c0", False], ["c1", "float", "c1", False]]
+    assert metadata["fingerprint"] == fingerprint(SPACE)
+    assert metadata["key"] == np.asarray(jax.random.key_data(jax.random.key(0))).tolist()
+    assert metadata["model"]["hidden"] == [4]
+    assert metadata["training"]["evaluate_every"] == 4
+    assert metadata["training"]["loss"]["name"] == CONFIG.loss.name
+    assert metadata["versions"]["jax"] == jax.__version__
+    assert {"dre_jax", "flax", "optax", "orbax-checkpoint", "numpy", "python"} <= set(metadata["versions"])
+    with (saved / "losses.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["step", "train_loss", "validation_loss"]
+    read = [tuple(float(value) for value in row.values()) for row in rows]
+    np.testing.assert_allclose(read, np.array(uninterrupted.history), atol=1e-6)
+    params, _ = load_params(saved, space="s", n_columns=2)
+    assert_same(params, uninterrupted.params)
+
+
+def test_without_validation_tasks(tmp_path, uninterrupted):
+    space = make_space(validation=False)  # the same training tasks: they are drawn first
+    trained = meta_train(space, MODEL, CONFIG, key=jax.random.key(0), folder=tmp_path)
+    assert [entry.validation for entry in trained.history] == [None] * 4
+    assert_same(trained.params, uninterrupted.params)
+    assert (tmp_path / "losses.csv").read_text().splitlines()[1].endswith(",")
+
+
+@pytest.fixture(scope="module")
+def trajectory():
+    """Parameters at every evaluation of the patient training, by step."""
+    return {2 * i: params for i, params in enumerate(by_hand(PATIENT, max(SCRIPT)))}
+
+
+@pytest.fixture
+def scripted(monkeypatch, trajectory):
+    """Validation losses as SCRIPT has them, training losses that always fall."""
+
+    def look_up(model, config, table, params, key):
+        step = next(step for step, known in trajectory.items() if same(known, params))
+        on_validation = bool((table.x == build_table(SPACE.validation).x).all())
+        return SCRIPT[step] if on_validation else 10.0 - step
+
+    def same(ours, theirs):
+        return all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), ours, theirs)))
+
+    monkeypatch.setattr(trainer, "evaluate", look_up)
+
+
+@pytest.mark.usefixtures("scripted")
+@pytest.mark.parametrize(
+    "interrupted_at", [None, *(pytest.param(step, marks=pytest.mark.thorough) for step in (6, 12))]
+)
+def test_patience_stops_and_keeps_the_best(tmp_path, trajectory, interrupted_at):
+    patient = functools.partial(meta_train, SPACE, MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path)
+    if interrupted_at is not None:
+        with pytest.raises(Interrupted):
+            patient(report=interrupt_after(interrupted_at // 2))
+    trained = patient()
+    assert trained.step == 12
+    assert trained.history == [(step, 10.0 - step, loss) for step, loss in SCRIPT.items() if step <= 12]
+    assert_same(trained.params, trajectory[6])
+    assert_same(load_params(tmp_path)[0], trajectory[6])
+    assert_same(Checkpoint(tmp_path).load().state.params, trajectory[12])
+    assert Checkpoint(tmp_path).metadata()["best_step"] == 6
+    told = []
+    assert_same(patient(report=told.append).params, trajectory[6])
+    assert told == []
+
+
+def test_more_steps_at_a_constant_learning_rate_go_on(saved, tmp_path):
+    folder = shutil.copytree(saved, tmp_path / "s")
+    config = dataclasses.replace(CONFIG, steps=14)
+    longer = meta_train(SPACE, MODEL, config, key=jax.random.key(0), folder=folder)
+    assert (longer.step, longer.resumed_from) == (14, 10)
+    at_once = meta_train(SPACE, MODEL, config, key=jax.random.key(0))
+    assert_same(longer.params, at_once.params)
+    assert [entry.step for entry in at_once.history] == [0, 4, 8, 12, 14]
+    assert Checkpoint(folder).metadata()["training"]["steps"] == 14
+
+
+def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(CheckpointError) as caught:
+        meta_train(space, model, config, key=jax.random.key(seed), folder=folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"space": make_space("other")}, ["space (other here, s in the checkpoint)"]),
+        ({"space": make_space(n_columns=3)}, ["columns (3 here, 2 in the checkpoint)", "fingerprint"]),
+        ({"space": dataclasses.replace(SPACE, columns=LOG)}, ["c1 (log float here, float in the checkpoint)"]),
+        ({"space": make_space(seed=1)}, ["fingerprint"]),
+        ({"model": dataclasses.replace(MODEL, members=3)}, ["model.members (3 here, 2 in the checkpoint)"]),
+        ({"model": dataclasses.replace(MODEL, hidden=(4, 4))}, ["model.hidden ([4, 4] here, [4] in the checkpoint)"]),
+        ({"model": dataclasses.replace(MODEL, products="bfloat16")}, ["model.products (bfloat16 here, float32 in"]),
+        ({"config": dataclasses.replace(CONFIG, learning_rate=0.5)}, ["training.learning_rate (0.5 here"]),
+        (
+            {"config": dataclasses.replace(CONFIG, loss=dataclasses.replace(CONFIG.loss, weights="none"))},
+            ["training.loss.weights (none here"],
+        ),
+        ({"config": dataclasses.replace(CONFIG, steps=6)}, ["training.steps (6 here, 10 in the checkpoint)"]),
+        ({"seed": 1}, ["key"]),
+    ],
+    ids=["space", "columns", "data", "kind", "members", "sizes", "products", "rate", "loss", "fewer-steps", "seed"],
+)
+def test_another_training_is_refused_with_what_differs(saved, changed, named):
+    message = refused(**changed, folder=saved)
+    assert str(saved) in message
+    for name in named:
+        assert name in message
+    # What is the same is not named.
+    assert message.count(" here, ") == len(named)
+
+
+def test_columns_that_are_not_known_are_no_difference(saved, tmp_path):
+    folder = shutil.copytree(saved, tmp_path / "s")
+    space = dataclasses.replace(SPACE, columns=None)
+    assert meta_train(space, MODEL, CONFIG, key=jax.random.key(0), folder=folder).resumed_from == 10
+
+
+def test_more_steps_of_a_cosine_are_refused(tmp_path):
+    config = dataclasses.replace(CONFIG, schedule="cosine")
+    key = jax.random.key(0)
+    facts = describe(space="s", n_columns=2, model=MODEL, config=config, key=key, fingerprint=fingerprint(SPACE))
+    state = start(MODEL, config, 2, key)
+    Checkpoint(tmp_path).save(state, None, {**facts, "history": [], "best_step": None, "versions": {}})
+    message = refused(config=dataclasses.replace(config, steps=14), folder=tmp_path)
+    assert "training.steps (14 here, 10 in the checkpoint)" in message
+
+
+def test_a_checkpoint_of_before_an_option_has_its_default(tmp_path):
+    key = jax.random.key(0)
+    facts = describe(space="s", n_columns=2, model=MODEL, config=CONFIG, key=key, fingerprint=fingerprint(SPACE))
+    del facts["model"]["products"]
+    done = start(MODEL, CONFIG, 2, key)._replace(step=jnp.int32(CONFIG.steps))
+    history = [[CONFIG.steps, 1.0, 2.0]]
+    Checkpoint(tmp_path).save(done, None, {**facts, "history": history, "best_step": None, "versions": {}})
+    assert go(key=key, folder=tmp_path).resumed_from == CONFIG.steps
+
+
+def test_needs_tasks(tmp_path):
+    with pytest.raises(DataError, match="'s' has none"):
+        meta_train(SearchSpace("s", test=SPACE.test), MODEL, CONFIG, key=jax.random.key(0), folder=tmp_path / "a")
+    with pytest.raises(DataError, match="patience needs validation tasks"):
+        meta_train(make_space(validation=False), MODEL, PATIENT, key=jax.random.key(0), folder=tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+
+
+def test_who_computed_is_kept_and_another_is_told_of(saved, tmp_path, monkeypatch):
+    folder, other = shutil.copytree(saved, tmp_path / "s"), {"steps": "native 1a2b", "device": "H200"}
+    mine = native.backend()
+    assert Checkpoint(folder).metadata()["backends"] == [mine]
+    for module in (native, native.trial):
+        monkeypatch.setattr(module, "backend", lambda: other)
+    go(key=jax.random.key(0), folder=folder)  # nothing is left to do
+    with pytest.warns(DataWarning, match=r"was computed by .* on cpu, and goes on by native 1a2b on H200") as told:
+        meta_train(SPACE, MODEL, dataclasses.replace(CONFIG, steps=14), key=jax.random.key(0), folder=folder)
+    assert len(told) == 1
+    assert Checkpoint(folder).metadata()["backends"] == [mine, other]

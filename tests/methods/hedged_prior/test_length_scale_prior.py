@@ -1,0 +1,93 @@
+"""Priors of length scales, from tasks whose length scales are known, and against a loop over generic pseudo-tasks."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.data import Task
+from dre_jax.errors import ConfigError
+from dre_jax.methods.hedged_prior.length_scale_prior import (
+    LengthScaleConfig,
+    _update,
+    fit_length_scale_prior,
+    generic_prior,
+)
+
+LENGTHS, ROWS = np.array([0.2, 0.7, 5.0]), 40
+CONFIG = LengthScaleConfig()
+
+
+def draws(count, rows=ROWS, noise=0.05, seed=0, lengths=LENGTHS):
+    """Tasks drawn from a Gaussian process with these length scales, on scales of their own."""
+    rng, tasks = np.random.default_rng(seed), {}
+    for i in range(count):
+        x = rng.random((rows, 3)).astype(np.float32)
+        r = np.sqrt(5.0) * np.linalg.norm((x[:, None] - x[None]) / lengths, axis=-1)
+        kernel = (1.0 + r + r**2 / 3.0) * np.exp(-r) + 1e-9 * np.eye(rows)
+        y = np.linalg.cholesky(kernel) @ rng.normal(size=rows) + noise * rng.normal(size=rows)
+        tasks[str(i)] = Task(str(i), x, 10.0 ** rng.normal() * y + rng.normal())
+    return tasks
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return draws(12)
+
+
+@pytest.fixture(scope="module")
+def learned(tasks):
+    return fit_length_scale_prior(CONFIG, tasks)
+
+
+def test_columns_are_as_relevant_as_they_were_in_past_tasks(learned):
+    mean, generic = np.asarray(learned.mean), float(generic_prior(3).mean[0])
+    assert mean[0] + 0.3 < mean[1] < mean[2] - 0.3
+    assert abs(mean[:2] - np.log(LENGTHS[:2])).max() < 0.5
+    assert mean[2] > generic + 0.5  # of a column that plays no part: as long as the data say nothing against
+
+
+def test_the_noise_of_past_tasks_is_learned():
+    """Of smooth functions: a short length scale explains as much as noise."""
+    little, much = (
+        float(fit_length_scale_prior(CONFIG, draws(12, noise=noise, lengths=5.0 * LENGTHS)).noise_mean)
+        for noise in (0.02, 0.5)
+    )
+    assert little < much - 1.0
+
+
+def test_one_task_moves_the_generic_prior_a_little(learned, tasks):
+    generic, one = generic_prior(3), fit_length_scale_prior(CONFIG, {"0": tasks["0"]})
+    moved, far = (np.abs(np.asarray(a.mean - generic.mean)) for a in (one, learned))
+    assert (moved > 0.0).all()
+    assert moved[0] < 0.5 * far[0]
+
+
+def test_equal_responses_teach_nothing():
+    x = np.random.default_rng(0).random((ROWS, 3), np.float32)
+    found, generic = fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}), generic_prior(3)
+    for a, b in zip(found, generic, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_generic_tasks_count_as_tasks():
+    """Two generic tasks, one at either side of the generic mean, and past tasks with weights of whole numbers."""
+    values, weight = np.array([[0.5, 1.0], [2.0, -1.0], [3.0, 0.0]]), np.array([1.0, 2.0, 0.0])
+    mean, deviation = np.array([0.0, 1.0]), np.array([1.0, 2.0])
+    every = np.concatenate([[mean - deviation, mean + deviation], np.repeat(values, [1, 2, 0], axis=0)])
+    found = _update(2.0, values, mean, deviation, weight)
+    np.testing.assert_allclose(found, (every.mean(axis=0), every.std(axis=0)))
+
+
+def test_empty_slots_play_no_part(tasks):
+    short = {"0": tasks["0"]}
+    alone = fit_length_scale_prior(CONFIG, short)
+    padded = fit_length_scale_prior(CONFIG, {**short, "flat": Task("flat", np.zeros((60, 3), np.float32), np.ones(60))})
+    for a, b in zip(alone, padded, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
+    assert np.isfinite(jnp.concatenate([alone.mean, alone.deviation])).all()
+
+
+def test_numbers_out_of_range_are_refused():
+    for field, value in (("rows", 1), ("tasks", 0), ("steps", 0), ("learning_rate", 0.0), ("strength", 0.0)):
+        with pytest.raises(ConfigError, match=field):
+            LengthScaleConfig(**{field: value})

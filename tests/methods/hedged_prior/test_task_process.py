@@ -1,0 +1,160 @@
+"""Processes of the task by itself against a loop in NumPy and scipy's t densities."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import multivariate_t
+
+from dre_jax.errors import ConfigError
+from dre_jax.methods.hedged_prior import task_process
+from dre_jax.methods.hedged_prior.length_scale_prior import USUAL_LENGTH, generic_prior
+from dre_jax.methods.hedged_prior.task_process import (
+    TaskHyperpriors,
+    TaskProcessConfig,
+    Trials,
+    condition_processes,
+    fit_sequence,
+    fit_sizes,
+    fixed_processes,
+    log_shares,
+    start_processes,
+)
+
+COLUMNS, CAPACITY, FREEDOM = 2, 24, 5.0
+CONFIG = TaskProcessConfig()
+HYPERPRIORS = TaskHyperpriors(
+    generic_prior(COLUMNS), generic_prior(COLUMNS)._replace(mean=jnp.log(jnp.array([0.2, 3.0])))
+)
+N_FIXED, N_FITTED = len(CONFIG.lengths), len(CONFIG.first_lengths) + 1
+conditioned = jax.jit(condition_processes, static_argnums=(0, 3))
+fitted = jax.jit(fit_sequence, static_argnums=(0, 4))
+
+
+def waves(n, seed=0):
+    """Standardised responses of a function of the first column alone, and a trend that has little to do with it."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, COLUMNS))
+    y, trend = np.sin(9.0 * x[:, 0]), 0.3 * rng.normal(size=n)
+    if n > 1:
+        y = (y - y.mean()) / y.std()
+    return x, trend, y
+
+
+def trials_of(x, trend, y, capacity=CAPACITY, rubbish=0.0):
+    empty = capacity - len(y)
+    pad = partial(np.pad, constant_values=rubbish)
+    return Trials(
+        jnp.asarray(pad(x, ((0, empty), (0, 0))), jnp.float32),
+        jnp.asarray(pad(trend, (0, empty)), jnp.float32),
+        jnp.asarray(np.pad(y, (0, empty)), jnp.float32),
+        jnp.arange(capacity) < len(y),
+    )
+
+
+def log_density(process, x, trend, y):
+    """The t density of the trials, with all that `student` leaves out: it depends on their number alone."""
+    if len(y) == 0:
+        return 0.0
+    lengths = np.exp(np.asarray(process.log_length, np.float64))
+    r = np.sqrt(5.0) * np.linalg.norm((x[:, None] - x[None]) / lengths, axis=-1)
+    matern = (1.0 + r + r**2 / 3.0) * np.exp(-r)
+    signal, noise = np.exp(np.float64(process.log_signal_var)), np.exp(np.float64(process.log_noise_var))
+    slope = float(process.slope)
+    matrix = 1.0 + signal * matern + slope * 0.1 * np.outer(trend, trend) + noise * np.eye(len(y))
+    return multivariate_t(slope * trend, matrix, df=FREEDOM).logpdf(y)
+
+
+def at(tree, i):
+    return jax.tree.map(lambda a: a[i], tree)
+
+
+def test_the_processes_before_the_first_trial():
+    fixed, (starts, priors) = fixed_processes(CONFIG, HYPERPRIORS), start_processes(CONFIG, HYPERPRIORS)
+    np.testing.assert_allclose(np.exp(fixed.log_length), np.outer(CONFIG.lengths, [np.sqrt(2.0)] * 2), rtol=1e-5)
+    np.testing.assert_allclose(np.exp(starts.log_length[-1]), [0.2, 3.0], rtol=1e-5)
+    assert starts.slope.tolist() == [0.0, 0.0, 1.0]
+    np.testing.assert_allclose(priors.mean[0], np.log(USUAL_LENGTH * np.sqrt(2.0)), rtol=1e-5)
+    shares = np.exp(log_shares(CONFIG, jnp.dtype(jnp.float32)))
+    assert shares.sum() == pytest.approx(1.0, abs=1e-6)
+    assert shares[:N_FIXED].sum() == pytest.approx(1.0 - CONFIG.fitted, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 17])
+def test_processes_that_are_not_fitted_have_the_evidence_of_their_densities(n):
+    """Scored piece by piece, the pieces add up to the density of the whole."""
+    config, data = TaskProcessConfig(steps=0), waves(n)
+    found = conditioned(config, HYPERPRIORS, trials_of(*data, rubbish=0.7), FREEDOM)
+    expected = [log_density(at(found.process, i), *data) for i in range(N_FIXED + N_FITTED)]
+    differences = np.asarray(found.log_density) - expected
+    np.testing.assert_allclose(differences, np.full(len(expected), differences[0]), atol=2e-3)
+
+
+def test_a_fitted_process_is_scored_by_what_it_predicted():
+    """Each piece has the density that the fit before gives it: the fits are made again on the trials so far."""
+    x, trend, y = waves(17)
+    starts, priors = start_processes(CONFIG, HYPERPRIORS)
+    last = conditioned(CONFIG, HYPERPRIORS, trials_of(x, trend, y), FREEDOM)
+    sizes = [size for _, stage in fit_sizes(17) for size in stage]
+    expected, fit, done = np.zeros(N_FITTED), starts, 0
+    for size in [*sizes, 17]:
+        for i in range(N_FITTED):
+            one = at(fit, i)
+            parts = [log_density(one, x[:n], trend[:n], y[:n]) for n in (size, done)]
+            expected[i] += parts[0] - parts[1]
+        fit, done = fitted(CONFIG, starts, priors, trials_of(x[:size], trend[:size], y[:size]), FREEDOM).process, size
+    differences = np.asarray(last.log_density)[N_FIXED:] - expected
+    np.testing.assert_allclose(differences, np.full(N_FITTED, differences[0]), atol=0.02)
+    np.testing.assert_allclose(last.process.log_length[N_FIXED:], fit.log_length, rtol=1e-4)
+
+
+def test_fits_find_which_column_counts():
+    x, trend, y = waves(CAPACITY)
+    process = fitted(CONFIG, *start_processes(CONFIG, HYPERPRIORS), trials_of(x, trend, y), FREEDOM).process
+    lengths = np.exp(np.asarray(process.log_length))
+    assert (lengths[:, 1] > 3.0 * lengths[:, 0]).all()
+    assert (np.asarray(process.log_noise_var) < np.log(1e-2)).all()
+    assert process.log_signal_var[:2].tolist() == [0.0, 0.0]  # the unit of the scale
+
+
+def test_empty_slots_change_nothing():
+    data = waves(9)
+    starts = start_processes(CONFIG, HYPERPRIORS)
+    one = fitted(CONFIG, *starts, trials_of(*data, rubbish=5.0), FREEDOM)
+    other = fitted(CONFIG, *starts, trials_of(*data, capacity=16), FREEDOM)
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
+
+
+def test_columns_of_zeros_change_nothing():
+    x, trend, y = waves(9)
+    wide = np.pad(x, ((0, 0), (0, 3)))
+    hyperpriors = task_process.widen(HYPERPRIORS, 5)
+    narrow = conditioned(CONFIG, HYPERPRIORS, trials_of(x, trend, y), FREEDOM)
+    found = conditioned(CONFIG, hyperpriors, trials_of(wide, trend, y), FREEDOM)
+    np.testing.assert_allclose(found.log_density, narrow.log_density, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found.process.log_length[:, :2], narrow.process.log_length, rtol=1e-3, atol=1e-3)
+
+
+def test_numbers_of_trials_at_which_processes_are_fitted_grow_by_a_share():
+    for capacity in (4, 16, 192):
+        stages = list(fit_sizes(capacity))
+        sizes = [size for _, stage in stages for size in stage]
+        assert sizes == sorted(set(sizes))
+        assert sizes[0] == 4
+        assert all(max(stage) <= most <= capacity for most, stage in stages)
+    assert not list(fit_sizes(3))
+
+
+def test_what_is_no_process_is_refused():
+    for wrong, message in (
+        ({"lengths": ()}, "lengths must be some positive numbers"),
+        ({"first_lengths": (0.0,)}, "first_lengths must be some positive numbers"),
+        ({"noise": 0.0}, "noise"),
+        ({"steps": -1}, "steps"),
+        ({"fitted": 1.0}, "0 < fitted < 1"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            TaskProcessConfig(**wrong)

@@ -1,0 +1,63 @@
+"""Programs that are kept from one process to the next."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+# A program of a user's before, one inside, one after; what is in the folder each time, and JAX's settings at the end.
+SCRIPT = """
+import json, os, sys
+import jax, jax.numpy as jnp
+from dre_jax.runtime import cache
+
+def files():
+    return sorted(name for name in os.listdir(sys.argv[1]) if name.startswith("jit_"))
+
+found = []
+x = jnp.arange(3.0)
+for name in ("before", "inside", "after"):
+    def f(x):
+        return x * 2.0 + len(name)
+    f.__name__ = name
+    if name == "inside":
+        with cache.programs_kept():
+            jax.jit(f)(x)
+    else:
+        jax.jit(f)(x)
+    found.append([file.split("-")[0] for file in files() if "atime" not in file])
+settings = jax.config.jax_compilation_cache_dir, jax.config.jax_persistent_cache_min_compile_time_secs
+if "keep" in sys.argv:
+    cache.keep_programs()
+    jax.jit(lambda x: x - 7.0)(x)
+print(json.dumps([found, settings, len(files())]))
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(*arguments, **variables):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_COMPILATION", "JAX_PERSISTENT"))}
+        environment["DRE_JAX_CACHE"] = str(tmp_path)
+        command = [sys.executable, "-c", SCRIPT, str(tmp_path), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment | variables)
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_what_is_compiled_inside_is_kept_and_nothing_else(run):
+    found, settings, n_files = run("keep")
+    assert found == [[], ["jit_inside"], ["jit_inside"]]
+    assert settings == [None, 1.0]
+    assert n_files > 1  # for good
+
+
+@pytest.mark.thorough
+def test_settings_of_others_are_left_alone(run, tmp_path):
+    assert run("keep", DRE_JAX_CACHE="") == [[[], [], []], [None, 1.0], 0]
+    own = tmp_path / "own"
+    found, settings, n_files = run("keep", JAX_COMPILATION_CACHE_DIR=str(own))
+    assert (found, settings, n_files) == ([[], [], []], [str(own), 1.0], 0)

@@ -1,0 +1,113 @@
+"""How many threads a factorisation has."""
+
+import threading
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from dre_jax.methods.baselines import fsbo, shared
+from dre_jax.runtime.threads import VARIABLE, Shared, on_one_thread, one_thread
+from dre_jax.search.batch import run_tasks
+from dre_jax.search.suggester import Suggester
+from dre_jax.tuning.computing import computing
+
+TWO = 2
+
+
+def threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch):
+    """As in a program that has said nothing about them."""
+    import scipy.linalg  # noqa: F401
+
+    monkeypatch.delenv(VARIABLE)
+    with threadpool_limits(TWO, user_api="blas"):
+        yield
+        assert threads() == {TWO}
+
+
+@pytest.mark.parametrize("context", [one_thread, computing])
+def test_inside_a_block(context):
+    with context, context:
+        assert threads() == {1}
+    assert threads() == {TWO}
+    with pytest.raises(ZeroDivisionError), context:
+        raise ZeroDivisionError
+
+
+def test_inside_a_function():
+    assert on_one_thread(threads)() == {1}
+
+
+def test_the_variable_decides(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "3")
+    with one_thread:
+        assert threads() == {3}
+
+
+def test_while_runs_are_computed(make_space):
+    """A method that looks, in runs of a batch, and called by HPO-B's handler."""
+    seen = []
+
+    @dataclass(frozen=True)
+    class Looking:
+        def acquire(self, params, history, candidates, key):
+            jax.debug.callback(lambda: seen.append(threads()))
+            return jnp.zeros(candidates.where.shape)
+
+    space = make_space("s", test="x")
+    traces = list(run_tasks(Looking(), None, space.test, space.designs, n_trials=2, key=jax.random.key(0)))
+    in_the_batch = len(seen)
+    Suggester(Looking()).observe_and_suggest(np.zeros((2, 3)), np.array([[0.1], [0.5]]), np.ones((4, 3)))
+    jax.effects_barrier()
+    assert len(traces) > 0 < in_the_batch < len(seen)
+    assert all(count == {1} for count in seen)
+
+
+def test_while_a_method_learns(monkeypatch, make_space):
+    seen = []
+
+    def look(*_):
+        seen.append(threads())
+        return (None,)
+
+    monkeypatch.setattr(shared, "fit_sources", look)
+    monkeypatch.setattr(fsbo, "meta_train", look)
+    for method in (shared.FromSources(), fsbo.FewShotBO()):
+        method.fit(make_space("s"), jax.random.key(0))
+    assert seen == [{1}, {1}]
+
+
+def test_the_last_thread_leaves():
+    """Two threads whose stays overlap: the context is entered once and left once, after both."""
+    told = []
+
+    class Context:
+        def __enter__(self):
+            told.append("in")
+
+        def __exit__(self, *error):
+            told.append("out")
+
+    shared_by_two, both, first_left = Shared(Context), threading.Barrier(2), threading.Event()
+
+    def first():
+        with shared_by_two:
+            both.wait(60)
+        told.append("first left")
+        first_left.set()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    with shared_by_two:
+        both.wait(60)
+        first_left.wait(60)
+    thread.join()
+    assert told == ["in", "first left", "out"]

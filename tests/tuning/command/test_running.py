@@ -1,0 +1,301 @@
+"""Commands as trials: what they print, how they are ended, and the study file beside them."""
+
+import contextlib
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning import Float, Int, Optimizer, Space
+from dre_jax.tuning.command import commands as commands_module
+from dre_jax.tuning.command.commands import Command, end
+from dre_jax.tuning.command.running import StudyFile, run_trials
+from dre_jax.tuning.command.templates import parse
+from dre_jax.tuning.command.watcher import Watcher
+
+SPACE = Space({"x": Float(-1.0, 1.0)})
+WAIT = 60  # a hard limit on a busy machine, not a measurement
+
+
+def outcome_of(*arguments, **options):
+    command = Command(arguments, **options)
+    until = time.monotonic() + WAIT
+    while command.outcome is None:
+        assert time.monotonic() < until
+        time.sleep(0.005)
+        command.look()
+    return command.outcome
+
+
+def shell(text, **options):
+    return outcome_of("sh", "-c", text, **options)
+
+
+def lives(pid):
+    """Whether a process is there, and not only waits to be collected."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def pid_in(path):
+    until = time.monotonic() + WAIT
+    while not (path.exists() and path.read_text().endswith("\n")):
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    return int(path.read_text())
+
+
+class TestCommand:
+    def test_values(self):
+        assert shell("echo 0.5")[:2] == (0.5, "")
+        assert shell("echo loss: 0.5; echo 7 >&2")[:2] == (0.5, "")
+        assert shell('echo \'{"f1": 0.25, "n": 3}\'', metric="f1")[:2] == (0.25, "")
+        assert shell("echo -inf").value == -math.inf
+        assert shell("seq 100000; echo 0.5").value == 0.5  # the last of more than is looked at
+
+    def test_failures(self):
+        assert shell("echo 0.5; exit 3")[:2] == (None, "exit status 3")
+        assert shell("echo a >&2; echo 'no such file' >&2; exit 1")[:2] == (None, "exit status 1: no such file")
+        assert shell("kill -9 $$")[:2] == (None, "ended by signal 9")
+        assert shell("echo nan")[:2] == (None, "it printed NaN")
+        assert (
+            shell("echo bye").why == "it printed neither a number at the end of a line nor a JSON object with 'value'"
+        )
+        assert shell(r"printf '\377\376\n'; cat; echo bye").value is None  # and there is no input to wait for
+
+    def test_what_it_prints_is_kept_where_it_is_asked_for(self, tmp_path):
+        for word in ("first", "second"):
+            assert shell(f"echo {word}; echo 0.5; echo oh >&2", logs=tmp_path / "7").value == 0.5
+        assert (tmp_path / "7.out").read_text() == "second\n0.5\n"
+        assert (tmp_path / "7.err").read_text() == "oh\n"
+        with pytest.raises(DataError, match=r"none/7\.out cannot be written: No such file"):
+            Command(["true"], logs=tmp_path / "none" / "7")
+
+    @pytest.mark.parametrize("arguments", [["/no/such/program"], ["/"], ["a\0b"], ["echo", "x" * 10_000_000]])
+    def test_what_cannot_be_started(self, arguments):
+        with pytest.raises(ConfigError, match="must be one that can be started"):
+            Command(arguments)
+
+    def test_time_out_ends_the_whole_group(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(commands_module, "GRACE", 0.2)
+        child = tmp_path / "child"
+        # Neither listens to a request to end; the child outlives its parent's first signal.
+        text = f"trap '' TERM; (trap '' TERM; sleep 100) & echo $! > {child}; echo 0.5; sleep 100"
+        found = shell(text, timeout=0.3)
+        assert found[:2] == (None, "it took longer than 0.3 s")
+        assert 0.5 <= found.seconds < 30
+        until = time.monotonic() + WAIT
+        while lives(pid_in(child)):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+    def test_who_listens_may_end_well_and_has_failed_still(self):
+        found = shell("trap 'echo 0.5; exit 0' TERM; while :; do sleep 0.01; done", timeout=0.2)
+        assert found[:2] == (None, "it took longer than 0.2 s")
+
+    def test_end_ends_all_that_run(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(commands_module, "GRACE", 0.2)
+        texts = [f"echo $$ > {tmp_path / '0'}; sleep 100", f"trap '' TERM; echo $$ > {tmp_path / '1'}; sleep 100"]
+        started = [Command(["sh", "-c", text]) for text in texts]
+        pids = [pid_in(tmp_path / name) for name in "01"]
+        end(started)
+        assert not any(map(lives, pids))
+
+    def test_what_it_leaves_behind_does_not_hold_it_up(self):
+        """A child that inherits the output and goes on."""
+        begun = time.monotonic()
+        command = Command(["sh", "-c", "sleep 100 & echo 0.5"])
+        while command.outcome is None:
+            command.look()
+        assert command.outcome.value == 0.5
+        assert time.monotonic() - begun < WAIT
+        os.killpg(command._process.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def study(tmp_path):
+    return tmp_path / "study.json"
+
+
+def run(study, command, *, space=SPACE, trials=4, **options):
+    """Runs a shell command a trial; the study."""
+    file = StudyFile(study)
+    optimizer = file.open(space)
+    for _ in run_trials(optimizer, parse(["sh", "-c", command], space), file, trials=trials, **options):
+        pass
+    return optimizer
+
+
+class TestWatcher:
+    @pytest.fixture
+    def groups(self, tmp_path):
+        """A process that ends when asked, one that does not and has a child, and one that nobody watches."""
+        made = []
+        for i, text in enumerate(("sleep 100", "trap '' TERM; sleep 100 & sleep 100; sleep 100", "sleep 100")):
+            shell = ["sh", "-c", f"echo $$ > {tmp_path / str(i)}; {text}"]
+            made.append(subprocess.Popen(shell, start_new_session=True))
+            pid_in(tmp_path / str(i))
+        yield made
+        for one in made:
+            with contextlib.suppress(OSError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.wait()
+
+    def test_ends_what_it_was_told_of_last(self, groups, wait_until, alive_in):
+        asked, stubborn, other = groups
+        watcher = Watcher(grace=0.2)
+        watcher.watch([other.pid])
+        watcher.watch([asked.pid, stubborn.pid])
+        watcher._process.communicate()  # as if this process had gone: nobody writes any more
+        assert [asked.wait(WAIT), stubborn.wait(WAIT)] == [-signal.SIGTERM, -signal.SIGKILL]
+        wait_until(lambda: not alive_in(stubborn.pid), seconds=WAIT)
+        assert other.poll() is None
+
+    def test_ends_nothing_of_who_leaves(self, groups):
+        with Watcher(grace=0.0) as watcher:
+            watcher.watch([one.pid for one in groups])
+        assert watcher._process.returncode == -signal.SIGKILL
+        assert [one.poll() for one in groups] == [None] * 3
+
+    def test_nobody_has_to_watch(self, monkeypatch):
+        with Watcher() as watcher:
+            os.killpg(watcher._process.pid, signal.SIGKILL)
+            watcher._process.wait()
+            for group in (1, 2):
+                watcher.watch([group])
+        monkeypatch.setenv("PATH", "")
+        with Watcher() as watcher:
+            watcher.watch([1])
+
+
+class TestRun:
+    def test_a_study(self, study, tmp_path):
+        found = run(study, "echo {x}", workers=2, logs=tmp_path / "logs")
+        assert [(tmp_path / "logs" / f"{i}.out").read_text() for i in range(4)] == [
+            f"{t.value}\n" for t in found.trials
+        ]
+        assert [trial.value for trial in found.trials] == [trial.params["x"] for trial in found.trials]
+        assert len({trial.value for trial in found.trials}) == 4
+        assert Optimizer.load(study).trials == found.trials
+
+    def test_failures_and_resuming(self, study):
+        command = "case {x} in -*) exit 1;; *) echo {x};; esac"
+        found = run(study, command)
+        assert [t.state for t in found.trials] == ["failed" if t.params["x"] < 0 else "complete" for t in found.trials]
+        assert len({trial.state for trial in found.trials}) == 2
+        before = study.read_bytes()
+        assert run(study, "exit 1; echo {x}").trials == found.trials  # all are there
+        assert study.read_bytes() == before
+
+    def test_workers_run_side_by_side(self, study, tmp_path):
+        """Each waits for the other."""
+        wait = "touch at-{trial}; until [ -e at-0 ] && [ -e at-1 ]; do sleep 0.01; done"
+        found = run(study, f"cd {tmp_path}; {wait}; echo {{x}}", trials=2, workers=2, timeout=WAIT)
+        assert [trial.state for trial in found.trials] == ["complete"] * 2
+
+    def test_a_suggestion_that_takes_long_holds_nobody_up(self, study, monkeypatch):
+        """The other worker's command ends, and is told, while the next suggestion is being made."""
+        file = StudyFile(study)
+        optimizer = file.open(SPACE)
+        suggest, seen = optimizer._engine.suggest, []
+
+        def slowly(*arguments, number, **more):
+            until = time.monotonic() + WAIT
+            while number == 1 and not seen and time.monotonic() < until:
+                time.sleep(0.01)
+            return suggest(*arguments, number=number, **more)
+
+        monkeypatch.setattr(optimizer._engine, "suggest", slowly)
+        for progress in run_trials(optimizer, parse(["echo", "{x}"], SPACE), file, trials=2, workers=2):
+            if progress.ended and len(optimizer.trials) == 1:
+                seen += progress.ended
+        assert [trial.number for trial, _ in seen] == [0]
+
+    def test_trials_that_still_ran_are_run_again(self, study):
+        optimizer = Optimizer(SPACE)
+        asked = optimizer.ask(3)
+        optimizer.tell(asked[1], 0.5)
+        optimizer.save(study)
+        found = run(study, "echo {x}", trials=3)
+        assert [trial.params for trial in found.trials] == [trial.params for trial in asked]
+        assert [trial.value for trial in found.trials] == [asked[0].params["x"], 0.5, asked[2].params["x"]]
+
+    def test_the_file_is_ahead_of_the_commands(self, study):
+        """A command finds its own trial in the study."""
+        script = (
+            "import json, sys; trial = json.load(open(sys.argv[1]))['trials'][int(sys.argv[2])]; "
+            "print(trial['params']['x'] if trial['state'] == 'running' else 'no')"
+        )
+        file = StudyFile(study)
+        optimizer = file.open(SPACE)
+        template = parse([sys.executable, "-S", "-c", script, str(study), "{trial}", "{x}"], SPACE)
+        for _ in run_trials(optimizer, template, file, trials=2):
+            pass
+        assert [trial.value for trial in optimizer.trials] == [trial.params["x"] for trial in optimizer.trials]
+
+    def test_an_interruption_ends_the_commands_and_keeps_the_study(self, study, tmp_path):
+        file = StudyFile(study)
+        optimizer = file.open(SPACE)
+        pid = tmp_path / "pid"
+        template = parse(["sh", "-c", f"[ {{trial}} = 0 ] || {{{{ echo $$ > {pid}; sleep 100; }}}}; echo {{x}}"], SPACE)
+        with contextlib.closing(run_trials(optimizer, template, file, trials=5)) as progress:
+            for _ in progress:
+                if pid.exists():
+                    break
+        assert not lives(pid_in(pid))
+        assert [trial.state for trial in Optimizer.load(study).trials] == ["complete", "running"]
+
+    def test_a_program_that_is_not_there_costs_no_trial(self, study):
+        file = StudyFile(study)
+        optimizer = file.open(SPACE)
+        with pytest.raises(ConfigError, match="No such file"):
+            list(run_trials(optimizer, parse(["/no/such/program", "{x}"], SPACE), file, trials=5))
+        assert [trial.state for trial in Optimizer.load(study).trials] == ["running"]
+
+    def test_two_at_one_study(self, study):
+        file = StudyFile(study)
+        progress = run_trials(file.open(SPACE), parse(["sleep", "100{x}"], Space({"x": Int(0, 9)})), file, trials=5)
+        with contextlib.closing(progress):
+            while not next(progress).running:
+                pass
+            with pytest.raises(DataError, match="one command at a time"):
+                run(study, f"cp {study} {study}.2; mv {study}.2 {study}; echo {{x}}")
+
+    @pytest.mark.parametrize(
+        "options", [{"trials": 0}, {"workers": 0}, {"timeout": 0.0}, {"timeout": math.nan}, {"timeout": -1.0}]
+    )
+    def test_numbers_that_are_not_positive(self, study, options):
+        with pytest.raises(ConfigError, match="must be positive"):
+            run(study, "echo {x}", **options)
+        assert not study.exists()
+
+
+class TestOpening:
+    def test_what_a_killed_writer_left_is_removed(self, study):
+        left = study.with_name(f".{study.name}.123-abcd.tmp")
+        left.write_text("half")
+        StudyFile(study)
+        assert not left.exists()
+
+    def test_a_study_of_something_else(self, study):
+        Optimizer(SPACE, direction="maximize", seed=3).save(study)
+        before = study.read_bytes()
+        other = Space({"y": Float(0.0, 1.0)})
+        for space, options, rule in [
+            (other, {}, "a study of the space given"),
+            (SPACE, {"direction": "minimize"}, "of the direction given, minimize, but its own is maximize"),
+            (SPACE, {"seed": 4}, "of the seed given, 4, but its own is 3"),
+        ]:
+            with pytest.raises(DataError, match=rule):
+                StudyFile(study).open(space, **options)
+        found = StudyFile(study).open(SPACE)
+        assert (found.direction, found.seed) == ("maximize", 3)
+        assert study.read_bytes() == before

@@ -1,0 +1,107 @@
+"""Commands with places for hyperparameters."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dre_jax.errors import ConfigError
+from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+from dre_jax.tuning.command.templates import parse
+
+SPACE = Space(
+    {
+        "lr": Float(1e-6, 1.0),
+        "kernel": Categorical(["rbf", "poly"]),
+        "degree": Int(2, 5, when={"kernel": "poly"}),
+        "coef": Float(-1.0, 1.0, when={"kernel": "poly"}),
+    }
+)
+RBF = {"lr": 1e-05, "kernel": "rbf"}
+POLY = {"lr": 0.5, "kernel": "poly", "degree": 3, "coef": -0.25}
+REST = "{lr}{kernel}{degree}{coef}"
+"""Names every hyperparameter, so that the rest of a command need not."""
+
+
+@pytest.mark.parametrize(
+    ("command", "rbf", "poly"),
+    [
+        (["{lr}", "-k={kernel}"], ["1e-05", "-k=rbf"], ["0.5", "-k=poly"]),
+        (["--degree", "{degree}"], [], ["--degree", "3"]),
+        (["--degree={degree}"], [], ["--degree=3"]),
+        (["--verbose", "--degree={degree}"], ["--verbose"], ["--verbose", "--degree=3"]),
+        (["-c", "k={kernel},d={degree}", "out"], ["out"], ["-c", "k=poly,d=3", "out"]),
+        (["--both", "{degree}", "{coef}"], [], ["--both", "3", "-0.25"]),
+        (["--both", "{lr}", "{coef}"], ["--both", "1e-05"], ["--both", "0.5", "-0.25"]),
+        (["--both", "{degree}", "{lr}"], ["1e-05"], ["--both", "3", "0.5"]),
+        (["--degree", "{degree}", "file"], ["file"], ["--degree", "3", "file"]),
+        (["--flag", "file", "{degree}"], ["--flag", "file"], ["--flag", "file", "3"]),
+        (["-1", "{degree}"], ["-1"], ["-1", "3"]),
+        (["--", "{degree}"], ["--"], ["--", "3"]),
+        (["a b; rm *", "$HOME", ""], ["a b; rm *", "$HOME", ""], ["a b; rm *", "$HOME", ""]),
+        (["{{}}", "{{lr}}", "{{{lr}}}"], ["{}", "{lr}", "{1e-05}"], ["{}", "{lr}", "{0.5}"]),
+        (["run-{trial}"], ["run-7"], ["run-7"]),
+    ],
+)
+def test_arguments_by_hand(command, rbf, poly):
+    for params, wanted in ((RBF, rbf), (POLY, poly)):
+        assert parse(["run", *command, "--rest", "{params}"], SPACE).fill(params, 7) == [
+            "run", *wanted, "--rest", json.dumps(params),
+        ]  # fmt: skip
+
+
+def test_values_as_text():
+    choices = ["rbf", 1, 0.5, True, None, "true", "a b"]
+    space = Space({"c": Categorical(choices), "b": Bool(), "trial": Int(1, 9)})
+    command = parse(["run", "{c}", "{b}", "{trial}"], space)
+    texts = [command.fill({"c": choice, "b": False, "trial": 5}, 7)[1:] for choice in choices]
+    written = ["rbf", "1", "0.5", "true", "null", "true", "a b"]
+    assert texts == [[text, "false", "5"] for text in written]  # {trial} is the hyperparameter of that name here
+
+
+@pytest.mark.parametrize(
+    ("command", "rule"),
+    [
+        ([], "behind `--`"),
+        ([""], "behind `--`"),
+        (["run", "{lr}"], "{kernel} is missing"),
+        (["run", REST, "{gamma}"], "got '{gamma}'"),
+        (["run", REST, "{}"], "got '{}'"),
+        (["run", REST, "{ lr}"], "got '{ lr}'"),
+        (["run", REST, "{print $1}"], "doubled"),
+        (["run", REST, "a{"], "got 'a{'"),
+        (["run", REST, "}a"], "got '}a'"),
+        (["run", REST, "{lr"], "got '{lr'"),
+        (["{degree}", REST], "may be inactive"),
+        (["run", REST, "a\0"], "without NUL"),
+        (["run", REST, "\ud800"], "without NUL"),
+    ],
+)
+def test_refused(command, rule):
+    with pytest.raises(ConfigError) as error:
+        parse(command, SPACE)
+    assert rule in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_choice_that_no_argument_can_hold():
+    space = Space({"c": Categorical(["a", "b\0"])})
+    with pytest.raises(ConfigError, match="without NUL"):
+        parse(["run", "{c}"], space)
+    assert json.loads(parse(["run", "{params}"], space).fill({"c": "b\0"}, 0)[1]) == {"c": "b\0"}
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), max_size=4))
+def test_text_reaches_the_program_as_it_is(arguments):
+    """Braces doubled come back single; nothing else is touched."""
+    doubled = [text.replace("{", "{{").replace("}", "}}") for text in arguments]
+    assert parse(["run", *doubled, "{params}"], SPACE).fill(RBF, 0)[1:-1] == arguments
+
+
+def test_no_shell_looks_at_it():
+    command = parse([sys.executable, "-c", "import sys; print(sys.argv[1:])", "$(id); *", "{params}"], SPACE)
+    done = subprocess.run(command.fill(RBF, 0), capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(["$(id); *", json.dumps(RBF)])

@@ -1,0 +1,283 @@
+"""Studies, histories, commands and calls that are malformed: each ends in one line of the library's own.
+
+Files stay as they were. Suggestions are even points here, so that nothing is compiled; spaces are another file's.
+"""
+
+import copy
+import io
+import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dre_jax.cli import main
+from dre_jax.cli.suggest import suggest
+from dre_jax.cli.tune import tune
+from dre_jax.errors import DreError
+from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, write_space
+from dre_jax.tuning.command.history_csv import read_history
+from dre_jax.tuning.command.templates import parse
+from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.space.json_format import to_json
+from tests.tuning.conftest import examples, places
+
+often = examples(300)
+SPACE = Space(
+    {
+        "lr": Float(1e-3, 1.0, log=True),
+        "kernel": Categorical(["rbf", "poly", None, 1]),
+        "degree": Int(2, 5, when={"kernel": ["poly"]}),
+        "scale": Bool(when={"kernel": ["poly"]}),
+    }
+)
+STUDY = {
+    "dre_jax_study": 1,
+    "direction": "minimize",
+    "seed": 0,
+    "space": to_json(SPACE),
+    "trials": [
+        {"params": {"lr": 0.5, "kernel": "rbf"}, "state": "complete", "value": 1.0},
+        {"params": {"lr": 0.1, "kernel": "poly", "degree": 3, "scale": True}, "state": "complete", "value": "-inf"},
+        {"params": {"lr": 0.25, "kernel": None}, "state": "failed"},
+        {"params": {"lr": 0.125, "kernel": 1}, "state": "running"},
+    ],
+}
+TABLE = [
+    ["lr", "kernel", "degree", "scale", "value", "state"],
+    ["0.5", "rbf", "", "", "1", ""],
+    ["0.1", "poly", "3", "true", "-inf", "complete"],
+    ["0.25", "null", "", "", "", "failed"],
+    ["0.125", "1", "", "", "", "running"],
+]
+
+NUMBERS = st.integers() | st.floats() | st.sampled_from([10**400, 2**53, 1e308, 5e-324, -0.0, 2**32])
+WORDS = st.sampled_from(
+    [
+        "params",
+        "state",
+        "value",
+        "complete",
+        "running",
+        "failed",
+        "inf",
+        "-inf",
+        "nan",
+        "lr",
+        "kernel",
+        "degree",
+        "scale",
+    ]
+)
+LIKELY = st.sampled_from([0.5, 0.25, 3, "rbf", "poly", None, True, "1", "0.5", "null", "true", ""])
+"""What may stand where something else stood."""
+LEAVES = st.none() | st.booleans() | NUMBERS | st.text(max_size=4) | WORDS
+ANYTHING = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=4)
+)
+CELLS = (
+    LIKELY.map(str) | WORDS | NUMBERS.map(lambda x: str(x) if abs(x) < 1e300 else "1" + 400 * "0") | st.text(max_size=5)
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def even_points_alone():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "_can_value", lambda self, observed: False)
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("files")
+    write_space(path / "space.json", SPACE)
+    return path
+
+
+@st.composite
+def damaged_studies(draw):
+    """A study with a few places removed, replaced, or named otherwise; some torn."""
+    whole = copy.deepcopy(STUDY)
+    for _ in range(draw(st.integers(1, 2))):
+        *path, last = draw(st.sampled_from([path for path in places(whole) if path]))
+        parent = whole
+        for key in path:
+            parent = parent[key]
+        what = draw(st.sampled_from(["remove", "replace", "rename"]))
+        if what == "replace" or isinstance(parent, list):
+            parent[last] = draw(LIKELY | ANYTHING)
+        else:
+            value = parent.pop(last)
+            if what == "rename":
+                parent[draw(WORDS | st.text(max_size=3))] = value
+    text = json.dumps(whole).encode()
+    return text[: draw(st.integers(0, len(text)))] if draw(st.integers(0, 9)) == 0 else text
+
+
+@st.composite
+def damaged_tables(draw):
+    """A history with cells replaced, added or removed; some torn, or with quotes that do not end."""
+    rows = copy.deepcopy(TABLE)
+    for _ in range(draw(st.integers(1, 3))):
+        row = draw(st.sampled_from(rows))
+        what = draw(st.sampled_from(["replace", "replace", "add", "remove", "swap"]))
+        at = draw(st.integers(0, max(len(row) - 1, 0)))
+        if what == "add" or not row:
+            row.insert(at, draw(CELLS))
+        elif what == "remove":
+            row.pop(at)
+        elif what == "swap":
+            row[0], row[at] = row[at], row[0]
+        else:
+            row[at] = draw(CELLS)
+    text = "\n".join(",".join(row) for row in rows).encode("utf-8", "surrogatepass")
+    return text[: draw(st.integers(0, len(text)))] if draw(st.integers(0, 9)) == 0 else text
+
+
+def is_refused(act, *files):
+    """Whether it is refused, in one line, with files as they were; anything but a `DreError` comes out."""
+    before = [path.read_bytes() for path in files]
+    try:
+        act()
+    except DreError as error:
+        lines = str(error).splitlines()
+    else:
+        return False
+    assert len(lines) == 1
+    assert lines[0]
+    assert [path.read_bytes() for path in files] == before
+    return True
+
+
+def load(path):
+    optimizer = Optimizer.load(path)
+    assert all(optimizer.space.check(trial.params) == trial.params for trial in optimizer.trials)
+    optimizer.ask()
+
+
+@often
+@given(damaged_studies() | st.binary(max_size=40) | ANYTHING.map(lambda x: json.dumps(x).encode()))
+def test_studies(folder, content):
+    path = folder / "study.json"
+    path.write_bytes(content)
+    is_refused(lambda: load(path), path)
+
+
+@often
+@given(damaged_tables() | st.binary(max_size=40) | st.text(max_size=40).map(lambda x: ("lr,value\n" + x).encode()))
+def test_histories(folder, content):
+    path = folder / "history.csv"
+    path.write_bytes(content)
+    is_refused(lambda: [SPACE.check(row.params) for row in read_history(path, SPACE)], path)
+
+
+@often
+@given(st.lists(st.text(max_size=6) | st.sampled_from(["{lr}", "{kernel}", "{degree}{scale}", "{", "}", "{{", "--a"])))
+def test_commands(arguments):
+    filled = []
+    params = {"lr": 0.5, "kernel": "rbf"}
+    if not is_refused(lambda: filled.append(parse(arguments, SPACE).fill(params, 0))):
+        assert all(isinstance(text, str) and "\0" not in text for text in filled[0])
+
+
+@examples(200)
+@given(ANYTHING, ANYTHING, ANYTHING)
+def test_calls(params, value, trial):
+    optimizer = Optimizer(SPACE)
+    optimizer.ask()
+    for act in (
+        lambda: optimizer.add(params, value),
+        lambda: optimizer.add_running(params),
+        lambda: optimizer.tell(trial, value),
+        lambda: optimizer.tell(0, value),
+        lambda: optimizer.tell_failed(trial),
+        lambda: optimizer.ask(trial if not isinstance(trial, int) or trial < 100 else "many"),
+        lambda: Optimizer(SPACE, direction=params, seed=value),
+    ):
+        before = optimizer.trials
+        if is_refused(act):
+            assert optimizer.trials == before
+    for found in optimizer.trials:
+        assert SPACE.check(found.params) == found.params
+        assert (found.value is not None) == (found.state == "complete")
+
+
+@examples(100)
+@given(damaged_studies(), damaged_tables(), st.sampled_from(["space.json", "study.json", "history.csv", "none"]))
+def test_the_commands_functions(folder, study, history, space):
+    """Each with a file of what it wants, or of something else."""
+    (folder / "study.json").write_bytes(study)
+    (folder / "history.csv").write_bytes(history)
+    files = [folder / name for name in ("space.json", "study.json", "history.csv")]
+    command = ["true", "{params}"]
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        is_refused(lambda: suggest(folder / space, folder / "history.csv", n=2), *files)
+        is_refused(lambda: suggest(folder / space, folder / "study.json", direction="maximize"), *files)
+        if space != "space.json":
+            assert is_refused(lambda: tune(command, folder / space, trials=1, study=folder / "study.json"), *files)
+        assert is_refused(lambda: tune(command, folder / "space.json", trials=1, study=folder / "history.csv"), *files)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@settings(often, max_examples=12)
+@given(content=damaged_studies())
+def test_the_command_line(folder, seed, content):
+    """Exit status 2 and one line, or all is well."""
+    path = folder / "study.json"
+    path.write_bytes(content)
+    arguments = [
+        ["suggest", "--space", path],
+        ["suggest", "--space", folder / "space.json", "--history", path],
+        ["tune", "--quiet", "--space", folder / "space.json", "--study", path, "--trials", "1", "--", "true", "{lr}"],
+    ][seed]
+    error = io.StringIO()
+    with redirect_stdout(io.StringIO()), redirect_stderr(error), pytest.raises(SystemExit) as ended:
+        main(list(map(str, arguments)))
+    if ended.value.code:
+        assert ended.value.code == 2
+        assert len(error.getvalue().splitlines()) == 1
+        assert error.getvalue().startswith("dre-jax: ")
+
+
+def test_damage_is_of_many_kinds(folder):
+    """What is drawn above is refused for many reasons; what is whole is not."""
+    whys = {"study.json": [], "history.csv": []}
+
+    def look(name, content, act):
+        path = folder / name
+        path.write_bytes(content)
+        try:
+            act(path)
+            whys[name].append("")
+        except DreError as error:
+            whys[name].append(str(error).replace(str(path), "")[:40])
+
+    @examples(100)
+    @given(damaged_studies(), damaged_tables())
+    def count(study, table):
+        look("study.json", study, load)
+        look("history.csv", table, lambda path: read_history(path, SPACE))
+
+    count()
+    look("study.json", json.dumps(STUDY).encode(), load)
+    look("history.csv", "\n".join(map(",".join, TABLE)).encode(), lambda path: read_history(path, SPACE))
+    assert whys["study.json"][-1] == whys["history.csv"][-1] == ""
+    assert len(set(whys["study.json"])) > 10
+    assert len(set(whys["history.csv"])) > 10
+
+
+def test_json_that_is_deep(folder):
+    """Deeper than the interpreter goes."""
+    for depth in (500, 900, 5_000, 200_000):
+        for text in ('{"x":' * depth, "[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
+            for name in ("study.json", "history.csv"):
+                (folder / name).write_text(text)
+            for act in (
+                lambda: load(folder / "study.json"),
+                lambda: suggest(folder / "study.json"),
+                lambda: read_history(folder / "history.csv", SPACE),
+            ):
+                assert is_refused(act)
+    assert sys.getrecursionlimit() >= 500

@@ -1,0 +1,194 @@
+"""Spaces that are none: each ends in one line of the library's own, never in another exception."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dre_jax.data import bundled
+from dre_jax.data.columns import read_descriptor
+from dre_jax.errors import ConfigError, DataError, DreError
+from dre_jax.tuning import Bool, Categorical, Float, Int, Space, read_space, write_space
+from dre_jax.tuning.space.descriptors import from_descriptor
+from dre_jax.tuning.space.json_format import from_json, to_json
+from tests.tuning.conftest import examples, places
+
+often = examples(400)
+PLAIN = Space(
+    {
+        "C": Float(1e-3, 1e3, log=True),
+        "kernel": Categorical(["rbf", "poly"]),
+        "degree": Int(2, 5, when={"kernel": ["poly"]}),
+        "rate": Float(0.0, 0.5, step=0.1),
+        "scale": Bool(when={"kernel": ["poly"]}),
+    }
+)
+CODED = from_descriptor(read_descriptor(bundled.path(), "svm"))
+WHOLE = [to_json(PLAIN), to_json(PLAIN)["parameters"], to_json(CODED)]
+
+NUMBERS = st.one_of(
+    st.integers(),
+    st.floats(),
+    st.sampled_from([10**400, -(10**400), 2**53, 1e308, -1e308, 5e-324, 1e-300, 0, -0.0, 1, 1.5]),
+)
+FIELDS = "type low high log step when choices ordered parameters format codes columns names scale empty missing unset"
+WORDS = st.sampled_from([*FIELDS.split(), "float", "int", "categorical", "bool", "kernel", "poly", "C", "C.na"])
+LEAVES = st.none() | st.booleans() | NUMBERS | st.text(max_size=4) | WORDS
+ANYTHING = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=5)
+)
+
+
+def assert_one_line(error):
+    assert isinstance(error, DreError)
+    assert str(error)
+    assert len(str(error).splitlines()) == 1
+
+
+def assert_usable(space):
+    """Encodes and decodes without a fault, whatever strange bounds it has."""
+    params = space.decode(np.zeros(len(space.columns)))
+    assert np.isfinite(space.encode(params)).all()
+    assert space.check(space.params(np.full(len(space), 0.5)))
+    again = to_json(from_json(json.loads(json.dumps(to_json(space)))))
+    assert repr(again) == repr(to_json(space))  # NaN as a choice is not equal to itself
+
+
+def assert_refused_or_usable(make):
+    try:
+        space = make()
+    except DreError as error:
+        assert_one_line(error)
+        return True
+    assert_usable(space)
+    return False
+
+
+@st.composite
+def damaged(draw):
+    """A space as JSON with a few places removed, replaced, or put elsewhere."""
+    whole = copy.deepcopy(draw(st.sampled_from(WHOLE)))
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from([path for path in places(whole) if path] or [()]))
+        if not path:
+            return draw(ANYTHING)
+        parent = whole
+        for key in path[:-1]:
+            parent = parent[key]
+        what = draw(st.sampled_from(["remove", "replace", "rename"]))
+        if what == "replace" or isinstance(parent, list):
+            parent[path[-1]] = draw(ANYTHING)
+        else:
+            value = parent.pop(path[-1])
+            if what == "rename":
+                parent[draw(WORDS | st.text(max_size=3))] = value
+    return whole
+
+
+@often
+@given(ANYTHING)
+def test_json_that_is_no_space(given_json):
+    assert_refused_or_usable(lambda: from_json(given_json))
+
+
+@often
+@given(damaged())
+def test_damaged_spaces(given_json):
+    assert_refused_or_usable(lambda: from_json(given_json))
+
+
+@examples(200)
+@given(
+    st.sampled_from([Float, Int]),
+    ANYTHING,
+    ANYTHING,
+    st.dictionaries(st.sampled_from(["log", "step", "when"]), ANYTHING),
+)
+def test_numbers_that_are_none(kind, low, high, more):
+    assert_refused_or_usable(lambda: Space({"x": kind(low, high, **more)}))
+
+
+@examples(200)
+@given(NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.sampled_from([Float, Int]))
+def test_bounds_and_steps_of_any_size(low, high, step, log, kind):
+    given_fields = {"log": True} if log else {"step": step}
+    assert_refused_or_usable(lambda: Space({"x": kind(*sorted((low, high), key=str), **given_fields)}))
+
+
+@examples(200)
+@given(ANYTHING | st.lists(LEAVES), st.booleans() | ANYTHING, st.none() | ANYTHING)
+def test_choices_that_are_none(choices, ordered, when):
+    assert_refused_or_usable(lambda: Space({"x": Categorical(choices, ordered=ordered, when=when)}))
+
+
+@examples(100)
+@given(st.dictionaries(LEAVES, LEAVES | st.just(Float(0, 1)) | st.just(Bool(when={"x": 1})), max_size=3) | LEAVES)
+def test_mappings_that_are_no_space(parameters):
+    assert_refused_or_usable(lambda: Space(parameters))
+
+
+@examples(150)
+@given(st.binary(max_size=40) | ANYTHING.map(lambda given: json.dumps(given).encode()), st.booleans())
+def test_files_that_hold_no_space(tmp_path_factory, content, torn):
+    path = tmp_path_factory.getbasetemp() / "space.json"
+    path.write_bytes(content[: len(content) // 2] if torn else content)
+    before = path.read_bytes()
+    assert_refused_or_usable(lambda: read_space(path))
+    assert path.read_bytes() == before
+
+
+def test_most_damage_is_noticed():
+    """The tests above refuse, not only use."""
+    for whole in WHOLE:
+        fields = [
+            path for path in places(whole) if path and path[-1] in ("low", "choices", "names", "columns", "scale")
+        ]
+        assert fields
+        for path in fields:
+            broken = copy.deepcopy(whole)
+            parent = broken
+            for key in path[:-1]:
+                parent = parent[key]
+            if isinstance(parent[path[-1]], dict):
+                continue  # the hyperparameter of that name
+            parent[path[-1]] = {"no": "such thing"}
+            assert assert_refused_or_usable(lambda broken=broken: from_json(broken)), path
+
+
+def test_written_and_read(tmp_path):
+    for space in (PLAIN, CODED):
+        write_space(tmp_path / "space.json", space)
+        assert read_space(tmp_path / "space.json") == space
+    with pytest.raises(DataError, match="cannot be written"):
+        write_space(tmp_path / "none" / "space.json", PLAIN)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_space(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Space({}), "a space must map at least one name to a hyperparameter, but got {}"),
+        (lambda: Float(2, 1), "low <= high must hold, but got low=2, high=1"),
+        (lambda: Float(0, 1, log=True), "low > 0 must hold on a log scale, but got low=0, high=1"),
+        (lambda: Int(0, 10**400), "bounds must be finite numbers"),
+        (lambda: Int(2**60, 2**60 + 3), "within 2**53 of 0"),
+        (lambda: Float(0, 1, step=1e-300), "a range must have fewer than 1e+09 steps"),
+        (lambda: Categorical([1, 1.0, "1", 1]), "choices must differ"),
+        (lambda: Space({"a": Float(0, 1, when={"b": 1})}), "'a' depends on 'b'"),
+        (lambda: Space({"a": Float(0, 1, when={"b": 1}), "b": Int(0, 1)}), "can depend on a Categorical"),
+        (lambda: Space({"a": Bool(when={"b": True}), "b": Bool(when={"a": True})}), "must not depend on itself"),
+        (lambda: Space({"a": Float(0, 1, when={"b": 2}), "b": Bool()}), "'a' depends on b = 2, but its choices are"),
+        (lambda: Space({"a": Bool(), "b": Float(0, 1, when={"a": True}), "b.na": Int(1, 2)}), "different names"),
+        (lambda: from_json({"C": {"type": "float", "low": 1}}), "C: missing 1 required positional argument: 'high'"),
+        (lambda: from_json({"C": {"type": "float", "low": 0, "high": 1, "Log": True}}), "but got Log"),
+        (lambda: from_json({"C": [0, 1]}), "C: a hyperparameter must have a type"),
+    ],
+)
+def test_what_is_wrong_is_said(make, message):
+    with pytest.raises(ConfigError) as caught:
+        make()
+    assert message in str(caught.value)

@@ -1,0 +1,294 @@
+"""Spaces of any kind: what is encoded comes back, what is decoded is valid, and columns are those of a slow loop."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dre_jax.data import bundled
+from dre_jax.data.columns import read_descriptor
+from dre_jax.errors import DataError
+from dre_jax.search.candidates import even_points
+from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+from dre_jax.tuning.space.descriptors import from_descriptor
+from dre_jax.tuning.space.json_format import from_json, to_json
+from tests.tuning.conftest import examples
+
+often = examples(150)
+sometimes = examples(60)
+
+CHOICES = st.one_of(
+    st.text(max_size=3), st.integers(-3, 3), st.booleans(), st.none(), st.sampled_from([0.5, 1e-9, 2.0])
+)
+MIXED = Space(
+    {
+        "degree": Int(2, 5, when={"kernel": ["poly"]}),
+        "kernel": Categorical(["rbf", "poly", None]),
+        "C": Float(1e-3, 1e3, log=True),
+        "layers": Int(1, 1000, log=True),
+        "width": Int(16, 256, step=16),
+        "rate": Float(0.0, 0.5, step=0.1),
+        "scale": Bool(when={"kernel": ["poly", None]}),
+        "depth": Float(-1.0, 3.0, when={"scale": [True], "kernel": None}),
+        "fixed": Int(7, 7),
+        "size": Categorical(["s", "m", "l"], ordered=True),
+    }
+)
+
+
+@st.composite
+def numbers(draw, when):
+    if draw(st.booleans()):
+        low, high = sorted(draw(st.tuples(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6))))
+        log = low > 0 and draw(st.booleans())
+        return Int(low, high, log=log, step=1 if log else draw(st.integers(1, 7)), when=when)
+    magnitude = st.floats(1e-6, 1e6)
+    if draw(st.booleans()):
+        low, high = sorted(draw(st.tuples(magnitude, magnitude)))
+        return Float(low, high, log=True, when=when)
+    low, high = sorted(draw(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))))
+    step = draw(st.none() | st.floats(0.01, 1.0).map(lambda share: share * (high - low)))
+    return Float(low, high, step=step or None, when=when)
+
+
+@st.composite
+def spaces(draw):
+    """Up to six hyperparameters, some of which depend on those before them."""
+    found, leveled = {}, []
+    for name in draw(
+        st.lists(
+            st.text(st.characters(exclude_characters="."), min_size=1, max_size=3), min_size=1, max_size=6, unique=True
+        )
+    ):
+        parents = draw(st.lists(st.sampled_from(leveled), max_size=2, unique=True)) if leveled else []
+        when = {p: draw(st.lists(st.sampled_from(found[p].choices), min_size=1, max_size=2)) for p in parents} or None
+        if draw(st.booleans()):
+            choices = draw(st.lists(CHOICES, min_size=1, max_size=4, unique_by=lambda c: (type(c).__name__, c)))
+            found[name] = Categorical(choices, ordered=draw(st.booleans()), when=when)
+            leveled.append(name)
+        else:
+            found[name] = draw(numbers(when))
+    # In any order: parents need not come first.
+    return Space(dict(draw(st.permutations(list(found.items())))))
+
+
+def same(a, b):
+    """Equal, of one type, and numbers to nine digits."""
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+    return type(a) is type(b) and a == b
+
+
+def is_active(space, name, params):
+    for parent, values in space[name].when:
+        if not is_active(space, parent, params) or not any(same(params[parent], value) for value in values):
+            return False
+    return True
+
+
+def assert_valid(space, params):
+    """By the hyperparameters' own words."""
+    assert list(params) == [name for name in space if is_active(space, name, params)]
+    for name, value in params.items():
+        parameter = space[name]
+        if isinstance(parameter, Categorical):
+            assert any(value is choice or same(value, choice) for choice in parameter.choices)
+            continue
+        assert type(value) is (int if isinstance(parameter, Int) else float)
+        assert parameter.low <= value <= parameter.high
+        if parameter.step is not None:
+            steps = (value - parameter.low) / parameter.step
+            assert abs(steps - round(steps)) < 1e-6
+
+
+def slow_row(space, params):
+    """The columns of a configuration by the rules: scaled numbers, flags, one-hot levels."""
+    row = {}
+    for name, parameter in space.items():
+        value, active = params.get(name), name in params
+        if isinstance(parameter, Categorical) and not parameter.ordered:
+            texts = [choice if isinstance(choice, str) else json.dumps(choice) for choice in parameter.choices]
+            for choice, text in zip(parameter.choices, texts, strict=True):
+                text = json.dumps(text) if isinstance(choice, str) and texts.count(text) > 1 else text
+                row[f"{name}.ohe._{text}"] = float(active and same(value, choice))
+            if parameter.when:
+                row[f"{name}.ohe._INVALID"] = float(not active)
+            continue
+        if isinstance(parameter, Categorical):
+            at = next((i for i, choice in enumerate(parameter.choices) if active and same(value, choice)), 0)
+            low, x, high = 0, at, len(parameter.choices) - 1
+        else:
+            low, x, high = parameter.low, value if active else parameter.low, parameter.high
+            if parameter.log:
+                low, x, high = map(math.log, (low, x, high))
+        row[name] = (x - low) / (high - low) if high > low else 0.0
+        if parameter.when:
+            row[f"{name}.na"] = float(not active)
+    return row
+
+
+@st.composite
+def configurations(draw):
+    """A space and a configuration of it, drawn without the library."""
+    space, params = draw(spaces()), {}
+    waiting = list(space)
+    while waiting:
+        name = waiting.pop(0)
+        if any(parent in waiting for parent, _ in space[name].when):
+            waiting.append(name)
+            continue
+        parameter = space[name]
+        if not is_active(space, name, params):
+            continue
+        if isinstance(parameter, Categorical):
+            params[name] = draw(st.sampled_from(parameter.choices))
+        elif isinstance(parameter, Int) or parameter.step:
+            last = int((parameter.high - parameter.low) / parameter.step + 1e-9)
+            value = parameter.low + draw(st.integers(0, last)) * parameter.step
+            params[name] = min(value, parameter.high)
+        else:
+            params[name] = draw(st.floats(parameter.low, parameter.high))
+    return space, {name: params[name] for name in space if name in params}
+
+
+@often
+@given(configurations())
+def test_what_is_encoded_comes_back(drawn):
+    space, params = drawn
+    row = space.encode(params)
+    expected = slow_row(space, params)
+    assert [column.name for column in space.columns] == list(expected)
+    np.testing.assert_allclose(row, list(expected.values()), rtol=0, atol=1e-9)
+    for again in (space.decode(row), space.params(space.point(params)), space.check(params)):
+        assert list(again) == list(params)
+        for name, value in params.items():
+            near = isinstance(value, float) and isinstance(space[name], Float)
+            reach = 1e-9 * (space[name].high - space[name].low) if near else 0.0
+            assert same(again[name], value) or (near and abs(again[name] - value) <= reach)
+
+
+@often
+@given(spaces(), st.data())
+def test_whatever_is_decoded_is_valid(space, data):
+    row = data.draw(st.lists(st.floats(allow_nan=False), min_size=len(space.columns), max_size=len(space.columns)))
+    point = data.draw(st.lists(st.floats(0, 1), min_size=len(space), max_size=len(space)))
+    for params in (space.decode(row), space.params(np.array(point))):
+        assert_valid(space, params)
+        assert space.check(params) == params
+        columns = space.encode(params)
+        assert ((columns >= 0) & (columns <= 1)).all()
+
+
+@sometimes
+@given(spaces())
+def test_json_brings_the_space_back(space):
+    text = json.dumps(to_json(space), allow_nan=False)
+    again = from_json(json.loads(text))
+    assert again == space
+    assert list(again) == list(space)
+    assert again.columns == space.columns
+    # And the parameters alone, as people write them.
+    assert from_json(json.loads(text)["parameters"]) == space
+
+
+@pytest.mark.parametrize("name", bundled.spaces())
+def test_rows_of_the_tables_that_ship_come_back(name):
+    """Real rows, rounded to four digits when they were written; and codes through JSON."""
+    space = from_descriptor(read_descriptor(bundled.path(), name))
+    assert from_json(json.loads(json.dumps(to_json(space)))) == space
+    for row in next(iter(bundled.load(name).test.values())).X[::7]:
+        np.testing.assert_allclose(space.encode(space.decode(row)), row, rtol=0, atol=6e-5)
+
+
+def test_written_by_hand():
+    given = {
+        "C": {"type": "float", "low": 1, "high": 8, "log": True},
+        "kernel": {"type": "categorical", "choices": ["rbf", "poly"]},
+        "degree": {"type": "int", "low": 2, "high": 5, "when": {"kernel": "poly"}},
+        "scale": {"type": "bool"},
+    }
+    assert from_json(given) == Space(
+        {
+            "C": Float(1.0, 8.0, log=True),
+            "kernel": Categorical(["rbf", "poly"]),
+            "degree": Int(2, 5, when={"kernel": ["poly"]}),
+            "scale": Bool(),
+        }
+    )
+
+
+def test_layouts_are_the_same_inside_a_compiled_program():
+    layout = MIXED.layout
+    # Of values, in the middle of their part: float32 may fall to the other side of an edge.
+    points = np.array([MIXED.point(MIXED.params(point)) for point in even_points(256, len(MIXED), 1)])
+    columns, active = jax.jit(lambda p: (layout.columns(p, jnp), layout.active(p, jnp)))(
+        jnp.asarray(points, jnp.float32)
+    )
+    np.testing.assert_array_equal(np.stack(active), layout.active(points))
+    np.testing.assert_allclose(columns, layout.columns(points), rtol=0, atol=2e-6)
+    np.testing.assert_allclose(columns, [MIXED.encode(MIXED.params(point)) for point in points], rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"x": 1.0, "y": 2}, "hyperparameters are x, k, z, but got 'y'"),
+        ({"x": 1.0}, "but 'k' is missing"),
+        ({"x": 1.0, "k": "b"}, "must be one of ['a', None], but got 'b'"),
+        ({"x": 3.0, "k": None}, "x must be a number in [0.0, 2.0], but got 3.0"),
+        ({"x": math.nan, "k": None}, "x must be a number in [0.0, 2.0], but got nan"),
+        ({"x": 10**400, "k": None}, "x must be a number in [0.0, 2.0], but got 1000"),
+        ({"x": True, "k": None}, "x must be a number in [0.0, 2.0], but got True"),
+        ({"x": "1", "k": None}, "x must be a number in [0.0, 2.0], but got '1'"),
+        ({"x": 1.0, "k": None, "z": 1}, "'z' is active only for k in ['a'], but got z=1"),
+        (
+            {"x": 1.0, "k": "a", "z": 2},
+            "z must be a whole number in [1, 5] and steps of 2 from the lower bound, but got 2",
+        ),
+        ({"x": 1.0, "k": "a", "z": 1.5}, "z must be a whole number in [1, 5] and steps of 2 from the lower bound"),
+        ([1.0], "a configuration must map names to values"),
+    ],
+)
+def test_configurations_of_another_space(params, message):
+    space = Space({"x": Float(0, 2), "k": Categorical(["a", None]), "z": Int(1, 5, step=2, when={"k": "a"})})
+    with pytest.raises(DataError) as caught:
+        space.check(params)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("row", [[0.5], [math.nan] * 13, "row", [["a"]], [[0.5], [0.5, 1.0]], [10**400] * 13, None])
+def test_rows_of_another_space(row):
+    with pytest.raises(DataError, match="a row must hold 13 numbers, but got"):
+        Space({str(i): Float(0, 1) for i in range(13)}).decode(row)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "high"),
+    [
+        (Float(0, 0.3, step=0.1), 0.3),
+        (Int(0, 10**13, step=1), 10**13),
+        (Int(1, 10, step=4), 9),
+        (Float(0, 1, step=0.3), 0.9),
+    ],
+)
+def test_the_upper_bound_is_a_value(parameter, high):
+    assert parameter.high == pytest.approx(high, rel=1e-15)
+    assert type(parameter.high) is type(high)
+
+
+@sometimes
+@given(spaces(), st.integers(0, 5))
+def test_points_say_which_configurations_are_equal(space, seed):
+    """As coordinates: what is no whole number of levels stays as it is."""
+    assume(np.isfinite(space.size))
+    by_point = {}
+    for point in even_points(16, len(space), seed):
+        params = space.params(point)
+        by_point.setdefault(tuple(space.point(params)), []).append(json.dumps(params))
+    assert all(len(set(equal)) == 1 for equal in by_point.values())
+    assert len({equal[0] for equal in by_point.values()}) == len(by_point)
