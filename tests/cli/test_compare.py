@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from dre_jax import hpob
 from dre_jax.data import read_results
+from dre_jax.hpob import timing
 from dre_jax.hpob.timing import Times
 
 
 @pytest.fixture
 def compared(cli, tmp_path, monkeypatch, jobs_in_this_process):
-    monkeypatch.setattr(hpob, "times_of", lambda name, *_, **__: Times(2.0 if name == "gp" else None, 1.0, 0.0123))
+    monkeypatch.setattr(timing, "times_of", lambda name, *_, **__: Times(2.0 if name == "gp" else None, 1.0, 0.0123))
     fixed = ["--data", "bundled", "--space", "svm", "--seeds", "test0", "--trials", "3", "--out", tmp_path, "--quiet"]
     return lambda *arguments: cli("compare", *fixed, "--methods", *arguments)
 
