@@ -1,7 +1,7 @@
 """A fitted method as JSON: its configuration, and the structure that its parameters are arrays of.
 
 Classes go by their names. Those of configurations are the ones that the registry's methods have; those of parameters
-are listed in `NODES`. Whatever else JSON says is refused, so that a file can name nothing but these.
+are listed in `PARAMETER_CLASSES`. Whatever else JSON says is refused, so that a file can name nothing but these.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
 from dre_jax.methods.hedged_prior.weights import Voted, WeighedPriors
 from dre_jax.methods.settings import convert
 
-NODES: dict[str, type] = {
-    node.__name__: node
-    for node in (
-        EnsembleParams,
-        DeepKernel,
-        GPParams,
-        Conditioned,
-        SourceProcesses,
-        LearnedPrior,
-        Believed,
-        Voted,
-        WeighedPriors,
-        LengthScalePrior,
-        HeldOutEvidence,
-        TaskHyperpriors,
-    )
+PARAMETER_CLASSES: dict[str, type] = {
+    "EnsembleParams": EnsembleParams,
+    "DeepKernel": DeepKernel,
+    "GPParams": GPParams,
+    "Conditioned": Conditioned,
+    "SourceProcesses": SourceProcesses,
+    "LearnedPrior": LearnedPrior,
+    "Believed": Believed,
+    "Voted": Voted,
+    "WeighedPriors": WeighedPriors,
+    "LengthScalePrior": LengthScalePrior,
+    "HeldOutEvidence": HeldOutEvidence,
+    "TaskHyperpriors": TaskHyperpriors,
 }
-"""Named tuples and dataclasses that parameters consist of: a method with one of its own adds it here."""
+"""Named tuples and dataclasses that parameters consist of, by their names in checkpoints, which stay when a class is
+renamed. A method with a class of its own adds it here."""
+
+_NAMES = {kind: name for name, kind in PARAMETER_CLASSES.items()}
 
 
 def config_to_json(config: Any) -> Any:
@@ -138,7 +138,7 @@ def structure_to_json(tree: Any) -> Any:
     """The structure of parameters, with shape and dtype of every array.
 
     Raises:
-      CheckpointError: for anything but arrays of numbers in dictionaries, tuples, lists and `NODES`.
+      CheckpointError: for anything but arrays of numbers in dictionaries, tuples, lists and `PARAMETER_CLASSES`.
 
     Example:
       >>> structure_to_json({"bias": np.zeros(2, np.float32), "deep_set": None})
@@ -146,10 +146,10 @@ def structure_to_json(tree: Any) -> Any:
     """
     if tree is None:
         return None
-    if NODES.get(type(tree).__name__) is type(tree):
+    if type(tree) in _NAMES:
         static = _static(type(tree))
         fields = {k: {"value": v} if k in static else structure_to_json(v) for k, v in _fields(tree).items()}
-        return {"class": type(tree).__name__, "fields": fields}
+        return {"class": _NAMES[type(tree)], "fields": fields}
     if type(tree) is dict and all(isinstance(name, str) for name in tree):
         return {"dict": _each(structure_to_json, tree)}
     if type(tree) in (tuple, list):
@@ -190,7 +190,7 @@ def structure_from_json(given: Any) -> Any:
 
 
 def _node(name: str, fields: dict[str, Any]) -> Any:
-    kind = NODES.get(name)
+    kind = PARAMETER_CLASSES.get(name)
     known = [] if kind is None else _names(kind)
     if kind is None or sorted(known) != sorted(fields):
         ours = "unknown" if kind is None else ", ".join(known)
