@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task, fingerprint, list_spaces, load_space, write_dataset
+from dre_jax.data import SearchSpace, Task, list_spaces, load_space, write_dataset
 from dre_jax.errors import ConfigError, DataError, DataWarning
 
 V3 = TRAIN, VALIDATION, TEST = tuple(f"meta-{split}-dataset" for split in ("train", "validation", "test"))
@@ -195,21 +195,3 @@ def test_what_is_warned_of_once(save, change, said):
     assert [type(each.message) for each in caught] == [DataWarning] * len(said)
     assert all(start in str(each.message) for start, each in zip(said, caught, strict=True))
     assert all(each.filename == __file__ for each in caught)
-
-
-@pytest.mark.parametrize(
-    ("name", "counts", "n_rows", "n_columns"), [("svm", (32, 8, 10), 288, 6), ("rbv2-xgboost", (75, 14, 15), 400, 18)]
-)
-def test_open_b(shared_data, tmp_path, name, counts, n_rows, n_columns):
-    folder = shared_data / "open-b"
-    space = load_space(folder, name)
-    assert list_spaces(folder) == ["svm", "rbv2-xgboost"]
-    assert (len(space.train), len(space.validation), len(space.test)) == counts
-    assert {(task.n_rows, task.n_columns) for _, task in space.tasks()} == {(n_rows, n_columns)}
-    assert set(space.designs) == {*space.validation, *space.test}
-    assert {len(rows) for seeds in space.designs.values() for rows in seeds.values()} == {5}
-    source = json.loads((folder / f"{TEST}.json").read_text())[name]
-    for dataset, task in space.test.items():
-        np.testing.assert_array_equal(task.y[:, None], source[dataset]["y"])
-    write_dataset(tmp_path, [space], compress=True)
-    assert fingerprint(load_space(tmp_path, name)) == fingerprint(space)

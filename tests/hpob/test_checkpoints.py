@@ -18,7 +18,6 @@ from dre_jax.hpob.evaluation import Evaluation
 from dre_jax.hpob.plan import Plan
 from dre_jax.hpob.suite import run_hpob
 from dre_jax.methods import DRE, find
-from dre_jax.methods.dre.checkpoint import Checkpoint
 from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.methods.learn import learn
 from dre_jax.search import BatchConfig, batch
@@ -78,19 +77,6 @@ def test_checkpoints_that_are_missing_or_of_another_space(plan, tmp_path, checkp
     with pytest.raises(ConfigError, match="decides on all fields but fine_tuning, acquisition, but got model"):
         Evaluation(dataclasses.replace(plan, settings={"model.members": 3}), out)
     assert not out.exists()
-
-
-def test_described_once_and_no_training_data_needed(plan, tmp_path, monkeypatch):
-    for name in ("meta-test-dataset", "bo-initializations"):
-        (tmp_path / f"{name}.json").write_bytes((plan.data / f"{name}.json").read_bytes())
-    described = []
-    real = Checkpoint.metadata
-    monkeypatch.setattr(Checkpoint, "metadata", lambda self: described.append(self.folder.name) or real(self))
-    found = Evaluation(dataclasses.replace(plan, data=tmp_path), tmp_path / "a.json")
-    assert described == ["s", "t"]
-    assert len(list(found)) == found.total == 6
-    # Loading reads the description that lies beside the arrays: it must be the one that the file tells of.
-    assert described == ["s", "t"] * 2
 
 
 def test_a_method_as_an_object(plan, tmp_path):

@@ -119,15 +119,10 @@ def test_a_range_that_is_empty(surrogates):
     ("answer", "said"),
     [
         (np.zeros(13), "returned shape (13,)"),
-        (np.zeros((2, 14)), "returned shape (2, 14)"),
-        (0.5, "returned shape ()"),
-        (3, "returned shape ()"),
         (None, "returned shape ()"),
         ("near", "returned str"),
         ([0.5] * 13 + [float("nan")], "returned nan in column 13"),
         ([0.5] * 12 + [1.5, 0.5], "returned 1.5 in column 12"),
-        ([-0.1] + [0.5] * 13, "returned -0.1 in column 0"),
-        ([0.5] * 13 + [float("inf")], "returned inf in column 13"),
         ([1.0 + 1e-7, *[0.0] * 13], None),  # a list, and a rounding error, will do
     ],
 )
@@ -179,14 +174,7 @@ def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
         run_continuous(Random(), Objective("s", None, 0, 1), np.zeros((5, 2)), np.zeros(5), 3, counting="late")
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param("random", marks=pytest.mark.thorough),
-        pytest.param("dre-ri", marks=pytest.mark.thorough),
-        "dre-no-finetune",
-    ],
-)
+@pytest.mark.parametrize("method", [pytest.param("dre-ri", marks=pytest.mark.thorough), "dre-no-finetune"])
 def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, content):
     own = {"settings": {"epochs": 2}} if method == "dre-ri" else {}
     own |= {"checkpoints": tiny_checkpoint} if method == "dre-no-finetune" else {}
@@ -211,41 +199,3 @@ def tiny_checkpoint(tmp_path_factory, save_checkpoint):
     root = tmp_path_factory.mktemp("checkpoints")
     save_checkpoint(root / "svm", bundled.load("svm"))
     return root
-
-
-PEER = """
-import random
-
-class Peer:
-    def observe_and_suggest(self, x_obs, y_obs):
-        if len(x_obs) > 6 and y_obs[0, 0] > 0.8:
-            raise ValueError("enough")
-        return [random.random() for _ in x_obs[0]]
-"""
-
-
-@pytest.mark.thorough
-def test_a_peer_on_the_command_line(plan, tmp_path, cli):
-    (tmp_path / "peer.py").write_text(PEER)
-    out = tmp_path / "out.json"
-    command = ["evaluate", "--data", plan.data, "--space", "svm", "--method", f"{tmp_path}/peer.py:Peer", "--out", out]
-    options = ["--trials", 3, "--continuous", "hpob", "--surrogates", plan.surrogates, "--quiet"]
-
-    status, _, said = cli(*command, *options)
-    assert status == 2
-    assert "ValueError: enough" in said
-    failed = len(said.splitlines()) - 1
-    runs = list(read_results(out).runs())
-    assert 0 < failed < 50
-    assert len(runs) == 50 - failed
-    assert read_results(out).meta["protocol"]["continuous"] == "hpob"
-    assert all(trace[-1] == trace[-2] or trace[-1] == 1 for *_, trace in runs)
-    for wrong, named in (
-        (["--continuous", "late", "--surrogates", plan.surrogates], "hpob, fixed, but got 'late'"),
-        (["--continuous", "hpob"], "continuous and surrogates go together"),
-        (["--surrogates", plan.surrogates], "continuous and surrogates go together"),
-        (["--continuous", "hpob", "--surrogates", "/nowhere"], "/nowhere"),
-    ):
-        status, _, said = cli(*command, *wrong)
-        assert status == 2
-        assert named in said

@@ -191,11 +191,8 @@ def answers(answer):
         (4, "but returned 4"),
         (-1, "but returned -1"),
         (1.0, "but returned 1.0 of type float"),
-        (None, "of type NoneType"),
-        ("1", "of type str"),
         (True, "but returned True"),
         (np.array([1]), "of type ndarray"),
-        (np.float64(2), "of type float64"),
     ],
 )
 def test_answers_that_are_no_index(tiny, answer, said):

@@ -163,8 +163,6 @@ def test_configurations():
     ("name", "settings", "given", "said"),
     [
         ("random", {}, {}, "learns from past tasks, but random learns nothing"),
-        ("dre-ri", {}, {}, "learns from past tasks, but dre-ri learns nothing"),
-        ("tpe", {}, {}, "learns from past tasks, but tpe learns nothing"),
         ("fsbo", {}, {"training": {"steps": 5}}, "--steps train a ranking ensemble, but fsbo has none: --set sets its"),
         ("fsbo", {}, {"training": {"lists_per_step": 5}, "preset": "paper"}, "--lists-per-step, --preset train"),
         ("fsbo", {"members": "3"}, {}, "fsbo takes epochs, learning_rate"),

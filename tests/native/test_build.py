@@ -4,13 +4,11 @@ import logging
 import os
 import subprocess
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from dre_jax import native
-from dre_jax.native import build, trial
+from dre_jax.native import trial
 
 needs_compiler = pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
 
@@ -34,24 +32,6 @@ def run(**variables):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split(), done.stderr
-
-
-def test_of_those_that_begin_together_one_builds(tmp_path, monkeypatch):
-    built = []
-
-    def slow(compiler, path):
-        built.append(path)
-        time.sleep(0.2)
-        path.touch()
-        return path
-
-    monkeypatch.setenv("DRE_JAX_CACHE", str(tmp_path))
-    monkeypatch.setattr(build, "_build", slow)
-    monkeypatch.setattr(build.ctypes, "CDLL", str)
-    with ThreadPoolExecutor(4) as threads:
-        loaded = list(threads.map(lambda _: build._load("c++", "print"), range(4)))
-    assert built == [tmp_path / "native-print.so"]
-    assert loaded == [str(built[0])] * 4
 
 
 @needs_compiler
@@ -119,13 +99,6 @@ def test_nothing_is_said_where_it_was_turned_off(monkeypatch, caplog):
     assert not native.available()
     assert native.decision() == (None, "DRE_JAX_NATIVE=0")
     assert not caplog.records
-
-
-@needs_compiler
-def test_another_jaxlib_is_another_library(monkeypatch):
-    mine = build._fingerprint(build._compiler())
-    monkeypatch.setattr(build, "jaxlib_version", "0.0.1")
-    assert build._fingerprint(build._compiler()) != mine
 
 
 def test_the_backends_of_a_result_in_order(monkeypatch):

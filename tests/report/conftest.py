@@ -30,26 +30,3 @@ def drawn(make_comparison, tmp_path_factory):
     folder = tmp_path_factory.mktemp("drawn") / "a" / "b"
     tests = {trial: significance(given, trial) for trial in (10, 3)}
     return given, draw_all(given, tests, folder, "Title <&>")
-
-
-@pytest.fixture
-def painted(monkeypatch):
-    """What is painted instead of saved: a list of figures, filled as they are drawn."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    from dre_jax.report import critical_difference, curves
-    from dre_jax.report.style import _own_settings
-
-    figures = []
-
-    def keep(size, paint, *paths):
-        with _own_settings():
-            figure = Figure(figsize=size, layout="constrained")
-            FigureCanvasAgg(figure)
-            paint(figure)
-            figures.append(figure)
-
-    monkeypatch.setattr(curves, "save", keep)
-    monkeypatch.setattr(critical_difference, "save", keep)
-    return figures

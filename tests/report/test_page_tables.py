@@ -5,7 +5,6 @@ import pytest
 
 from dre_jax.report import page_tables
 from dre_jax.report.statistics import significance
-from dre_jax.report.style import style
 
 
 def texts(table):
@@ -79,14 +78,6 @@ def test_pairs_and_friedman(make_comparison):
     assert f"over {found.n} tasks" in table.caption
     cells = page_tables.friedman({10: found}).rows[0]
     assert [cell.value for cell in cells] == [10, 20, found.friedman_statistic, found.friedman_p]
-
-
-def test_a_method_has_its_look(make_comparison):
-    keys = [row[0].key for row in page_tables.averages(make_comparison(9), [1], "runs").rows]
-    assert [(key.colour, key.black) for key in keys] == [
-        (style(i).colour, style(i).colour == "#000000") for i in range(9)
-    ]
-    assert len({(key.colour, key.dashes) for key in keys}) == 9
 
 
 @pytest.mark.parametrize(

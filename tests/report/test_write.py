@@ -76,23 +76,17 @@ def test_trials_looked_at(result_file, tmp_path, numbers_only, n_trials, at):
 
 
 def test_one_run_of_one_method(result_file, tmp_path):
-    """Nothing to test or to average, and still a page."""
+    """Nothing to test or to average, and still every file."""
     path = result_file("a", spaces=("s",), tasks=("x",), lacks=[("s", "x", "test1")], n_trials=2)
     found = write_report([path], tmp_path / "out")
     assert found["title"] == "1 method on 1 run (1 task, 1 search space)"
     assert found["standard_error"]["average_regret"] == {"a": [None, None, None]}
     assert found["significance"]["tasks"]["2"]["friedman_p"] is None
     assert found["win_tie_loss"]["at"] == {"2": {}}
-    assert (tmp_path / "out" / "report.html").stat().st_size > 1000
-
-
-def test_everything_is_written(files, tmp_path):
-    write_report(files, tmp_path / "new" / "out", at=[6])
-    written = {path.name for path in (tmp_path / "new" / "out").iterdir()}
-    figures = {f"{name}.{kind}" for name in ("rank", "regret", "cd-6") for kind in ("png", "svg")}
+    figures = {f"{name}.{kind}" for name in ("rank", "regret", "cd-2") for kind in ("png", "svg")}
+    written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written >= figures | {"summary.json", "ranks.csv", "regret.csv", "report.html"}
-    page = (tmp_path / "new" / "out" / "report.html").read_text()
-    assert all(name in page for name in ("dre", "b", "c"))
+    assert (tmp_path / "out" / "report.html").stat().st_size > 1000
 
 
 def test_refusals(files, result_file, tmp_path):

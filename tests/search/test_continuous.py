@@ -5,14 +5,11 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy import stats
 
-from dre_jax.methods import DRE, RandomSearch
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.methods import RandomSearch
 from dre_jax.search import Suggester
-from dre_jax.search.candidates import CandidateConfig, propose
+from dre_jax.search.candidates import CandidateConfig
 
 X = np.random.default_rng(0).random((7, 3))
 Y = -((X - [0.3, 0.7, 0.5]) ** 2).sum(axis=1)
@@ -61,34 +58,3 @@ def test_the_best_point_is_taken():
     for name, config in (("both", CandidateConfig()), ("uniform", CandidateConfig(steps=0))):
         far[name] = np.sqrt(-driven(Suggester(Hill(), key=jax.random.key(1), candidates=config), 8)[1].max())
     assert far["both"] < 0.01 < far["uniform"] < 0.1
-
-
-def test_values_that_are_not_numbers_are_never_taken():
-    @dataclass(frozen=True)
-    class Partly(Hill):
-        def acquire(self, params, history, candidates, key):
-            return jnp.where(candidates.x[:, 0] < 0.5, jnp.nan, candidates.x[:, 1])
-
-    for seed in range(5):
-        point = Suggester(Partly(), key=jax.random.key(seed)).observe_and_suggest(X, Y)
-        assert point[0] >= 0.5
-        assert point[1] > 0.9
-
-
-@pytest.mark.parametrize("reuse", [False, pytest.param(True, marks=pytest.mark.thorough)])
-def test_dre(reuse):
-    """Of random weights, whether a trial goes on from the last or not: the same key gives the same points."""
-    tuning = FineTuneConfig(epochs=5, learning_rate=0.02, reuse=reuse)
-    method = DRE(model=ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)), fine_tuning=tuning, transfer=False)
-    runs = [driven(Suggester(method, key=jax.random.key(key)), 3)[0] for key in (0, 0, 1)]
-    np.testing.assert_array_equal(runs[0], runs[1])
-    assert (runs[0] != runs[2]).any()
-
-
-def test_a_growing_history_compiles_once_a_bucket():
-    suggester = Suggester(Hill(tag="counted here"), key=jax.random.key(0))
-    before = propose._cache_size()
-    x, y = np.random.default_rng(1).random((40, 3)), np.arange(40.0)
-    for n in range(1, 41):
-        suggester.observe_and_suggest(x[:n], y[:n])
-    assert propose._cache_size() - before == 3

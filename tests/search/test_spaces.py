@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dre_jax.data import bundled
-from dre_jax.errors import DataError
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.methods.dre.ensemble import init
 from dre_jax.methods.dre.training_config import FineTuneConfig
@@ -62,8 +61,9 @@ def grids(monkeypatch):
     return seen
 
 
-def test_search_spaces_together_are_each_alone(monkeypatch, methods, spaces):
-    method = DRE(model=methods["dre"][0].model, fine_tuning=FineTuneConfig(epochs=3, learning_rate=0.01))
+@pytest.mark.parametrize("epochs", [0, pytest.param(3, marks=pytest.mark.thorough)])
+def test_search_spaces_together_are_each_alone(monkeypatch, methods, spaces, epochs):
+    method = DRE(model=methods["dre"][0].model, fine_tuning=FineTuneConfig(epochs=epochs))
     expected, seen = alone(method, spaces, SIDE_BY_SIDE), grids(monkeypatch)
     found = together(method, spaces, SIDE_BY_SIDE)
     assert seen == [3]
@@ -85,43 +85,20 @@ def test_learned_priors_of_several_search_spaces(monkeypatch, spaces):
     chex.assert_trees_all_equal(found, expected)
 
 
-def test_one_run_after_the_other_each_space_is_a_program_of_its_own(monkeypatch, methods, spaces):
-    seen = []
-
-    def note(method, params, tables, design, keys, config, capacity):
-        seen.append((params is not None, len(design), config.side_by_side, config.params_by_task))
-        return np.full((*design.shape[:2], N_TRIALS), -1)
-
-    monkeypatch.setattr(batch, "run_grid", note)
-    assert len(together(methods["dre"][0], spaces, BatchConfig(side_by_side=False, devices=1))) == 6
-    # A task at a time, with the parameters that its space has.
-    assert seen == [(True, 1, False, False)] * 3
-
-
-def test_parameters_of_each_task_one_run_after_the_other(methods, spaces):
-    method = methods["dre-as-it-is"][0]
-    (together,) = batch._by_program(method, spaces, side_by_side=True)
-    group, *_ = batch._groups(together, batch.coarse)
-    picks = []
-    for side_by_side in (False, True):
-        mesh = batch.mesh_for(batch.all_devices()[:1], len(group.items), 2)
-        config = batch.GridConfig(N_TRIALS, mesh, side_by_side, params_by_task=True)
-        picks.append([trace for *_, trace in batch._one_call(method, group, group.items, config, len(group.items))])
-    np.testing.assert_array_equal(*picks)
-
-
 def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods, spaces):
-    seen = []
+    seen, run_grid = [], batch.run_grid
 
     def note(method, params, tables, design, keys, config, capacity):
         seen.append((len(design), config.side_by_side, config.one_size, config.params_by_task))
-        return np.full((*design.shape[:2], N_TRIALS), -1)
+        return run_grid(method, params, tables, design, keys, config, capacity)
 
     monkeypatch.setattr(batch, "run_grid", note)
     monkeypatch.setattr(batch, "goes_side_by_side", lambda config: True)
     monkeypatch.setattr(DRE, "one_by_one", lambda self, platform, n_columns, longest: longest == 5 + N_TRIALS - 1)
-    for config in (SIDE_BY_SIDE, BatchConfig(devices=1)):
-        assert len(together(methods["dre"][0], spaces, config)) == 6
+    method = methods["dre-as-it-is"][0]
+    traces = [together(method, spaces, config) for config in (SIDE_BY_SIDE, BatchConfig(devices=1))]
+    assert len(traces[0]) == 6
+    chex.assert_trees_all_equal(*traces)
     # Unless runs are asked to go side by side.
     assert seen == [(3, True, True, True), (3, False, True, True)]
 
@@ -147,19 +124,3 @@ def test_calls_are_no_larger_than_memory_allows(monkeypatch, spaces):
     assert len(together(method, one, config)) == 10
     # Five tasks of which four fit: three and two.
     assert seen == [3, 2]
-
-
-def test_sizes_of_tables_where_many_run_side_by_side():
-    for n in (1, 16, 17, 64, 65, 1000, 4096, 30_000):
-        assert n <= batch.coarse(n) <= max(64, 8 * n)
-    assert len({batch.coarse(n) for n in range(1, 70_000, 7)}) == 5
-
-
-def test_a_task_without_a_design(methods, spaces):
-    lacking = {**spaces, "svm": spaces["svm"]._replace(designs={})}
-    with pytest.raises(DataError, match="every task needs an initial design"):
-        list(run_spaces(methods["dre"][0], lacking, n_trials=1, config=SIDE_BY_SIDE))
-
-
-def test_no_search_spaces(methods):
-    assert list(run_spaces(methods["dre"][0], {}, n_trials=1, config=SIDE_BY_SIDE)) == []

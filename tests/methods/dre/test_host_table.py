@@ -4,12 +4,10 @@ import tracemalloc
 
 import jax
 import numpy as np
-import pytest
 
 from dre_jax.data import Task
 from dre_jax.data.sampling import ListRows, sample_lists
 from dre_jax.data.tasks import build_table
-from dre_jax.errors import DataError
 from dre_jax.methods.dre.host_table import HostTable
 
 
@@ -49,8 +47,3 @@ def test_a_file_is_not_read_into_memory(tmp_path):
     tracemalloc.stop()
     assert most < written.nbytes / 4
     np.testing.assert_array_equal(found.x[0], written[::-1][:100])
-
-
-def test_the_tasks_are_those_that_a_table_takes():
-    with pytest.raises(DataError, match=r"must have one column count, but got \[2, 3\]"):
-        HostTable(make_tasks((4,), 2) | make_tasks((5,), 3))

@@ -99,15 +99,6 @@ def test_a_loss_of_values_sees_them_on_the_scale_of_the_list(table, name):
     assert narrow > 10  # lists that do not span their task
 
 
-def test_the_loss_goes_down_on_real_tasks(table):
-    config = MetaTrainConfig(**{**vars(CONFIG), "steps": 200})
-    before = evaluate(MODEL, config, table, start(MODEL, config, table.n_columns, KEY).params, KEY)
-    state, losses = trained(table, 200, config)
-    after = evaluate(MODEL, config, table, state.params, KEY)
-    assert after < 0.95 * before
-    assert losses[-40:].mean() < 0.95 * losses[:40].mean()
-
-
 def test_an_evaluation_sees_the_same_lists_every_time(table):
     params = start(MODEL, CONFIG, table.n_columns, KEY).params
     values = [float(evaluate(MODEL, CONFIG, table, params, jax.random.key(seed))) for seed in (4, 4, 5)]

@@ -139,16 +139,6 @@ def test_processes_read_the_lists_of_their_own_devices():
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
 
 
-def test_a_device_draws_where_the_cpu_is_left_out(monkeypatch):
-    def without_a_cpu(backend=None):
-        if backend == "cpu":
-            raise RuntimeError("Unknown backend cpu")
-        return ["device"]
-
-    monkeypatch.setattr(jax, "local_devices", without_a_cpu)
-    assert stream._drawing_device() == "device"
-
-
 @pytest.mark.parametrize(("limit", "streams"), [(None, False), (3 * 1440, False), (3 * 1440 - 1, True)])
 def test_what_takes_more_than_a_third_of_a_device_is_streamed(monkeypatch, space, limit, streams):
     stats = None if limit is None else {"bytes_limit": limit}

@@ -13,7 +13,7 @@ from dre_jax.losses import rank_sorted
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.fine_tuning import _scan_epochs, draw_epochs, epochs_in_lanes, fine_tune
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.tpu import layout_of, masks_of, pack, passes, supports_kernel, unpack
+from dre_jax.methods.dre.tpu import layout_of, masks_of, passes, supports_kernel
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.optim.adam import step_sizes
 from dre_jax.search import make_history, sort_history
@@ -86,17 +86,6 @@ def test_a_history_of_one_trial_changes_nothing():
     h, params, epochs, steps = inputs(model, n=1)
     way = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
     chex.assert_trees_all_equal(jax.jit(way)(params, h.x, h.response, epochs, steps), params)
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-def test_packing_and_unpacking_gives_the_parameters_back(model):
-    params, layout = init(model, COLUMNS, jax.random.key(0)), layout_of(model, COLUMNS)
-    packed = jax.jit(partial(pack, layout, members=model.members))(params)
-    assert packed.shape == (layout.groups(model.members), layout.rows, 128)
-    chex.assert_trees_all_equal(jax.jit(partial(unpack, layout))(packed, params), params)
-    # Nothing is there twice.
-    total = sum(np.abs(leaf).sum() for leaf in jax.tree.leaves(jax.device_get(params)))
-    np.testing.assert_allclose(np.abs(packed).sum(), total, rtol=1e-5)
 
 
 @pytest.mark.parametrize("weights", ["inverse_log", "inverse_linear", "attention", "none"])
