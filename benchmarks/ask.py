@@ -136,10 +136,10 @@ def loss(params: Any, task: int) -> float:
 
 def evaluations(n: int, task: int) -> list[tuple[Any, float]]:
     """Configurations and what they gave."""
-    from dre_jax.search.candidates import even_points
+    from dre_jax.search.candidates import sobol_points
 
     space = make_space()
-    points = even_points(1024, len(space), task + 1)[:n]
+    points = sobol_points(1024, len(space), task + 1)[:n]
     return [(params, loss(params, task)) for params in map(space.params, points)]
 
 

@@ -33,7 +33,7 @@ from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.methods.hedged_prior.weights import WeighedPriors
 from dre_jax.runtime.setup import prepare
 from dre_jax.search import History
-from dre_jax.search.loop import SearchTask, look_up
+from dre_jax.search.loop import SearchTask, history_and_candidates
 
 NAMES = ("within 50 %", "within 90 %", "deviation of z", "improvement expected", "improvement found")
 _QUARTILES = 2.0 * norm.ppf(0.75)
@@ -54,7 +54,7 @@ class Predicted(NamedTuple):
 @partial(jax.jit, static_argnames="method")
 def predict(method: HedgedPrior, params: WeighedPriors, table: SearchTask, rows: Array, n: Array) -> Predicted:
     """Predictions after the first n of a run's rows."""
-    history, candidates = look_up(table, rows, n)
+    history, candidates = history_and_candidates(table, rows, n)
     return Predicted(history, *method.predict(params, history, candidates.x), candidates.where)
 
 

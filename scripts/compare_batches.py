@@ -22,8 +22,8 @@ from dre_jax.data.files import read_json, write_json
 from dre_jax.methods import find
 from dre_jax.report import compare
 from dre_jax.runtime.setup import prepare
-from dre_jax.search import BatchConfig, run_tasks
-from dre_jax.search.loop import Batch
+from dre_jax.search import ExecutionConfig, run_tasks
+from dre_jax.search.loop import ParallelTrials
 
 AT = (8, 16, 24, 48)
 Done = dict[str, dict[str, Any]]
@@ -73,7 +73,7 @@ def evaluate(given: argparse.Namespace, folder: Path, name: str, batches: list[t
         if label in traces:
             continue
         fitted = fitted or method.fit(replace(space, validation={}), jax.random.key(0))
-        config = BatchConfig(at_once=Batch(size, "none" if lie == "-" else lie))
+        config = ExecutionConfig(parallel=ParallelTrials(size, "none" if lie == "-" else lie))
         go = {"n_trials": given.trials, "key": jax.random.key(1), "config": config}
         traces[label] = {}
         for dataset, seed, trace in run_tasks(method, fitted, space.validation, designs, **go):

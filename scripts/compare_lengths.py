@@ -20,7 +20,7 @@ from one_line import errors_in_one_line
 from tuners.objectives import Objective, objectives
 
 from dre_jax.runtime.setup import prepare
-from dre_jax.search.candidates import even_points
+from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
 
 LEAST = {"branin": 0.397887, "hartmann-6": -3.32237, "ackley-10": 0.0}
@@ -73,7 +73,7 @@ def history(objective: Objective, trials: int, seed: int) -> Iterator[Observatio
     """A history of `trials` points, the first half even, the others around the best."""
     space, rng = objective.space, np.random.default_rng(seed)
     scored: list[tuple[float, Any]] = []
-    for i, point in enumerate(even_points(1024, len(space), seed)[:trials]):
+    for i, point in enumerate(sobol_points(1024, len(space), seed)[:trials]):
         if i >= trials // 2:
             point = np.clip(max(scored, key=lambda pair: pair[0])[1] + STEP * rng.normal(size=len(space)), 0, 1)
         params = space.params(point)

@@ -27,10 +27,10 @@ from dre_jax.data import SearchSpace, bundled, list_spaces, load_space
 from dre_jax.errors import ConfigError
 from dre_jax.methods import find
 from dre_jax.runtime.setup import prepare
-from dre_jax.search.loop import jitted_value, look_up
+from dre_jax.search.loop import history_and_candidates, jitted_value
 from dre_jax.search.method import Method
 
-shown = jax.jit(look_up)
+shown = jax.jit(history_and_candidates)
 
 
 def arguments() -> argparse.Namespace:

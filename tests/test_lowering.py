@@ -72,7 +72,7 @@ def test_meta_training(space, context):
 )
 def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
     mesh, n_trials = mesh_for(local()[:1], 2, 1), 13 if several_spaces else 4
-    config = GridConfig(n_trials, mesh, side_by_side, params_by_task=several_spaces, one_size=several_spaces)
+    config = GridConfig(n_trials, mesh, side_by_side, params_by_task=several_spaces, single_loop=several_spaces)
     params = init(MODEL, space.n_columns, KEY)
     params, tables = (jax.tree.map(lambda a: jnp.stack([a, a]), tree) for tree in (params, task))
     if not several_spaces:

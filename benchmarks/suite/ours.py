@@ -192,6 +192,6 @@ def grid_program(
     each = jax.ShapeDtypeStruct((n_designs, DESIGN), jnp.int32)
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), n_designs))
     side_by_side = not is_one_by_one(asked, "tpu", columns, DESIGN + trials - 1)
-    config = GridConfig(trials, mesh, side_by_side, params_by_task=True, one_size=True)
+    config = GridConfig(trials, mesh, side_by_side, params_by_task=True, single_loop=True)
     counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)
     return grid, (asked, shaped(params), shaped(table), shaped(each), shaped(keys), counts, config)

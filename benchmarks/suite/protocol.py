@@ -12,7 +12,7 @@ from benchmarks.suite.loops import Loop, chips_of
 from benchmarks.suite.suggestions import learned
 from dre_jax.methods import find
 from dre_jax.runtime.devices import covering, make_mesh
-from dre_jax.search.batch import coarse
+from dre_jax.search.batch import coarse_bucket
 from dre_jax.search.grid import DESIGNS, TASKS
 
 
@@ -20,7 +20,7 @@ def whole_protocol(name: str, mesh: Mesh) -> Iterator[Loop]:
     """All 430 runs by a method, shared out over the chips of a mesh as the library does it."""
     by_size: dict[int, list[SpaceShape]] = {}
     for space in SPACES:
-        by_size.setdefault(coarse(space.rows_per_task), []).append(space)
+        by_size.setdefault(coarse_bucket(space.rows_per_task), []).append(space)
     method, columns = find(name).make(), max(space.columns for space in SPACES)
     params = learned(method, columns)
     for _, spaces in sorted(by_size.items()):

@@ -19,7 +19,7 @@ class SortedTask(NamedTuple):
     """f32[n, D]"""
     response: np.ndarray
     """f32[n], scaled to [0, 1] with the task's own minimum and maximum, 0.5 throughout if constant."""
-    rest: np.ndarray
+    float32_residual: np.ndarray
     """f32[n], what float32 rounds off the response."""
     level: np.ndarray
     """i32[n]: 0 for the best response, equal exactly where the responses are equal in float64."""
@@ -99,8 +99,8 @@ def sort_task(task: Task) -> SortedTask:
     """Sorts a task by response, best first, ties in the order of the file."""
     order, scaled, level = sort_responses(task.y)
     response = scaled.astype(np.float32)
-    rest = (scaled - response).astype(np.float32)
-    return SortedTask(np.asarray(task.X, np.float32)[order], response, rest, level, order)
+    residual = (scaled - response).astype(np.float32)
+    return SortedTask(np.asarray(task.X, np.float32)[order], response, residual, level, order)
 
 
 def lay_out(tasks: Mapping[str, Task]) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from dre_jax.methods import Entry, find
 from dre_jax.methods.checkpoints.fitted import Fitted, describe, ensemble_params, find_ensemble, load_fitted
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.runtime import processes
-from dre_jax.search.batch import BatchConfig, SpaceRuns, goes_side_by_side, run_spaces
+from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
 from dre_jax.search.method import Method
 
 
@@ -127,12 +127,12 @@ class PlannedMethod:
 class CompiledRunner(PlannedMethod):
     """The compiled loop on the tables."""
 
-    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: BatchConfig | None = None) -> None:
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: ExecutionConfig | None = None) -> None:
         super().__init__(plan, spaces)
         self._plan = plan
-        self._config = config or BatchConfig(table_scale=plan.table_scale)
+        self._config = config or ExecutionConfig(table_scale=plan.table_scale)
         # One that is fitted anew reads the training tables, of which one search space fits into memory.
-        self.together = goes_side_by_side(self._config) and not self.learns
+        self.together = runs_side_by_side(self._config) and not self.learns
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """As `run_spaces`: those that share a method at once."""

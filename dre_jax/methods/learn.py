@@ -36,7 +36,7 @@ from dre_jax.methods.entry import Entry
 from dre_jax.methods.registry import METHODS
 from dre_jax.methods.settings import Settings, leaves
 from dre_jax.methods.start_configurations import N_START, start_rows
-from dre_jax.search.method import Method, decided
+from dre_jax.search.method import Method, decisions_of
 
 
 def method_to_learn(
@@ -146,7 +146,7 @@ def learn(
         return made  # its checkpoint is the trainer's
     if made is not None:
         facts |= {"step": made.step, "losses": list(made.history[-1])}
-    facts["decided"] = decided(method, params)
+    facts["decided"] = decisions_of(method, params)
     fitted = Fitted(
         name=name,
         method=method,

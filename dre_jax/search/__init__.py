@@ -1,7 +1,7 @@
 """Optimisation: histories, acquisition functions, the loop over trials, and batches of runs."""
 
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank, log_expected_improvement, pick
-from dre_jax.search.batch import BatchConfig, SpaceRuns, run_spaces, run_tasks
+from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.history import Candidates, History, make_history, sort_history
 from dre_jax.search.loop import SearchTask, run, run_in_python
 from dre_jax.search.method import Method
@@ -10,8 +10,8 @@ from dre_jax.search.suggester import Suggester
 
 __all__ = [
     "AcquisitionConfig",
-    "BatchConfig",
     "Candidates",
+    "ExecutionConfig",
     "History",
     "Method",
     "SearchTask",

@@ -111,8 +111,8 @@ def _improvement(rule: Callable[[Array, Array, Array], Array]) -> Acquisition:
     """An improvement on the incumbent; before there is one, the mean decides."""
 
     def values(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
-        known = jnp.isfinite(incumbent)
-        return jnp.where(known, rule(mean, deviation, jnp.where(known, incumbent, 0.0)), -mean)
+        has_incumbent = jnp.isfinite(incumbent)
+        return jnp.where(has_incumbent, rule(mean, deviation, jnp.where(has_incumbent, incumbent, 0.0)), -mean)
 
     return values
 

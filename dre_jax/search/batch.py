@@ -17,7 +17,7 @@ from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
 from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
-from dre_jax.search.loop import Batch, SearchTask
+from dre_jax.search.loop import ParallelTrials, SearchTask
 from dre_jax.search.method import Method, as_widening, is_one_by_one
 
 RunTrace = tuple[str, str, np.ndarray]
@@ -28,8 +28,8 @@ _ROWS_AT_ONCE = 2**25
 
 
 @dataclass(frozen=True)
-class BatchConfig:
-    """Settings for many runs: how they use the devices."""
+class ExecutionConfig:
+    """How many runs are executed: devices, the scale of responses, and parallel trials."""
 
     devices: int | None = None
     """Devices of the mesh; by default all that are in use, those of other processes among them."""
@@ -42,8 +42,8 @@ class BatchConfig:
     gigabytes."""
     table_scale: bool = False
     """Show responses on the scale of their table, whose range no tuner knows, as HPO-B's handler does."""
-    at_once: Batch | None = None
-    """Trials of a run that are evaluated at once; by default one."""
+    parallel: ParallelTrials | None = None
+    """Trials of a run that are evaluated in parallel; by default one."""
 
 
 def run_id(name: str) -> int:
@@ -67,13 +67,13 @@ def bucket(n: int) -> int:
     return -(-n // step) * step
 
 
-def coarse(n: int) -> int:
+def coarse_bucket(n: int) -> int:
     """Rows that a table of n is padded to where runs go side by side: at most eight times as many.
 
     More rows cost a little there, as all are scored at once; another size is another chain of trials to walk.
 
     Example:
-      >>> [coarse(n) for n in (5, 288, 400, 1025)]
+      >>> [coarse_bucket(n) for n in (5, 288, 400, 1025)]
       [64, 512, 512, 4096]
     """
     return int(max(64, 8 ** -(-(n - 1).bit_length() // 3)))
@@ -100,7 +100,7 @@ def run_tasks(
     *,
     n_trials: int,
     key: Array,
-    config: BatchConfig | None = None,
+    config: ExecutionConfig | None = None,
     stop_at_optimum: bool = True,
 ) -> Iterator[RunTrace]:
     """Optimises every task from each of its designs; yields the traces as they are finished.
@@ -140,7 +140,7 @@ def run_spaces(
     spaces: Mapping[str, SpaceRuns],
     *,
     n_trials: int,
-    config: BatchConfig | None = None,
+    config: ExecutionConfig | None = None,
     stop_at_optimum: bool = True,
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """`run_tasks` of several search spaces by name; yields the space's name, and a trace.
@@ -155,12 +155,12 @@ def run_spaces(
       config: how the runs use the devices.
       stop_at_optimum: see `dre_jax.search.loop.run`.
     """
-    config = config or BatchConfig()
+    config = config or ExecutionConfig()
     devices = all_devices()[: config.devices]
-    side_by_side = goes_side_by_side(config)
-    for together in _by_program(method, spaces, side_by_side):
-        for group in _groups(together, coarse if side_by_side else bucket):
-            size = _at_once(config, group, len(devices), side_by_side)
+    side_by_side = runs_side_by_side(config)
+    for together in _split_by_program(method, spaces, side_by_side):
+        for group in _groups(together, coarse_bucket if side_by_side else bucket):
+            size = _tasks_per_call(config, group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
             # What works on one run at a time anyway does nothing for a run that has ended.
             alone = config.side_by_side is None and _is_one_by_one(method, group, n_trials, devices[0].platform)
@@ -171,15 +171,15 @@ def run_spaces(
                 stop_at_optimum,
                 params_by_task=len(together) > 1,
                 table_scale=config.table_scale,
-                batch=config.at_once,
-                one_size=side_by_side,
+                parallel=config.parallel,
+                single_loop=side_by_side,
             )
             for start in range(0, len(group.items), size):
-                yield from _one_call(method, group, group.items[start : start + size], grid_config, size)
+                yield from _run_items(method, group, group.items[start : start + size], grid_config, size)
 
 
-def goes_side_by_side(config: BatchConfig) -> bool:
-    """Returns whether a device works on its runs side by side: where nothing else is asked for, not on a CPU."""
+def runs_side_by_side(config: ExecutionConfig) -> bool:
+    """Returns whether a device works on its runs side by side; the default is no on a CPU and yes elsewhere."""
     on_cpu = all_devices()[0].platform == "cpu"
     return not on_cpu if config.side_by_side is None else config.side_by_side
 
@@ -191,15 +191,15 @@ def _is_one_by_one(method: Method, group: _Group, n_trials: int, platform: str) 
     return is_one_by_one(method, platform, one.task.n_columns, longest)
 
 
-def _at_once(config: BatchConfig, group: _Group, n_devices: int, side_by_side: bool) -> int:
-    """Tasks in one call."""
-    wanted = config.tasks_at_once
-    if wanted is None:
+def _tasks_per_call(config: ExecutionConfig, group: _Group, n_devices: int, side_by_side: bool) -> int:
+    """Returns the number of tasks in one call."""
+    limit = config.tasks_at_once
+    if limit is None:
         room = max(1, _ROWS_AT_ONCE * n_devices // (group.rows * len(group.seeds)))
-        wanted = room if side_by_side else n_devices
-    calls = -(-len(group.items) // wanted)
+        limit = room if side_by_side else n_devices
+    calls = -(-len(group.items) // limit)
     # Calls of one size, so that the last does not compute for nothing; devices, one by one, are filled anyway.
-    return min(wanted, len(group.items)) if not side_by_side else -(-len(group.items) // calls)
+    return min(limit, len(group.items)) if not side_by_side else -(-len(group.items) // calls)
 
 
 @dataclass(frozen=True)
@@ -223,10 +223,10 @@ class _Group:
     seeds: tuple[str, ...]
 
 
-def _by_program(
+def _split_by_program(
     method: Method, spaces: Mapping[str, SpaceRuns], side_by_side: bool
 ) -> Iterator[Mapping[str, SpaceRuns]]:
-    """Search spaces that may be one program: all, with columns of zeros added, or each alone."""
+    """Yields the search spaces that share a program: all, padded with columns of zeros, or each alone."""
     widening = as_widening(method)
     if not side_by_side or widening is None or len(spaces) < 2:
         yield from ({name: runs} for name, runs in spaces.items())
@@ -248,8 +248,8 @@ def _wider(task: Task, n_columns: int) -> Task:
 
 
 def _groups(spaces: Mapping[str, SpaceRuns], rounded: Callable[[int], int]) -> list[_Group]:
-    """Tasks by padded row count, seed names and length of the design."""
-    found: dict[tuple[int, tuple[str, ...], int], list[_Item]] = {}
+    """Returns the tasks grouped by padded row count, seed names and length of the design."""
+    items_by_shape: dict[tuple[int, tuple[str, ...], int], list[_Item]] = {}
     for space, runs in spaces.items():
         for name, task in runs.tasks.items():
             designs = runs.designs.get(name)
@@ -257,10 +257,10 @@ def _groups(spaces: Mapping[str, SpaceRuns], rounded: Callable[[int], int]) -> l
                 raise DataError(f"every task needs an initial design, but dataset {name!r} has none")
             item = _Item(space, name, task, designs, runs.key, runs.params)
             for length, seeds in _by_length(designs).items():
-                found.setdefault((rounded(task.n_rows), seeds, length), []).append(item)
+                items_by_shape.setdefault((rounded(task.n_rows), seeds, length), []).append(item)
     return [
         _Group(items, min(rows, max(item.task.n_rows for item in items)), seeds)
-        for (rows, seeds, _), items in found.items()
+        for (rows, seeds, _), items in items_by_shape.items()
     ]
 
 
@@ -271,10 +271,10 @@ def _by_length(designs: Mapping[str, np.ndarray]) -> dict[int, tuple[str, ...]]:
     return lengths
 
 
-def _one_call(
+def _run_items(
     method: Method, group: _Group, items: Sequence[_Item], config: GridConfig, capacity: int
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
-    """One compiled call for some tasks of a group."""
+    """Yields the traces of some tasks of a group, which are one compiled call."""
     sorted_tasks = [sort_task(item.task) for item in items]
     tables = jax.tree.map(lambda *leaves: np.stack(leaves), *[pad_task(task, group.rows) for task in sorted_tasks])
     new_rows = [np.argsort(task.order) for task in sorted_tasks]
@@ -294,14 +294,14 @@ def _one_call(
 
 
 def pad_task(task: SortedTask, rows: int) -> SearchTask:
-    """A task's table padded to so many rows."""
+    """Returns a task's table, padded to a number of rows."""
     empty = rows - len(task.level)
     columns = {
         "x": np.pad(task.x, ((0, empty), (0, 0))),
         "response": np.pad(task.response, (0, empty)),
         "level": np.pad(task.level, (0, empty), constant_values=np.iinfo(np.int32).max),
         "where": np.arange(rows) < len(task.level),
-        "rest": np.pad(task.rest, (0, empty)),
+        "float32_residual": np.pad(task.float32_residual, (0, empty)),
     }
     return SearchTask(**jax.device_put(columns))
 

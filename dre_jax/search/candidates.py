@@ -19,10 +19,10 @@ from jax import Array
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.layout import Layout
+from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.loop import trial_keys
 from dre_jax.search.method import Method
-from dre_jax.search.pending import LIES, with_running
+from dre_jax.search.pending import PENDING_STRATEGIES, with_pending_trials
 from dre_jax.search.refinement import choose_starts, has_real_numbers, refine, supports_gradients
 from dre_jax.search.stages import valuation
 
@@ -55,7 +55,7 @@ class CandidateConfig:
     ascent_steps: int = 30
     """Steps of such a search, at most."""
     lie: str = "mean"
-    """Stand-in for the responses of trials that run; see `dre_jax.search.pending`."""
+    """How the responses of pending trials are imputed; see `dre_jax.search.pending`."""
 
     def __post_init__(self) -> None:
         counts = (self.steps, self.refinements, self.starts, self.ascent_steps)
@@ -64,7 +64,7 @@ class CandidateConfig:
         if self.even & (self.even - 1):
             raise ConfigError(f"the number of even points must be a power of two, but got even={self.even}")
 
-        one_of("lie", self.lie, LIES)
+        one_of("lie", self.lie, PENDING_STRATEGIES)
 
     @property
     def sources(self) -> int:
@@ -72,7 +72,7 @@ class CandidateConfig:
         return min(4 * self.parents, self.even)
 
 
-def default_candidates(method: Method, layout: Layout, lie: str = "mean") -> CandidateConfig:
+def default_candidates(method: Method, layout: SpaceLayout, lie: str = "mean") -> CandidateConfig:
     """Settings for a method and a space: where candidates are refined by gradient, fewer are drawn.
 
     Steps from the best points look for other levels, so a space of real numbers alone needs no second round of them.
@@ -90,19 +90,19 @@ def default_candidates(method: Method, layout: Layout, lie: str = "mean") -> Can
     return CandidateConfig(even=256, steps=256, refinements=0, lie=lie)
 
 
-class Tried(NamedTuple):
-    """Configurations that were evaluated, and those that must not be proposed."""
+class TrialRecord(NamedTuple):
+    """Evaluated and pending trials as points of the unit cube, and points that must not be proposed."""
 
     history: History
-    """The trials that are told, C slots."""
+    """The completed trials, C slots."""
     points: Array
-    """f[C, P], their points, and those of the trials that run."""
+    """f[C, P], points of the completed and of the pending trials."""
     pending: Array
-    """bool[C]: slots of the trials that run, empty in the history."""
+    """bool[C]: slots of the pending trials, empty in the history."""
     avoid: Array
     """f[A, P], points that are not proposed again."""
     radius: Array
-    """f[A]: nor what is as near to them in every coordinate; negative for slots that are empty."""
+    """f[A]: maximum distance in every coordinate at which a point counts as equal; negative for empty slots."""
 
 
 class Proposals(NamedTuple):
@@ -114,29 +114,29 @@ class Proposals(NamedTuple):
     """f[K], the method's values; minus infinity where there was nothing left to propose."""
 
 
-def even_points(n: int, n_parts: int, seed: int) -> np.ndarray:
-    """A scrambled Sobol sequence: n points f32[n, P] that fill the cube evenly, n a power of two."""
+def sobol_points(n: int, n_parts: int, seed: int) -> np.ndarray:
+    """Returns n points f32[n, P] of a scrambled Sobol sequence, n a power of two."""
     from scipy.stats import qmc
 
     sequence = qmc.Sobol(n_parts, scramble=True, seed=np.random.default_rng(seed))
     return np.asarray(sequence.random_base2(n.bit_length() - 1), np.float32)
 
 
-def settled(layout: Layout, points: Any, xp: Any = jnp) -> Any:
-    """Points f[..., P] in the middle of their level, or of the cube where inactive: equal if configurations are.
+def canonicalize(layout: SpaceLayout, points: Any, xp: Any = jnp) -> Any:
+    """Returns one point f[..., P] for all points of a configuration: the middle of a level, 0.5 where inactive.
 
     NumPy or JAX as `xp`, as in `dre_jax.search.layout`.
     """
-    found = []
+    coordinates = []
     for i, (part, active) in enumerate(zip(layout.parts, layout.active(points, xp), strict=True)):
         u = points[..., i]
         if part.levels:
             u = part.middle(u, xp)
-        found.append(xp.where(active, u, 0.5))
-    return xp.stack(found, axis=-1)
+        coordinates.append(xp.where(active, u, 0.5))
+    return xp.stack(coordinates, axis=-1)
 
 
-def steps_from(layout: Layout, config: CandidateConfig, parents: Array, count: Array, key: Array) -> Array:
+def steps_from(layout: SpaceLayout, config: CandidateConfig, parents: Array, count: Array, key: Array) -> Array:
     """Points f[steps, P] a step away from the best.
 
     Args:
@@ -171,16 +171,16 @@ def steps_from(layout: Layout, config: CandidateConfig, parents: Array, count: A
 @partial(jax.jit, static_argnames=("method", "layout", "config", "n"))
 def propose(
     method: Method,
-    layout: Layout,
+    layout: SpaceLayout,
     config: CandidateConfig,
     params: Any,
     state: Any,
-    tried: Tried,
+    trials: TrialRecord,
     even: Array,
     key: Array,
     trial: Array,
     n: int = 1,
-    held: Array | None = None,
+    fixed: Array | None = None,
 ) -> tuple[Proposals, Any]:
     """The points that a method values most, in the precision of the even points.
 
@@ -192,50 +192,58 @@ def propose(
       layout: the space, static.
       config: which points are drawn, static.
       params: what the method's `fit` returned.
-      state: of the run; see `dre_jax.search.loop.begin`.
-      tried: the trials so far.
-      even: f[even, P], see `even_points`.
+      state: of the run; see `dre_jax.search.loop.initial_state`.
+      trials: the trials so far.
+      even: f[even, P], see `sobol_points`.
       key: the run's PRNG key.
       trial: i32 scalar, the trial's number.
       n: K, static: how many.
-      held: f[P], coordinates that are given; NaN where they are searched.
+      fixed: f[P], values of fixed coordinates; NaN where they are searched.
     """
     method_key, choice_key = trial_keys(key, trial)
-    tried_columns = layout.columns(tried.points, jnp)
-    history = with_running(method, params, state, tried.history, tried_columns, tried.pending, config.lie, method_key)
+    columns = layout.columns(trials.points, jnp)
+    history = with_pending_trials(
+        method, params, state, trials.history, columns, trials.pending, config.lie, method_key
+    )
     rate = valuation(method, params, history, method_key, draw=config.lie == "draw")
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
-    parents = _best_trials(tried, config.sources)
-    count = jnp.minimum(jnp.sum(tried.history.where, dtype=jnp.int32), config.parents)
+    parents = _best_trials(trials, config.sources)
+    count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
 
-    def turn(i: Array, carry: _Round) -> _Round:
+    def draw_round(i: Array, carry: _Round) -> _Round:
         step_key, coin_key = jax.random.split(jax.random.fold_in(choice_key, i))
         if config.steps:  # in place of those that are valued least
             stepped = steps_from(layout, config, carry.parents, carry.n_parents, step_key)
             points = jnp.concatenate([carry.points[: config.even], stepped])
         else:
             points = carry.points
-        points = _joined(points, held)
+        points = _with_fixed(points, fixed)
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
-        points = settled(layout, points)
-        candidates = Candidates(layout.columns(points, jnp), _is_new(points, tried))
+        points = canonicalize(layout, points)
+        candidates = Candidates(layout.columns(points, jnp), _is_new(points, trials))
         values, after = rate(state, candidates)
         values = jnp.where(candidates.where & ~jnp.isnan(values), values, -jnp.inf)
         order = jnp.lexsort((jax.random.bits(coin_key, values.shape, jnp.uint32), is_even, values))[::-1]
         points = points[order]
         return _Round(points, values[order], is_even[order], points[: config.sources], jnp.int32(config.sources), after)
 
-    begun = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state)
+    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state)
     # A loop, so that the method is compiled once.
-    last = jax.lax.fori_loop(0, config.refinements + 1 if config.steps else 1, turn, begun)
+    last = jax.lax.fori_loop(0, config.refinements + 1 if config.steps else 1, draw_round, first)
     points, values = last.points, last.values
     if config.starts and config.lie != "draw" and supports_gradients(method) and has_real_numbers(layout):
-        starts = jnp.concatenate([choose_starts(points, values, config.starts), _joined(parents[:_INCUMBENTS], held)])
-        refined, worth = refine(
-            layout, lambda candidates: rate(state, candidates)[0], settled(layout, starts), held, config.ascent_steps
+        starts = jnp.concatenate(
+            [choose_starts(points, values, config.starts), _with_fixed(parents[:_INCUMBENTS], fixed)]
         )
-        worth = jnp.where(_is_new(refined, tried) & ~jnp.isnan(worth), worth, -jnp.inf)
+        refined, worth = refine(
+            layout,
+            lambda candidates: rate(state, candidates)[0],
+            canonicalize(layout, starts),
+            fixed,
+            config.ascent_steps,
+        )
+        worth = jnp.where(_is_new(refined, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
         points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)
         points, values = points[order], values[order]
@@ -253,22 +261,22 @@ class _Round(NamedTuple):
     state: Any
 
 
-def _joined(points: Array, held: Array | None) -> Array:
-    """Points f[N, P] with the coordinates that are given, f[P]."""
-    return points if held is None else jnp.where(jnp.isnan(held)[None, :], points, held[None, :])
+def _with_fixed(points: Array, fixed: Array | None) -> Array:
+    """Returns points f[N, P] with the fixed coordinates f[P]."""
+    return points if fixed is None else jnp.where(jnp.isnan(fixed)[None, :], points, fixed[None, :])
 
 
-def _best_trials(tried: Tried, n: int) -> Array:
-    """Points of the best trials, f[n, P]; the last ones repeated where there are fewer."""
+def _best_trials(trials: TrialRecord, n: int) -> Array:
+    """Returns the points of the n best trials, f[n, P]; the last is repeated if there are fewer."""
     last = jnp.iinfo(jnp.int32).max
-    order = jnp.argsort(jnp.where(tried.history.where, tried.history.level, last), stable=True)
-    return tried.points[order[jnp.minimum(jnp.arange(n), len(order) - 1)]]
+    order = jnp.argsort(jnp.where(trials.history.where, trials.history.level, last), stable=True)
+    return trials.points[order[jnp.minimum(jnp.arange(n), len(order) - 1)]]
 
 
-def _is_new(points: Array, tried: Tried) -> Array:
-    """Which points f[N, P] are neither evaluated nor to be avoided, bool[N]."""
-    radius = jnp.concatenate([jnp.where(tried.history.where | tried.pending, 1e-6, -1.0), tried.radius])
-    others = jnp.concatenate([tried.points, tried.avoid])
+def _is_new(points: Array, trials: TrialRecord) -> Array:
+    """Returns which points f[N, P] are neither evaluated, nor pending, nor to be avoided, bool[N]."""
+    radius = jnp.concatenate([jnp.where(trials.history.where | trials.pending, 1e-6, -1.0), trials.radius])
+    others = jnp.concatenate([trials.points, trials.avoid])
 
     def one(point: Array) -> Array:
         return jnp.all(jnp.max(jnp.abs(point[None] - others), axis=-1) > radius)

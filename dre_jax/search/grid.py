@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from dre_jax.runtime import processes
 from dre_jax.runtime.devices import Devices, covering, make_mesh
 from dre_jax.runtime.threads import on_one_thread
-from dre_jax.search.loop import Batch, SearchTask, run
+from dre_jax.search.loop import ParallelTrials, SearchTask, run
 from dre_jax.search.method import Method
 
 
@@ -35,10 +35,10 @@ class GridConfig:
     params_by_task: bool = False
     """Every task has parameters of its own; otherwise all share one set."""
     table_scale: bool = False
-    """See `dre_jax.search.loop.look_up`."""
-    batch: Batch | None = None
+    """See `dre_jax.search.loop.history_and_candidates`."""
+    parallel: ParallelTrials | None = None
     """Trials of a run that are evaluated at once; by default one."""
-    one_size: bool = False
+    single_loop: bool = False
     """See `dre_jax.search.loop.run`."""
 
 
@@ -120,8 +120,8 @@ def grid(
         config.stop_at_optimum,
         config.side_by_side,
         config.table_scale,
-        config.batch,
-        config.one_size,
+        config.parallel,
+        config.single_loop,
     )
 
     def one_run(params: Any, task: SearchTask, design: Array, key: Array) -> Array:

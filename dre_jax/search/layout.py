@@ -115,10 +115,10 @@ class Number:
             inside = xp.clip(self.encoding.to_unit(self.values(u, xp), xp), 0.0, 1.0)
         if self.unset is not None:
             active = active & (xp.abs(self.values(u, xp) - self.unset) > 1e-6 * max(1.0, abs(self.unset)))
-        found = {self.column: xp.where(active, inside, self.empty)}
+        columns = {self.column: xp.where(active, inside, self.empty)}
         if self.missing is not None:
-            found[self.missing] = xp.where(active, 0.0, 1.0)
-        return found
+            columns[self.missing] = xp.where(active, 0.0, 1.0)
+        return columns
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Layout:
+class SpaceLayout:
     """The hyperparameters of a search space, in an order in which those that others depend on come first."""
 
     parts: tuple[Number | Level, ...]
@@ -180,25 +180,25 @@ class Layout:
 
     def active(self, points: Any, xp: Any = np) -> list[Any]:
         """Masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
-        found: list[Any] = []
+        masks: list[Any] = []
         for part in self.parts:
-            on = xp.ones(points.shape[:-1], bool)
-            for parent, allowed in part.conditions:
+            active = xp.ones(points.shape[:-1], bool)
+            for parent, levels in part.conditions:
                 level = self.parts[parent].values(points[..., parent], xp)
-                on = on & found[parent] & reduce(or_, (level == value for value in allowed))
-            found.append(on)
-        return found
+                active = active & masks[parent] & reduce(or_, (level == value for value in levels))
+            masks.append(active)
+        return masks
 
     def columns(self, points: Any, xp: Any = np) -> Any:
         """The columns f[..., D] of points f[..., P]."""
-        found: dict[int, Any] = {}
+        columns: dict[int, Any] = {}
         for i, (part, active) in enumerate(zip(self.parts, self.active(points, xp), strict=True)):
-            found |= part.encode(points[..., i], active, xp)
+            columns |= part.encode(points[..., i], active, xp)
         empty = xp.zeros(points.shape[:-1], points.dtype)
-        return xp.stack([found.get(i, empty) for i in range(self.n_columns)], axis=-1)
+        return xp.stack([columns.get(i, empty) for i in range(self.n_columns)], axis=-1)
 
 
-def unit_cube(n_columns: int) -> Layout:
+def unit_cube(n_columns: int) -> SpaceLayout:
     """The layout of D numbers in [0, 1], which are their own columns.
 
     Example:
@@ -206,4 +206,4 @@ def unit_cube(n_columns: int) -> Layout:
       [[0.25, 0.5]]
     """
     unit = Scale(0.0, 1.0)
-    return Layout(tuple(Number(unit, 0.0, 0.0, 0, i, unit) for i in range(n_columns)), n_columns)
+    return SpaceLayout(tuple(Number(unit, 0.0, 0.0, 0, i, unit) for i in range(n_columns)), n_columns)

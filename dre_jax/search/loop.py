@@ -15,8 +15,8 @@ from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import pick
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_stateful, value
-from dre_jax.search.pending import with_running
-from dre_jax.search.stages import in_stages
+from dre_jax.search.pending import with_pending_trials
+from dre_jax.search.stages import with_bucketed_tuning
 
 FIRST_BUCKET = 16
 _BEGIN = 2**32 - 1  # folded into a run's key in place of a trial: no trial has this number
@@ -33,17 +33,17 @@ class SearchTask(NamedTuple):
     """i32[N]: 0 for the best response, equal where tied."""
     where: Array
     """bool[N]: which slots hold a configuration."""
-    rest: Array | None = None
+    float32_residual: Array | None = None
     """f32[N], what float32 rounds off the response; None for nothing."""
 
 
-class Batch(NamedTuple):
+class ParallelTrials(NamedTuple):
     """Trials that are evaluated at once; static."""
 
     size: int
-    """How many; the run learns what they gave when all are done."""
-    lie: str
-    """Stand-in for the responses of trials of the same batch; see `dre_jax.search.pending`."""
+    """Number of trials; the method sees their responses when all are done."""
+    pending_strategy: str
+    """How responses of the other trials are imputed until all are done; see `dre_jax.search.pending`."""
 
 
 def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterator[tuple[int, int]]:
@@ -70,17 +70,21 @@ def trial_keys(key: Array, trial: Array) -> tuple[Array, Array]:
     return method_key, choice_key
 
 
-def look_up(task: SearchTask, rows: Array, n_filled: Array, table_scale: bool = False) -> tuple[History, Candidates]:
-    """The history that the rows evaluated so far make, and the candidates that they leave.
+def history_and_candidates(
+    task: SearchTask, rows: Array, n_filled: Array, table_scale: bool = False
+) -> tuple[History, Candidates]:
+    """Returns the history of the rows evaluated so far, and the remaining rows as candidates.
 
-    Of the rows i32[C], in the order of evaluation, the first ``n_filled`` count. On the table's scale responses are as
-    HPO-B's handler shows them.
+    Of the rows i32[C], in the order of evaluation, the first ``n_filled`` count. With ``table_scale`` the responses are
+    scaled by the whole table, as in HPO-B's handler.
     """
     filled = jnp.arange(rows.shape[0]) < n_filled
     safe = jnp.where(filled, rows, 0)
     response, level = task.response[safe], task.level[safe]
     if not table_scale:
-        response = own_scale(response, None if task.rest is None else task.rest[safe], level, filled)
+        response = min_max_scale(
+            response, None if task.float32_residual is None else task.float32_residual[safe], level, filled
+        )
     history = History(task.x[safe], response, level, filled)
     # A slot that is empty points behind the table, where nothing is written.
     evaluated = (
@@ -89,23 +93,23 @@ def look_up(task: SearchTask, rows: Array, n_filled: Array, table_scale: bool = 
     return history, Candidates(task.x, task.where & ~evaluated)
 
 
-def own_scale(response: Array, rest: Array | None, level: Array, where: Array) -> Array:
-    """Responses f32[C], on any scale, on the history's own; see `History.response`.
+def min_max_scale(response: Array, residual: Array | None, level: Array, where: Array) -> Array:
+    """Returns responses f32[C] of any scale on the scale of the history; see `History.response`.
 
-    The rest is what float32 rounded off them: beside a far outlier it is all that tells the others apart.
+    The residual is what float32 rounds off the responses; near a far outlier it alone distinguishes the others.
     """
     worst = jnp.argmax(jnp.where(where, level, -1))
     best = jnp.argmin(jnp.where(where, level, jnp.iinfo(jnp.int32).max))
     above = response - response[worst]
-    if rest is not None:
-        above = above + (rest - rest[worst])
+    if residual is not None:
+        above = above + (residual - residual[worst])
     spread = above[best]
     varied = where & (spread > 0)
     return jnp.where(varied, above / jnp.where(spread > 0, spread, 1.0), jnp.where(where, 0.5, 0.0))
 
 
-def begin(method: Method, params: Any, n_columns: int, key: Array) -> Any:
-    """The method's state before the first trial; None for a method that is not stateful."""
+def initial_state(method: Method, params: Any, n_columns: int, key: Array) -> Any:
+    """Returns the method's state before the first trial; None if the method is not stateful."""
     stateful = as_stateful(method)
     return None if stateful is None else stateful.begin(params, n_columns, jax.random.fold_in(key, _BEGIN))
 
@@ -120,7 +124,7 @@ def suggest(
     trial: Array,
     draw: bool = False,
 ) -> tuple[Array, Any]:
-    """The candidate that a method evaluates next, -1 if none is left; and the state after that."""
+    """Returns the candidate that a method evaluates next, -1 if none remains, and the next state."""
     method_key, choice_key = trial_keys(key, trial)
     values, state = value(method, params, state, history, candidates, method_key, draw=draw)
     return pick(values, candidates.where, choice_key), state
@@ -136,8 +140,8 @@ def run(
     stop_at_optimum: bool = True,
     side_by_side: bool = False,
     table_scale: bool = False,
-    batch: Batch | None = None,
-    one_size: bool = False,
+    parallel: ParallelTrials | None = None,
+    single_loop: bool = False,
 ) -> Array:
     """One run.
 
@@ -151,11 +155,11 @@ def run(
       stop_at_optimum: evaluate nothing more once the table's best response is found, as HPO-B's handler does.
       side_by_side: whether it is vmapped over runs, which wait for each other: one that is finished goes on in vain.
         A branch in its place would have vmap give every run a copy of the table.
-      table_scale: show responses on the table's scale; see `look_up`.
-      batch: evaluate several at once; by default one.
-      one_size: compile one loop over trials, not one for every size of the history, if they are evaluated one at a time
-        and the method carries no state. What tunes apart does so on the slots that are filled; see
-        `dre_jax.search.stages`.
+      table_scale: show responses on the table's scale; see `history_and_candidates`.
+      parallel: evaluate several trials at once; by default one.
+      single_loop: compile one loop over trials, not one for each capacity of the history, if trials are evaluated one
+        at a time and the method is not stateful. A method with `tune` is fine-tuned on the smallest capacity that
+        holds all trials; see `dre_jax.search.stages`.
 
     Returns:
       i32[T], the rows in the order of evaluation; -1 where nothing was evaluated.
@@ -165,33 +169,37 @@ def run(
         return jnp.zeros(0, jnp.int32)
     rows = jnp.concatenate([design.astype(jnp.int32), jnp.full(n_trials, -1, jnp.int32)])
     parts = list(segments(n_design, n_trials))
-    if one_size and batch is None and as_stateful(method) is None:
-        method = in_stages(method, tuple(capacity for capacity, _ in parts))
+    if single_loop and parallel is None and as_stateful(method) is None:
+        method = with_bucketed_tuning(method, tuple(capacity for capacity, _ in parts))
         parts = [(parts[-1][0], n_trials)]
 
     def trial(capacity: int, carry: tuple[Array, Any], t: Array) -> tuple[tuple[Array, Any], None]:
         rows, state = carry
-        history, candidates = look_up(task, rows[:capacity], n_design + t, table_scale)
-        told = history
-        if batch is not None:
-            told, _ = look_up(task, rows[:capacity], n_design + t // batch.size * batch.size, table_scale)
-            running, method_key = history.where & ~told.where, trial_keys(key, t)[0]
-            history = with_running(method, params, state, told, history.x, running, batch.lie, method_key)
+        history, candidates = history_and_candidates(task, rows[:capacity], n_design + t, table_scale)
+        completed = history
+        if parallel is not None:
+            completed, _ = history_and_candidates(
+                task, rows[:capacity], n_design + t // parallel.size * parallel.size, table_scale
+            )
+            running, method_key = history.where & ~completed.where, trial_keys(key, t)[0]
+            history = with_pending_trials(
+                method, params, state, completed, history.x, running, parallel.pending_strategy, method_key
+            )
 
         def evaluate(state: Any) -> tuple[Array, Any]:
-            draw = batch is not None and batch.lie == "draw"
+            draw = parallel is not None and parallel.pending_strategy == "draw"
             return suggest(method, params, state, history, candidates, key, t, draw)
 
         finished = ~jnp.any(candidates.where)
         if stop_at_optimum:
-            finished |= jnp.any(told.where & (told.level == 0))
+            finished |= jnp.any(completed.where & (completed.level == 0))
         if side_by_side:
             row, state = jax.tree.map(partial(jnp.where, finished), (jnp.int32(-1), state), evaluate(state))
         else:
             row, state = lax.cond(finished, lambda state: (jnp.int32(-1), state), evaluate, state)
         return (rows.at[n_design + t].set(row), state), None
 
-    state = begin(method, params, task.x.shape[1], key)
+    state = initial_state(method, params, task.x.shape[1], key)
     start = 0
     for capacity, count in parts:
         # After the end of a run the rows hold -1; nothing more is looked up, so they are never read.
@@ -206,7 +214,7 @@ jitted_suggest = jax.jit(suggest, static_argnames="method")
 jitted_value = jax.jit(value, static_argnames="method")
 """`value`, compiled."""
 _jitted_pick = jax.jit(pick)
-_jitted_look_up = jax.jit(look_up, static_argnames="table_scale")
+_jitted_history_and_candidates = jax.jit(history_and_candidates, static_argnames="table_scale")
 
 
 @on_one_thread
@@ -226,11 +234,11 @@ def run_in_python(
     """
     level = np.asarray(task.level)
     rows = [int(row) for row in design]
-    state = begin(method, params, task.x.shape[1], key)
+    state = initial_state(method, params, task.x.shape[1], key)
     for capacity, count in segments(len(design), n_trials):
         for _ in range(count):
             slots = jnp.asarray(rows + [-1] * (capacity - len(rows)), jnp.int32)
-            history, candidates = _jitted_look_up(task, slots, jnp.int32(len(rows)), table_scale)
+            history, candidates = _jitted_history_and_candidates(task, slots, jnp.int32(len(rows)), table_scale)
             if not candidates.where.any() or (stop_at_optimum and (level[rows] == 0).any()):
                 break
             method_key, choice_key = trial_keys(key, jnp.int32(len(rows) - len(design)))

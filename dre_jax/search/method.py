@@ -75,7 +75,7 @@ class TellingMethod(Method, Protocol):
 
 
 def members_of(method: Method) -> tuple[Method, ...]:
-    """The methods that a committee consists of; none for the others, of whose ensembles `members` is the number.
+    """Returns the methods of a committee; empty for others, whose `members` is the size of an ensemble.
 
     Example:
       >>> from dre_jax.methods import find
@@ -87,15 +87,15 @@ def members_of(method: Method) -> tuple[Method, ...]:
 
 
 def as_stateful(method: Method) -> StatefulMethod | None:
-    """The method, if it carries a state; None for the others, which need not know of this."""
+    """Returns the method if it carries a state, else None."""
     return cast(StatefulMethod, method) if getattr(method, "stateful", False) else None
 
 
-def decided(method: Method, params: Any) -> dict[str, str]:
-    """Decisions of a method while it learned, by subject; nothing for methods that do not tell.
+def decisions_of(method: Method, params: Any) -> dict[str, str]:
+    """Returns the decisions of `fit` and their reasons, by subject; empty for a method without `tell`.
 
     Example:
-      >>> decided(cast(Method, object()), None)
+      >>> decisions_of(cast(Method, object()), None)
       {}
     """
     return dict(cast(TellingMethod, method).tell(params)) if hasattr(method, "tell") else {}
@@ -111,7 +111,7 @@ def value(
     *,
     draw: bool = False,
 ) -> tuple[Array, Any]:
-    """Values f32[N] of the candidates, and the state after that; by one model of the method's, if it is to draw.
+    """Returns values f32[N] of the candidates and the next state; with ``draw``, the values of one random model.
 
     Raises:
       ConfigError: for a method that cannot draw.
@@ -125,19 +125,19 @@ def value(
 
 
 def as_drawing(method: Method) -> DrawingMethod:
-    """The method, which must be able to draw. Raises `ConfigError` for one that cannot."""
+    """Returns the method; raises `ConfigError` if it cannot draw."""
     if as_stateful(method) is not None or not hasattr(method, "draw"):
         raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
     return cast(DrawingMethod, method)
 
 
 def is_one_by_one(method: Method, platform: str, n_columns: int, longest: int) -> bool:
-    """Returns whether it is nothing to the method if runs go side by side; see `OneByOneMethod`."""
+    """Returns whether the method's program works on one run at a time; see `OneByOneMethod`."""
     if not hasattr(method, "one_by_one"):
         return False
     return cast(OneByOneMethod, method).one_by_one(platform, n_columns, longest)
 
 
 def as_widening(method: Method) -> WideningMethod | None:
-    """The method, if its parameters can be widened; None for the others, which need not know of this."""
+    """Returns the method if its parameters can be widened, else None."""
     return cast(WideningMethod, method) if getattr(method, "widens", False) else None

@@ -32,9 +32,9 @@ def pareto_front(values: Array, where: Array, key: Array) -> Array:
     # The first of equal sums would be the best row of a table that is sorted by response.
     coins = jax.random.bits(key, (n,), jnp.uint32)
     _, _, order = jax.lax.sort((total, coins, jnp.arange(n)), num_keys=2)
-    kept = order[:MOST]
-    some, counts = values[:, kept], where[kept]
+    largest = order[:MOST]
+    some, counts = values[:, largest], where[largest]
     no_worse = jnp.all(some[:, :, None] >= some[:, None, :], axis=0)
     better = jnp.any(some[:, :, None] > some[:, None, :], axis=0)
-    beaten = jnp.any(no_worse & better & counts[:, None], axis=0)
-    return jnp.zeros(n, bool).at[kept].set(counts & ~beaten)
+    dominated = jnp.any(no_worse & better & counts[:, None], axis=0)
+    return jnp.zeros(n, bool).at[largest].set(counts & ~dominated)

@@ -1,4 +1,4 @@
-"""Trials that still run: what a method is told of them while it suggests the next one."""
+"""Pending trials: the responses that a method is shown for them while it suggests the next trial."""
 
 from __future__ import annotations
 
@@ -12,107 +12,107 @@ from dre_jax.errors import ConfigError
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_drawing, members_of, value
 
-LIES = ("min", "mean", "max", "believer", "draw", "none")
+PENDING_STRATEGIES = ("min", "mean", "max", "believer", "draw", "none")
 
 
-def check_lie(method: Method, lie: str) -> None:
-    """Refuses a lie that a method cannot tell.
+def check_pending_strategy(method: Method, strategy: str) -> None:
+    """Checks that a method supports a strategy for pending trials.
 
     Raises:
       ConfigError: for a believer without an acquisition function, or draws of a method without models to draw from.
     """
-    if lie == "believer":
-        by_mean(method)
-    elif lie == "draw":
+    if strategy == "believer":
+        with_mean_acquisition(method)
+    elif strategy == "draw":
         as_drawing(method)
 
 
-def with_running(
-    method: Method, params: Any, state: Any, told: History, x: Array, pending: Array, lie: str, key: Array
+def with_pending_trials(
+    method: Method, params: Any, state: Any, completed: History, x: Array, pending: Array, strategy: str, key: Array
 ) -> History:
-    """A history in which trials that still run have a value (Ginsbourger, Le Riche and Carraro 2010).
+    """Returns the history with imputed responses of the pending trials (Ginsbourger, Le Riche and Carraro 2010).
 
-    What is claimed of them is the least, the mean or the best of the responses so far (the constant liar: the mean and
-    the least spread a batch further than the best), or what the method expects of each (the Kriging believer). With
-    "none" and "draw" they are not in the history; `dre_jax.search.method.value` draws.
+    The constant liar imputes the minimum, mean or maximum of the responses so far (minimum and mean spread a batch
+    further than the maximum); the Kriging believer imputes the method's prediction of each. With "none" and "draw" the
+    pending trials are left out of the history; `dre_jax.search.method.value` draws.
 
     Args:
       method: static.
       params: what the method's `fit` returned.
       state: of the run.
-      told: the trials that have a value.
-      x: f32[C, D], configurations of the trials that run, in slots that are empty in the history.
+      completed: the trials that have a response.
+      x: f32[C, D], configurations of the pending trials, in slots that are empty in the history.
       pending: bool[C], those slots.
-      lie: one of `LIES`, static.
+      strategy: one of `PENDING_STRATEGIES`, static.
       key: PRNG key, for the method.
 
     Raises:
       ConfigError: for a believer whose method has no acquisition function, and so no mean.
     """
-    if lie in ("none", "draw"):
-        return told
-    if lie == "believer":
-        everyone = Candidates(jnp.where(pending[:, None], x, told.x), told.where | pending)
-        values, _ = value(by_mean(method), params, state, told, everyone, key)
-        return with_pending(told, x, pending, expected(told, values))
-    return with_pending(told, x, pending, claimed(told, lie))
+    if strategy in ("none", "draw"):
+        return completed
+    if strategy == "believer":
+        everyone = Candidates(jnp.where(pending[:, None], x, completed.x), completed.where | pending)
+        values, _ = value(with_mean_acquisition(method), params, state, completed, everyone, key)
+        return impute_pending(completed, x, pending, believer_responses(completed, values))
+    return impute_pending(completed, x, pending, constant_liar_response(completed, strategy))
 
 
-def by_mean(method: Method) -> Any:
-    """The method with the mean of its predictions in place of its acquisition function.
+def with_mean_acquisition(method: Method) -> Any:
+    """Returns the method with the mean of its predictions in place of its acquisition function.
 
     Raises:
-      ConfigError: where it has none.
+      ConfigError: if it has no acquisition function.
     """
-    given: Any = method
+    configured: Any = method
     if members := members_of(method):
-        return replace(given, members=tuple(by_mean(member) for member in members))
-    if not hasattr(given, "acquisition"):
+        return replace(configured, members=tuple(with_mean_acquisition(member) for member in members))
+    if not hasattr(configured, "acquisition"):
         raise ConfigError(f"a believer needs a method with an acquisition function, but got {type(method).__name__}")
-    return replace(given, acquisition=replace(given.acquisition, kind="mean_rank"))
+    return replace(configured, acquisition=replace(configured.acquisition, kind="mean_rank"))
 
 
-def claimed(told: History, lie: str) -> Array:
-    """One response, a scalar, for all that run: the "min", "mean" or "max" of those told; 0.5 without any."""
-    if lie == "mean":
-        count = jnp.maximum(jnp.sum(told.where, dtype=told.response.dtype), 1.0)
-        found = jnp.sum(jnp.where(told.where, told.response, 0.0)) / count
-    elif lie == "min":
-        found = jnp.min(jnp.where(told.where, told.response, jnp.inf))
+def constant_liar_response(completed: History, strategy: str) -> Array:
+    """Returns one response for all pending trials: "min", "mean" or "max" of the completed ones, 0.5 without any."""
+    if strategy == "mean":
+        count = jnp.maximum(jnp.sum(completed.where, dtype=completed.response.dtype), 1.0)
+        response = jnp.sum(jnp.where(completed.where, completed.response, 0.0)) / count
+    elif strategy == "min":
+        response = jnp.min(jnp.where(completed.where, completed.response, jnp.inf))
     else:
-        found = jnp.max(jnp.where(told.where, told.response, -jnp.inf))
-    return jnp.where(jnp.any(told.where), found, 0.5)
+        response = jnp.max(jnp.where(completed.where, completed.response, -jnp.inf))
+    return jnp.where(jnp.any(completed.where), response, 0.5)
 
 
-def expected(told: History, values: Array) -> Array:
-    """Responses f32[C] that a method expects, from its values f32[C] of what was told and what runs.
+def believer_responses(completed: History, values: Array) -> Array:
+    """Returns responses f32[C] that a method predicts, from its values f32[C] of completed and pending trials.
 
-    Its values are on a scale of its own, a rank's for example. So the i-th best value of those told stands for the i-th
-    best response, between them lines do, and nothing is better than the best; 0.5 without any told.
+    The values have a scale of their own, a rank's for example. So the i-th best value of the completed trials is mapped
+    to the i-th best response, with linear interpolation and no extrapolation; 0.5 without completed trials.
     """
 
     def ascending(a: Array) -> Array:
-        """With empty slots behind the best, level with it."""
-        return jnp.sort(jnp.where(told.where, a, jnp.max(a, where=told.where, initial=-jnp.inf)))
+        """Returns the entries in ascending order; empty slots repeat the maximum."""
+        return jnp.sort(jnp.where(completed.where, a, jnp.max(a, where=completed.where, initial=-jnp.inf)))
 
-    found = jnp.interp(values, ascending(values), ascending(told.response))
-    return jnp.where(jnp.any(told.where), found, 0.5)
+    responses = jnp.interp(values, ascending(values), ascending(completed.response))
+    return jnp.where(jnp.any(completed.where), responses, 0.5)
 
 
-def with_pending(told: History, x: Array, pending: Array, response: Array) -> History:
-    """A history in which configurations f32[C, D] in empty slots bool[C] have responses, f32[C] or a scalar."""
-    response = jnp.where(pending, response, told.response)
+def impute_pending(completed: History, x: Array, pending: Array, response: Array) -> History:
+    """Returns the history with responses, f32[C] or a scalar, of configurations f32[C, D] in empty slots bool[C]."""
+    response = jnp.where(pending, response, completed.response)
     # Between the levels, or level with those that are equal.
-    at_least = told.where[None, :] & (told.response[None, :] >= response[:, None])
-    equal = jnp.any(told.where[None, :] & (told.response[None, :] == response[:, None]), axis=1)
-    last = jnp.max(jnp.where(at_least, told.level[None, :], -1), axis=1)
-    between = jnp.where(pending, 2 * last + jnp.where(equal, 0, 1), 2 * told.level)
+    at_least = completed.where[None, :] & (completed.response[None, :] >= response[:, None])
+    equal = jnp.any(completed.where[None, :] & (completed.response[None, :] == response[:, None]), axis=1)
+    last = jnp.max(jnp.where(at_least, completed.level[None, :], -1), axis=1)
+    between = jnp.where(pending, 2 * last + jnp.where(equal, 0, 1), 2 * completed.level)
     # Of those between the same two levels, the higher come first.
-    where = told.where | pending
+    where = completed.where | pending
     before = (between[None, :] < between[:, None]) | (
         (between[None, :] == between[:, None])
         & (pending[None, :] & pending[:, None])
         & (response[None, :] > response[:, None])
     )
-    level = jnp.sum(before & where[None, :], axis=1, dtype=told.level.dtype)
-    return History(jnp.where(pending[:, None], x, told.x), response, level, where)
+    level = jnp.sum(before & where[None, :], axis=1, dtype=completed.level.dtype)
+    return History(jnp.where(pending[:, None], x, completed.x), response, level, where)

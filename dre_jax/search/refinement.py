@@ -13,7 +13,7 @@ from jax import Array, lax
 
 from dre_jax.optim.quasi_newton import maximise_in_box
 from dre_jax.search.history import Candidates
-from dre_jax.search.layout import Layout
+from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.method import Method
 
 _REACH = 0.2  # of a step, in each coordinate
@@ -29,7 +29,7 @@ def supports_gradients(method: Method) -> bool:
     return getattr(method, "differentiable", False)
 
 
-def has_real_numbers(layout: Layout) -> bool:
+def has_real_numbers(layout: SpaceLayout) -> bool:
     """Returns whether there are coordinates that refinement can move."""
     return 0 in layout.sizes
 
@@ -47,7 +47,7 @@ def choose_starts(points: Array, values: Array, count: int) -> Array:
     """
 
     def choose(distance: Array, apart: Array) -> tuple[Array, Array]:
-        """The next one, by the distance f[N] of every point from those that were chosen."""
+        """Returns the distances f[N] from all starts chosen so far, and the next start."""
         far = jnp.where(distance > apart, values, -jnp.inf)
         other = jnp.where(distance > 0.0, values, -jnp.inf)
         best = points[jnp.argmax(jnp.where(jnp.any(far > -jnp.inf), far, other))]
@@ -59,7 +59,7 @@ def choose_starts(points: Array, values: Array, count: int) -> Array:
 
 
 def refine(
-    layout: Layout, rate: Callable[[Candidates], Array], starts: Array, held: Array | None, steps: int
+    layout: SpaceLayout, rate: Callable[[Candidates], Array], starts: Array, fixed: Array | None, steps: int
 ) -> tuple[Array, Array]:
     """Points f[S, P] of the highest value that searches from starts f[S, P] meet, and their values f[S].
 
@@ -67,7 +67,7 @@ def refine(
       layout: the space.
       rate: the method's values of candidates.
       starts: in the cube.
-      held: f[P], coordinates that are given; NaN where they are searched. None for none.
+      fixed: f[P], values of fixed coordinates; NaN where they are searched. None for none.
       steps: of each search, at most.
     """
 
@@ -81,9 +81,9 @@ def refine(
 
     real = jnp.asarray([size == 0 for size in layout.sizes])
     movable = real[None, :] & jnp.stack(layout.active(starts, jnp), axis=-1)
-    if held is not None:
-        movable &= jnp.isnan(held)[None, :]
-    found = maximise_in_box(
+    if fixed is not None:
+        movable &= jnp.isnan(fixed)[None, :]
+    best = maximise_in_box(
         value_and_gradient,
         starts,
         jnp.zeros(starts.shape[1], starts.dtype),
@@ -93,4 +93,4 @@ def refine(
         tolerance=_TOLERANCE,
         movable=movable,
     )
-    return found.points, found.values
+    return best.points, best.values

@@ -12,10 +12,10 @@ from jax import Array
 from dre_jax.errors import DataError
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.batch import bucket
-from dre_jax.search.candidates import CandidateConfig, Tried, default_candidates, even_points, propose
+from dre_jax.search.candidates import CandidateConfig, TrialRecord, default_candidates, propose, sobol_points
 from dre_jax.search.history import Candidates, History, make_history
 from dre_jax.search.layout import unit_cube
-from dre_jax.search.loop import FIRST_BUCKET, begin, jitted_suggest
+from dre_jax.search.loop import FIRST_BUCKET, initial_state, jitted_suggest
 from dre_jax.search.method import Method
 from dre_jax.search.precision import precision_of, with_precision
 
@@ -93,7 +93,7 @@ class Suggester:
         # The pending rows shrink as the observed ones grow: their sum stays, and so does the padded size.
         padded = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
         candidates = Candidates(*jax.device_put((padded, np.arange(len(padded)) < m)))
-        state = self._begun(pending.shape[1])
+        state = self._initial_state(pending.shape[1])
         row, self._state = jitted_suggest(
             self._method, self._params, state, history, candidates, self._key, jnp.int32(n)
         )
@@ -106,17 +106,17 @@ class Suggester:
         with precision_of(self._method) as dtype:
             history = make_history(observed, y_obs, capacity_for(n), dtype)
             none, nowhere = jnp.zeros(history.where.shape, bool), jnp.zeros((0, layout.n_parts), dtype)
-            tried = Tried(history, history.x, none, nowhere, jnp.zeros(0, dtype))
-            even = jax.device_put(even_points(config.even, layout.n_parts, seed).astype(dtype))
-            params, state = with_precision(self._params, dtype), self._begun(layout.n_columns)
-            found, self._state = propose(
-                self._method, layout, config, params, state, tried, even, self._key, jnp.int32(n)
+            trials = TrialRecord(history, history.x, none, nowhere, jnp.zeros(0, dtype))
+            even = jax.device_put(sobol_points(config.even, layout.n_parts, seed).astype(dtype))
+            params, state = with_precision(self._params, dtype), self._initial_state(layout.n_columns)
+            proposals, self._state = propose(
+                self._method, layout, config, params, state, trials, even, self._key, jnp.int32(n)
             )
-            return np.asarray(found.points[0], np.float64)
+            return np.asarray(proposals.points[0], np.float64)
 
-    def _begun(self, n_columns: int) -> Any:
+    def _initial_state(self, n_columns: int) -> Any:
         if self._state is None:
-            self._state = begin(self._method, self._params, n_columns, self._key)
+            self._state = initial_state(self._method, self._params, n_columns, self._key)
         return self._state
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dre_jax.checks import at_least, one_of
 from dre_jax.errors import DataError
-from dre_jax.search.pending import LIES, check_lie
+from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
 from dre_jax.tuning.computing import computing
 from dre_jax.tuning.responses import scale_responses
 from dre_jax.tuning.space.space import Params, Space
@@ -72,7 +72,7 @@ class EngineConfig:
     """Use a surrogate that does not know some of the hyperparameters: those are drawn at random."""
 
     def __post_init__(self) -> None:
-        one_of("pending", self.pending, LIES)
+        one_of("pending", self.pending, PENDING_STRATEGIES)
         at_least(2, self, "longest")
 
 
@@ -117,7 +117,7 @@ class Engine:
         if surrogate is not None:
             check_fit(space, surrogate.space, ignore_extra=self.config.ignore_extra)
         if self.config.pending in ("believer", "draw"):
-            check_lie(self._method, self.config.pending)
+            check_pending_strategy(self._method, self.config.pending)
 
     def suggest(
         self,
@@ -199,10 +199,10 @@ class Engine:
 
     def _even_points(self, number: int) -> np.ndarray:
         """Points of a scrambled Sobol sequence; of one sequence for the trials that come first."""
-        from dre_jax.search.candidates import even_points
+        from dre_jax.search.candidates import sobol_points
 
         first = number < N_START
-        points = even_points(256, len(self.space), _seed(self.seed, 0 if first else number))
+        points = sobol_points(256, len(self.space), _seed(self.seed, 0 if first else number))
         return np.roll(points, -number if first else 0, axis=0)
 
     def _ranked(
@@ -219,9 +219,9 @@ class Engine:
         import jax.numpy as jnp
 
         from dre_jax.data.tasks import tie_levels
-        from dre_jax.search.candidates import Tried, even_points, propose
+        from dre_jax.search.candidates import TrialRecord, propose, sobol_points
         from dre_jax.search.history import make_history
-        from dre_jax.search.loop import begin
+        from dre_jax.search.loop import initial_state
         from dre_jax.search.suggester import capacity_for
 
         points, running, broken = (
@@ -252,10 +252,10 @@ class Engine:
                 np.pad(radius, (0, slots - len(radius)), constant_values=-1.0).astype(dtype),
             )
         )
-        tried = Tried(history._replace(level=level), *others)
+        tried = TrialRecord(history._replace(level=level), *others)
         key = jax.random.key(self.seed)
-        state = begin(self._method, self._params, self._layout.n_columns, key)
-        even = even_points(self._candidates.even, len(self.space), _seed(self.seed, number))
+        state = initial_state(self._method, self._params, self._layout.n_columns, key)
+        even = sobol_points(self._candidates.even, len(self.space), _seed(self.seed, number))
         found, _ = propose(
             self._method,
             self._layout,

@@ -83,7 +83,7 @@ class Surrogate:
 
         from dre_jax.methods import find
         from dre_jax.methods.checkpoints.fitted import facts_of
-        from dre_jax.search.method import decided
+        from dre_jax.search.method import decisions_of
 
         if space is not None and space != past.space:
             raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
@@ -98,7 +98,7 @@ class Surrogate:
         with computing:
             params = jax.block_until_ready(made.fit(meta, key))
         start = start_design(past, n_start, seed)
-        facts = {**facts_of(meta, key), "seed": seed, "decided": decided(made, params)}
+        facts = {**facts_of(meta, key), "seed": seed, "decided": decisions_of(made, params)}
         return cls(past.space, entry.name, made, jax.tree.map(np.asarray, params), start, facts)
 
     def save(self, folder: str | os.PathLike[str]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.search.candidates import settled
+from dre_jax.search.candidates import canonicalize
 from dre_jax.tuning import Categorical, Float, Int, Space
 
 Floats = npt.NDArray[np.float64]
@@ -170,7 +170,7 @@ class Family:
             return value + self._choice(points, offset) if self.mixed else value
 
         sign = -1.0 if reverse else 1.0
-        snapped = partial(settled, self.space.layout, xp=np)
+        snapped = partial(canonicalize, self.space.layout, xp=np)
         at_random = sign * plain(snapped(np.random.default_rng(0).random((_SPREAD_POINTS, self.n_columns))))
         known = (np.broadcast_to(np.array(self.minimiser, np.float64), self.n_columns) - low) / (high - low)
         known = np.clip(0.5 + (known - shift - 0.5) @ rotation, 0.0, 1.0)

@@ -18,7 +18,7 @@ from dre_jax.data.tasks import tie_levels, unit_scale
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.search import SearchTask, log_expected_improvement, pick, sort_history
-from dre_jax.search.loop import look_up, trial_keys
+from dre_jax.search.loop import history_and_candidates, trial_keys
 from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 
 CAPACITY = 16  # slots of the history: the library's first size
@@ -57,7 +57,7 @@ def search_task(task: Task) -> SearchTask:
 
 @partial(jax.jit, static_argnames="method")
 def _look(method: DRE, params: Any, task: SearchTask, rows: Array, n_filled: Array, key: Array, trial: Array) -> Inside:
-    history, candidates = look_up(task, rows, n_filled)
+    history, candidates = history_and_candidates(task, rows, n_filled)
     method_key, choice_key = trial_keys(key, trial)
     tune_key, start_key = jax.random.split(method_key)
     if params is None:

@@ -20,7 +20,7 @@ from dre_jax.hpob.suite import run_hpob
 from dre_jax.methods import DRE, find
 from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.methods.learn import learn
-from dre_jax.search import BatchConfig, batch
+from dre_jax.search import ExecutionConfig, batch
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_what_the_file_says(plan, tmp_path, spaces, save_checkpoint, content):
 def test_search_spaces_as_one_program(plan, tmp_path, monkeypatch, content):
     given = dataclasses.replace(plan, spaces=("s", "wide"), seeds=None)
     assert len(list(Evaluation(given, tmp_path / "apart.json"))) == 18
-    accelerator = partial(CompiledRunner, config=BatchConfig(side_by_side=True))
+    accelerator = partial(CompiledRunner, config=ExecutionConfig(side_by_side=True))
     monkeypatch.setattr(evaluation, "CompiledRunner", accelerator)
     sizes, run_grid = [], batch.run_grid
     monkeypatch.setattr(batch, "run_grid", lambda *a: sizes.append(len(a[2].x)) or run_grid(*a))

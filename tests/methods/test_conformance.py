@@ -13,7 +13,7 @@ from dre_jax.methods import METHODS
 from dre_jax.methods.foreign import host_of, load_class
 from dre_jax.search import Candidates, SearchTask, make_history, run, run_in_python, run_tasks
 from dre_jax.search.host import run_host
-from dre_jax.search.loop import begin, jitted_value
+from dre_jax.search.loop import initial_state, jitted_value
 
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None]
 HOST = [name for name, entry in METHODS.items() if entry.host is not None]
@@ -44,7 +44,7 @@ def padded(table):
 def values_of(fitted, history, candidates):
     """Of the candidates that count, as the loop asks for them."""
     (method, params), key = fitted, jax.random.key(5)
-    state = begin(method, params, history.x.shape[1], key)
+    state = initial_state(method, params, history.x.shape[1], key)
     values, _ = jitted_value(method, params, state, history, candidates, key)
     return np.asarray(values)[np.asarray(candidates.where)]
 

@@ -15,7 +15,7 @@ import pytest
 from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.errors import DataError
-from dre_jax.search import BatchConfig, run, run_tasks
+from dre_jax.search import ExecutionConfig, run, run_tasks
 from dre_jax.search.batch import bucket, run_id, run_key
 
 N_TRIALS = 8
@@ -37,7 +37,7 @@ def designs():
 
 
 def traces_of(method, tasks, designs, key=KEY, n_trials=N_TRIALS, **config):
-    found = run_tasks(*method, tasks, designs, n_trials=n_trials, key=key, config=BatchConfig(**config))
+    found = run_tasks(*method, tasks, designs, n_trials=n_trials, key=key, config=ExecutionConfig(**config))
     return {(dataset, seed): trace for dataset, seed, trace in found}
 
 
@@ -119,7 +119,7 @@ from dre_jax.data import bundled
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.ensemble import init
-from dre_jax.search import BatchConfig, run_tasks
+from dre_jax.search import ExecutionConfig, run_tasks
 from dre_jax.methods.dre.training_config import FineTuneConfig
 
 space = bundled.load("svm")
@@ -131,7 +131,7 @@ assert len(jax.devices()) == 4
 for method, start in ((RandomSearch(), None), (dre, params)):
     # Two tasks: shared out over two devices; over four together with their designs, which the devices do not divide.
     for devices in (1, 2, 4):
-        config = BatchConfig(devices=devices)
+        config = ExecutionConfig(devices=devices)
         traces = run_tasks(method, start, tasks, space.designs, n_trials=6, key=jax.random.key(3), config=config)
         print(json.dumps(sorted((d, s, t.tolist()) for d, s, t in traces)))
 """

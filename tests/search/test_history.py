@@ -8,7 +8,7 @@ from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task, unit_scale
 from dre_jax.errors import DataError
 from dre_jax.search import History, SearchTask, make_history, sort_history
-from dre_jax.search.loop import look_up
+from dre_jax.search.loop import history_and_candidates
 
 
 def trials(n, seed=0):
@@ -81,16 +81,16 @@ def test_the_loop_shows_histories_on_their_own_scale(outlier):
     if outlier is not None:
         y[0] = outlier
     task = sort_task(Task("one", x, y))
-    arrays = jax.device_put((task.x, task.response, task.level, np.ones(30, bool), task.rest))
+    arrays = jax.device_put((task.x, task.response, task.level, np.ones(30, bool), task.float32_residual))
     rows = np.flatnonzero(task.order != 0)[[4, 17, 2, 9]]
     table = SearchTask(*arrays)
     slots = jnp.asarray([*rows, -1, -1], jnp.int32), jnp.int32(4)
-    shown, candidates = look_up(table, *slots)
+    shown, candidates = history_and_candidates(table, *slots)
     expected = make_history(x[task.order[rows]], y[task.order[rows]], 6)
     np.testing.assert_array_equal(shown.where, expected.where)
     np.testing.assert_array_equal(shown.x[:4], expected.x[:4])
     np.testing.assert_allclose(shown.response, expected.response, atol=1e-5)
     np.testing.assert_array_equal(np.argsort(shown.level[:4]), np.argsort(expected.level[:4]))
     np.testing.assert_array_equal(np.flatnonzero(candidates.where), np.setdiff1d(np.arange(30), rows))
-    as_handler, _ = look_up(table, *slots, table_scale=True)
+    as_handler, _ = history_and_candidates(table, *slots, table_scale=True)
     np.testing.assert_allclose(as_handler.response[:4], unit_scale(y)[task.order[rows]], rtol=1e-6)

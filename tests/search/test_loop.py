@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dre_jax.search import Candidates, run, run_in_python
-from dre_jax.search.loop import look_up, segments
+from dre_jax.search.loop import history_and_candidates, segments
 
 compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_optimum"))
 over_keys = jax.jit(jax.vmap(run, in_axes=(None, None, None, None, 0, None, None)), static_argnums=(0, 5, 6))
@@ -129,7 +129,7 @@ def test_permuting_the_rows_keeps_the_distribution_of_random_picks(methods, smal
 def test_a_candidate_has_its_value_wherever_it_stands(methods, space, search_task):
     method, params = methods["dre"]
     task, rows = search_task(space.test["wine-alcalinity"]), jnp.array([10, 200, 77, 31, 150, 90], jnp.int32)
-    history, candidates = look_up(task, rows, jnp.int32(5))
+    history, candidates = history_and_candidates(task, rows, jnp.int32(5))
     order = np.random.default_rng(1).permutation(len(task.level))
     value = jax.jit(lambda candidates: method.acquire(params, history, candidates, jax.random.key(2)))
     expected = np.asarray(value(candidates))

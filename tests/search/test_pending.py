@@ -17,11 +17,11 @@ from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.nn.mlp import MLPConfig
 from dre_jax.optim.full_batch import FullBatchConfig
 from dre_jax.search import Candidates, make_history, run
-from dre_jax.search.loop import Batch
+from dre_jax.search.loop import ParallelTrials
 from dre_jax.search.method import value
-from dre_jax.search.pending import with_running
+from dre_jax.search.pending import with_pending_trials
 
-TOLD = np.array([0.2, 0.9, 0.9, 0.4])
+COMPLETED = np.array([0.2, 0.9, 0.9, 0.4])
 KEY = jax.random.key(0)
 
 
@@ -32,26 +32,26 @@ class Slope(ByResponse, Untaught):
         return jnp.exp(candidates.x[:, 0]), jnp.ones(len(candidates.x))
 
 
-running = jax.jit(with_running, static_argnames=("method", "lie"))
+running = jax.jit(with_pending_trials, static_argnames=("method", "strategy"))
 
 
-@pytest.mark.parametrize("lie", ["min", "mean", "max", "believer", "draw", "none"])
-@pytest.mark.parametrize("responses", [TOLD, TOLD[:1], np.zeros(0)])
-def test_those_that_run_are_told_as_a_lie(lie, responses):
+@pytest.mark.parametrize("strategy", ["min", "mean", "max", "believer", "draw", "none"])
+@pytest.mark.parametrize("responses", [COMPLETED, COMPLETED[:1], np.zeros(0)])
+def test_responses_of_pending_trials_are_imputed(strategy, responses):
     rng = np.random.default_rng(0)
     x, n = rng.random((7, 2)).astype(np.float32), len(responses)
     pending = (np.arange(7) >= n) & (np.arange(7) < n + 2)
     history = make_history(x[:n], responses, capacity=7)
-    found = running(Slope(), None, None, history, x, pending, lie=lie, key=KEY)
-    if lie in ("draw", "none"):
+    found = running(Slope(), None, None, history, x, pending, strategy=strategy, key=KEY)
+    if strategy in ("draw", "none"):
         jax.tree.map(np.testing.assert_array_equal, found, history)
         return
     scaled = (responses - responses.min()) / np.ptp(responses) if n > 1 else np.full(n, 0.5)
-    if lie == "believer" and n:
+    if strategy == "believer" and n:
         # The i-th furthest of those told stands for the i-th best; no more than the best is expected.
         claimed = np.interp(np.exp(x[n : n + 2, 0]), np.sort(np.exp(x[:n, 0])), np.sort(scaled))
     else:
-        claimed = [{"min": np.min, "mean": np.mean, "max": np.max}[lie](scaled) if n else 0.5] * 2
+        claimed = [{"min": np.min, "mean": np.mean, "max": np.max}[strategy](scaled) if n else 0.5] * 2
     expected = np.append(scaled, claimed)
     filled = np.arange(7) < n + 2
     np.testing.assert_array_equal(found.where, filled)
@@ -69,27 +69,27 @@ class Spy(RandomSearch):
         return jnp.sin(1e3 * total + candidates.x[:, 0] * 50.0)
 
 
-@pytest.mark.parametrize("lie", ["mean", "none"])
-def test_a_run_learns_of_a_batch_when_it_is_done(search_task, cut_task, space, lie):
+@pytest.mark.parametrize("strategy", ["mean", "none"])
+def test_a_run_learns_of_a_batch_when_it_is_done(search_task, cut_task, space, strategy):
     """Responses of the trials of a batch change nothing before the next batch."""
-    small_task = search_task(cut_task(space.test["wine-alcalinity"], 30))._replace(rest=None)
+    small_task = search_task(cut_task(space.test["wine-alcalinity"], 30))._replace(float32_residual=None)
     design, key = jnp.array([0, 1]), jax.random.key(0)
-    picked = run(Spy(), None, small_task, design, key, 6, stop_at_optimum=False, batch=Batch(3, lie))
+    picked = run(Spy(), None, small_task, design, key, 6, stop_at_optimum=False, parallel=ParallelTrials(3, strategy))
     assert len(set(picked.tolist()) | {0, 1}) == 8
     # Swap the responses of the first batch's rows: its own picks stay, later ones do not.
     rows = np.arange(len(small_task.level))
     rows[np.asarray(picked[:3])] = np.asarray(picked[:3])[[1, 2, 0]]
     other = small_task._replace(response=small_task.response[rows], level=small_task.level[rows])
-    again = run(Spy(), None, other, design, key, 6, stop_at_optimum=False, batch=Batch(3, lie))
+    again = run(Spy(), None, other, design, key, 6, stop_at_optimum=False, parallel=ParallelTrials(3, strategy))
     np.testing.assert_array_equal(again[:3], picked[:3])
     assert (np.asarray(again[3:]) != np.asarray(picked[3:])).any()
 
 
 def test_a_believer_asks_the_members_of_a_committee():
     x = np.random.default_rng(0).random((7, 2)).astype(np.float32)
-    history, pending = make_history(x[:4], TOLD, capacity=7), np.arange(7) == 4
+    history, pending = make_history(x[:4], COMPLETED, capacity=7), np.arange(7) == 4
     alone, together = (
-        running(method, params, None, history, x, pending, lie="believer", key=KEY)
+        running(method, params, None, history, x, pending, strategy="believer", key=KEY)
         for method, params in ((Slope(), None), (Committee(members=(Slope(), Slope())), (None, None)))
     )
     # Votes are quantiles of ranks, so what stands between the same two trials does so elsewhere.
@@ -103,7 +103,14 @@ def test_a_believer_asks_an_ensemble_whose_members_are_a_number():
         members=1, network=MLPConfig(hidden=(2,), outputs=2), fitting=FullBatchConfig(steps=1, learning_rate=0.1)
     )
     found = running(
-        method, None, None, make_history(x[:4], TOLD, capacity=7), x, np.arange(7) == 4, lie="believer", key=KEY
+        method,
+        None,
+        None,
+        make_history(x[:4], COMPLETED, capacity=7),
+        x,
+        np.arange(7) == 4,
+        strategy="believer",
+        key=KEY,
     )
     assert 0 <= float(found.response[4]) <= 1
     assert found.where.sum() == 5
@@ -113,10 +120,10 @@ def test_one_member_of_an_ensemble_is_drawn():
     model = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
     method, params = DRE(model=model, fine_tuning=FineTuneConfig(epochs=0)), init(model, 2, KEY)
     x = np.random.default_rng(0).random((9, 2)).astype(np.float32)
-    history, candidates = make_history(x[:4], TOLD), Candidates(x[4:], np.ones(5, bool))
+    history, candidates = make_history(x[:4], COMPLETED), Candidates(x[4:], np.ones(5, bool))
     draw = jax.jit(jax.vmap(lambda key: value(method, params, None, history, candidates, key, draw=True)[0]))
     found = np.asarray(draw(jax.random.split(KEY, 16)))
-    best_first = np.argsort(-TOLD, kind="stable")
+    best_first = np.argsort(-COMPLETED, kind="stable")
     support = Support(x[:4][best_first], np.asarray(history.response)[best_first], np.ones(4, bool))
     members = np.asarray(jax.jit(scores, static_argnums=0)(model, params, support, x[4:]))
     of = [[np.allclose(row, member, atol=1e-5) for member in members].index(True) for row in found]
@@ -124,20 +131,20 @@ def test_one_member_of_an_ensemble_is_drawn():
 
 
 def test_methods_without_a_mean_or_without_models_are_refused():
-    x, history = np.zeros((7, 2), np.float32), make_history(np.zeros((4, 2)), TOLD, capacity=7)
+    x, history = np.zeros((7, 2), np.float32), make_history(np.zeros((4, 2)), COMPLETED, capacity=7)
     with pytest.raises(
         ConfigError, match="a believer needs a method with an acquisition function, but got RandomSearch"
     ):
-        with_running(RandomSearch(), None, None, history, x, np.arange(7) == 4, "believer", KEY)
+        with_pending_trials(RandomSearch(), None, None, history, x, np.arange(7) == 4, "believer", KEY)
     with pytest.raises(ConfigError, match="draws need a method that has several models, but got Slope"):
         value(Slope(), None, None, history, Candidates(x, np.ones(7, bool)), KEY, draw=True)
 
 
-@pytest.mark.parametrize("lie", ["mean", "none"])
-def test_a_run_ends_with_the_batch_that_finds_the_optimum(search_task, cut_task, space, lie):
+@pytest.mark.parametrize("strategy", ["mean", "none"])
+def test_a_run_ends_with_the_batch_that_finds_the_optimum(search_task, cut_task, space, strategy):
     table = search_task(cut_task(space.test["wine-alcalinity"], 14))
     worst = np.argsort(np.asarray(table.level))[-2:].astype(np.int32)
-    go = jax.jit(lambda key: run(RandomSearch(), None, table, worst, key, 12, batch=Batch(3, lie)))
+    go = jax.jit(lambda key: run(RandomSearch(), None, table, worst, key, 12, parallel=ParallelTrials(3, strategy)))
     ends = set()
     for seed in range(6):
         picked = np.asarray(go(jax.random.key(seed)))

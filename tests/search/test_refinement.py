@@ -12,7 +12,7 @@ import pytest
 from dre_jax.methods import find
 from dre_jax.search import Suggester, make_history
 from dre_jax.search.acquisition import RESOLUTION
-from dre_jax.search.candidates import CandidateConfig, Tried, even_points, propose, settled
+from dre_jax.search.candidates import CandidateConfig, TrialRecord, canonicalize, propose, sobol_points
 from dre_jax.search.history import Candidates
 from dre_jax.search.precision import precision_of, supports_double
 from dre_jax.search.refinement import choose_starts, refine
@@ -51,9 +51,9 @@ class Flat(Hill):
 
 
 def proposals(method, starts, held=None, space=SPACE, n=8):
-    told = even_points(4, len(space), 3)
+    told = sobol_points(4, len(space), 3)
     rows = space.layout.columns(told)
-    tried = Tried(
+    tried = TrialRecord(
         make_history(rows, np.arange(4.0)),
         jnp.asarray(told),
         jnp.zeros(4, bool),
@@ -61,7 +61,7 @@ def proposals(method, starts, held=None, space=SPACE, n=8):
         jnp.zeros(0),
     )
     config = CandidateConfig(even=64, steps=32, starts=starts)
-    even = jnp.asarray(even_points(64, len(space), 0))
+    even = jnp.asarray(sobol_points(64, len(space), 0))
     args = config, None, None, tried, even, jax.random.key(0), jnp.int32(0), n
     return propose(method, space.layout, *args, None if held is None else jnp.asarray(held, jnp.float32))[0]
 
@@ -87,7 +87,7 @@ def test_what_is_held_stays():
 
 def test_only_active_real_numbers_move():
     layout = SPACE.layout
-    starts = np.asarray(settled(layout, jnp.asarray(even_points(16, len(SPACE), 1))))
+    starts = np.asarray(canonicalize(layout, jnp.asarray(sobol_points(16, len(SPACE), 1))))
     rate = lambda candidates: Hill().acquire(None, None, candidates, None)  # noqa: E731
     points, _ = jax.jit(lambda starts: refine(layout, rate, starts, None, 10))(starts)
     moved = np.asarray(points) != starts
@@ -137,7 +137,7 @@ def crowded(n):
     """The trials of a search that has found the optimum: half even, half about the top, ever nearer."""
     rng = np.random.default_rng(0)
     near = TOP + rng.normal(0.0, 1.0, (n // 2, 6)) * np.geomspace(0.1, 0.005, n // 2)[:, None]
-    return np.vstack([even_points(64, 6, 0)[: n - n // 2], np.clip(near, 0.0, 1.0)]).astype(np.float64)
+    return np.vstack([sobol_points(64, 6, 0)[: n - n // 2], np.clip(near, 0.0, 1.0)]).astype(np.float64)
 
 
 class Reference:
@@ -218,7 +218,7 @@ def test_proposals_of_a_long_search_are_the_best_by_a_reference():
     from dre_jax.tuning.engine import _shown
 
     engine = Engine(CUBE, seed=0)
-    points = even_points(16, 6, 0)[:10].astype(np.float64)
+    points = sobol_points(16, 6, 0)[:10].astype(np.float64)
     for n in range(10, 301):
         point = proposal(engine, told(points))
         if n in (80, 140, 185, 240, 300):

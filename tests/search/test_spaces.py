@@ -14,11 +14,11 @@ from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining
-from dre_jax.search import BatchConfig, SpaceRuns, batch, run_spaces, run_tasks
+from dre_jax.search import ExecutionConfig, SpaceRuns, batch, run_spaces, run_tasks
 from dre_jax.search.method import as_widening
 
 N_TRIALS = 4
-SIDE_BY_SIDE = BatchConfig(side_by_side=True, devices=1)
+SIDE_BY_SIDE = ExecutionConfig(side_by_side=True, devices=1)
 SIZES = {"svm": (60, 64), "random-forest": (61,)}
 
 
@@ -89,14 +89,14 @@ def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods
     seen, run_grid = [], batch.run_grid
 
     def note(method, params, tables, design, keys, config, capacity):
-        seen.append((len(design), config.side_by_side, config.one_size, config.params_by_task))
+        seen.append((len(design), config.side_by_side, config.single_loop, config.params_by_task))
         return run_grid(method, params, tables, design, keys, config, capacity)
 
     monkeypatch.setattr(batch, "run_grid", note)
-    monkeypatch.setattr(batch, "goes_side_by_side", lambda config: True)
+    monkeypatch.setattr(batch, "runs_side_by_side", lambda config: True)
     monkeypatch.setattr(DRE, "one_by_one", lambda self, platform, n_columns, longest: longest == 5 + N_TRIALS - 1)
     method = methods["dre-as-it-is"][0]
-    traces = [together(method, spaces, config) for config in (SIDE_BY_SIDE, BatchConfig(devices=1))]
+    traces = [together(method, spaces, config) for config in (SIDE_BY_SIDE, ExecutionConfig(devices=1))]
     assert len(traces[0]) == 6
     chex.assert_trees_all_equal(*traces)
     # Unless runs are asked to go side by side.
@@ -120,7 +120,7 @@ def test_calls_are_no_larger_than_memory_allows(monkeypatch, spaces):
     designs = next(iter(one["svm"].designs.values()))
     one["svm"] = one["svm"]._replace(designs=dict.fromkeys("abcde", designs))
     monkeypatch.setattr(batch, "_ROWS_AT_ONCE", 4 * 2 * 60)
-    config = BatchConfig(side_by_side=True, devices=1)
+    config = ExecutionConfig(side_by_side=True, devices=1)
     assert len(together(method, one, config)) == 10
     # Five tasks of which four fit: three and two.
     assert seen == [3, 2]

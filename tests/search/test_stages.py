@@ -12,8 +12,8 @@ from dre_jax.data import bundled
 from dre_jax.methods import DRE
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.search import run, run_in_python
-from dre_jax.search.loop import Batch
-from dre_jax.search.stages import in_stages
+from dre_jax.search.loop import ParallelTrials
+from dre_jax.search.stages import with_bucketed_tuning
 
 CAPACITIES, N_DESIGN, N_TRIALS = (16, 19), 5, 15
 seen: list[tuple[str, int]] = []
@@ -61,13 +61,13 @@ def expected_of(method, params, table):
 def test_it_tunes_at_each_size_and_rates_at_the_last(table):
     expected = expected_of(TowardsTheMean(), None, table)
     seen.clear()
-    np.testing.assert_array_equal(picks_of(TowardsTheMean(), None, table, one_size=True), expected)
+    np.testing.assert_array_equal(picks_of(TowardsTheMean(), None, table, single_loop=True), expected)
     assert {size for what, size in seen if what == "tune"} == set(CAPACITIES)
     assert {size for what, size in seen if what == "rate"} == {CAPACITIES[-1]}
 
 
 def test_runs_side_by_side_tune_at_one_size_a_trial(table):
-    one = partial(in_one_scan, TowardsTheMean(), None, table, side_by_side=True, one_size=True)
+    one = partial(in_one_scan, TowardsTheMean(), None, table, side_by_side=True, single_loop=True)
     lowered = jax.jit(jax.vmap(one)).lower(jnp.arange(10).reshape(2, 5))
     assert "stablehlo.case" in lowered.as_text()
 
@@ -77,23 +77,25 @@ def test_runs_side_by_side_tune_at_one_size_a_trial(table):
 def test_ensembles_pick_in_stages_what_they_pick_without(name, methods, table):
     method, params = methods[name]
     expected = expected_of(method, params, table)
-    np.testing.assert_array_equal(picks_of(method, params, table, one_size=True), expected)
+    np.testing.assert_array_equal(picks_of(method, params, table, single_loop=True), expected)
 
 
-def test_what_does_not_tune_apart_has_one_size_too(nearest, table):
-    assert in_stages(TowardsTheMean(), CAPACITIES[:1]) == TowardsTheMean()
-    assert in_stages(nearest(), CAPACITIES) == nearest()
-    assert in_stages(DRE(), CAPACITIES) != DRE()
-    np.testing.assert_array_equal(picks_of(nearest(), None, table, one_size=True), expected_of(nearest(), None, table))
+def test_methods_without_tune_have_a_single_loop_too(nearest, table):
+    assert with_bucketed_tuning(TowardsTheMean(), CAPACITIES[:1]) == TowardsTheMean()
+    assert with_bucketed_tuning(nearest(), CAPACITIES) == nearest()
+    assert with_bucketed_tuning(DRE(), CAPACITIES) != DRE()
+    np.testing.assert_array_equal(
+        picks_of(nearest(), None, table, single_loop=True), expected_of(nearest(), None, table)
+    )
 
 
-@pytest.mark.parametrize("batch", [None, Batch(2, "min")])
-def test_trials_of_one_batch_keep_the_sizes(table, batch):
+@pytest.mark.parametrize("parallel", [None, ParallelTrials(2, "min")])
+def test_trials_of_one_batch_keep_the_sizes(table, parallel):
     """They are told apart by what they stand for, which the method is asked for as it is."""
     seen.clear()
-    one = partial(in_one_scan, TowardsTheMean(), None, batch=batch, one_size=True)
+    one = partial(in_one_scan, TowardsTheMean(), None, parallel=parallel, single_loop=True)
     jax.eval_shape(one, table, jnp.arange(N_DESIGN))
-    assert {size for what, size in seen if what == "rate"} == set(CAPACITIES if batch else CAPACITIES[-1:])
+    assert {size for what, size in seen if what == "rate"} == set(CAPACITIES if parallel else CAPACITIES[-1:])
 
 
 def test_the_kernel_of_a_tpu_takes_runs_one_by_one():

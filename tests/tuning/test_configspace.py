@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.search.candidates import even_points
+from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space, from_configspace, to_configspace
 
 cs = pytest.importorskip("ConfigSpace")
@@ -75,7 +75,7 @@ def test_there_and_back():
     back = from_configspace(there)
     for drawn in there.sample_configuration(50):
         assert back.check(dict(drawn)) == SPACE.check(dict(drawn))
-    for point in even_points(64, len(SPACE), 0):
+    for point in sobol_points(64, len(SPACE), 0):
         cs.Configuration(there, values=SPACE.params(point)).check_valid_configuration()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from dre_jax.search.candidates import CandidateConfig, Tried, even_points, propose, settled, steps_from
+from dre_jax.search.candidates import CandidateConfig, TrialRecord, canonicalize, propose, sobol_points, steps_from
 from dre_jax.search.history import make_history
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
 
@@ -45,14 +45,14 @@ def proposed(space, told, running=(), failed=(), *, method=None, seed=0, trial=1
     points = np.array([space.point(params) for params in [*told, *running]]).reshape(-1, len(space))
     avoid = np.array([space.point(params) for params in failed]).reshape(-1, len(space))
     rows = space.layout.columns(points[: len(told)])
-    tried = Tried(
+    tried = TrialRecord(
         make_history(rows, np.arange(float(len(told))), SLOTS),
         jnp.asarray(np.pad(points, ((0, SLOTS - len(points)), (0, 0))), jnp.float32),
         jnp.asarray((np.arange(SLOTS) >= len(told)) & (np.arange(SLOTS) < len(points))),
         jnp.asarray(np.pad(avoid, ((0, SLOTS - len(avoid)), (0, 0))), jnp.float32),
         jnp.where(jnp.arange(SLOTS) < len(avoid), 1e-6, -1.0),
     )
-    even = jnp.asarray(even_points(CONFIG.even, len(space), seed))
+    even = jnp.asarray(sobol_points(CONFIG.even, len(space), seed))
     key = jax.random.key(seed)
     method = method or Likes()
     at = None
@@ -65,7 +65,7 @@ def proposed(space, told, running=(), failed=(), *, method=None, seed=0, trial=1
 
 
 def test_proposals_are_valid_and_new():
-    everything = [SPACE.params(point) for point in even_points(16, len(SPACE), 3)]
+    everything = [SPACE.params(point) for point in sobol_points(16, len(SPACE), 3)]
     told, running, failed = everything[:8], everything[8:11], everything[11:]
     for trial in range(4):
         found = proposed(SPACE, told, running, failed, seed=trial, trial=trial)
@@ -103,7 +103,7 @@ def test_the_method_decides():
 def test_what_is_held_is_proposed_with_the_rest_free():
     """Even where the method likes something else."""
     column = [column.name for column in SPACE.columns].index("kernel.ohe._poly")
-    told = [SPACE.params(point) for point in even_points(8, len(SPACE), 3)]
+    told = [SPACE.params(point) for point in sobol_points(8, len(SPACE), 3)]
     found = proposed(SPACE, told, method=Likes(column), held={"kernel": "rbf", "width": 32})
     assert len(found) == 64
     assert {(params["kernel"], params["width"]) for params in found} == {("rbf", 32)}
@@ -112,8 +112,8 @@ def test_what_is_held_is_proposed_with_the_rest_free():
 
 
 def test_equal_configurations_are_one_point():
-    points = even_points(256, len(SPACE), 0)
-    same = np.asarray(jax.jit(settled, static_argnums=0)(SPACE.layout, jnp.asarray(points)))
+    points = sobol_points(256, len(SPACE), 0)
+    same = np.asarray(jax.jit(canonicalize, static_argnums=0)(SPACE.layout, jnp.asarray(points)))
     expected = [SPACE.point(SPACE.params(point)) for point in points]
     levels = [i for i, part in enumerate(SPACE.layout.parts) if part.levels]
     np.testing.assert_allclose(same, np.array(expected), rtol=0, atol=1e-6)
@@ -138,10 +138,10 @@ def test_steps_stay_where_nothing_is_active():
 
 @pytest.mark.parametrize("n_parts", [1, 6])
 def test_even_points_are_sobols(n_parts):
-    points = even_points(64, n_parts, 5)
+    points = sobol_points(64, n_parts, 5)
     sequence = qmc.Sobol(n_parts, scramble=True, seed=np.random.default_rng(5))
     np.testing.assert_array_equal(points, sequence.random(64).astype(np.float32))
-    assert (even_points(64, n_parts, 6) != points).any()
+    assert (sobol_points(64, n_parts, 6) != points).any()
     # Each of 64 equal parts of a coordinate holds one point.
     np.testing.assert_array_equal(np.sort(np.floor(points * 64), axis=0), np.arange(64)[:, None].repeat(n_parts, 1))
 
@@ -157,8 +157,8 @@ def test_even_points_are_sobols(n_parts):
 )
 def test_whole_numbers_of_any_size(space, least):
     """What is compiled draws all of them, and encodes them as float64 does."""
-    points = even_points(64, 1, 0)
-    same = np.asarray(jax.jit(settled, static_argnums=0)(space.layout, jnp.asarray(points)))
+    points = sobol_points(64, 1, 0)
+    same = np.asarray(jax.jit(canonicalize, static_argnums=0)(space.layout, jnp.asarray(points)))
     columns = np.asarray(jax.jit(lambda points: space.layout.columns(points, jnp))(jnp.asarray(same)))
     found = [space.params(point) for point in same]
     assert len({params["x"] for params in found}) >= least

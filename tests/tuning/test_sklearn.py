@@ -22,7 +22,7 @@ SPACE = {"C": Float(1e-2, 1e2, log=True), "kernel": Categorical(["rbf", "linear"
 
 
 @pytest.fixture(autouse=True)
-def even_points(monkeypatch):
+def sobol_points(monkeypatch):
     """No method, which every space would compile."""
     monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
 

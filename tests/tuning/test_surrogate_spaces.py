@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import DataError
-from dre_jax.search.candidates import even_points
+from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import (
     Categorical,
     Engine,
@@ -95,7 +95,7 @@ def test_a_narrower_space_is_read(surrogate):
     """Fewer choices, tighter bounds, another order: encoded as the surrogate knows them."""
     space = Space({"kernel": Categorical(["poly"]), "degree": Int(3, 3), "C": Float(0.1, 1.0, log=True)})
     assert Engine(space, surrogate).space == space
-    for point in even_points(16, len(space), 0):
+    for point in sobol_points(16, len(space), 0):
         params = space.params(point)
         columns = space.layout_in(KNOWN).columns(space.point(params))
         np.testing.assert_allclose(columns, KNOWN.encode(params), rtol=0, atol=1e-12)

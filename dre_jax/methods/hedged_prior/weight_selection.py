@@ -31,7 +31,7 @@ from dre_jax.methods.hedged_prior.hypotheses import log_evidence
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
 from dre_jax.methods.hedged_prior.weights import Voted, WeighedPriors, most_likely, told
 from dre_jax.search.batch import pad_task
-from dre_jax.search.loop import SearchTask, look_up, run
+from dre_jax.search.loop import SearchTask, history_and_candidates, run
 from dre_jax.search.method import Method
 
 _ERRORS = 2.0  # standard errors that the regret has to fall by
@@ -151,7 +151,7 @@ def _runs(
         rows = jnp.concatenate([design, picks])
 
         def of_length(n: Array) -> Array:
-            history, _ = look_up(table, rows, jnp.minimum(n, jnp.sum(rows >= 0)))
+            history, _ = history_and_candidates(table, rows, jnp.minimum(n, jnp.sum(rows >= 0)))
             y = standardise(history.response, history.where).y
             return log_evidence(sizes, params.by, params.priors, history.x, y, history.where)
 

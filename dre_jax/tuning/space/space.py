@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dre_jax.data.columns import Column, level_column, missing_column
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.layout import Layout, Level, Number, Scale
+from dre_jax.search.layout import Level, Number, Scale, SpaceLayout
 from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode, check_code, level_part, number_part
 from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter, is_finite, levels_of
 
@@ -113,11 +113,11 @@ class Space(Mapping[str, Parameter]):
         return self._sequence
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> SpaceLayout:
         """The space as points of the unit cube, with the columns of this space."""
         return self.layout_in(self)
 
-    def layout_in(self, target: Space) -> Layout:
+    def layout_in(self, target: Space) -> SpaceLayout:
         """This space as points of the unit cube, encoded as another space encodes them; see `reads`."""
         position = {column.name: i for i, column in enumerate(target.columns)}
         index = {name: i for i, name in enumerate(self._sequence)}
@@ -135,7 +135,7 @@ class Space(Mapping[str, Parameter]):
                 parts.append(level_part(name, parameter, theirs, code, own, position, conditions))
             else:
                 parts.append(number_part(name, parameter, code, position, conditions))
-        return Layout(tuple(parts), len(target.columns))
+        return SpaceLayout(tuple(parts), len(target.columns))
 
     def code(self, name: str) -> Code:
         """The encoding of a hyperparameter."""

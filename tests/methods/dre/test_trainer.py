@@ -180,7 +180,7 @@ def trajectory():
 def scripted(monkeypatch, trajectory):
     """Validation losses as SCRIPT has them, training losses that always fall."""
 
-    def look_up(model, config, table, params, key):
+    def history_and_candidates(model, config, table, params, key):
         step = next(step for step, known in trajectory.items() if same(known, params))
         on_validation = bool((table.x == build_table(SPACE.validation).x).all())
         return SCRIPT[step] if on_validation else 10.0 - step
@@ -188,7 +188,7 @@ def scripted(monkeypatch, trajectory):
     def same(ours, theirs):
         return all(jax.tree.leaves(jax.tree.map(lambda a, b: bool((a == b).all()), ours, theirs)))
 
-    monkeypatch.setattr(trainer, "evaluate", look_up)
+    monkeypatch.setattr(trainer, "evaluate", history_and_candidates)
 
 
 @pytest.mark.usefixtures("scripted")

@@ -14,13 +14,13 @@ def quiet_optuna():
 
 
 @pytest.fixture
-def even_points(monkeypatch, quiet_optuna):
+def sobol_points(monkeypatch, quiet_optuna):
     """Suggestions without a method, which every new space would compile: evenly spread points."""
     monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
 
 
 @pytest.fixture
-def asked(monkeypatch, even_points):
+def asked(monkeypatch, sobol_points):
     """What the engine is asked with, call by call."""
     calls = []
     suggest = Engine.suggest

@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "tuning-optuna.md"
 
 
 @pytest.mark.thorough
-@pytest.mark.usefixtures("even_points")
+@pytest.mark.usefixtures("sobol_points")
 def test_examples_run(capsys):
     names: dict[str, object] = {}
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

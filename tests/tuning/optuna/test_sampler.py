@@ -35,7 +35,7 @@ def configurations(study):
     return [tuple(sorted(trial.params.items())) for trial in study.trials]
 
 
-@pytest.mark.usefixtures("even_points")
+@pytest.mark.usefixtures("sobol_points")
 @pytest.mark.parametrize("space", [SPACE, DISTRIBUTIONS])
 def test_a_search_space_is_searched_from_the_first_trial_on(space):
     sampler = DRESampler(None, space, seed=0)
@@ -47,7 +47,7 @@ def test_a_search_space_is_searched_from_the_first_trial_on(space):
     assert [trial.params for trial in study.trials] == expected
 
 
-@pytest.mark.usefixtures("even_points")
+@pytest.mark.usefixtures("sobol_points")
 def test_a_surrogate_drives_the_first_trials(surrogate):
     study = study_of(DRESampler(surrogate, seed=0), direction="maximize")
     study.optimize(objective, n_trials=2)
@@ -114,7 +114,7 @@ def test_enqueued_trials_count_as_running(asked):
     assert asked[-1]["pending"] == [{"x": 0.25, "kernel": "poly"}]
 
 
-@pytest.mark.usefixtures("even_points")
+@pytest.mark.usefixtures("sobol_points")
 def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(surrogate, monkeypatch):
     """Another worker suggests between a worker's look at the study and its own suggestion."""
     studies = [study_of(DRESampler(surrogate, seed=0), study_name="one", storage=optuna.storages.InMemoryStorage())]
@@ -135,21 +135,21 @@ def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(surr
     assert len(set(configurations(study))) == 4
 
 
-@pytest.mark.usefixtures("even_points")
+@pytest.mark.usefixtures("sobol_points")
 def test_a_space_that_is_used_up_ends_nothing():
     study = study_of(DRESampler(seed=0))
     study.optimize(lambda trial: trial.suggest_categorical("k", ["a", "b"]) == "a", n_trials=6)
     assert len(study.trials) == 6
 
 
-@pytest.mark.usefixtures("even_points")
+@pytest.mark.usefixtures("sobol_points")
 def test_threads_do_not_suggest_the_same(surrogate):
     study = study_of(DRESampler(surrogate, seed=0))
     study.optimize(objective, n_trials=12, n_jobs=2)
     assert len(set(configurations(study))) == 12
 
 
-@pytest.mark.usefixtures("even_points")
+@pytest.mark.usefixtures("sobol_points")
 def test_a_pickled_sampler_goes_on(surrogate):
     one, two = (study_of(DRESampler(surrogate, seed=3)) for _ in range(2))
     for study in (one, two):
@@ -232,7 +232,7 @@ def test_conditions_of_the_space_are_kept(asked):
     assert {("degree" in o.params) for o in asked[-1]["observed"] if o.params["kernel"] == "rbf"} == {False}
 
 
-@pytest.mark.usefixtures("even_points")
+@pytest.mark.usefixtures("sobol_points")
 def test_values_of_one_choice_and_of_any_type():
     study = study_of(DRESampler(seed=0))
 
@@ -248,7 +248,7 @@ def test_values_of_one_choice_and_of_any_type():
     assert all(isinstance(trial.params["shape"], tuple) for trial in study.trials)
 
 
-@pytest.mark.usefixtures("even_points")
+@pytest.mark.usefixtures("sobol_points")
 def test_what_is_not_searched_together_is_drawn_by_the_trial():
     one, two = (study_of(DRESampler(seed=seed)) for seed in (0, 1))
     assert one.ask(DISTRIBUTIONS).params != one.ask(DISTRIBUTIONS).params

@@ -10,7 +10,7 @@ import pytest
 
 from dre_jax.data import SearchSpace, Task, write_dataset
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.candidates import even_points
+from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import HPOB_SPACES, Int, Space, hpob_space
 from dre_jax.tuning.space.hpob import from_hpob
 
@@ -109,7 +109,7 @@ def row_of(descriptor, params):
 
 
 def drawn(space, n=64):
-    return [space.params(point) for point in even_points(n, len(space), 0)]
+    return [space.params(point) for point in sobol_points(n, len(space), 0)]
 
 
 def test_columns_are_those_of_the_descriptor(described):
@@ -174,7 +174,7 @@ def test_as_often_not_set_as_in_the_tables(real, name):
 def test_drawn_as_the_tables_were(real, name):
     """On the bot's scales, whatever the scale of the columns: their means tell a line from a logarithm."""
     space = from_hpob(name, real[name])
-    columns = space.layout.columns(even_points(4096, len(space), 0).astype(np.float64))
+    columns = space.layout.columns(sobol_points(4096, len(space), 0).astype(np.float64))
     of_two = ("minsplit", "minbucket") if name == "4796" else ()  # whose tables hold powers of two alone
     for column, values in zip(space.columns, columns.T, strict=True):
         if column.kind in ("float", "int") and not space[column.parent].when and column.name not in BY_DATA + of_two:

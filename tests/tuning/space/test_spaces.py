@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
 from dre_jax.errors import DataError
-from dre_jax.search.candidates import even_points
+from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.json_format import from_json, to_json
@@ -225,7 +225,7 @@ def test_written_by_hand():
 def test_layouts_are_the_same_inside_a_compiled_program():
     layout = MIXED.layout
     # Of values, in the middle of their part: float32 may fall to the other side of an edge.
-    points = np.array([MIXED.point(MIXED.params(point)) for point in even_points(256, len(MIXED), 1)])
+    points = np.array([MIXED.point(MIXED.params(point)) for point in sobol_points(256, len(MIXED), 1)])
     columns, active = jax.jit(lambda p: (layout.columns(p, jnp), layout.active(p, jnp)))(
         jnp.asarray(points, jnp.float32)
     )
@@ -287,7 +287,7 @@ def test_points_say_which_configurations_are_equal(space, seed):
     """As coordinates: what is no whole number of levels stays as it is."""
     assume(np.isfinite(space.size))
     by_point = {}
-    for point in even_points(16, len(space), seed):
+    for point in sobol_points(16, len(space), seed):
         params = space.params(point)
         by_point.setdefault(tuple(space.point(params)), []).append(json.dumps(params))
     assert all(len(set(equal)) == 1 for equal in by_point.values())

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.tpu.layout import LANES, SUBLANES, Layout
+from dre_jax.methods.dre.tpu.layout import LANES, SUBLANES, LaneLayout
 
 Params = dict[str, Array]
-"""The parts of a `Layout`, f32[height, 128] each."""
+"""The parts of a `LaneLayout`, f32[height, 128] each."""
 
 
 class Trials(NamedTuple):
@@ -36,13 +36,13 @@ class Trials(NamedTuple):
     """f32[C, 1]: the same."""
 
 
-def gradient(model: ModelConfig, layout: Layout, params: Params, trials: Trials) -> Params:
+def gradient(model: ModelConfig, layout: LaneLayout, params: Params, trials: Trials) -> Params:
     """Gradient of the sum of the members' ListMLE: each member sees that of its own loss."""
     found, pull_back = jax.vjp(partial(scores, model, layout, trials=trials), params)
     return pull_back(listmle_gradient(layout, found, trials))[0]
 
 
-def scores(model: ModelConfig, layout: Layout, params: Params, trials: Trials) -> Array:
+def scores(model: ModelConfig, layout: LaneLayout, params: Params, trials: Trials) -> Array:
     """Scores of all trials, a member a row: f32[8 or more, C]; rows that are no member's are zero."""
     through = _through_slots(layout, params)
     h = _product(trials.x, params["hidden_0_kernel_x"]) + params["hidden_0_bias"]
@@ -73,7 +73,7 @@ def _context(model: ModelConfig, params: Params, through: Callable[[str, Array],
     return h
 
 
-def _through_slots(layout: Layout, params: Params) -> Callable[[str, Array], Array]:
+def _through_slots(layout: LaneLayout, params: Params) -> Callable[[str, Array], Array]:
     """Layers by name from lanes to lanes, each member by its own kernel: a product with a block-diagonal matrix."""
     row, lane = (lax.broadcasted_iota(jnp.int32, (LANES, LANES), axis) for axis in (0, 1))
     diagonal = _member(layout, row) == _member(layout, lane)
@@ -85,19 +85,19 @@ def _through_slots(layout: Layout, params: Params) -> Callable[[str, Array], Arr
     return through
 
 
-def _own_lanes(layout: Layout) -> Array:
+def _own_lanes(layout: LaneLayout) -> Array:
     """Which lanes are a member's, bool[8 or more, 128]."""
     shape = max(SUBLANES, layout.members), LANES
     row, lane = (lax.broadcasted_iota(jnp.int32, shape, axis) for axis in (0, 1))
     return row == _member(layout, lane)
 
 
-def _member(layout: Layout, lane: Array) -> Array:
+def _member(layout: LaneLayout, lane: Array) -> Array:
     """The number of the member that has a lane."""
     return lax.shift_right_logical(lane, jnp.int32(layout.slot.bit_length() - 1))
 
 
-def listmle_gradient(layout: Layout, scores: Array, trials: Trials) -> Array:
+def listmle_gradient(layout: LaneLayout, scores: Array, trials: Trials) -> Array:
     """Gradient of each member's ListMLE in its scores, f32[rows, C]; see `dre_jax.losses.listwise`.
 
     Of each pair one exponential: what stands in a denominator, over that denominator, is the item's share of it.

@@ -12,7 +12,7 @@ from jax import Array, lax
 
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.tpu.epoch import Trials, gradient
-from dre_jax.methods.dre.tpu.layout import LANES, SUBLANES, Layout, layout_of, round_up, widest
+from dre_jax.methods.dre.tpu.layout import LANES, SUBLANES, LaneLayout, layout_of, round_up, widest
 from dre_jax.optim.adam import Moments, StepSizes, apply_gradient
 
 VARIABLE = "DRE_JAX_PALLAS"
@@ -104,7 +104,7 @@ def fit_members(
     return fitted[:groups]
 
 
-def passes(layout: Layout, groups: int, trials: int) -> int:
+def passes(layout: LaneLayout, groups: int, trials: int) -> int:
     """How often an epoch goes through the kernel for so many groups of members, and a history of so many trials.
 
     Example:
@@ -114,13 +114,13 @@ def passes(layout: Layout, groups: int, trials: int) -> int:
     return -(-groups // max(1, _abreast(layout, groups, trials)))
 
 
-def _abreast(layout: Layout, groups: int, trials: int) -> int:
+def _abreast(layout: LaneLayout, groups: int, trials: int) -> int:
     """How many groups go together: with the fewest empty places, and of these as many as can; 0 if none fits."""
     most = min(_ABREAST, _MEMORY // _bytes(layout, trials))
     return max(range(1, most + 1), key=lambda n: (-(round_up(groups, n) - groups), n), default=0)
 
 
-def _bytes(layout: Layout, trials: int) -> int:
+def _bytes(layout: LaneLayout, trials: int) -> int:
     """What a group takes at most, as the compiler for a v5e was seen to allot it.
 
     That is two and a half squares of trials for each member, what layers before and behind an activation give for every
@@ -139,7 +139,7 @@ def _padded(a: Array, rows: int, columns: int) -> Array:
 
 def _kernel(
     model: ModelConfig,
-    layout: Layout,
+    layout: LaneLayout,
     epochs: int,
     start: Any,
     x: Any,
@@ -194,5 +194,5 @@ def _as_columns(rows: list[Array], length: int) -> list[Array]:
     return [turned[:, i : i + 1] for i in range(len(rows))]
 
 
-def _read(layout: Layout, state: Any) -> dict[str, Array]:
+def _read(layout: LaneLayout, state: Any) -> dict[str, Array]:
     return {name: state[:, part.at : part.at + part.height, :] for name, part in layout.parts.items()}

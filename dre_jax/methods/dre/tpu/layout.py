@@ -34,7 +34,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class LaneLayout:
     """The parts of a model's parameters by name, and how many members share the lanes."""
 
     slot: int
@@ -62,7 +62,7 @@ def widest(model: ModelConfig) -> int:
     return max(*model.hidden, *(() if model.context == "none" else (*model.phi, *model.rho)), SUBLANES)
 
 
-def layout_of(model: ModelConfig, n_columns: int) -> Layout:
+def layout_of(model: ModelConfig, n_columns: int) -> LaneLayout:
     """The layout for tables of D columns.
 
     Example:
@@ -75,7 +75,7 @@ def layout_of(model: ModelConfig, n_columns: int) -> Layout:
     for name, part in sorted(_parts(model, n_columns, slot), key=lambda named: named[1].height == 1):
         parts[name] = part._replace(at=at)
         at += part.height
-    return Layout(slot, parts, round_up(at, SUBLANES))
+    return LaneLayout(slot, parts, round_up(at, SUBLANES))
 
 
 def _parts(model: ModelConfig, n_columns: int, slot: int) -> Iterator[tuple[str, Part]]:
@@ -102,7 +102,7 @@ def _parts(model: ModelConfig, n_columns: int, slot: int) -> Iterator[tuple[str,
             before = width
 
 
-def pack(layout: Layout, params: EnsembleParams, members: int) -> Array:
+def pack(layout: LaneLayout, params: EnsembleParams, members: int) -> Array:
     """Parameters with members in front as f32[groups, rows, 128]; what is no member's is zero."""
     groups = layout.groups(members)
     blocks = []
@@ -123,7 +123,7 @@ def _as_rows(leaf: Array, part: Part) -> Array:
     return leaf if leaf.ndim == 3 else leaf[:, None, :]
 
 
-def unpack(layout: Layout, packed: Array, like: EnsembleParams) -> EnsembleParams:
+def unpack(layout: LaneLayout, packed: Array, like: EnsembleParams) -> EnsembleParams:
     """The inverse of `pack`."""
     groups = packed.shape[0]
     by_member = packed.reshape(groups, layout.rows, layout.members, layout.slot).swapaxes(1, 2)
