@@ -1,6 +1,7 @@
 """Who imports whom: the public names, what comes with them, and the order of the rooms."""
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,14 @@ def test_nothing_below_imports_something_above(path):
         if parts[0] == "dre_jax" and len(parts) > 1 and parts[1] in LEVEL:
             assert LEVEL[parts[1]] <= LEVEL[room], f"{path.relative_to(PACKAGE)} imports {name}"
             assert {parts[1], room} != {"hpob", "report"}, "they share result files alone"
+
+
+def test_no_file_imports_back():
+    """Neither at the top of a file, inside of a function, nor for type checking alone."""
+    modules = {".".join(module_name(path)) for path in SOURCES}
+    graph = {}
+    for path in SOURCES:
+        name = ".".join(module_name(path))
+        if path.name != "__init__.py":  # a package re-exports from its own modules
+            graph[name] = (imported(path) & modules) - {name}
+    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError, which names the modules

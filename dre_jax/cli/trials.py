@@ -19,7 +19,8 @@ from rich.text import Text
 from dre_jax.errors import DataError
 from dre_jax.tuning.command.commands import Outcome
 from dre_jax.tuning.command.running import Progress
-from dre_jax.tuning.optimizer import Optimizer, Trial
+from dre_jax.tuning.optimizer import Optimizer
+from dre_jax.tuning.trial import Trial
 
 _SHOWN = 8
 """Trials that have ended, of those in the table."""

@@ -2,7 +2,7 @@
 
 from dre_jax.tuning.configspace import from_configspace, to_configspace
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
-from dre_jax.tuning.optimizer import Optimizer, Trial
+from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.syne_tune import from_syne_tune
 from dre_jax.tuning.past.tables import from_csv, from_frame
@@ -12,6 +12,7 @@ from dre_jax.tuning.space.json_format import read_space, write_space
 from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial import Trial
 
 __all__ = [
     "HPOB_SPACES",

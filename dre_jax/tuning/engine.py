@@ -18,12 +18,13 @@ from dre_jax.errors import DataError
 from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
 from dre_jax.tuning.computing import computing
 from dre_jax.tuning.responses import scale_responses
+from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
 
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
     from dre_jax.search.method import Method
-    from dre_jax.tuning.surrogate import Surrogate
 
 WITHOUT_SURROGATE = "gp"
 """The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
@@ -115,7 +116,7 @@ class Engine:
         self.seed = seed
         self.config = config or EngineConfig()
         if surrogate is not None:
-            check_fit(space, surrogate.space, ignore_extra=self.config.ignore_extra)
+            require_compatible_spaces(space, surrogate.space, ignore_extra=self.config.ignore_extra)
         if self.config.pending in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending)
 
@@ -324,23 +325,6 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Without what lies on a device, or is soon worked out anew."""
         return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
-
-
-def check_fit(space: Space, known: Space, *, ignore_extra: bool) -> None:
-    """Checks that a surrogate's space fits.
-
-    Raises:
-      DataError: names the hyperparameters that differ.
-    """
-    found = known.reads(space)
-    extra = [name for name in space if name not in known]
-    if ignore_extra:
-        found = [phrase for phrase in found if phrase not in [f"{name} (only here)" for name in extra]]
-        if len(extra) == len(space):
-            found.append("no hyperparameter in common")
-    if found:
-        hint = "; ignore_extra=True leaves the former out" if extra and len(found) == len(extra) else ""
-        raise DataError(f"the surrogate must know the space, but they differ: {', '.join(found)}{hint}")
 
 
 def _known(space: Space, params: Mapping[str, Any]) -> _Known:

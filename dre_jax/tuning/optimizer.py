@@ -7,31 +7,16 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
-from dre_jax.checks import check_seed, one_of
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
-from dre_jax.tuning.past.tasks import DIRECTIONS
-from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.study_file import read_study, write_study
 from dre_jax.tuning.surrogate import Surrogate
-
-State = Literal["running", "complete", "failed"]
-
-
-class Trial(NamedTuple):
-    """One evaluation."""
-
-    number: int
-    """From 0, as they were asked for."""
-    params: Params
-    """The configuration: Python values by name."""
-    state: State = "running"
-    """Running, complete or failed."""
-    value: float | None = None
-    """The value told, once it is complete."""
+from dre_jax.tuning.trial import State, Trial, validate_study
 
 
 class Optimizer:
@@ -72,7 +57,7 @@ class Optimizer:
           ConfigError: for an unknown direction, a seed that is no whole number from 0, or an empty space.
           DataError: for a surrogate of another space.
         """
-        check_course(direction, seed)
+        validate_study(direction, seed)
         self.space = space if isinstance(space, Space) else Space(space)
         self.direction = direction
         self.seed = int(seed)
@@ -182,8 +167,6 @@ class Optimizer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the study to a file, completely or not at all. Raises `DataError` where it cannot be written."""
-        from dre_jax.tuning.study_file import write_study
-
         with self._lock:
             write_study(Path(path), self.space, self.direction, self.seed, self._trials)
 
@@ -207,8 +190,6 @@ class Optimizer:
         Raises:
           DataError: for a file that is torn, of another version, or no study; it stays as it is.
         """
-        from dre_jax.tuning.study_file import read_study
-
         found = read_study(Path(path))
         if space is not None and space != found.space:
             raise DataError(f"{path} must hold a study of the space given, but holds one of {found.space!r}")
@@ -250,9 +231,3 @@ class Optimizer:
             given = f"trial {number} is {own.params!r}, not {trial.params!r}"
             raise DataError(f"a trial must be of this study, but {given}")
         return own
-
-
-def check_course(direction: object, seed: object) -> None:
-    """Checks the direction and the seed of a study. Raises `ConfigError`."""
-    one_of("direction", direction, DIRECTIONS)
-    check_seed(seed)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.tuning.optimizer import Optimizer, Trial
+from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Params
+from dre_jax.tuning.trial import Trial
 
 try:
     from sklearn.exceptions import FitFailedWarning

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError, DreError
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Space
-
-if TYPE_CHECKING:
-    from dre_jax.tuning.optimizer import Trial
+from dre_jax.tuning.trial import Trial, validate_study
 
 FORMAT = 1
 _STATES = ("running", "complete", "failed")
@@ -51,8 +49,6 @@ def read_study(path: Path) -> Study:
     Raises:
       DataError: for a file that is torn, of another version, or no study; the message names what is wrong.
     """
-    from dre_jax.tuning.optimizer import Trial, check_course
-
     content = read_json(path)
     if not isinstance(content, dict) or "dre_jax_study" not in content:
         raise DataError(f"{path} must hold a study, but does not")
@@ -60,7 +56,7 @@ def read_study(path: Path) -> Study:
         raise DataError(f"{path} must hold a study of format {FORMAT}, but is of {content['dre_jax_study']!r}")
     try:
         space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
-        check_course(direction, seed)
+        validate_study(direction, seed)
         trials = []
         for number, given in enumerate(content["trials"]):
             state, value = given["state"], given.get("value")

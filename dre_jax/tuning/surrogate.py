@@ -15,8 +15,8 @@ from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
 from dre_jax.methods.start_configurations import N_START, start_rows
 from dre_jax.search.method import Method
 from dre_jax.tuning.computing import computing
-from dre_jax.tuning.engine import check_fit
 from dre_jax.tuning.past.tasks import Past
+from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
 from dre_jax.tuning.space.json_format import from_json, to_json
@@ -144,7 +144,7 @@ class Surrogate:
         fitted = load_fitted(Path(folder))
         known, start = _own(folder, fitted) if "tuning" in fitted.extra else _described(folder, fitted, space)
         if space is not None:
-            check_fit(space, known, ignore_extra=False)
+            require_compatible_spaces(space, known, ignore_extra=False)
         return cls(known, fitted.name, fitted.method, jax.tree.map(np.asarray, fitted.params), start, fitted.facts)
 
 

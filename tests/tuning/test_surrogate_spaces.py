@@ -50,7 +50,7 @@ def surrogate():
             {**KNOWN, "kernel": Categorical(["rbf", "poly", "linear"])},
             "kernel (choices ['rbf', 'poly', 'linear'] here, ['rbf', 'poly'] in the surrogate)",
         ),
-        ({**KNOWN, **EXTRA}, "width (only here), mode (only here); ignore_extra=True leaves the former out"),
+        ({**KNOWN, **EXTRA}, "width (only here), mode (only here); set ignore_extra=True to leave out the former"),
         (
             {"c": Float(0, 1)},
             "C (only in the surrogate), kernel (only in the surrogate), degree (only in the surrogate)",

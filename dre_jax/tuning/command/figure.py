@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.tuning.optimizer import Trial
 from dre_jax.tuning.responses import scale_responses
+from dre_jax.tuning.trial import Trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

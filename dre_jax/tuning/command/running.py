@@ -16,9 +16,10 @@ from dre_jax.tuning.command.commands import Command, Outcome, end
 from dre_jax.tuning.command.printed import METRIC
 from dre_jax.tuning.command.templates import Template
 from dre_jax.tuning.command.watcher import Watcher
-from dre_jax.tuning.optimizer import Optimizer, Trial
+from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial import Trial
 
 _LOOK = 0.05
 """Seconds between two looks at the commands."""

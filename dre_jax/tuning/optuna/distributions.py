@@ -66,7 +66,7 @@ class Translation:
             if name in found and distribution != found[name] and can_hold(name, distribution):
                 narrower = {**parameters, name: replace(_held(name, distribution), when=parameters[name].when)}
                 try:
-                    inside = not self.space.reads(Space(narrower))
+                    inside = not self.space.mismatches(Space(narrower))
                 except ConfigError:  # a choice is gone that others depend on
                     inside = False
                 if inside:

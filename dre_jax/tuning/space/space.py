@@ -118,7 +118,7 @@ class Space(Mapping[str, Parameter]):
         return self.layout_in(self)
 
     def layout_in(self, target: Space) -> SpaceLayout:
-        """This space as points of the unit cube, encoded as another space encodes them; see `reads`."""
+        """This space as points of the unit cube, encoded as another space encodes them; see `mismatches`."""
         position = {column.name: i for i, column in enumerate(target.columns)}
         index = {name: i for i, name in enumerate(self._sequence)}
         parts: list[Number | Level] = []
@@ -248,7 +248,7 @@ class Space(Mapping[str, Parameter]):
                 found[name] = _value(self._parameters[name], float(part.values(point[i])))
         return {name: found[name] for name in self if name in found}
 
-    def reads(self, other: Space) -> list[str]:
+    def mismatches(self, other: Space) -> list[str]:
         """Reasons why this space cannot encode configurations of another, a phrase each; empty if it can.
 
         Numbers may have narrower bounds there, and categoricals fewer choices.

@@ -186,11 +186,11 @@ def test_drawn_as_the_tables_were(real, name):
 def test_a_live_model_has_bounds_of_its_own():
     known = from_hpob("5965", MADE["5965"])
     mine = Space({**known, "min.node.size": Int(1, 20), "num.trees": Int(500, 500)})
-    assert known.reads(mine) == []
+    assert known.mismatches(mine) == []
     params = {"num.trees": 500, "min.node.size": 4, "replace": False}
     columns = mine.layout_in(known).columns(mine.point(params))
     np.testing.assert_allclose(columns, row_of(MADE["5965"], params), atol=1e-12)
-    assert mine.reads(known) == [
+    assert mine.mismatches(known) == [
         "num.trees ([1, 2000] here, [500, 500] in the surrogate)",
         "min.node.size ([1, 500] here, [1, 20] in the surrogate)",
     ]
