@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dre_jax.tuning import Categorical, Float, Optimizer, Space
-from dre_jax.tuning.command.figure import course_of, draw_course
+from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
 
 X, Y = load_breast_cancer(return_X_y=True)
 SPACE = Space(
@@ -69,7 +69,7 @@ def main() -> None:
         failed = sum(trial.state == "failed" for trial in optimizer.trials)
         print(f"{len(optimizer.trials)} trials, {failed} failed")
         print(f"log loss {optimizer.best.value:.4f} at {optimizer.best.params}")
-        draw_course(course_of(optimizer.trials, optimizer.direction), picture := given.out / "live_model.png")
+        plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture := given.out / "live_model.png")
         print(f"picture: {picture}")
 
 

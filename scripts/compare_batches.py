@@ -27,14 +27,14 @@ from dre_jax.search.loop import ParallelTrials
 
 AT = (8, 16, 24, 48)
 Done = dict[str, dict[str, Any]]
-"""Size and lie -> search space -> dataset -> design -> trace."""
+"""Size and strategy -> search space -> dataset -> design -> trace."""
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--method", default="recommended")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 4, 8])
-    parser.add_argument("--lies", nargs="+", default=["none", "min", "mean", "max", "believer", "draw"])
+    parser.add_argument("--strategies", nargs="+", default=["none", "min", "mean", "max", "believer", "draw"])
     parser.add_argument("--trials", type=int, default=48)
     parser.add_argument("--designs", nargs="+", default=["test0", "test1", "test2"])
     parser.add_argument("--data", type=Path, nargs="*", default=[], help="folders beside the bundled data")
@@ -45,9 +45,9 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     given = parse()
     prepare()
-    # With one trial at a time there is no lie to tell, but a draw is another way to choose.
-    alone = ["-", *(lie for lie in given.lies if lie == "draw")]
-    batches = [(size, lie) for size in given.sizes for lie in (alone if size == 1 else given.lies)]
+    # With one trial at a time no response is imputed, but a draw is another way to choose.
+    alone = ["-", *(strategy for strategy in given.strategies if strategy == "draw")]
+    batches = [(size, strategy) for size in given.sizes for strategy in (alone if size == 1 else given.strategies)]
     done: Done = read_json(given.out) if given.out.exists() else {}
     for folder in [bundled.path(), *given.data]:
         for space in list_spaces(folder):
@@ -55,8 +55,8 @@ def main() -> None:
     at = [t for t in AT if t <= given.trials]
     found = compare({batch: Results(_arrays(traces)) for batch, traces in done.items()})
     cells = dict(zip(found.methods, regret_cells(found, at), strict=True))
-    rows = [[str(size), lie, *cells[f"{size} {lie}"]] for size, lie in batches]
-    print(markdown_table(["trials at once", "lie", *(f"regret at {t}" for t in at)], rows))
+    rows = [[str(size), strategy, *cells[f"{size} {strategy}"]] for size, strategy in batches]
+    print(markdown_table(["trials at once", "strategy", *(f"regret at {t}" for t in at)], rows))
 
 
 def _arrays(traces: dict[str, Any]) -> dict[str, Any]:
@@ -68,12 +68,12 @@ def evaluate(given: argparse.Namespace, folder: Path, name: str, batches: list[t
     fitted, space, label = None, load_space(folder, name), f"{folder.name}/{name}"
     designs = {dataset: {s: space.designs[dataset][s] for s in given.designs} for dataset in space.validation}
     method = find(given.method).make()
-    for size, lie in batches:
-        traces = done.setdefault(f"{size} {lie}", {})
+    for size, strategy in batches:
+        traces = done.setdefault(f"{size} {strategy}", {})
         if label in traces:
             continue
         fitted = fitted or method.fit(replace(space, validation={}), jax.random.key(0))
-        config = ExecutionConfig(parallel=ParallelTrials(size, "none" if lie == "-" else lie))
+        config = ExecutionConfig(parallel=ParallelTrials(size, "none" if strategy == "-" else strategy))
         go = {"n_trials": given.trials, "key": jax.random.key(1), "config": config}
         traces[label] = {}
         for dataset, seed, trace in run_tasks(method, fitted, space.validation, designs, **go):

@@ -20,7 +20,7 @@ from dre_jax.methods.baselines.sghmc import SGHMCConfig
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.nn.mlp import MLPConfig
-from dre_jax.optim.full_batch import FullBatchConfig, TuningConfig
+from dre_jax.optim.full_batch import FullBatchConfig, HistoryFitConfig
 from dre_jax.search import AcquisitionConfig
 from dre_jax.search.candidates import CandidateConfig
 
@@ -32,12 +32,15 @@ REFUSED = [
     (MetaTrainConfig(), COUNTS | {"steps": 0, "learning_rate": float("nan"), "patience": 0, "schedule": "step"}),
     (FineTuneConfig(), {"epochs": -1, "learning_rate": 0.0, "schedule": "step"}),
     (AcquisitionConfig(), {"kind": "ucb"}),
-    (CandidateConfig(), {"even": 0, "steps": -1, "parents": 0, "refinements": -1, "widths": (), "lie": "truth"}),
+    (
+        CandidateConfig(),
+        {"even": 0, "steps": -1, "parents": 0, "refinements": -1, "widths": (), "pending_strategy": "truth"},
+    ),
     (CandidateConfig(), {"even": 3, "widths": (0.0,)}),
     (GPConfig(), {"steps": -1, "learning_rate": 0.0, "kernel": "linear", "first_lengths": (0.1, 0.0)}),
     (MLPConfig(hidden=(3,)), {"hidden": (3, 0), "outputs": 0, "activation": "sine", "initialiser": "zeros"}),
     (FullBatchConfig(steps=1, learning_rate=1.0), {"steps": -1, "learning_rate": 0.0, "schedule": "step"}),
-    (TuningConfig(steps=1, learning_rate=1.0), {"steps": -1, "learning_rate": 0.0}),
+    (HistoryFitConfig(steps=1, learning_rate=1.0), {"steps": -1, "learning_rate": 0.0}),
     (DeepKernelConfig(), {"layers": (), "rho": (3, 0), "kernel": "linear"}),
     (KernelTraining(), {"steps": 0, "batch": 0, "learning_rate": 0, "support": 0}),
     (QuantileConfig(), {"dropout": 1.0, "steps": 0, "batch": 0, "learning_rate": 0.0}),

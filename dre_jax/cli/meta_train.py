@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dre_jax.data import SearchSpace
     from dre_jax.search.method import Method
-    from dre_jax.tuning import Past, Space
+    from dre_jax.tuning import PastTasks, Space
 
 
 def meta_train(
@@ -130,7 +130,7 @@ _Tasks = tuple["SearchSpace", dict[str, Any]]
 
 def _reader(
     data: Path | None, storage: str | None, table: Path | None, columns: Mapping[str, str | None]
-) -> Callable[[Space], Past] | None:
+) -> Callable[[Space], PastTasks] | None:
     """The reader of past studies or trials; None for meta-datasets."""
     from dre_jax.errors import ConfigError
     from dre_jax.tuning import from_csv, from_studies
@@ -153,7 +153,7 @@ def _folders(
     data: Path | None,
     spaces: list[str] | None,
     mode: str,
-    read: Callable[[Space], Past] | None,
+    read: Callable[[Space], PastTasks] | None,
     space_file: Path | None,
     seed: int,
 ) -> dict[str, Callable[[], _Tasks]]:
@@ -179,7 +179,7 @@ def _of_data(data: Path, name: str, mode: str) -> _Tasks:
     return load_space(data, name, mode), {} if descriptor is None else {"descriptor": descriptor}
 
 
-def _of_trials(read: Callable[[Space], Past], space_file: Path, seed: int) -> _Tasks:
+def _of_trials(read: Callable[[Space], PastTasks], space_file: Path, seed: int) -> _Tasks:
     """Past studies or trials; says on standard error what does not fit."""
     from dre_jax.errors import DataError
     from dre_jax.methods.start_configurations import N_START
@@ -187,7 +187,7 @@ def _of_trials(read: Callable[[Space], Past], space_file: Path, seed: int) -> _T
     from dre_jax.tuning.surrogate import SPACE_NAME, kept_of, start_design
 
     past = read(read_space(space_file))
-    for one in past.left_out:
+    for one in past.exclusions:
         print(f"dre-jax: left out: {one}", file=sys.stderr)
     if not past.tasks:
         raise DataError(f"at least one past task must fit {space_file}, but none does")

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from dre_jax.errors import DataError
 from dre_jax.tuning.command.commands import Outcome
-from dre_jax.tuning.command.running import Progress
+from dre_jax.tuning.command.runner import Progress
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.trial import Trial
 

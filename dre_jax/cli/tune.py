@@ -52,8 +52,8 @@ def tune(
     from dre_jax.cli.trials import Trials, ended_by_signals
     from dre_jax.errors import ConfigError
     from dre_jax.tuning import Surrogate, read_space
-    from dre_jax.tuning.command.figure import course_of, draw_course
-    from dre_jax.tuning.command.running import StudyFile, run_trials
+    from dre_jax.tuning.command.runner import StudyFile, run_trials
+    from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
 
     if study.suffix == ".png":
@@ -71,7 +71,7 @@ def tune(
             shown.show(state)
     best = shown.best
     picture = study.with_suffix(".png")
-    draw_course(course_of(optimizer.trials, optimizer.direction), picture)
+    plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture)
     print(f"best of {len(optimizer.trials)} trials: {best.value} (trial {best.number})")
     print(json.dumps(best.params))
     print(f"tune: saved in {study}, picture {picture}")

@@ -15,7 +15,7 @@ from jax import Array, lax
 
 from dre_jax import native
 from dre_jax.data.tasks import TaskTable
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 
 
 class Spans(NamedTuple):
@@ -146,7 +146,7 @@ def sample_rows(table: TaskTable | Spans, bits: Array, *, n_support: int = 20, n
     )
 
 
-@one_program("shape", "n_support", "n_query")
+@jit_eager_calls("shape", "n_support", "n_query")
 def sample_lists(
     table: TaskTable,
     key: Array,

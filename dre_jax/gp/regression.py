@@ -19,7 +19,7 @@ from jax import Array
 from dre_jax.gp.cholesky import factor, half_product, made_ready, solve
 from dre_jax.gp.kernels import LOG_2PI, Kernel, correlation, squared_distances
 from dre_jax.runtime.blocks import by_blocks
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 
 matmul = partial(jnp.matmul, precision="highest")
 """Matrix product of which nothing is rounded before it is summed."""
@@ -149,7 +149,7 @@ def predict_at(params: GPParams, x: Array, given: Ready, new: Array) -> tuple[Ar
     return predict(given, covariance(params, x, new), prior)
 
 
-@one_program()
+@jit_eager_calls()
 def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
     """Mean and variance of the signal, two f[m], at new points given a history.
 

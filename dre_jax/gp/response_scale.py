@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 
 
 class Standard(NamedTuple):
@@ -19,7 +19,7 @@ class Standard(NamedTuple):
     """Scalar; 1 where all responses are equal."""
 
 
-@one_program()
+@jit_eager_calls()
 def standardise(response: Array, where: Array) -> Standard:
     """Mean 0 and deviation 1 over the filled slots, `response` f[n] and `where` bool[n]; equal responses become 0.
 

@@ -24,7 +24,7 @@ from dre_jax.hpob.runner import PendingRuns, Runner
 from dre_jax.methods.dre.trainer import versions, warn_of_backends
 from dre_jax.methods.foreign import host_of, is_foreign
 from dre_jax.runtime import processes
-from dre_jax.runtime.locks import alone_in
+from dre_jax.runtime.locks import folder_lock
 from dre_jax.search.batch import run_id
 
 
@@ -139,7 +139,7 @@ class Evaluation:
 
     def _save(self) -> None:
         """Writes the runs, with those that another evaluation has added to the file since it was read or written."""
-        with alone_in(self.out.parent):
+        with folder_lock(self.out.parent):
             if stamp(self.out) != self._stamp:
                 found = self._open()
                 for run in self._results.runs():
@@ -153,7 +153,7 @@ class Evaluation:
 
         def read() -> dict[str, Any]:
             make_folder(self.out.parent)
-            with alone_in(self.out.parent):
+            with folder_lock(self.out.parent):
                 found = self._open()
                 self._stamp = stamp(self.out)
                 remove_left_over(self.out)

@@ -16,10 +16,10 @@ from jax import Array
 from dre_jax.losses.cumulative import cumulative_logsumexp
 from dre_jax.losses.order import RankedList, Ties, rank_sorted, sort_by_response
 from dre_jax.losses.weights import PositionWeights
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 
 
-@one_program("weights", "ties")
+@jit_eager_calls("weights", "ties")
 def listmle(
     scores: Array,
     response: Array,
@@ -98,7 +98,7 @@ def _backward(residual: tuple[Array, Array, RankedList], cotangent: Array) -> tu
 listmle_ranked.defvjp(_forward, _backward)
 
 
-@one_program("weights")
+@jit_eager_calls("weights")
 def listnet(scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none") -> Array:
     """ListNet: cross-entropy between the top-one probabilities of the responses and of the scores (Cao et al. 2007).
 

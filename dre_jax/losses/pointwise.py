@@ -8,10 +8,10 @@ from jax import Array
 from dre_jax.losses.listwise import rank
 from dre_jax.losses.order import RankedList
 from dre_jax.losses.weights import PositionWeights
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 
 
-@one_program("weights")
+@jit_eager_calls("weights")
 def subset_regression(
     scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none"
 ) -> Array:

@@ -8,10 +8,10 @@ from jax import Array
 from dre_jax.losses.listwise import rank
 from dre_jax.losses.order import RankedList
 from dre_jax.losses.weights import PositionWeights
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 
 
-@one_program("weights")
+@jit_eager_calls("weights")
 def mean_squared_error(
     scores: Array, response: Array, *, where: Array | None = None, weights: PositionWeights = "none"
 ) -> Array:
@@ -32,7 +32,7 @@ def mean_squared_error_ranked(scores: Array, lists: RankedList) -> Array:
     return _weighted_mean(error**2, lists)
 
 
-@one_program("weights")
+@jit_eager_calls("weights")
 def gaussian_nll(
     mean: Array,
     response: Array,

@@ -14,7 +14,7 @@ import jax
 from jaxlib.version import __version__ as jaxlib_version
 
 from dre_jax.runtime import cache
-from dre_jax.runtime.locks import alone_in
+from dre_jax.runtime.locks import folder_lock
 
 STEPS, DRAW = "dre_jax_steps", "dre_jax_draw"
 CALLS = (STEPS, DRAW)
@@ -48,7 +48,7 @@ def _load(compiler: str, fingerprint: str) -> ctypes.CDLL:
         with tempfile.TemporaryDirectory() as folder:  # once loaded the file is not needed any longer
             return ctypes.CDLL(str(_build(compiler, Path(folder) / "library.so")))
     path = kept / f"native-{fingerprint}.so"
-    with alone_in(kept):  # of processes that begin together one builds
+    with folder_lock(kept):  # of processes that begin together one builds
         return ctypes.CDLL(str(path if path.exists() else _build(compiler, path)))
 
 

@@ -20,7 +20,7 @@ _UNROLL = 2  # steps in a turn of the loop, as in fine-tuning
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuningConfig:
+class HistoryFitConfig:
     """Fitting to a history.
 
     Raises:
@@ -38,7 +38,7 @@ class TuningConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FullBatchConfig(TuningConfig):
+class FullBatchConfig(HistoryFitConfig):
     """Training of a network on a history."""
 
     schedule: Schedule = "constant"

@@ -1,4 +1,4 @@
-"""Work that one process of a machine does at a time."""
+"""Locks between the processes of a machine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def alone_in(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Waits until no other process of this machine is inside such a block about the folder.
+def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Holds an exclusive lock on a folder; waits while another process of this machine holds it.
 
-    For the moment between seeing what a folder has and writing to it. Where there are no locks, on Windows and on some
-    file systems of a network, it does not wait.
+    For the time between a check of a folder's content and a write. Without file locks (Windows, some network file
+    systems) it does not wait.
     """
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(ImportError, OSError):

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.checks import one_of
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -129,7 +129,7 @@ EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")
 """The acquisition function of methods that predict responses."""
 
 
-@one_program("config")
+@jit_eager_calls("config")
 def acquire_by_rank(
     config: AcquisitionConfig, scores: Array, where: Array, incumbent_scores: Array, has_incumbent: Array
 ) -> Array:
@@ -149,7 +149,7 @@ def acquire_by_rank(
     return ACQUISITIONS[config.kind](config, mean[:-1], deviation[:-1], incumbent)
 
 
-@one_program("config")
+@jit_eager_calls("config")
 def acquire_by_response(
     config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array, noise: Array | None = None
 ) -> Array:

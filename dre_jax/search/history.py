@@ -11,7 +11,7 @@ from jax import Array
 
 from dre_jax.data.tasks import tie_levels, unit_scale
 from dre_jax.errors import DataError
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 
 
 class History(NamedTuple):
@@ -37,7 +37,7 @@ class Candidates(NamedTuple):
     """bool[N]: which may be evaluated next."""
 
 
-@one_program()
+@jit_eager_calls()
 def sort_history(history: History) -> History:
     """Best trial first, empty slots last; trials that are tied stay in the order given."""
     last = jnp.iinfo(jnp.int32).max

@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 from dre_jax.search.ranks import mean_tie_ranks
 
 MOST = 1024
 """Candidates that are compared with each other."""
 
 
-@one_program()
+@jit_eager_calls()
 def pareto_front(values: Array, where: Array, key: Array) -> Array:
     """Mask of the candidates that count and that no other equals or exceeds in all K values while exceeding it in one.
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 
 
-@one_program()
+@jit_eager_calls()
 def mean_tie_ranks(scores: Array, where: Array) -> Array:
     """Rank of each score within its row: 1 is the highest, ties share the mean, empty slots stand last.
 
@@ -66,7 +66,7 @@ def _twice_the_rank_in_order(keys: Array) -> Array:
     return first + last + 2
 
 
-@one_program()
+@jit_eager_calls()
 def gaussian_ranks(scores: Array, where: Array) -> Array:
     """Rank of each score among its row's as a quantile of a standard Gaussian: Phi^-1(1 - (rank - 1/2) / n).
 

@@ -16,10 +16,10 @@ import numpy as np
 from dre_jax.checks import at_least, one_of
 from dre_jax.errors import DataError
 from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
-from dre_jax.tuning.computing import computing
-from dre_jax.tuning.responses import scale_responses
+from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ class EngineConfig:
     """Settings of an engine.
 
     Raises:
-      ConfigError: for an unknown lie, or fewer than two trials to show.
+      ConfigError: for an unknown pending strategy, or fewer than two trials to show.
     """
 
-    pending: str = "mean"
+    pending_strategy: str = "mean"
     """Stand-in for the responses of running trials: the min, mean or max of those so far (the constant liar), or what
     the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
     they are only not proposed again. With "draw" neither, and every trial is the best by one model, drawn of those that
@@ -73,7 +73,7 @@ class EngineConfig:
     """Use a surrogate that does not know some of the hyperparameters: those are drawn at random."""
 
     def __post_init__(self) -> None:
-        one_of("pending", self.pending, PENDING_STRATEGIES)
+        one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
         at_least(2, self, "longest")
 
 
@@ -109,7 +109,7 @@ class Engine:
 
         Raises:
           DataError: for a surrogate of another space; the message names the hyperparameters that differ.
-          ConfigError: for a lie about running trials that the surrogate's method cannot tell.
+          ConfigError: for a pending strategy that the surrogate's method does not support.
         """
         self.space = space
         self.surrogate = surrogate
@@ -117,8 +117,8 @@ class Engine:
         self.config = config or EngineConfig()
         if surrogate is not None:
             require_compatible_spaces(space, surrogate.space, ignore_extra=self.config.ignore_extra)
-        if self.config.pending in ("believer", "draw"):
-            check_pending_strategy(self._method, self.config.pending)
+        if self.config.pending_strategy in ("believer", "draw"):
+            check_pending_strategy(self._method, self.config.pending_strategy)
 
     def suggest(
         self,
@@ -148,7 +148,7 @@ class Engine:
             if self._known(params).identity not in seen:
                 return params
         if self._can_value(observed):
-            with computing, self._precision() as dtype:
+            with suggestion_runtime, self._precision() as dtype:
                 ranked = self._ranked(observed, pending, failed, number, at, dtype)
         else:
             ranked = self._even(number, at)
@@ -236,7 +236,7 @@ class Engine:
         capacity = capacity_for(len(known))
         if len(known) <= longest:
             capacity = min(capacity, longest)
-        history = make_history(self._layout.columns(shown), scale_responses(responses), capacity, dtype)
+        history = make_history(self._layout.columns(shown), clip_responses(responses), capacity, dtype)
         levels = np.pad(tie_levels(responses), (0, capacity - len(shown)))
         hidden = points if len(points) > len(shown) else points[:0]
         avoid = np.vstack([broken, hidden])
@@ -298,7 +298,7 @@ class Engine:
     def _candidates(self) -> CandidateConfig:
         from dre_jax.search.candidates import default_candidates
 
-        return default_candidates(self._method, self._layout, self.config.pending)
+        return default_candidates(self._method, self._layout, self.config.pending_strategy)
 
     @cached_property
     def _method(self) -> Method:

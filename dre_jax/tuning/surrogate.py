@@ -14,13 +14,13 @@ from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
 from dre_jax.methods.start_configurations import N_START, start_rows
 from dre_jax.search.method import Method
-from dre_jax.tuning.computing import computing
-from dre_jax.tuning.past.tasks import Past
+from dre_jax.tuning.past.tasks import PastTasks
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 
 if TYPE_CHECKING:
     from dre_jax.methods.checkpoints.fitted import Fitted
@@ -34,10 +34,10 @@ class Surrogate:
     """A method that has learned from past tasks of a search space.
 
     Example:
-      >>> from dre_jax.tuning import Evaluated, Float, past_of
+      >>> from dre_jax.tuning import PastTrial, Float, collect_past_tasks
       >>> space = Space({"x": Float(0.0, 1.0)})
-      >>> tasks = {str(t): [Evaluated({"x": x / 9}, -abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)}
-      >>> surrogate = Surrogate.fit(past_of(space, tasks), space, method="gcp", settings={"prior.steps": 5})
+      >>> tasks = {str(t): [PastTrial({"x": x / 9}, -abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)}
+      >>> surrogate = Surrogate.fit(collect_past_tasks(space, tasks), space, method="gcp", settings={"prior.steps": 5})
       >>> surrogate.name, len(surrogate.start)
       ('gcp', 4)
     """
@@ -57,7 +57,7 @@ class Surrogate:
     @classmethod
     def fit(
         cls,
-        past: Past,
+        past: PastTasks,
         space: Space | None = None,
         *,
         method: str = "recommended",
@@ -88,14 +88,14 @@ class Surrogate:
         if space is not None and space != past.space:
             raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
         if not past.tasks:
-            why = f": {past.left_out[0]}" if past.left_out else ""
+            why = f": {past.exclusions[0]}" if past.exclusions else ""
             raise DataError(f"a surrogate needs at least one past task, but got none{why}")
         entry = find(method)
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         made = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
-        with computing:
+        with suggestion_runtime:
             params = jax.block_until_ready(made.fit(meta, key))
         start = start_design(past, n_start, seed)
         facts = {**facts_of(meta, key), "seed": seed, "decided": decisions_of(made, params)}
@@ -195,7 +195,7 @@ def of_descriptor(name: str, descriptor: Mapping[str, Any]) -> Space:
     return from_hpob(name, descriptor) if name in HPOB_SPACES else from_descriptor(descriptor)
 
 
-def start_design(past: Past, n: int, seed: int) -> tuple[Params, ...]:
+def start_design(past: PastTasks, n: int, seed: int) -> tuple[Params, ...]:
     """Configurations to try first, see `dre_jax.methods.start_configurations.start_rows`.
 
     Args:

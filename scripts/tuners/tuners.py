@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from live.contestants import suggest
 
 from dre_jax.tuning import Surrogate
-from dre_jax.tuning.past.tasks import Past
+from dre_jax.tuning.past.tasks import PastTasks
 from tuners.objectives import Objective, space_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def surrogate(model: str, **settings: Any) -> Surrogate:
     """The recommended method, meta-trained on the bundled training tasks of a model."""
     from dre_jax.data import bundled
 
-    return Surrogate.fit(Past(space_of(model), dict(bundled.load(model).train)), **settings)
+    return Surrogate.fit(PastTasks(space_of(model), dict(bundled.load(model).train)), **settings)
 
 
 def sampler(tuner: str, objective: Objective, seed: int) -> Any:

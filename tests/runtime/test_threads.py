@@ -13,7 +13,7 @@ from dre_jax.methods.baselines import fsbo, shared
 from dre_jax.runtime.threads import VARIABLE, Shared, on_one_thread, one_thread
 from dre_jax.search.batch import run_tasks
 from dre_jax.search.suggester import Suggester
-from dre_jax.tuning.computing import computing
+from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 
 TWO = 2
 
@@ -33,7 +33,7 @@ def two_threads(monkeypatch):
         assert threads() == {TWO}
 
 
-@pytest.mark.parametrize("context", [one_thread, computing])
+@pytest.mark.parametrize("context", [one_thread, suggestion_runtime])
 def test_inside_a_block(context):
     with context, context:
         assert threads() == {1}

@@ -11,7 +11,7 @@ from dre_jax.data.columns import columns_of
 from dre_jax.errors import CheckpointError, DataError
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import Fitted, facts_of, load_fitted, save_fitted
-from dre_jax.tuning import Bool, Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, PastTrial, Space, Surrogate, collect_past_tasks
 from dre_jax.tuning.space.hpob import from_hpob
 
 SPACE = Space(
@@ -32,8 +32,8 @@ def of(value):
 @pytest.fixture(scope="module")
 def surrogate():
     rng = np.random.default_rng(0)
-    tasks = {str(t): [Evaluated(of(x), -abs(x - t / 3)) for x in rng.random(12)] for t in range(3)}
-    return Surrogate.fit(past_of(SPACE, tasks), SPACE, method="gcp", settings=QUICK, seed=1)
+    tasks = {str(t): [PastTrial(of(x), -abs(x - t / 3)) for x in rng.random(12)] for t in range(3)}
+    return Surrogate.fit(collect_past_tasks(SPACE, tasks), SPACE, method="gcp", settings=QUICK, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,8 @@ def test_a_surrogate_of_another_space(saved, changed, named):
 
 def test_saved_over_another(surrogate, tmp_path):
     other = Space({"x": Float(0.0, 1.0)})
-    tasks = {"a": [Evaluated({"x": x / 9}, x) for x in range(10)]}
-    Surrogate.fit(past_of(other, tasks), method="gcp-ts", settings={"prior.steps": 20}).save(tmp_path)
+    tasks = {"a": [PastTrial({"x": x / 9}, x) for x in range(10)]}
+    Surrogate.fit(collect_past_tasks(other, tasks), method="gcp-ts", settings={"prior.steps": 20}).save(tmp_path)
     surrogate.save(tmp_path)
     assert Surrogate.load(tmp_path).space == SPACE
 

@@ -69,8 +69,8 @@ def test_trials_that_run_are_in_the_history_as_a_lie():
     """The method turns round once it sees five trials."""
     told, running = observations(3), [o.params for o in observations(2, seed=1)]
     high = lambda **options: rising(turns=5, config=EngineConfig(**options)).suggest(told, number=5, pending=running)  # noqa: E731
-    assert high(pending="mean")["x"] < 0.05
-    assert high(pending="none")["x"] > 0.95
+    assert high(pending_strategy="mean")["x"] < 0.05
+    assert high(pending_strategy="none")["x"] > 0.95
 
 
 @pytest.mark.parametrize(("n", "room"), [(3, 8), (8, 8), (9, 8), (40, 8), (40, 7)])
@@ -155,9 +155,9 @@ def test_an_unknown_lie():
     with pytest.raises(
         ConfigError, match="pending must be one of min, mean, max, believer, draw, none, but got 'best'"
     ):
-        EngineConfig(pending="best")
+        EngineConfig(pending_strategy="best")
 
 
 def test_a_lie_that_the_method_cannot_tell_is_refused_before_the_first_trial():
     with pytest.raises(ConfigError, match="draws need a method that has several models, but got GaussianProcess"):
-        Engine(Space({"x": Float(0.0, 1.0)}), config=EngineConfig(pending="draw"))
+        Engine(Space({"x": Float(0.0, 1.0)}), config=EngineConfig(pending_strategy="draw"))

@@ -24,7 +24,7 @@ from dre_jax.nn import mlp
 from dre_jax.nn.initial import draw
 from dre_jax.nn.networks import apply_deep_set, deep_set_shapes
 from dre_jax.optim.descent import maximise
-from dre_jax.optim.full_batch import TuningConfig
+from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.runtime.blocks import by_blocks
 
 _LENGTHS = (math.log(1e-2), math.log(1e2))
@@ -141,7 +141,7 @@ def log_likelihood(
 
 
 def tune(
-    tuning: TuningConfig, config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array
+    tuning: HistoryFitConfig, config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array
 ) -> DeepKernel:
     """The likeliest parameters that Adam comes across from the given ones on, whatever stands in empty slots.
 

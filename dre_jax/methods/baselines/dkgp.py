@@ -18,10 +18,10 @@ from jax import Array
 from dre_jax.methods.baselines.deep_kernel import DeepKernelConfig, init, posterior, tune
 from dre_jax.methods.baselines.shared import ByResponse, Untaught
 from dre_jax.methods.entry import Entry
-from dre_jax.optim.full_batch import TuningConfig
+from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.search.history import Candidates, History
 
-_TUNING = TuningConfig(steps=200, learning_rate=0.01)
+_TUNING = HistoryFitConfig(steps=200, learning_rate=0.01)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class DeepKernelGP(ByResponse, Untaught):
 
     model: DeepKernelConfig = field(default_factory=DeepKernelConfig)
     """Sizes; the default is that of HPO-B's DGP."""
-    tuning: TuningConfig = _TUNING
+    tuning: HistoryFitConfig = _TUNING
     """Fitting, before every trial."""
 
     def predict(

@@ -13,9 +13,9 @@ from __future__ import annotations
 from dre_jax.methods.baselines.deep_kernel import DeepKernelConfig
 from dre_jax.methods.baselines.fsbo import FREE, FewShotBO
 from dre_jax.methods.entry import Entry
-from dre_jax.optim.full_batch import TuningConfig
+from dre_jax.optim.full_batch import HistoryFitConfig
 
-DKLM = FewShotBO(model=DeepKernelConfig(rho=(32, 32, 16)), tuning=TuningConfig(steps=0, learning_rate=1e-4))
+DKLM = FewShotBO(model=DeepKernelConfig(rho=(32, 32, 16)), tuning=HistoryFitConfig(steps=0, learning_rate=1e-4))
 """FSBO's network behind the deep set of the ranking ensembles. It is not fine-tuned: the deep set fits it to the task,
 and on the validation tasks gradient steps gained nothing (regret at 25 trials, the mean of two trainings: 0.033 and
 0.010 on `svm` and `rbv2-xgboost`, 0.044 and 0.007 with FSBO's 50 steps)."""

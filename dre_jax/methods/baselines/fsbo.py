@@ -23,14 +23,14 @@ from dre_jax.gp.response_scale import best_of, standardise
 from dre_jax.methods.baselines.deep_kernel import DeepKernel, DeepKernelConfig, posterior, tune
 from dre_jax.methods.baselines.meta_kernel import KernelTraining, meta_train
 from dre_jax.methods.entry import Entry
-from dre_jax.optim.full_batch import TuningConfig
+from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 
 FREE = ("tuning", "reuse", "acquisition")
 """Fields that meta-training does not depend on."""
-_TUNING = TuningConfig(steps=50, learning_rate=1e-4)
+_TUNING = HistoryFitConfig(steps=50, learning_rate=1e-4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class FewShotBO:
     """A deep kernel, meta-trained on past tasks and fine-tuned before every trial.
 
     Example:
-      >>> FewShotBO(tuning=TuningConfig(steps=500, learning_rate=0.03)).reuse
+      >>> FewShotBO(tuning=HistoryFitConfig(steps=500, learning_rate=0.03)).reuse
       False
     """
 
@@ -46,7 +46,7 @@ class FewShotBO:
     """Sizes."""
     meta_training: KernelTraining = field(default_factory=KernelTraining)
     """Training by `fit`."""
-    tuning: TuningConfig = _TUNING
+    tuning: HistoryFitConfig = _TUNING
     """Fine-tuning, before every trial: the paper's few epochs. The thesis takes 500 steps at 0.03, HPO-B's code up to
     10,000 at 0.001; on the validation tasks more than this forgot what was learned (regret at 25 trials of 40 runs on
     `svm` and 70 on `rbv2-xgboost`: 0.027 and 0.006 without, 0.029 and 0.007 so, 0.037 and 0.009 with 100 at 0.0003)."""

@@ -23,7 +23,7 @@ from jax import Array
 from dre_jax.gp.fit import DensityOf, GPConfig, Start, log_prior, maximise_from_starts, within_bounds
 from dre_jax.gp.regression import GPParams, condition, covariance, log_density, matmul, noisy, predict, ready
 from dre_jax.runtime.blocks import by_blocks
-from dre_jax.runtime.one_program import one_program
+from dre_jax.runtime.jit import jit_eager_calls
 
 FITTING = GPConfig(learning_rate=0.1, first_lengths=(0.5, 0.5), density_of="logarithm")
 """From long length scales only: what differs from one configuration to the next, the ensemble is to say first."""
@@ -123,7 +123,7 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
     return maximise_from_starts(config, objective, start_at, _within_bounds, at.x)
 
 
-@one_program()
+@jit_eager_calls()
 def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Ranked) -> tuple[Array, Array]:
     """Mean and variance of the signal at any number of new configurations, given the trials.
 

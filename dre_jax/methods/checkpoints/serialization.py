@@ -27,6 +27,7 @@ from dre_jax.methods.hedged_prior.prior import LearnedPrior
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
 from dre_jax.methods.hedged_prior.weights import Voted, WeighedPriors
 from dre_jax.methods.settings import convert
+from dre_jax.optim.full_batch import HistoryFitConfig
 
 PARAMETER_CLASSES: dict[str, type] = {
     "EnsembleParams": EnsembleParams,
@@ -47,6 +48,9 @@ renamed. A method with a class of its own adds it here."""
 
 _NAMES = {kind: name for name, kind in PARAMETER_CLASSES.items()}
 
+CONFIG_NAMES: dict[type, str] = {HistoryFitConfig: "TuningConfig"}
+"""Names in checkpoints of configuration classes that have been renamed since."""
+
 
 def config_to_json(config: Any) -> Any:
     """Every field of a configuration, with the names of its classes.
@@ -60,7 +64,7 @@ def config_to_json(config: Any) -> Any:
       {'class': 'AcquisitionConfig', 'kind': 'lcb', 'beta': 1.0}
     """
     if dataclasses.is_dataclass(config):
-        name = type(config).__name__
+        name = _config_name(type(config))
         if _configurations().get(name) is not type(config):
             raise CheckpointError(f"a configuration must be of the classes of registered methods, but got {name}")
         return {"class": name, **{field: config_to_json(value) for field, value in _fields(config).items()}}
@@ -119,9 +123,14 @@ def _configurations() -> dict[str, type]:
     found: dict[str, type] = {}
     for entry in METHODS.values():
         for kind in _classes(entry.default):
-            if found.setdefault(kind.__name__, kind) is not kind:
-                raise TypeError(f"configurations must have different names, but there are two {kind.__name__}")
+            name = _config_name(kind)
+            if found.setdefault(name, kind) is not kind:
+                raise TypeError(f"configurations must have different names, but there are two {name}")
     return found
+
+
+def _config_name(kind: type) -> str:
+    return CONFIG_NAMES.get(kind, kind.__name__)
 
 
 def _classes(config: Any) -> Iterator[type]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.command.printed import METRIC, read_value
-from dre_jax.tuning.command.watcher import GRACE
+from dre_jax.tuning.command.printed_value import METRIC, read_value
+from dre_jax.tuning.command.process_guard import GRACE
 
 _TAIL = 1 << 16
 """Bytes of what was printed that are looked at."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
-from dre_jax.tuning.cells import read_cell, read_cells
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.table_cells import read_cell, read_cells
 
 VALUE, STATE = "value", "state"
 _STATES = ("", "complete", "running", "failed")

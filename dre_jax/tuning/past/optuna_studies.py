@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dre_jax.errors import DataError, DreError, MissingExtraError
-from dre_jax.tuning.past.tasks import Evaluated, LeftOut, Past, past_of
+from dre_jax.tuning.past.tasks import Exclusion, PastTasks, PastTrial, collect_past_tasks
 from dre_jax.tuning.space.space import Space
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Studies = str | os.PathLike[str] | BaseStorage | Study | Iterable[Study]
 
 
-def from_studies(studies: Studies, space: Space) -> Past:
+def from_studies(studies: Studies, space: Space) -> PastTasks:
     """Past Optuna studies of a search space.
 
     Every study is turned by its own direction. Only complete trials count as numbers: those that were pruned, failed or
@@ -32,7 +32,7 @@ def from_studies(studies: Studies, space: Space) -> Past:
       space: what they are configurations of. A study that has searched other hyperparameters does not fit.
 
     Returns:
-      A task a study, by its name; `left_out` says which studies and trials do not fit, and why.
+      A task a study, by its name; `exclusions` says which studies and trials do not fit, and why.
 
     Raises:
       DataError: for a storage that cannot be read, or something that is no study.
@@ -47,18 +47,18 @@ def from_studies(studies: Studies, space: Space) -> Past:
       >>> list(from_studies([study], Space({"x": Float(0.0, 1.0)})).tasks)
       ['wine']
     """
-    tasks: dict[str, list[Evaluated]] = {}
-    missing: list[LeftOut] = []
+    tasks: dict[str, list[PastTrial]] = {}
+    missing: list[Exclusion] = []
     for study in _all(studies):
         name = _unused(study.study_name, tasks)
         if len(study.directions) > 1:
-            missing.append(LeftOut(name, f"a study must have one objective, but has {len(study.directions)}"))
+            missing.append(Exclusion(name, f"a study must have one objective, but has {len(study.directions)}"))
         else:
             tasks[name] = list(_evaluated(study, space))
-    return past_of(space, tasks, direction="maximize", left_out=missing)
+    return collect_past_tasks(space, tasks, direction="maximize", exclusions=missing)
 
 
-def _evaluated(study: Study, space: Space) -> Iterator[Evaluated]:
+def _evaluated(study: Study, space: Space) -> Iterator[PastTrial]:
     from optuna.study import StudyDirection
     from optuna.trial import TrialState
 
@@ -67,7 +67,7 @@ def _evaluated(study: Study, space: Space) -> Iterator[Evaluated]:
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     values = responses(trials, maximise=study.direction == StudyDirection.MAXIMIZE)
     for trial, value in zip(trials, values, strict=True):
-        yield Evaluated(space.active_part(trial.params), value)
+        yield PastTrial(space.active_part(trial.params), value)
 
 
 def _unused(name: str, taken: Iterable[str]) -> str:

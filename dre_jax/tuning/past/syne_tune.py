@@ -22,10 +22,10 @@ import numpy as np
 
 from dre_jax.data.files import read_json
 from dre_jax.errors import ConfigError, DataError, MissingExtraError
-from dre_jax.tuning.cells import read_cells
-from dre_jax.tuning.past.tasks import Evaluated, Past, past_of
+from dre_jax.tuning.past.tasks import PastTasks, PastTrial, collect_past_tasks
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.table_cells import read_cells
 
 _DEFAULT_METRIC = "metric_default"
 
@@ -37,7 +37,7 @@ def from_syne_tune(
     direction: str,
     objective: str | None = None,
     tasks: Sequence[str] | None = None,
-) -> Past:
+) -> PastTasks:
     """Past evaluations in a folder of Syne Tune's blackbox repository.
 
     A configuration's value is the mean over the seeds of the last number of its curve, as a curve that stopped early is
@@ -67,7 +67,7 @@ def from_syne_tune(
     if unknown:
         raise DataError(f"{folder}: tasks are {', '.join(known)}, but got {unknown[0]!r}")
     evaluated = _evaluated(folder, space, wanted, known, objectives, name)
-    return past_of(space, dict(evaluated), direction=direction)
+    return collect_past_tasks(space, dict(evaluated), direction=direction)
 
 
 def read_config_space(path: str | os.PathLike[str]) -> Space:
@@ -112,7 +112,7 @@ def _finite_range(
 
 def _evaluated(
     folder: Path, space: Space, tasks: Sequence[str], known: Sequence[str], objectives: Sequence[str], name: str
-) -> Iterator[tuple[str, list[Evaluated]]]:
+) -> Iterator[tuple[str, list[PastTrial]]]:
     """The trials of each task."""
     at = objectives.index(name)
     shared = folder / "hyperparameters.parquet"
@@ -137,12 +137,12 @@ def _evaluated(
             raise DataError(f"{folder} must hold evaluations of {task!r}, but has neither {path.name} nor {rows.name}")
 
 
-def _trials(path: Path, configurations: Sequence[Mapping[str, Any]], table: np.ndarray, at: int) -> list[Evaluated]:
+def _trials(path: Path, configurations: Sequence[Mapping[str, Any]], table: np.ndarray, at: int) -> list[PastTrial]:
     """Trials from an array (configurations, seeds, fidelities, objectives)."""
     if len(table) != len(configurations) or at >= table.shape[-1]:
         raise DataError(f"{path} must hold {len(configurations)} configurations, but is of shape {table.shape}")
     values = _final(np.asarray(table[..., at], np.float64))
-    return [Evaluated(params, float(value)) for params, value in zip(configurations, values, strict=True)]
+    return [PastTrial(params, float(value)) for params, value in zip(configurations, values, strict=True)]
 
 
 def _final(curves: np.ndarray) -> np.ndarray:
@@ -155,7 +155,7 @@ def _final(curves: np.ndarray) -> np.ndarray:
     return np.where(count > 0, np.where(seeds, ends, 0.0).sum(axis=-1) / np.maximum(count, 1), np.nan)
 
 
-def _rows(path: Path, space: Space, name: str) -> list[Evaluated]:
+def _rows(path: Path, space: Space, name: str) -> list[PastTrial]:
     """Trials from a table of a row an evaluation: of each configuration the mean where it was trained longest."""
     at = path.parent / "fidelityspace.json"
     fidelities = list(read_json(at)) if at.exists() else []
@@ -170,7 +170,7 @@ def _rows(path: Path, space: Space, name: str) -> list[Evaluated]:
         longest, _, values = found.get(repr(params), (trained, params, []))
         if trained >= longest:
             found[repr(params)] = (trained, params, [value] if trained > longest else [*values, value])
-    return [Evaluated(params, float(np.mean(values))) for _, params, values in found.values()]
+    return [PastTrial(params, float(np.mean(values))) for _, params, values in found.values()]
 
 
 def _configurations(path: Path, space: Space) -> list[dict[str, Any]]:

@@ -9,12 +9,12 @@ from typing import Any
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
-from dre_jax.tuning.cells import is_empty, read_cells
-from dre_jax.tuning.past.tasks import Evaluated, LeftOut, Past, past_of
+from dre_jax.tuning.past.tasks import Exclusion, PastTasks, PastTrial, collect_past_tasks
 from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.table_cells import is_empty, read_cells
 
 
-def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", value: str = "value") -> Past:
+def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", value: str = "value") -> PastTasks:
     """Past evaluations in a data frame.
 
     Args:
@@ -27,7 +27,7 @@ def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", 
       value: the column of what it gave.
 
     Returns:
-      A task for each name in the task column; `left_out` says what does not fit, and why.
+      A task for each name in the task column; `exclusions` says what does not fit, and why.
 
     Raises:
       DataError: for columns that are missing or of different lengths, or a row without a task.
@@ -51,7 +51,7 @@ def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", 
 
 def from_csv(
     path: str | os.PathLike[str], space: Space, *, direction: str, task: str = "task", value: str = "value"
-) -> Past:
+) -> PastTasks:
     r"""Past evaluations in a CSV file.
 
     Args:
@@ -84,21 +84,23 @@ def from_csv(
     return _past((dict(zip(header, cells, strict=True)) for cells in rows), space, direction, task, value, str(path))
 
 
-def _past(rows: Iterable[Mapping[str, Any]], space: Space, direction: str, task: str, value: str, where: str) -> Past:
-    tasks: dict[str, list[Evaluated]] = {}
+def _past(
+    rows: Iterable[Mapping[str, Any]], space: Space, direction: str, task: str, value: str, source: str
+) -> PastTasks:
+    tasks: dict[str, list[PastTrial]] = {}
     unread: dict[str, list[str]] = {}
     for number, row in enumerate(rows, 1):
         if is_empty(row[task]):
-            raise DataError(f"{where}: every row must name its task, but row {number} does not")
+            raise DataError(f"{source}: every row must name its task, but row {number} does not")
         trials = tasks.setdefault(str(row[task]), [])
         try:
             given = float("nan") if is_empty(row[value]) else float(row[value])
         except (OverflowError, TypeError, ValueError):
             unread.setdefault(str(row[task]), []).append(f"{value} must be a number, but got {row[value]!r}")
             continue
-        trials.append(Evaluated(read_cells(space, row), given))
-    missing = [LeftOut(name, f"{whys[0]}{_times(len(whys))}") for name, whys in unread.items()]
-    return past_of(space, tasks, direction=direction, left_out=missing)
+        trials.append(PastTrial(read_cells(space, row), given))
+    missing = [Exclusion(name, f"{whys[0]}{_times(len(whys))}") for name, whys in unread.items()]
+    return collect_past_tasks(space, tasks, direction=direction, exclusions=missing)
 
 
 def _require(names: Sequence[Any], space: Space, task: str, value: str, where: str) -> None:

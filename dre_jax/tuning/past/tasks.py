@@ -11,7 +11,7 @@ import numpy as np
 from dre_jax.checks import one_of
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
-from dre_jax.tuning.responses import scale_responses
+from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
 
 DIRECTIONS = ("minimize", "maximize")
@@ -19,7 +19,7 @@ FEWEST = 3
 """Trials with a value that a task must have to be learned from."""
 
 
-class Evaluated(NamedTuple):
+class PastTrial(NamedTuple):
     """A configuration and its value."""
 
     params: Mapping[str, Any]
@@ -28,7 +28,7 @@ class Evaluated(NamedTuple):
     """In the task's own direction; may be infinite."""
 
 
-class LeftOut(NamedTuple):
+class Exclusion(NamedTuple):
     """A task, or some of its trials, that cannot be learned from."""
 
     name: str
@@ -42,13 +42,13 @@ class LeftOut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Past:
+class PastTasks:
     """Tasks of one search space, encoded."""
 
     space: Space
     tasks: dict[str, Task] = field(default_factory=dict)
     """By name; columns as the space encodes them, responses maximised."""
-    left_out: tuple[LeftOut, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
     """Tasks and trials that do not fit, and why."""
 
     def search_space(self, name: str = "past") -> SearchSpace:
@@ -59,23 +59,23 @@ class Past:
         return len(self.tasks)
 
 
-def past_of(
+def collect_past_tasks(
     space: Space,
-    tasks: Mapping[str, Iterable[Evaluated]],
+    tasks: Mapping[str, Iterable[PastTrial]],
     *,
     direction: str = "maximize",
-    left_out: Sequence[LeftOut] = (),
-) -> Past:
+    exclusions: Sequence[Exclusion] = (),
+) -> PastTasks:
     """Past evaluations from plain values.
 
     Args:
       space: what they are configurations of.
       tasks: evaluations by the task's name. NaN is left out; infinities become the worst or the best.
       direction: whether values are minimised or maximised.
-      left_out: what was left out already.
+      exclusions: what was left out already.
 
     Returns:
-      The tasks that have at least three different configurations that fit, and values that differ; `left_out` says
+      The tasks that have at least three different configurations that fit, and values that differ; `exclusions` says
       what is missing.
 
     Raises:
@@ -84,14 +84,14 @@ def past_of(
     Example:
       >>> from dre_jax.tuning import Float, Space
       >>> space = Space({"x": Float(0.0, 1.0)})
-      >>> trials = [Evaluated({"x": x / 4}, (x - 2) ** 2) for x in range(5)]
-      >>> past = past_of(space, {"a": trials, "b": trials[:2]}, direction="minimize")
-      >>> list(past.tasks), [str(one) for one in past.left_out]
+      >>> trials = [PastTrial({"x": x / 4}, (x - 2) ** 2) for x in range(5)]
+      >>> past = collect_past_tasks(space, {"a": trials, "b": trials[:2]}, direction="minimize")
+      >>> list(past.tasks), [str(one) for one in past.exclusions]
       (['a'], ['b: a task must have at least 3 trials with a value that fit, but has 2'])
     """
     one_of("direction", direction, DIRECTIONS)
     found: dict[str, Task] = {}
-    missing = list(left_out)
+    missing = list(exclusions)
     for name, trials in tasks.items():
         rows, values, misfits = [], list[float](), list[str]()
         for trial in trials:
@@ -105,13 +105,13 @@ def past_of(
             values.append(trial.value if direction == "maximize" else -trial.value)
         if misfits:
             more = f" ({len(misfits)} trials)" if len(misfits) > 1 else ""
-            missing.append(LeftOut(name, f"{misfits[0]}{more}"))
+            missing.append(Exclusion(name, f"{misfits[0]}{more}"))
         why = _unusable(rows, values)
         if why:
-            missing.append(LeftOut(name, why))
+            missing.append(Exclusion(name, why))
             continue
-        found[name] = Task(name, np.asarray(rows, np.float32), scale_responses(np.asarray(values, np.float64)))
-    return Past(space, found, tuple(missing))
+        found[name] = Task(name, np.asarray(rows, np.float32), clip_responses(np.asarray(values, np.float64)))
+    return PastTasks(space, found, tuple(missing))
 
 
 def _unusable(rows: Sequence[Any], values: Sequence[float]) -> str | None:

@@ -51,7 +51,7 @@ def test_each_study_is_turned_by_its_own_direction():
     np.testing.assert_allclose(past.tasks["losses"].y, [-1.0, -4.0, -2.0])
     np.testing.assert_allclose(past.tasks["scores"].y, [1.0, 4.0, 2.0])
     np.testing.assert_allclose(past.tasks["losses"].X, [[0.0, 1.0, 0.0], [0.25, 1.0, 0.0], [0.5, 1.0, 0.0]])
-    assert past.left_out == ()
+    assert past.exclusions == ()
 
 
 def test_only_complete_trials_are_numbers():
@@ -81,7 +81,7 @@ def test_what_does_not_fit_is_listed():
     past = from_studies([several, wide, other, short, flat], SPACE)
     assert list(past.tasks) == ["wide"]
     assert len(past.tasks["wide"].y) == 3
-    said = [str(one) for one in past.left_out]
+    said = [str(one) for one in past.exclusions]
     assert [line.partition(":")[0] for line in said] == ["several", "wide", "other", "other", "short", "flat"]
     for line, phrase in zip(
         said,
@@ -97,7 +97,7 @@ def test_inactive_values_are_dropped():
     for i in range(4):
         add(study, i / 4, float(i), kernel="poly" if i % 2 else "rbf", degree=3.0)
     past = from_studies([study], space)
-    assert past.left_out == ()
+    assert past.exclusions == ()
     np.testing.assert_allclose(past.tasks["one"].X[:, 4], [1, 0, 1, 0])  # degree.na
 
 

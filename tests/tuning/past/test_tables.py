@@ -42,7 +42,7 @@ def frame():
 
 
 def check(past, sign):
-    assert past.left_out == ()
+    assert past.exclusions == ()
     assert list(past.tasks) == ["a", "b"]
     for task in past.tasks.values():
         np.testing.assert_allclose(task.X, [SPACE.encode(params) for params in CONFIGURATIONS], atol=1e-6)
@@ -79,14 +79,14 @@ def test_text_is_read_by_the_hyperparameter(tmp_path):
     path.write_text("\ufeff" + "\n".join([*lines, "a,10,None,4,True,2"]))
     past = from_csv(path, SPACE, direction="maximize")
     # The number 1 is not true; the degree of another kernel is dropped.
-    assert [str(one) for one in past.left_out] == ["a: shrink must be one of [False, True], but got '1'"]
+    assert [str(one) for one in past.exclusions] == ["a: shrink must be one of [False, True], but got '1'"]
     np.testing.assert_allclose(past.tasks["a"].X, [SPACE.encode(params) for params in CONFIGURATIONS], atol=1e-7)
 
 
 def test_what_does_not_fit_is_listed(frame):
     wrong = pd.concat([frame, frame.iloc[[0, 0, 1]].assign(C=[99.0, 0.1, 0.1], value=["1", "many", None])])
     past = from_frame(wrong, SPACE, direction="minimize")
-    assert [str(one) for one in past.left_out] == [
+    assert [str(one) for one in past.exclusions] == [
         "a: value must be a number, but got 'many'",
         "a: C must be a number in [0.1, 10.0], but got 99.0",
     ]
@@ -216,7 +216,7 @@ def test_syne_tunes_space_is_read(shared):
 def test_syne_tunes_tables_of_shared_configurations(shared, expected):
     past = from_syne_tune(shared, direction="minimize")
     assert list(past.tasks) == TASKS
-    assert past.left_out == ()
+    assert past.exclusions == ()
     rows = [past.space.encode(row) for row in HYPERPARAMETERS.to_dict("records")]
     for task, values in zip(past.tasks.values(), expected, strict=True):
         np.testing.assert_allclose(task.X, rows, rtol=1e-6)

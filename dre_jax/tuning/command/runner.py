@@ -13,9 +13,9 @@ from typing import NamedTuple
 from dre_jax.data.files import make_folder, remove_left_over, stamp
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.command.commands import Command, Outcome, end
-from dre_jax.tuning.command.printed import METRIC
+from dre_jax.tuning.command.printed_value import METRIC
+from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
-from dre_jax.tuning.command.watcher import Watcher
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
@@ -130,7 +130,7 @@ def _run(
     commands: dict[int, Command] = {}
     next_one: Future[Trial] | None = None
     # Suggestions are made beside: a program that is being compiled must not hold up a time-out.
-    with Watcher() as watcher, ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as at_end:
+    with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as at_end:
         at_end.callback(lambda: end(list(commands.values())))
         while True:
             ended = tuple(_tell(optimizer, commands))
@@ -140,7 +140,7 @@ def _run(
                 commands[trial.number] = start(trial)
             elif ended:
                 file.save(optimizer)
-            watcher.watch(command.group for command in commands.values())
+            guard.set_groups(command.group for command in commands.values())
             if next_one is None and len(commands) < workers and (again or len(optimizer.trials) < trials):
                 next_one = beside.submit(again.pop, 0) if again else beside.submit(optimizer.ask)
             yield Progress(tuple((optimizer.trials[n], command.seconds) for n, command in commands.items()), ended)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dre_jax.tuning.command.printed import read_value
+from dre_jax.tuning.command.printed_value import read_value
 
 
 @pytest.mark.parametrize(

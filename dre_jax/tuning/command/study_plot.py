@@ -1,4 +1,4 @@
-"""A study as a picture: the values of its trials, and the best so far."""
+"""Plot of a study: the value of each trial, and the best value so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.tuning.responses import scale_responses
+from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.trial import Trial
 
 if TYPE_CHECKING:
@@ -19,16 +19,16 @@ Floats = npt.NDArray[np.float64]
 _GREY = "#8C8C8C"
 
 
-class Course(NamedTuple):
-    """Data of the figure, by the trials' numbers."""
+class StudyPlotData(NamedTuple):
+    """Data of the plot, by trial number."""
 
     direction: str
     numbers: npt.NDArray[np.int64]
     """i64[n], trials that have a value."""
     values: Floats
-    """f64[n], as drawn: finite, those far worse than the rest brought nearer."""
-    moved: npt.NDArray[np.bool_]
-    """bool[n], which of them were."""
+    """f64[n], as drawn: finite, and clipped if far worse than the others."""
+    clipped: npt.NDArray[np.bool_]
+    """bool[n], which of them are clipped."""
     best: Floats
     """f64[n], the best so far, as drawn."""
     failed: npt.NDArray[np.int64]
@@ -36,19 +36,19 @@ class Course(NamedTuple):
     n_trials: int
 
 
-def course_of(trials: Sequence[Trial], direction: str) -> Course:
-    """Data of a study's figure.
+def study_plot_data(trials: Sequence[Trial], direction: str) -> StudyPlotData:
+    """Returns the data of a study's plot.
 
     Example:
       >>> trials = [Trial(0, {}, "complete", 2.0), Trial(1, {}, "failed"), Trial(2, {}, "complete", 3.0)]
-      >>> course_of(trials, "minimize").best.tolist()
+      >>> study_plot_data(trials, "minimize").best.tolist()
       [2.0, 2.0]
     """
     complete = [trial for trial in trials if trial.state == "complete"]
     sign = 1.0 if direction == "maximize" else -1.0
     raw = np.array([trial.value for trial in complete], np.float64)
-    shown = sign * scale_responses(sign * raw) if len(raw) else raw
-    return Course(
+    shown = sign * clip_responses(sign * raw) if len(raw) else raw
+    return StudyPlotData(
         direction,
         np.array([trial.number for trial in complete], np.int64),
         shown,
@@ -59,35 +59,35 @@ def course_of(trials: Sequence[Trial], direction: str) -> Course:
     )
 
 
-def draw_course(course: Course, *paths: Path) -> None:
-    """Draws it, PNG or SVG by each path's ending. Raises `DataError` where a file cannot be written."""
+def plot_study(data: StudyPlotData, *paths: Path) -> None:
+    """Draws a plot as PNG or SVG, by each path's suffix. Raises `DataError` if a file cannot be written."""
     from matplotlib.ticker import MaxNLocator
 
     from dre_jax.report.style import COLOURS, save
 
     def paint(figure: Figure) -> None:
         axes = figure.add_subplot()
-        exact, moved = ~course.moved, course.moved
-        if len(course.numbers):
-            until, best = [*course.numbers, course.n_trials - 1], [*course.best, course.best[-1]]
+        exact, clipped = ~data.clipped, data.clipped
+        if len(data.numbers):
+            until, best = [*data.numbers, data.n_trials - 1], [*data.best, data.best[-1]]
             axes.step(until, best, where="post", color=COLOURS[0], linewidth=1.8, label="best so far")
         points: dict[str, Any] = {"s": 18, "color": _GREY, "zorder": 3}
-        axes.scatter(course.numbers[exact], course.values[exact], label="trial", **points)
-        if moved.any():
-            away = "^" if course.direction == "minimize" else "v"
-            axes.scatter(course.numbers[moved], course.values[moved], marker=away, label="trial, farther off", **points)
-        if len(course.failed):
-            foot = np.full(len(course.failed), 0.025)
+        axes.scatter(data.numbers[exact], data.values[exact], label="trial", **points)
+        if clipped.any():
+            away = "^" if data.direction == "minimize" else "v"
+            axes.scatter(data.numbers[clipped], data.values[clipped], marker=away, label="trial, farther off", **points)
+        if len(data.failed):
+            foot = np.full(len(data.failed), 0.025)
             style: dict[str, Any] = {
                 "color": COLOURS[1],
                 "marker": "x",
                 "transform": axes.get_xaxis_transform(),
                 "label": "failed",
             }
-            axes.scatter(course.failed, foot, s=24, **style)
-        axes.set_xlim(-0.5, max(course.n_trials, 1) - 0.5)
+            axes.scatter(data.failed, foot, s=24, **style)
+        axes.set_xlim(-0.5, max(data.n_trials, 1) - 0.5)
         axes.set_xlabel("Trial")
-        axes.set_ylabel(f"Value ({'lower' if course.direction == 'minimize' else 'higher'} is better)")
+        axes.set_ylabel(f"Value ({'lower' if data.direction == 'minimize' else 'higher'} is better)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(True, color="#E5E5E5", linewidth=0.6)
         axes.set_axisbelow(True)

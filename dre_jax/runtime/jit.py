@@ -1,4 +1,4 @@
-"""Functions that are one compiled program also where they are called as they are."""
+"""Compilation of functions that users call outside of `jax.jit`."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def one_program(*static: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorator of a function of arrays that people call without `jax.jit`, in a notebook say.
+def jit_eager_calls(*static: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Returns a decorator that compiles a function of arrays when it is called without `jax.jit`, as in a notebook.
 
-    JAX compiles every operation of such a call for itself, some 20 ms each; this way there is one program a shape.
-    Inside a function that is compiled nothing changes.
+    JAX compiles every operation of an eager call by itself, some 20 ms each; the decorated function is one program per
+    shape. Inside of a compiled function nothing changes.
 
     Args:
-      static: names of arguments that are no arrays; they must be hashable.
+      static: names of the arguments that are not arrays; they must be hashable.
 
     Example:
-      >>> @one_program("power")
+      >>> @jit_eager_calls("power")
       ... def total(x, power=1):
       ...     return (x**power).sum()
       >>> float(total(jax.numpy.array([1.0, 2.0]), power=2))

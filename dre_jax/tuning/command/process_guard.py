@@ -1,4 +1,4 @@
-"""Ends commands whose starter was killed and could not end them itself."""
+"""Ends the commands of a process that was killed and could not end them itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Iterable
 
 GRACE = 3.0
-"""Seconds from the request to end until a process is ended."""
-# A line is all groups, each with a minus. The lines end when nobody is left who could write one.
+"""Seconds between SIGTERM and SIGKILL."""
+# A line lists all process groups, each with a minus. The input ends once no process is left that could write to it.
 _SCRIPT = """
 trap '' HUP INT TERM
 groups=
@@ -20,18 +20,18 @@ kill -s KILL -- $groups
 """
 
 
-class Watcher:
-    """A process beside this one that, once this one is gone, ends the process groups that it was told of last.
+class ProcessGroupGuard:
+    """A shell process that ends process groups once this process is gone.
 
-    A context: left in the ordinary way, it ends nothing. Where no shell can be started nobody watches.
+    A context manager: a normal exit ends no group. Without a shell there is no guard.
 
     Example:
-      >>> with Watcher() as watcher, subprocess.Popen(["sleep", "0.01"], start_new_session=True) as process:
-      ...     watcher.watch([process.pid])
+      >>> with ProcessGroupGuard() as guard, subprocess.Popen(["sleep", "0.01"], start_new_session=True) as process:
+      ...     guard.set_groups([process.pid])
     """
 
     def __init__(self, grace: float = GRACE) -> None:
-        """Starts it, in a session of its own: what is sent to this process' group or terminal does not end it."""
+        """Starts the guard in its own session, so that signals to this process' group or terminal do not end it."""
         self._line = ""
         self._process: subprocess.Popen[str] | None = None
         with contextlib.suppress(OSError):
@@ -44,17 +44,17 @@ class Watcher:
                 text=True,
             )
 
-    def watch(self, groups: Iterable[int]) -> None:
-        """From now on, these process groups are those to be ended."""
+    def set_groups(self, groups: Iterable[int]) -> None:
+        """Replaces the process groups that the guard ends."""
         line = " ".join(f"-{group}" for group in groups)
         if self._process is None or self._process.stdin is None or line == self._line:
             return
         self._line = line
-        with contextlib.suppress(OSError):  # nobody watches any more
+        with contextlib.suppress(OSError):  # the guard is gone
             self._process.stdin.write(f"{line}\n")
             self._process.stdin.flush()
 
-    def __enter__(self) -> Watcher:
+    def __enter__(self) -> ProcessGroupGuard:
         return self
 
     def __exit__(self, *error: object) -> None:

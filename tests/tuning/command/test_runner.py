@@ -14,9 +14,9 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import Float, Int, Optimizer, Space
 from dre_jax.tuning.command import commands as commands_module
 from dre_jax.tuning.command.commands import Command, end
-from dre_jax.tuning.command.running import StudyFile, run_trials
+from dre_jax.tuning.command.process_guard import ProcessGroupGuard
+from dre_jax.tuning.command.runner import StudyFile, run_trials
 from dre_jax.tuning.command.templates import parse
-from dre_jax.tuning.command.watcher import Watcher
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
 WAIT = 60  # a hard limit on a busy machine, not a measurement
@@ -151,29 +151,29 @@ class TestWatcher:
 
     def test_ends_what_it_was_told_of_last(self, groups, wait_until, alive_in):
         asked, stubborn, other = groups
-        watcher = Watcher(grace=0.2)
-        watcher.watch([other.pid])
-        watcher.watch([asked.pid, stubborn.pid])
-        watcher._process.communicate()  # as if this process had gone: nobody writes any more
+        guard = ProcessGroupGuard(grace=0.2)
+        guard.set_groups([other.pid])
+        guard.set_groups([asked.pid, stubborn.pid])
+        guard._process.communicate()  # as if this process had gone: nobody writes any more
         assert [asked.wait(WAIT), stubborn.wait(WAIT)] == [-signal.SIGTERM, -signal.SIGKILL]
         wait_until(lambda: not alive_in(stubborn.pid), seconds=WAIT)
         assert other.poll() is None
 
     def test_ends_nothing_of_who_leaves(self, groups):
-        with Watcher(grace=0.0) as watcher:
-            watcher.watch([one.pid for one in groups])
-        assert watcher._process.returncode == -signal.SIGKILL
+        with ProcessGroupGuard(grace=0.0) as guard:
+            guard.set_groups([one.pid for one in groups])
+        assert guard._process.returncode == -signal.SIGKILL
         assert [one.poll() for one in groups] == [None] * 3
 
-    def test_nobody_has_to_watch(self, monkeypatch):
-        with Watcher() as watcher:
-            os.killpg(watcher._process.pid, signal.SIGKILL)
-            watcher._process.wait()
+    def test_a_guard_that_is_gone(self, monkeypatch):
+        with ProcessGroupGuard() as guard:
+            os.killpg(guard._process.pid, signal.SIGKILL)
+            guard._process.wait()
             for group in (1, 2):
-                watcher.watch([group])
+                guard.set_groups([group])
         monkeypatch.setenv("PATH", "")
-        with Watcher() as watcher:
-            watcher.watch([1])
+        with ProcessGroupGuard() as guard:
+            guard.set_groups([1])
 
 
 class TestRun:

@@ -1,0 +1,38 @@
+"""Finite responses without far outliers, from responses of any scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+_REACH = 5.0
+
+
+def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Returns finite responses, none far below the others.
+
+    A diverged training may give a loss of 1e12 or infinity, which would make all other responses equal on a scale of
+    [0, 1]. The lower bound is the median minus five times the distance from the median to the best; infinite responses
+    are set a tenth of the range beyond the others. `History.level` keeps the order of clipped responses.
+
+    Args:
+      responses: f64[n], higher is better, no NaN.
+
+    Returns:
+      f64[n], finite.
+
+    Example:
+      >>> clip_responses(np.array([1.0, 2.0, 3.0, -1e12, -np.inf])).tolist()
+      [1.0, 2.0, 3.0, -6.0, -6.9]
+    """
+    finite = np.isfinite(responses)
+    if not finite.any():
+        return np.where(responses > 0, 1.0, 0.0)
+    values = responses[finite]
+    middle, best = float(np.median(values)), float(values.max())
+    reach = _REACH * (best / 2 - middle / 2)
+    floor = middle - 2 * reach if reach > 0 and np.isfinite(2 * reach) else float(values.min())
+    low = max(float(values.min()), floor)
+    tenth = (best - low) / 10 if best > low else 1.0
+    cut = np.maximum(np.where(finite, responses, low), low)
+    return np.where(responses == np.inf, best + tenth, np.where(responses == -np.inf, low - tenth, cut))

@@ -1,0 +1,45 @@
+"""A study as a picture."""
+
+import math
+
+import numpy as np
+
+from dre_jax.tuning import Trial
+from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
+
+
+def trials_of(values):
+    states = {None: "failed", "running": "running"}
+    return [
+        Trial(i, {}, states.get(value, "complete"), value if isinstance(value, float) else None)
+        for i, value in enumerate(values)
+    ]
+
+
+def test_what_is_drawn():
+    data = study_plot_data(trials_of([3.0, None, 1.0, "running", 2.0]), "minimize")
+    assert data.numbers.tolist() == [0, 2, 4]
+    assert data.values.tolist() == [3.0, 1.0, 2.0]
+    assert data.best.tolist() == [3.0, 1.0, 1.0]
+    assert data.failed.tolist() == [1]
+    assert not data.clipped.any()
+    assert study_plot_data(trials_of([3.0, None, 1.0, "running", 4.0]), "maximize").best.tolist() == [3.0, 3.0, 4.0]
+
+
+def test_trials_far_off_do_not_press_the_others_together():
+    data = study_plot_data(trials_of([1.0, 2.0, 1e12, 3.0, math.inf, 0.5]), "minimize")
+    assert np.isfinite(data.values).all()
+    assert data.clipped.tolist() == [False, False, True, False, True, False]
+    assert data.values.max() < 50
+    assert data.best.tolist() == [1.0, 1.0, 1.0, 1.0, 1.0, 0.5]
+
+
+def test_pictures(tmp_path):
+    for name, values in {
+        "some": [1.0, None, 2.0, math.inf, "running"],
+        "none": [],
+        "failed": [None],
+        "one": [5.0],
+    }.items():
+        plot_study(study_plot_data(trials_of(values), "maximize"), tmp_path / f"{name}.png")
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
