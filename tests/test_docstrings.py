@@ -22,7 +22,6 @@ import dre_jax
 
 EXAMPLES = ("losses", "report", "tuning")
 WITHOUT_EXAMPLE = {  # they need files that do not ship
-    "dre_jax.tuning.from_syne_tune",
     "dre_jax.tuning.hpob_space",
 }
 

@@ -18,7 +18,7 @@ ORDER = (
     "own_class",
     "many_runs",
 )
-SHARED = "gallery"  # no example, but what they share
+NOT_SHOWN = {"gallery", "syne_tune"}  # shared parts, and a script that needs a download and draws nothing
 
 INDEX = """\
 # Gallery
@@ -62,7 +62,7 @@ def page(name):
 
 def write_pages(app):
     """Writes the pages that have changed."""
-    there = {path.stem for path in EXAMPLES.glob("*.py")} - {SHARED}
+    there = {path.stem for path in EXAMPLES.glob("*.py")} - NOT_SHOWN
     if there != set(ORDER):
         raise ValueError(f"the gallery must name every example, but they differ in {sorted(there ^ set(ORDER))}")
     folder = Path(app.srcdir) / "gallery"

@@ -4,7 +4,6 @@ from dre_jax.tuning.configspace import from_configspace, to_configspace
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.past.optuna_studies import from_studies
-from dre_jax.tuning.past.syne_tune import from_syne_tune
 from dre_jax.tuning.past.tables import from_csv, from_frame
 from dre_jax.tuning.past.tasks import Exclusion, PastTasks, PastTrial, collect_past_tasks
 from dre_jax.tuning.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
@@ -37,7 +36,6 @@ __all__ = [
     "from_csv",
     "from_frame",
     "from_studies",
-    "from_syne_tune",
     "hpob_space",
     "read_space",
     "to_configspace",

@@ -49,7 +49,7 @@ def regrets(said, at):
 
 def test_all_examples_are_tested():
     names = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert names == {"gallery", *PICTURES}
+    assert names == {"gallery", "syne_tune", *PICTURES}
     assert set(re.findall(r"\]\((\w+)\.py\)", (EXAMPLES / "README.md").read_text())) == names
 
 

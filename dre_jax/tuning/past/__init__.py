@@ -1,1 +1,1 @@
-"""Past tasks to learn from: evaluations, Optuna's studies, tables, Syne Tune's experiments."""
+"""Past tasks to learn from: evaluations, Optuna's studies and tables."""
