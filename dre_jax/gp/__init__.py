@@ -1,18 +1,18 @@
-"""Gaussian processes that methods share: regression, fits, kernels, factorisations, response scales."""
+"""Gaussian processes that several methods use: regression, fits, kernels, factorisations, response scales."""
 
-from dre_jax.gp.cholesky import factor
+from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import GPParams, log_marginal_likelihood, posterior
-from dre_jax.gp.response_scale import Standard, best_of, standardise
+from dre_jax.gp.regression import GPParams, gp_posterior, log_marginal_likelihood
+from dre_jax.gp.response_scale import StandardisedResponses, best_response, standardise
 
 __all__ = [
     "GPConfig",
     "GPParams",
-    "Standard",
-    "best_of",
-    "factor",
+    "StandardisedResponses",
+    "best_response",
     "fit_gp",
+    "gp_posterior",
     "log_marginal_likelihood",
-    "posterior",
+    "safe_cholesky",
     "standardise",
 ]

@@ -1,7 +1,8 @@
-"""Cholesky factors that never fail: the one place where jitter is added to a covariance.
+"""Cholesky factorisation with jitter, and solutions of the linear systems that it gives.
 
-Equal rows, long length scales and little noise make a covariance singular in the last bits. A factorisation that meets
-a negative pivot gives NaN; then the diagonal grows, by ten times a round, until it succeeds.
+Equal rows, long length scales and little noise make a covariance singular to rounding. LAPACK then meets a negative
+pivot and returns NaN. `safe_cholesky` adds jitter to the diagonal, ten times more in each
+iteration, until the factor is finite.
 """
 
 from __future__ import annotations
@@ -12,18 +13,22 @@ from jax import Array, lax
 
 from dre_jax.gp.lapack import cholesky, solve_lower, solve_upper
 
-_MOST = 1.0  # of the scale: with that, anything near to a covariance is positive definite
+_MAX_JITTER = 1.0  # share of the scale: with this jitter, any approximate covariance is positive definite
 
 
-def factor(matrix: Array, scale: Array | None = None) -> tuple[Array, Array]:
-    """Lower Cholesky factor of f[n, n], with the least jitter that it takes, and the jitter, a scalar.
+def safe_cholesky(matrix: Array, scale: Array | None = None) -> tuple[Array, Array]:
+    """Returns the lower Cholesky factor of f[n, n] with the least sufficient jitter, and the jitter, a scalar.
 
-    Tried are no jitter, ten roundings of a scale, a hundred, and so on up to all of it. The lower triangle is read; a
-    matrix with NaN has a factor of NaN. The scale is the mean of the diagonal by default. Where the matrix is the small
-    difference of two large ones, give the variance that they have: what is left of it may be their roundings alone.
+    The jitter is 0, or 10, 100, ... times the machine epsilon times ``scale``, up to ``scale`` itself. Only the lower
+    triangle is read. A matrix that contains NaN has a factor of NaN.
+
+    Args:
+      matrix: f[n, n], symmetric.
+      scale: unit of the jitter; the mean of the diagonal by default. If the matrix is a small difference of two large
+        matrices, pass their variance: the diagonal of the difference may be rounding error alone.
 
     Example:
-      >>> lower, jitter = factor(jnp.ones((3, 3)))
+      >>> lower, jitter = safe_cholesky(jnp.ones((3, 3)))
       >>> bool(jnp.isfinite(lower).all()), bool(0 < jitter < 1e-5)
       (True, True)
     """
@@ -34,72 +39,72 @@ def factor(matrix: Array, scale: Array | None = None) -> tuple[Array, Array]:
     def attempt(share: Array) -> Array:
         return cholesky(matrix + share * scale * identity)
 
-    def failed(carry: tuple[Array, Array, Array]) -> Array:
+    def has_failed(carry: tuple[Array, Array, Array]) -> Array:
         lower, share, _ = carry
-        return ~jnp.all(jnp.isfinite(lower)) & (share < _MOST)
+        return ~jnp.all(jnp.isfinite(lower)) & (share < _MAX_JITTER)
 
-    def more(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def retry(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         share = carry[2]
-        return attempt(share), share, jnp.clip(10.0 * share, first, _MOST)
+        return attempt(share), share, jnp.clip(10.0 * share, first, _MAX_JITTER)
 
-    # The first turn tries no jitter: one factorisation in the program, not two.
-    none = jnp.zeros((), matrix.dtype)
-    lower, share, _ = lax.while_loop(failed, more, (jnp.full_like(matrix, jnp.nan), none, none))
+    # The first iteration adds no jitter, so that the program contains one factorisation, not two.
+    zero = jnp.zeros((), matrix.dtype)
+    lower, share, _ = lax.while_loop(has_failed, retry, (jnp.full_like(matrix, jnp.nan), zero, zero))
     return lower, share * scale
 
 
-def solve(lower: Array, right: Array) -> Array:
-    """The matrix of a factor, inverted, times ``right``; f[n, n] and f[n] or f[n, m]."""
+def cholesky_solve(lower: Array, right: Array) -> Array:
+    """Solves (L L^T) x = ``right`` for x; L f[n, n], ``right`` f[n] or f[n, m]."""
     columns = right[:, None] if right.ndim == 1 else right
     return solve_upper(lower, solve_lower(lower, columns)).reshape(right.shape)
 
 
-def half_solve(lower: Array, right: Array) -> Array:
-    """The factor, inverted, times ``right``; f[n, n] and f[n] or f[n, m]."""
+def triangular_solve(lower: Array, right: Array) -> Array:
+    """Solves L x = ``right`` for x; L f[n, n], ``right`` f[n] or f[n, m]."""
     columns = right[:, None] if right.ndim == 1 else right
     return solve_lower(lower, columns).reshape(right.shape)
 
 
-def made_ready(lower: Array) -> Array:
-    """What `half_product` takes in place of a factor f[n, n] that serves many blocks of right sides.
+def prepare_factor(lower: Array) -> Array:
+    """Returns the form of a factor f[n, n] that `apply_inverse_factor` uses for many blocks of right-hand sides.
 
-    A TPU solves a triangular system by its inverse, which it would work out anew in every block. Elsewhere the factor.
+    That is the inverse on a TPU, whose triangular solver would compute it again in every block, and L itself elsewhere.
     """
-    return lax.platform_dependent(lower, tpu=inverse_of, default=lambda lower: lower)
+    return lax.platform_dependent(lower, tpu=invert_factor, default=lambda lower: lower)
 
 
 @jax.custom_vjp
-def half_product(ready: Array, right: Array) -> Array:
-    """`half_solve` of a factor that was `made_ready`; f[n, n] and f[n, m].
+def apply_inverse_factor(prepared: Array, right: Array) -> Array:
+    """Returns L^-1 ``right``, f[n, m], for a factor f[n, n] from `prepare_factor` and f[n, m].
 
-    It has a gradient of its own, as the loops over batches in `factorising` have none.
+    The gradient is written out, because the loops over batches in `lapack` cannot be differentiated.
     """
-    return lax.platform_dependent(ready, right, tpu=_product, default=solve_lower)
+    return lax.platform_dependent(prepared, right, tpu=_product, default=solve_lower)
 
 
-def _half_product(ready: Array, right: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-    found = half_product(ready, right)
-    return found, (ready, right, found)
+def _forward(prepared: Array, right: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    solution = apply_inverse_factor(prepared, right)
+    return solution, (prepared, right, solution)
 
 
-def _half_product_gradient(kept: tuple[Array, Array, Array], g: Array) -> tuple[Array, Array]:
-    return lax.platform_dependent(*kept, g, tpu=_gradient_of_product, default=_gradient_of_solution)
+def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array]:
+    return lax.platform_dependent(*residuals, cotangent, tpu=_backward_product, default=_backward_solution)
 
 
-def _gradient_of_product(inverse: Array, right: Array, found: Array, g: Array) -> tuple[Array, Array]:
-    return _product(g, right.T), _product(inverse.T, g)
+def _backward_product(inverse: Array, right: Array, solution: Array, cotangent: Array) -> tuple[Array, Array]:
+    return _product(cotangent, right.T), _product(inverse.T, cotangent)
 
 
-def _gradient_of_solution(lower: Array, right: Array, found: Array, g: Array) -> tuple[Array, Array]:
-    of_right = solve_upper(lower, g)
-    return -jnp.tril(_product(of_right, found.T)), of_right
+def _backward_solution(lower: Array, right: Array, solution: Array, cotangent: Array) -> tuple[Array, Array]:
+    right_gradient = solve_upper(lower, cotangent)
+    return -jnp.tril(_product(right_gradient, solution.T)), right_gradient
 
 
-half_product.defvjp(_half_product, _half_product_gradient)
+apply_inverse_factor.defvjp(_forward, _backward)
 
 
-def inverse_of(lower: Array) -> Array:
-    """The inverse of a factor."""
+def invert_factor(lower: Array) -> Array:
+    """Returns the inverse of a lower triangular factor, f[n, n]."""
     return solve_lower(lower, jnp.eye(lower.shape[-1], dtype=lower.dtype))
 
 

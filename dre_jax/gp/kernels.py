@@ -1,4 +1,4 @@
-"""Covariance functions of unit variance, as functions of the squared distance of points divided by length scales."""
+"""Correlation functions of the squared distance between points whose columns are divided by length scales."""
 
 from __future__ import annotations
 
@@ -10,50 +10,52 @@ import jax.numpy as jnp
 from jax import Array
 
 Kernel = Literal["matern52", "squared_exponential"]
-"""Kernels by name, as configurations hold them."""
+"""Names of kernels in configurations."""
 
-_LEAST = 1e-12  # squared distance: the root of less has no finite slope
+_MIN_SQUARED_DISTANCE = 1e-12  # the derivative of the square root is not finite at zero
 
 
 def squared_distances(a: Array, b: Array) -> Array:
-    """Squared Euclidean distances; f[n, D] and f[m, D] -> f[n, m].
+    """Returns squared Euclidean distances; f[n, D] and f[m, D] -> f[n, m].
 
-    Through differences, not products: near points, which decide whether a covariance is positive definite, keep all
-    their digits.
+    The sum of squared differences keeps the precision of small distances, which decide whether a covariance is positive
+    definite; `squared_distances_by_products` does not.
     """
     return jnp.sum((a[:, None, :] - b[None, :, :]) ** 2, axis=-1)
 
 
-def squared_distances_of_many(a: Array, b: Array) -> Array:
-    """The same through products: a third of the time in many columns, for kernels whose noise hides the roundings.
+def squared_distances_by_products(a: Array, b: Array) -> Array:
+    """Returns squared Euclidean distances from a matrix product; f[n, D] and f[m, D] -> f[n, m].
 
-    They are about 1e-7 of the squared distance to the middle of ``a``. The rows of ``b`` do not touch each other.
+    With many columns it takes a third of the time of `squared_distances`. The rounding error is about 1e-7 of the
+    squared distance to the mean of ``a``, so that the kernel needs more noise than that. A row of ``b`` does not change
+    the results of other rows.
     """
-    middle = jnp.mean(a, axis=0, keepdims=True)
-    a, b = a - middle, b - middle
-    # Accelerators would round factors to a few bits.
+    mean = jnp.mean(a, axis=0, keepdims=True)
+    a, b = a - mean, b - mean
+    # Accelerators round the inputs of products to a few bits at the default precision.
     products = jnp.matmul(a, b.T, precision="highest")
     return jnp.sum(a * a, axis=1)[:, None] + jnp.sum(b * b, axis=1)[None, :] - 2.0 * products
 
 
 def matern52(squared: Array) -> Array:
-    """Matern 5/2: (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) (Rasmussen and Williams 2006, equation 4.17).
+    """Returns Matern 5/2: (1 + sqrt(5) r + 5 r^2 / 3) exp(-sqrt(5) r) (Rasmussen and Williams 2006, equation 4.17).
 
-    Squared distances below 1e-12, or negative by rounding, count as 1e-12.
+    Squared distances below 1e-12, negative ones included, count as 1e-12.
 
     Example:
       >>> float(matern52(jnp.float32(0.0)))
       1.0
     """
-    squared = jnp.maximum(squared, _LEAST)
+    squared = jnp.maximum(squared, _MIN_SQUARED_DISTANCE)
     scaled = jnp.sqrt(5.0 * squared)
     return (1.0 + scaled + 5.0 / 3.0 * squared) * jnp.exp(-scaled)
 
 
 def matern52_features(key: Array, n_columns: int, count: int) -> Array:
-    """Frequencies f32[D, R] of Matern 5/2: a function with this covariance is a sum of cosines of them.
+    """Draws frequencies f32[D, R] of random Fourier features of Matern 5/2.
 
-    Its spectral density is a multivariate t of 5 degrees of freedom (Rahimi and Recht 2007; Rasmussen and Williams
+    The spectral density is a multivariate t of 5 degrees of freedom (Rahimi and Recht 2007; Rasmussen and Williams
     2006, equation 4.15).
     """
     direction_key, scale_key = jax.random.split(key)
@@ -62,7 +64,7 @@ def matern52_features(key: Array, n_columns: int, count: int) -> Array:
 
 
 def squared_exponential(squared: Array) -> Array:
-    """exp(-r^2 / 2) (Rasmussen and Williams 2006, equation 4.9)."""
+    """Returns exp(-r^2 / 2) (Rasmussen and Williams 2006, equation 4.9)."""
     return jnp.exp(-0.5 * jnp.maximum(squared, 0.0))
 
 
@@ -70,12 +72,12 @@ _KERNELS = {"matern52": matern52, "squared_exponential": squared_exponential}
 
 
 def correlation(kernel: Kernel, squared: Array) -> Array:
-    """Correlation by a kernel at squared distances, any shape."""
+    """Returns the correlation of a kernel at squared distances of any shape."""
     return _KERNELS[kernel](squared)
 
 
 def epanechnikov(distance: Array) -> Array:
-    """3/4 (1 - d^2) where d is at most 1, else 0; any shape (Wistuba et al. 2016, equation 9).
+    """Returns 3/4 (1 - d^2) where |d| <= 1, else 0; any shape (Wistuba et al. 2016, equation 9).
 
     Example:
       >>> [float(epanechnikov(jnp.float32(d))) for d in (0.0, 1.0, 7.0)]
@@ -85,4 +87,4 @@ def epanechnikov(distance: Array) -> Array:
 
 
 LOG_2PI = math.log(2.0 * math.pi)
-"""The logarithm of 2 pi, of Gaussian densities."""
+"""log(2 pi), in Gaussian densities."""

@@ -1,8 +1,9 @@
-"""Cholesky factors and triangular systems, on a CPU one after the other.
+"""Cholesky factorisations and triangular solutions whose batches are loops on a CPU.
 
-A batch of them is one call there, which hands its parts to the very threads that such calls run on, and waits. With as
-many calls as threads, from two devices or from one program, all wait for ever (jaxlib 0.10). Single matrices are worked
-on where they are called, so under `jax.vmap` these go through the batch in a loop. Elsewhere they are batched as usual.
+In jaxlib 0.10 a batch of LAPACK calls on a CPU is one call. It distributes its parts over the thread pool in which the
+call itself runs, and waits for them. As many such calls as threads, from two devices or from one program, deadlock. A
+call for a single matrix runs in the calling thread, so under `jax.vmap` these functions loop over the batch on a CPU.
+On other platforms they are batched as usual.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
 
-def _in_turn_on_a_cpu(raw: Callable[..., Array]) -> Callable[..., Array]:
-    """The function, whose batches are loops where a CPU computes."""
+def _sequential_on_cpu(raw: Callable[..., Array]) -> Callable[..., Array]:
+    """Returns the function with a batching rule that loops over the batch on a CPU."""
     single = custom_vmap(raw)
 
     @single.def_vmap
@@ -26,28 +27,28 @@ def _in_turn_on_a_cpu(raw: Callable[..., Array]) -> Callable[..., Array]:
             for arg, is_batched in zip(args, batched, strict=True)
         ]
 
-        def in_turn(*args: Array) -> Array:
+        def sequential(*args: Array) -> Array:
             return lax.map(lambda one: single(*one), args)
 
-        found: Any = lax.platform_dependent(*full, cpu=in_turn, default=jax.vmap(raw))
-        return found, True
+        results: Any = lax.platform_dependent(*full, cpu=sequential, default=jax.vmap(raw))
+        return results, True
 
     return single
 
 
-@_in_turn_on_a_cpu
+@_sequential_on_cpu
 def cholesky(matrix: Array) -> Array:
-    """Lower factor of f[n, n], of which the lower triangle is read; NaN where it is not positive definite."""
+    """Returns the lower Cholesky factor of f[n, n]; reads the lower triangle; NaN if it is not positive definite."""
     return lax.linalg.cholesky(matrix, symmetrize_input=False)
 
 
-@_in_turn_on_a_cpu
+@_sequential_on_cpu
 def solve_lower(lower: Array, right: Array) -> Array:
-    """L^-1 R; f[n, n] and f[n, m] -> f[n, m]."""
+    """Returns L^-1 R; f[n, n] and f[n, m] -> f[n, m]."""
     return lax.linalg.triangular_solve(lower, right, left_side=True, lower=True)
 
 
-@_in_turn_on_a_cpu
+@_sequential_on_cpu
 def solve_upper(lower: Array, right: Array) -> Array:
-    """(L^T)^-1 R; f[n, n] and f[n, m] -> f[n, m]."""
+    """Returns (L^T)^-1 R; f[n, n] and f[n, m] -> f[n, m]."""
     return lax.linalg.triangular_solve(lower, right, left_side=True, lower=True, transpose_a=True)

@@ -1,9 +1,8 @@
-"""Gaussian processes on histories with empty slots (Rasmussen and Williams 2006, chapters 2 and 5).
+"""Gaussian process regression on histories with empty slots (Rasmussen and Williams 2006, chapters 2 and 5).
 
-Every function works in float32 and in float64, on one Gaussian process; `jax.vmap` makes many of them. A history is
-`x` f[n, D], `y` f[n], standardised and 0 in empty slots, and `where` bool[n], which slots are filled. Matrix products
-feed factorisations and subtractions, so they ask for the highest precision: accelerators would round their factors to a
-few bits.
+Every function computes one Gaussian process in float32 or float64; `jax.vmap` maps it over many. A history consists of
+`x` f[n, D], `y` f[n], standardised and 0 in empty slots, and `where` bool[n], the filled slots. Matrix products use the
+highest precision, because factorisations and differences follow them and accelerators round their inputs to a few bits.
 """
 
 from __future__ import annotations
@@ -16,40 +15,45 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.cholesky import factor, half_product, made_ready, solve
+from dre_jax.gp.cholesky import apply_inverse_factor, cholesky_solve, prepare_factor, safe_cholesky
 from dre_jax.gp.kernels import LOG_2PI, Kernel, correlation, squared_distances
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import jit_eager_calls
 
 matmul = partial(jnp.matmul, precision="highest")
-"""Matrix product of which nothing is rounded before it is summed."""
+"""Matrix product whose inputs are not rounded."""
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class GPParams:
-    """Hyperparameters of a Gaussian process with a length scale for each column, in logarithms, and its kernel."""
+    """Log hyperparameters of a Gaussian process with a length scale for each column, and its kernel."""
 
     log_length: Array
     """f[D]"""
     log_scale: Array
-    """Scalar: variance of the signal."""
+    """Scalar: signal variance."""
     log_noise: Array
-    """Scalar: variance of the noise."""
+    """Scalar: noise variance."""
     kernel: Kernel = field(default="matern52", metadata={"static": True})
-    """Correlation of the signal."""
+    """Correlation function of the signal."""
 
 
-def covariance(params: GPParams, a: Array, b: Array) -> Array:
-    """Covariance of the signal; f[n, D] and f[m, D] -> f[n, m]."""
+def signal_covariance(params: GPParams, a: Array, b: Array) -> Array:
+    """Returns the covariance of the signal; f[n, D] and f[m, D] -> f[n, m]."""
     inverse = jnp.exp(-params.log_length)[None, :]
     return jnp.exp(params.log_scale) * correlation(params.kernel, squared_distances(a * inverse, b * inverse))
 
 
-def noisy(matrix: Array, noise: Array, where: Array) -> Array:
-    """Covariance f[n, n] of observations: noise, a variance or f[n], on the diagonal, and the identity in empty slots.
+def add_noise(matrix: Array, noise: Array, where: Array) -> Array:
+    """Returns the covariance of observations, f[n, n].
 
-    Those so play no part.
+    Empty slots have the rows and columns of the identity, so that they do not change any result.
+
+    Args:
+      matrix: f[n, n], covariance of the signal.
+      noise: noise variance, a scalar or f[n].
+      where: bool[n], the filled slots.
     """
     n = where.shape[0]
     diagonal = jnp.where(where, jnp.broadcast_to(noise, (n,)), 1.0)
@@ -57,35 +61,40 @@ def noisy(matrix: Array, noise: Array, where: Array) -> Array:
 
 
 @jax.custom_vjp
-def log_density(matrix: Array, y: Array, where: Array) -> Array:
-    """Log-density of observations f[n], 0 in empty slots, under a Gaussian of mean zero and covariance f[n, n] (5.8).
+def log_gaussian_density(matrix: Array, y: Array, where: Array) -> Array:
+    """Returns the log-density of observations under a Gaussian of mean zero (equation 5.8), a scalar.
 
-    Its gradient goes through the factor that was found, jitter and all, at the price of one inverse.
+    The gradient uses the factor of the forward pass with its jitter, and costs one inverse.
+
+    Args:
+      matrix: f[n, n], covariance of the observations, from `add_noise`.
+      y: f[n], observations, 0 in empty slots.
+      where: bool[n], the filled slots.
     """
-    return _log_density(matrix, y, where)[0]
+    return _forward(matrix, y, where)[0]
 
 
-def _log_density(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Array, Array, Array]]:
-    lower, _ = factor(matrix)
-    weights = solve(lower, y)
+def _forward(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    lower, _ = safe_cholesky(matrix)
+    weights = cholesky_solve(lower, y)
     count = jnp.sum(where, dtype=y.dtype)
     value = -0.5 * matmul(y, weights) - jnp.sum(jnp.log(jnp.diagonal(lower))) - 0.5 * count * LOG_2PI
     return value, (lower, weights, where)
 
 
-def _log_density_gradient(kept: tuple[Array, Array, Array], g: Array) -> tuple[Array, Array, None]:
-    lower, weights, where = kept
-    inverse = solve(lower, jnp.eye(lower.shape[0], dtype=lower.dtype))
+def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None]:
+    lower, weights, where = residuals
+    inverse = cholesky_solve(lower, jnp.eye(lower.shape[0], dtype=lower.dtype))
     filled = where[:, None] & where[None, :]
-    of_matrix = jnp.where(filled, 0.5 * (weights[:, None] * weights[None, :] - inverse), 0.0)
-    return g * of_matrix, -g * weights, None
+    matrix_gradient = jnp.where(filled, 0.5 * (weights[:, None] * weights[None, :] - inverse), 0.0)
+    return cotangent * matrix_gradient, -cotangent * weights, None
 
 
-log_density.defvjp(_log_density, _log_density_gradient)
+log_gaussian_density.defvjp(_forward, _backward)
 
 
 def log_marginal_likelihood(params: GPParams, x: Array, y: Array, where: Array) -> Array:
-    """Log-likelihood of a history (equation 5.8), a scalar.
+    """Returns the log marginal likelihood of a history (equation 5.8), a scalar.
 
     Args:
       params: hyperparameters.
@@ -93,65 +102,65 @@ def log_marginal_likelihood(params: GPParams, x: Array, y: Array, where: Array) 
       y: f[n], responses.
       where: bool[n], the filled slots.
     """
-    return log_density(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
+    return log_gaussian_density(add_noise(signal_covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
 
 
-class Conditioned(NamedTuple):
-    """A Gaussian process given a history: everything that a prediction needs but the kernel."""
+class ConditionedGP(NamedTuple):
+    """A Gaussian process given a history; a prediction needs this and the kernel."""
 
     lower: Array
-    """f[n, n], factor of the covariance of the observations."""
+    """f[n, n], lower Cholesky factor L of the covariance of the observations."""
     weights: Array
-    """f[n], that covariance, inverted, times the observations."""
+    """f[n], the solution of (L L^T) w = y."""
     where: Array
-    """bool[n]"""
+    """bool[n], the filled slots."""
 
 
-def condition(matrix: Array, y: Array, where: Array) -> Conditioned:
-    """Conditions on observations; f[n, n] from `noisy`, f[n] that is 0 in empty slots, bool[n]."""
-    lower, _ = factor(matrix)
-    return Conditioned(lower, solve(lower, y), where)
+def condition_gp(matrix: Array, y: Array, where: Array) -> ConditionedGP:
+    """Conditions a Gaussian process on observations; arguments as in `log_gaussian_density`."""
+    lower, _ = safe_cholesky(matrix)
+    return ConditionedGP(lower, cholesky_solve(lower, y), where)
 
 
-class Ready(NamedTuple):
-    """A Gaussian process given a history, made ready for predictions block by block."""
+class PreparedGP(NamedTuple):
+    """A Gaussian process given a history, in the form that predicts block by block."""
 
-    half: Array
-    """f[n, n], what `made_ready` makes of the factor."""
+    factor: Array
+    """f[n, n], from `prepare_factor`."""
     weights: Array
-    """f[n], as in `Conditioned`."""
+    """f[n], as in `ConditionedGP`."""
     where: Array
-    """bool[n]"""
+    """bool[n], the filled slots."""
 
 
-def ready(given: Conditioned) -> Ready:
-    """Makes a process ready; outside of the blocks, since a TPU inverts the factor."""
-    return Ready(made_ready(given.lower), given.weights, given.where)
+def prepare_gp(conditioned: ConditionedGP) -> PreparedGP:
+    """Prepares a Gaussian process for `predict_signal`. Call it outside of the blocks, because a TPU inverts L here."""
+    return PreparedGP(prepare_factor(conditioned.lower), conditioned.weights, conditioned.where)
 
 
-def predict(given: Ready, cross: Array, prior: Array) -> tuple[Array, Array]:
-    """Mean and variance of the signal at m points, two f[m] (equations 2.25 and 2.26).
+def predict_signal(prepared: PreparedGP, cross: Array, prior: Array) -> tuple[Array, Array]:
+    """Returns the posterior mean and variance of the signal at m points, two f[m] (equations 2.25 and 2.26).
 
     Args:
-      given: n observations.
-      cross: f[n, m], covariance of the observed and the new.
-      prior: f[m], variance of the new before the observations; the variance is at least a rounding of it.
+      prepared: the process given n observations.
+      cross: f[n, m], prior covariance of the observed and the new points.
+      prior: f[m], prior variance of the new points. The posterior variance is at least this times the machine epsilon.
     """
-    cross = jnp.where(given.where[:, None], cross, 0.0)
-    reduction = jnp.sum(half_product(given.half, cross) ** 2, axis=0)
-    least = prior * jnp.finfo(prior.dtype).eps
-    return matmul(given.weights, cross), jnp.maximum(prior - reduction, least)
+    cross = jnp.where(prepared.where[:, None], cross, 0.0)
+    reduction = jnp.sum(apply_inverse_factor(prepared.factor, cross) ** 2, axis=0)
+    min_variance = prior * jnp.finfo(prior.dtype).eps
+    return matmul(prepared.weights, cross), jnp.maximum(prior - reduction, min_variance)
 
 
-def predict_at(params: GPParams, x: Array, given: Ready, new: Array) -> tuple[Array, Array]:
-    """Mean and variance of the signal at f[m, D], two f[m], given observations at f[n, D]."""
+def predict_signal_at(params: GPParams, x: Array, prepared: PreparedGP, new: Array) -> tuple[Array, Array]:
+    """Returns the posterior mean and variance of the signal at f[m, D], two f[m], given observations at f[n, D]."""
     prior = jnp.broadcast_to(jnp.exp(params.log_scale), new.shape[:1])
-    return predict(given, covariance(params, x, new), prior)
+    return predict_signal(prepared, signal_covariance(params, x, new), prior)
 
 
 @jit_eager_calls()
-def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
-    """Mean and variance of the signal, two f[m], at new points given a history.
+def gp_posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) -> tuple[Array, Array]:
+    """Returns the posterior mean and variance of the signal at new points given a history, two f[m].
 
     Args:
       params: hyperparameters.
@@ -163,38 +172,40 @@ def posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array) ->
     Example:
       >>> params = GPParams(jnp.zeros(1), jnp.float32(0.0), jnp.float32(-9.0))
       >>> new = jnp.array([[0.0], [9.0]])
-      >>> mean, variance = posterior(params, jnp.zeros((1, 1)), jnp.ones(1), jnp.ones(1, bool), new)
+      >>> mean, variance = gp_posterior(params, jnp.zeros((1, 1)), jnp.ones(1), jnp.ones(1, bool), new)
       >>> mean.round(2).tolist(), variance.round(2).tolist()
       ([1.0, 0.0], [0.0, 1.0])
     """
-    return predict_in_blocks(params, x, condition_at(params, x, y, where), new)
+    return predict_in_blocks(params, x, condition_on_history(params, x, y, where), new)
 
 
-def condition_at(params: GPParams, x: Array, y: Array, where: Array) -> Ready:
-    """The process given a history, ready for `predict_in_blocks`; arguments as in `posterior`."""
+def condition_on_history(params: GPParams, x: Array, y: Array, where: Array) -> PreparedGP:
+    """Returns the process given a history, prepared for `predict_in_blocks`; arguments as in `gp_posterior`."""
     y = jnp.where(where, y, 0.0)
-    return ready(condition(noisy(covariance(params, x, x), jnp.exp(params.log_noise), where), y, where))
+    return prepare_gp(
+        condition_gp(add_noise(signal_covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
+    )
 
 
-def predict_in_blocks(params: GPParams, x: Array, given: Ready, new: Array) -> tuple[Array, Array]:
-    """`predict_at` of any number of points f[m, D]."""
-    mean, variance = by_blocks(partial(predict_at, params, x, given), new)
+def predict_in_blocks(params: GPParams, x: Array, prepared: PreparedGP, new: Array) -> tuple[Array, Array]:
+    """Returns `predict_signal_at` of any number of points f[m, D]."""
+    mean, variance = by_blocks(partial(predict_signal_at, params, x, prepared), new)
     return mean, variance
 
 
 class LeaveOneOut(NamedTuple):
-    """Predictions of each observation from the others."""
+    """Prediction of each observation from the others."""
 
     mean: Array
     """f[n]"""
     deviation: Array
-    """f[n]"""
+    """f[n], standard deviation."""
 
 
 def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOneOut:
-    """Predictions of each observation from all others (Rasmussen and Williams 2006, equations 5.10 to 5.12)."""
-    matrix = noisy(covariance(params, x, x), jnp.exp(params.log_noise), where)
-    inverse = solve(factor(matrix)[0], jnp.eye(x.shape[0], dtype=x.dtype))
+    """Returns predictions of each observation from all others (Rasmussen and Williams 2006, equations 5.10 to 5.12)."""
+    matrix = add_noise(signal_covariance(params, x, x), jnp.exp(params.log_noise), where)
+    inverse = cholesky_solve(safe_cholesky(matrix)[0], jnp.eye(x.shape[0], dtype=x.dtype))
     precision = _precision(inverse)
     return LeaveOneOut(y - matmul(inverse, y) / precision, jnp.sqrt(1.0 / precision))
 
@@ -203,25 +214,32 @@ def _precision(inverse: Array) -> Array:
     return jnp.maximum(jnp.diagonal(inverse), jnp.finfo(inverse.dtype).tiny)
 
 
-def draw_left_out(params: GPParams, x: Array, y: Array, where: Array, signal: Array, noise: Array) -> Array:
-    """Joint draws, at all trials, of the signals of n Gaussian processes of which each leaves one trial out.
+def sample_leave_one_out(params: GPParams, x: Array, y: Array, where: Array, signal: Array, noise: Array) -> Array:
+    """Draws joint samples, at all n trials, of n Gaussian processes, each of which is conditioned on n - 1 trials.
 
-    A draw of the prior is moved to the observations (Matheron's rule), and the inverse without a row and a column is
-    the whole one less a product (equation 5.12): one factorisation for all n. Signal and noise are f[n, S], standard
-    normal numbers for the draws of the prior and for the noise of their observations.
+    Matheron's rule conditions a sample of the prior on the observations. The inverse without one row and column is a
+    rank-one update of the whole inverse (equation 5.12), so that one factorisation serves all n processes.
+
+    Args:
+      params: hyperparameters.
+      x: f[n, D].
+      y: f[n], responses.
+      where: bool[n], the filled slots.
+      signal: f[n, S], standard normal numbers for S samples of the prior.
+      noise: f[n, S], standard normal numbers for the noise of the observations.
 
     Returns:
-      f[S, n, n]: draw s of the Gaussian process without trial j at trial k.
+      f[S, n, n]: sample s of the Gaussian process without trial j, at trial k.
     """
-    kernel, variance = covariance(params, x, x), jnp.exp(params.log_noise)
-    lower, _ = factor(noisy(kernel, jnp.zeros((), x.dtype), where), jnp.exp(params.log_scale))
+    kernel, variance = signal_covariance(params, x, x), jnp.exp(params.log_noise)
+    lower, _ = safe_cholesky(add_noise(kernel, jnp.zeros((), x.dtype), where), jnp.exp(params.log_scale))
     prior = matmul(lower, signal)
-    lower, jitter = factor(noisy(kernel, variance, where))
-    inverse = solve(lower, jnp.eye(x.shape[0], dtype=x.dtype))
+    lower, jitter = safe_cholesky(add_noise(kernel, variance, where))
+    inverse = cholesky_solve(lower, jnp.eye(x.shape[0], dtype=x.dtype))
     variance = variance + jitter
-    off = jnp.where(where[:, None], y[:, None] - prior - jnp.sqrt(variance) * noise, 0.0)
+    residual = jnp.where(where[:, None], y[:, None] - prior - jnp.sqrt(variance) * noise, 0.0)
     # The kernel's matrix times the inverse.
     smoother = jnp.eye(x.shape[0], dtype=x.dtype) - variance * inverse
-    drawn = (prior + matmul(smoother, off)).T
-    taken_back = (matmul(inverse, off) / _precision(inverse)[:, None]).T
-    return drawn[:, None, :] - taken_back[:, :, None] * smoother[None]
+    samples = (prior + matmul(smoother, residual)).T
+    correction = (matmul(inverse, residual) / _precision(inverse)[:, None]).T
+    return samples[:, None, :] - correction[:, :, None] * smoother[None]

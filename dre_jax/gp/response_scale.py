@@ -1,4 +1,4 @@
-"""Responses on a scale that priors can count on."""
+"""Standardised responses, the scale that the priors of the Gaussian processes assume."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from jax import Array
 from dre_jax.runtime.jit import jit_eager_calls
 
 
-class Standard(NamedTuple):
-    """Standardised responses, and what they were divided by."""
+class StandardisedResponses(NamedTuple):
+    """Standardised responses and their divisor."""
 
     y: Array
     """f[n], mean 0 and deviation 1 over the filled slots, 0 in empty ones."""
     deviation: Array
-    """Scalar; 1 where all responses are equal."""
+    """Scalar: the standard deviation of the responses; 1 if all responses are equal."""
 
 
 @jit_eager_calls()
-def standardise(response: Array, where: Array) -> Standard:
-    """Mean 0 and deviation 1 over the filled slots, `response` f[n] and `where` bool[n]; equal responses become 0.
+def standardise(response: Array, where: Array) -> StandardisedResponses:
+    """Standardises responses to mean 0 and deviation 1 over the filled slots; equal responses become 0.
+
+    Args:
+      response: f[n].
+      where: bool[n], the filled slots.
 
     Example:
       >>> standardise(jnp.array([1.0, 3.0, 9.0]), jnp.array([True, True, False])).y.tolist()
@@ -29,14 +33,14 @@ def standardise(response: Array, where: Array) -> Standard:
     """
     count = jnp.maximum(jnp.sum(where, dtype=response.dtype), 1.0)
     mean = jnp.sum(jnp.where(where, response, 0.0)) / count
-    off = jnp.where(where, response - mean, 0.0)
-    deviation = jnp.sqrt(jnp.sum(off**2) / count)
-    # Rounding leaves a rest where all are equal, which must not be blown up to a deviation of one.
+    residual = jnp.where(where, response - mean, 0.0)
+    deviation = jnp.sqrt(jnp.sum(residual**2) / count)
+    # Rounding leaves a small deviation where all responses are equal. It must not be scaled up to one.
     varied = deviation > 1e-6 * jnp.maximum(jnp.abs(mean), 1e-6)
     deviation = jnp.where(varied, deviation, 1.0)
-    return Standard(jnp.where(varied, off / deviation, 0.0), deviation)
+    return StandardisedResponses(jnp.where(varied, residual / deviation, 0.0), deviation)
 
 
-def best_of(y: Array, where: Array) -> Array:
-    """The highest response of the filled slots, minus infinity without any; `y` f[n], `where` bool[n] -> scalar."""
+def best_response(y: Array, where: Array) -> Array:
+    """Returns the highest response `y` f[n] of the slots `where` bool[n], a scalar; -inf if no slot is filled."""
     return jnp.max(jnp.where(where, y, -jnp.inf))

@@ -1,13 +1,13 @@
-"""Gaussian processes whose scale is unknown (Shah, Wilson and Ghahramani 2014).
+"""Student-t processes: Gaussian processes whose variance scale is integrated out (Shah, Wilson and Ghahramani 2014).
 
-Every covariance is multiplied by sigma^2 ~ InvGamma(nu / 2, nu / 2), which is integrated out: observations have a
-multivariate t density of nu degrees of freedom. Given n of them, a prediction has a t density of nu + n degrees, with
-the Gaussian's mean, and as its squared scale the Gaussian's variance times
+The covariance is multiplied by sigma^2 ~ InvGamma(nu / 2, nu / 2), so observations have a multivariate t density of nu
+degrees of freedom. Given n observations, a prediction has a t density of nu + n degrees of freedom. Its location is the
+Gaussian process' mean, and its squared scale is the Gaussian process' variance times
 
     s = (nu + y' K^-1 y) / (nu + n).
 
-So a history that lies closer together, or further apart, than the covariance says brings its own scale. The variance of
-a t density of d degrees is its squared scale times d / (d - 2): at five trials and nu = 5, a quarter more.
+Predictive variances therefore follow the spread of the observations. The variance of a t density of d degrees of
+freedom is its squared scale times d / (d - 2): at five trials and nu = 5, a quarter more.
 """
 
 from __future__ import annotations
@@ -18,63 +18,75 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.cholesky import factor, solve
-from dre_jax.gp.regression import Conditioned, matmul
+from dre_jax.gp.cholesky import cholesky_solve, safe_cholesky
+from dre_jax.gp.regression import ConditionedGP, matmul
 
 
-class Evidence(NamedTuple):
-    """A process given a history, and how well it explains it."""
+class ConditionedStudentT(NamedTuple):
+    """A Student-t process given a history, and the density of that history."""
 
-    given: Conditioned
-    """The process."""
+    gp: ConditionedGP
+    """The Gaussian process of the same covariance."""
     scale: Array
-    """Scalar: s, which makes the Gaussian's variance the squared scale of a prediction's t density."""
+    """Scalar s: the squared scale of the predictive t density is s times the Gaussian process' variance."""
     variance_scale: Array
-    """Scalar: s (nu + n) / (nu + n - 2), which makes the Gaussian's variance that of a prediction; for nu > 2."""
+    """Scalar s (nu + n) / (nu + n - 2): the predictive variance is this times the Gaussian process' variance."""
     log_density: Array
-    """Scalar: of the observations, up to a term that depends on their number alone."""
+    """Scalar: log-density of the observations, up to a term that depends on their number alone."""
 
 
-def weigh(matrix: Array, y: Array, where: Array, freedom: Array | float) -> Evidence:
-    """Conditions on observations; f[n, n] from `gp.noisy`, f[n] that is 0 in empty slots, bool[n], nu.
+def condition_student_t(
+    matrix: Array, y: Array, where: Array, degrees_of_freedom: Array | float
+) -> ConditionedStudentT:
+    """Conditions a Student-t process on observations.
+
+    Args:
+      matrix: f[n, n], covariance of the observations, from `dre_jax.gp.regression.add_noise`.
+      y: f[n], observations, 0 in empty slots.
+      where: bool[n], the filled slots.
+      degrees_of_freedom: nu; predictions have a variance if nu > 2.
 
     Example:
-      >>> near = weigh(jnp.eye(2), jnp.zeros(2), jnp.ones(2, bool), 4.0)
-      >>> far = weigh(jnp.eye(2), jnp.full(2, 3.0), jnp.ones(2, bool), 4.0)
+      >>> near = condition_student_t(jnp.eye(2), jnp.zeros(2), jnp.ones(2, bool), 4.0)
+      >>> far = condition_student_t(jnp.eye(2), jnp.full(2, 3.0), jnp.ones(2, bool), 4.0)
       >>> float(near.scale.round(2)), float(far.scale.round(2)), bool(near.log_density > far.log_density)
       (0.67, 3.67, True)
       >>> float(near.variance_scale)
       1.0
     """
-    lower, _ = factor(matrix)
-    weights = solve(lower, y)
+    lower, _ = safe_cholesky(matrix)
+    weights = cholesky_solve(lower, y)
     squares, count = matmul(y, weights), jnp.sum(where, dtype=y.dtype)
-    value = -0.5 * (freedom + count) * jnp.log1p(squares / freedom) - jnp.sum(jnp.log(jnp.diagonal(lower)))
-    total = freedom + squares
-    scale, variance_scale = total / (freedom + count), total / (freedom + count - 2.0)
-    return Evidence(Conditioned(lower, weights, where), scale, variance_scale, value)
+    log_determinant = jnp.sum(jnp.log(jnp.diagonal(lower)))
+    log_density = -0.5 * (degrees_of_freedom + count) * jnp.log1p(squares / degrees_of_freedom) - log_determinant
+    total = degrees_of_freedom + squares
+    scale, variance_scale = total / (degrees_of_freedom + count), total / (degrees_of_freedom + count - 2.0)
+    return ConditionedStudentT(ConditionedGP(lower, weights, where), scale, variance_scale, log_density)
 
 
 @jax.custom_vjp
-def log_evidence(matrix: Array, y: Array, where: Array, freedom: Array) -> Array:
-    """`Evidence.log_density`, with a gradient through the factor that was found, at the price of one inverse.
+def log_student_t_density(matrix: Array, y: Array, where: Array, degrees_of_freedom: Array) -> Array:
+    """Returns `ConditionedStudentT.log_density`, a scalar; arguments as in `condition_student_t`.
 
-    The number of degrees is a setting: its gradient is zero.
+    The gradient uses the factor of the forward pass with its jitter, and costs one inverse. The gradient with respect
+    to the degrees of freedom, which are a setting, is zero.
     """
-    return weigh(matrix, y, where, freedom).log_density
+    return condition_student_t(matrix, y, where, degrees_of_freedom).log_density
 
 
-def _forward(matrix: Array, y: Array, where: Array, freedom: Array) -> tuple[Array, tuple[Conditioned, Array]]:
-    found = weigh(matrix, y, where, freedom)
-    return found.log_density, (found.given, found.scale)
+def _forward(
+    matrix: Array, y: Array, where: Array, degrees_of_freedom: Array
+) -> tuple[Array, tuple[ConditionedGP, Array]]:
+    conditioned = condition_student_t(matrix, y, where, degrees_of_freedom)
+    return conditioned.log_density, (conditioned.gp, conditioned.scale)
 
 
-def _backward(kept: tuple[Conditioned, Array], g: Array) -> tuple[Array, Array, None, None]:
-    (lower, weights, where), scale = kept
-    inverse = solve(lower, jnp.eye(lower.shape[0], dtype=lower.dtype))
-    of_matrix = 0.5 * (weights[:, None] * weights[None, :] / scale - inverse)
+def _backward(residuals: tuple[ConditionedGP, Array], cotangent: Array) -> tuple[Array, Array, None, None]:
+    (lower, weights, where), scale = residuals
+    inverse = cholesky_solve(lower, jnp.eye(lower.shape[0], dtype=lower.dtype))
+    matrix_gradient = 0.5 * (weights[:, None] * weights[None, :] / scale - inverse)
     filled = where[:, None] & where[None, :]
-    return g * jnp.where(filled, of_matrix, 0.0), -g * weights / scale, None, None
+    return cotangent * jnp.where(filled, matrix_gradient, 0.0), -cotangent * weights / scale, None, None
 
 
-log_evidence.defvjp(_forward, _backward)
+log_student_t_density.defvjp(_forward, _backward)

@@ -11,7 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from dre_jax.gp import regression as gp
-from dre_jax.gp.fit import GPConfig, fit_gp, log_prior
+from dre_jax.gp.fit import GPConfig, fit_gp, log_hyperprior
 from dre_jax.gp.regression import GPParams
 
 LENGTH, SCALE, NOISE = (0.3, 1.7, 0.8), 1.4, 0.02
@@ -20,7 +20,9 @@ KERNELS = {"matern52": Matern(LENGTH, nu=2.5), "squared_exponential": RBF(LENGTH
 
 fit = jax.jit(fit_gp, static_argnums=0)
 likelihood = jax.jit(jax.value_and_grad(gp.log_marginal_likelihood))
-posterior, leave_one_out, draw_left_out = (jax.jit(f) for f in (gp.posterior, gp.leave_one_out, gp.draw_left_out))
+gp_posterior, leave_one_out, sample_leave_one_out = (
+    jax.jit(f) for f in (gp.gp_posterior, gp.leave_one_out, gp.sample_leave_one_out)
+)
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def test_likelihood_gradient_and_posterior_are_scikit_learns(name):
     assert float(value) == pytest.approx(expected, rel=1e-9)
     found = np.concatenate([[slope.log_scale], slope.log_length, [slope.log_noise]])
     np.testing.assert_allclose(found, expected_slope, rtol=1e-7)
-    mean, variance = posterior(given, *slots(x, y), jnp.asarray(new))
+    mean, variance = gp_posterior(given, *slots(x, y), jnp.asarray(new))
     expected, deviation = fitted.predict(new, return_std=True)
     np.testing.assert_allclose(mean, expected, rtol=1e-8)
     np.testing.assert_allclose(variance + NOISE, deviation**2, rtol=1e-8)  # theirs is of an observation
@@ -69,7 +71,7 @@ def test_likelihood_gradient_and_posterior_are_scikit_learns(name):
 
 def test_single_precision_is_near():
     x, y, new = points()
-    mean, variance = posterior(params(jnp.float32), *slots(x, y, np.float32), jnp.asarray(new, jnp.float32))
+    mean, variance = gp_posterior(params(jnp.float32), *slots(x, y, np.float32), jnp.asarray(new, jnp.float32))
     expected, deviation = reference(x, y).predict(new, return_std=True)
     np.testing.assert_allclose(mean, expected, atol=2e-4)
     np.testing.assert_allclose(variance + NOISE, deviation**2, atol=2e-4)
@@ -103,13 +105,13 @@ def test_draws_without_the_one_have_its_moments():
     n_draws = 40_000
     normal = np.random.default_rng(3).normal(size=(2, 6 + EMPTY, n_draws))
     with jax.enable_x64(True):
-        draws = np.asarray(draw_left_out(params(), *slots(x, y), *map(jnp.asarray, normal)))[:, :6, :6]
+        draws = np.asarray(sample_leave_one_out(params(), *slots(x, y), *map(jnp.asarray, normal)))[:, :6, :6]
     for j in range(6):
         mean, covariance = left_out(x, y, j)
         np.testing.assert_allclose(draws[:, j].mean(axis=0), mean, atol=5 * (SCALE / n_draws) ** 0.5)
         np.testing.assert_allclose(np.cov(draws[:, j].T), covariance, atol=5 * SCALE * (2 / n_draws) ** 0.5)
     single = (jnp.asarray(a, jnp.float32) for a in normal)
-    found = draw_left_out(params(jnp.float32), *slots(x, y, np.float32), *single)
+    found = sample_leave_one_out(params(jnp.float32), *slots(x, y, np.float32), *single)
     np.testing.assert_allclose(found[:, :6, :6], draws, atol=2e-3)
 
 
@@ -134,7 +136,7 @@ def test_priors_hold_a_gaussian_process_of_few_trials():
 
 def test_length_scales_have_the_log_normal_density():
     def density(length: list[float]) -> float:
-        return float(log_prior(GPParams(jnp.log(jnp.array(length)), jnp.float32(0.0), jnp.float32(-6.0))))
+        return float(log_hyperprior(GPParams(jnp.log(jnp.array(length)), jnp.float32(0.0), jnp.float32(-6.0))))
 
     prior = lognorm(np.sqrt(3.0), scale=np.exp(np.sqrt(2.0)) * np.sqrt(2.0))
     expected = prior.logpdf([0.3, 4.0]).sum() - prior.logpdf([2.0, 0.05]).sum()
@@ -150,5 +152,5 @@ def test_bfgs_fits_at_least_as_well_as_adam():
         densities = []
         for config in (GPConfig(), GPConfig(optimiser="bfgs", steps=30)):
             found = jax.jit(fit_gp, static_argnums=0)(config, *history)
-            densities.append(float(gp.log_marginal_likelihood(found, *history) + log_prior(found)))
+            densities.append(float(gp.log_marginal_likelihood(found, *history) + log_hyperprior(found)))
     assert densities[1] > densities[0] - 0.01

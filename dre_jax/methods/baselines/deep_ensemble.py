@@ -23,7 +23,7 @@ from jax import Array
 
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
-from dre_jax.gp.response_scale import best_of, standardise
+from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.losses.regression import gaussian_nll_of
 from dre_jax.methods.baselines.mixture import mixture_moments
 from dre_jax.methods.baselines.shared import Untaught
@@ -93,7 +93,7 @@ class DeepEnsemble(Untaught):
             return mixture_moments(*self.predictions(members, standard_columns(rows)))
 
         mean, variance = by_blocks(predict, candidates.x)
-        values = acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        values = acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_response(y, history.where))
         return values, members
 
     def train(self, members: MLPParams, x: Array, y: Array, where: Array) -> MLPParams:

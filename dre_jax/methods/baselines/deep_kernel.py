@@ -17,8 +17,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.checks import layer_sizes, one_of
-from dre_jax.gp.kernels import Kernel, correlation, squared_distances_of_many
-from dre_jax.gp.regression import condition, log_density, noisy, predict, ready
+from dre_jax.gp.kernels import Kernel, correlation, squared_distances_by_products
+from dre_jax.gp.regression import add_noise, condition_gp, log_gaussian_density, predict_signal, prepare_gp
 from dre_jax.methods.dre.ensemble import Support, scale_response
 from dre_jax.nn import mlp
 from dre_jax.nn.initial import draw
@@ -100,7 +100,7 @@ def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
     return DeepKernel(network, deep_set, zero, zero, zero, zero + _FIRST_NOISE)
 
 
-def within_bounds(params: DeepKernel) -> DeepKernel:
+def clip_deep_kernel(params: DeepKernel) -> DeepKernel:
     """The nearest hyperparameters for which a covariance can be worked with."""
     return params._replace(
         log_length=jnp.clip(params.log_length, *_LENGTHS),
@@ -120,12 +120,12 @@ def features(config: DeepKernelConfig, params: DeepKernel, support: Support, x: 
 
 def _correlation(config: DeepKernelConfig, a: Array, b: Array) -> Array:
     """Correlation of features; f[n, F] and f[m, F] -> f[n, m]."""
-    return correlation(config.kernel, squared_distances_of_many(a, b))
+    return correlation(config.kernel, squared_distances_by_products(a, b))
 
 
 def _observed(config: DeepKernelConfig, params: DeepKernel, z: Array, where: Array) -> Array:
     """Covariance of observations at features z, for a signal of unit variance; f[n, F] -> f[n, n]."""
-    return noisy(_correlation(config, z, z), jnp.exp(params.log_noise), where)
+    return add_noise(_correlation(config, z, z), jnp.exp(params.log_noise), where)
 
 
 def log_likelihood(
@@ -137,7 +137,7 @@ def log_likelihood(
     # The scale taken out of the matrix: log N(y | 0, s A) = log N(y / sqrt(s) | 0, A) - n log(s) / 2.
     off = jnp.where(where, (y - params.mean) * jax.lax.rsqrt(scale), 0.0)
     count = jnp.sum(where, dtype=y.dtype)
-    return log_density(_observed(config, params, z, where), off, where) - 0.5 * count * params.log_scale
+    return log_gaussian_density(_observed(config, params, z, where), off, where) - 0.5 * count * params.log_scale
 
 
 def tune(
@@ -154,22 +154,22 @@ def tune(
         params,
         steps=tuning.steps,
         learning_rate=tuning.learning_rate,
-        project=within_bounds,
+        project=clip_deep_kernel,
     )[0]
 
 
-def posterior(
+def deep_kernel_posterior(
     config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array, new: Array
 ) -> tuple[Array, Array]:
     """Mean and variance of the signal, two f[m], at any number of new points f[m, D] given a history."""
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     support = Support(x, y, where)
     z = features(config, params, support, x)
-    given = ready(condition(_observed(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where))
+    given = prepare_gp(condition_gp(_observed(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where))
 
     def at(rows: Array) -> tuple[Array, Array]:
         cross = _correlation(config, z, features(config, params, support, rows))
-        return predict(given, cross, jnp.ones(rows.shape[:1], y.dtype))
+        return predict_signal(given, cross, jnp.ones(rows.shape[:1], y.dtype))
 
     mean, variance = by_blocks(at, new)
     return params.mean + mean, jnp.exp(params.log_scale) * variance

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from jax import Array
 
-from dre_jax.methods.baselines.deep_kernel import DeepKernelConfig, init, posterior, tune
+from dre_jax.methods.baselines.deep_kernel import DeepKernelConfig, deep_kernel_posterior, init, tune
 from dre_jax.methods.baselines.shared import ByResponse, Untaught
 from dre_jax.methods.entry import Entry
 from dre_jax.optim.full_batch import HistoryFitConfig
@@ -44,7 +44,7 @@ class DeepKernelGP(ByResponse, Untaught):
         """Of the Gaussian process, which is fitted anew."""
         start = init(self.model, history.x.shape[-1], key)
         process = tune(self.tuning, self.model, start, history.x, y, history.where)
-        return posterior(self.model, process, history.x, y, history.where, candidates.x)
+        return deep_kernel_posterior(self.model, process, history.x, y, history.where, candidates.x)
 
 
 ENTRIES = (

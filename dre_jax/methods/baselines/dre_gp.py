@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.gp.fit import GPConfig
-from dre_jax.methods.baselines.ranked_prior import FITTING, Ranked, fit, posterior
+from dre_jax.methods.baselines.ranked_prior import FITTING, Ranked, fit, ranked_posterior
 from dre_jax.methods.baselines.shared import ByResponse, FromEnsemble
 from dre_jax.methods.dre.ensemble import EnsembleParams, Support, check_columns, scores, scores_in_blocks
 from dre_jax.methods.entry import Entry
@@ -39,7 +39,7 @@ class RankedGaussianProcess(FromEnsemble, ByResponse):
     ) -> tuple[Array, Array]:
         """Of the Gaussian process, which is fitted to the trials as the ensemble ranks them."""
         tried, new = self.ranked(params, history, candidates)
-        return posterior(fit(self.fitting, tried, y, history.where), tried, y, history.where, new)
+        return ranked_posterior(fit(self.fitting, tried, y, history.where), tried, y, history.where, new)
 
     def ranked(self, params: EnsembleParams, history: History, candidates: Candidates) -> tuple[Ranked, Ranked]:
         """Trials and candidates with the members' ranks of them, each among all of both."""

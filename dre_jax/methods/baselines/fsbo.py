@@ -19,8 +19,8 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.data.tasks import build_table
-from dre_jax.gp.response_scale import best_of, standardise
-from dre_jax.methods.baselines.deep_kernel import DeepKernel, DeepKernelConfig, posterior, tune
+from dre_jax.gp.response_scale import best_response, standardise
+from dre_jax.methods.baselines.deep_kernel import DeepKernel, DeepKernelConfig, deep_kernel_posterior, tune
 from dre_jax.methods.baselines.meta_kernel import KernelTraining, meta_train
 from dre_jax.methods.entry import Entry
 from dre_jax.optim.full_batch import HistoryFitConfig
@@ -79,8 +79,8 @@ class FewShotBO:
         """Acquisition values after fine-tuning from the given parameters, and the fine-tuned ones."""
         y = standardise(history.response, history.where).y
         process = tune(self.tuning, self.model, state, history.x, y, history.where)
-        mean, variance = posterior(self.model, process, history.x, y, history.where, candidates.x)
-        values = acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        mean, variance = deep_kernel_posterior(self.model, process, history.x, y, history.where, candidates.x)
+        values = acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_response(y, history.where))
         return values, process
 
 

@@ -21,8 +21,8 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import posterior
-from dre_jax.gp.response_scale import best_of
+from dre_jax.gp.regression import gp_posterior
+from dre_jax.gp.response_scale import best_response
 from dre_jax.methods.baselines.copula import copula_scale
 from dre_jax.methods.baselines.quantile_net import QuantileConfig, moments, past_rows, train_quantile_net
 from dre_jax.methods.entry import Entry
@@ -63,14 +63,14 @@ class GaussianCopulaProcess(_FromQuantiles):
         mean, variance = moments(self.prior, params, history.x)
         residual = jnp.where(history.where, (z - mean) / jnp.sqrt(variance), 0.0)
         process = fit_gp(self.fitting, history.x, residual, history.where)
-        left, uncertain = posterior(process, history.x, residual, history.where, candidates.x)
+        left, uncertain = gp_posterior(process, history.x, residual, history.where, candidates.x)
         prior_mean, prior_variance = moments(self.prior, params, candidates.x)
         deviation = jnp.sqrt(prior_variance)
         return acquire_by_response(
             self.acquisition,
             prior_mean + deviation * left,
             deviation * jnp.sqrt(uncertain),
-            best_of(z, history.where),
+            best_response(z, history.where),
         )
 
 

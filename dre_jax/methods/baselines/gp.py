@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import GPParams, Ready, condition_at, predict_in_blocks
-from dre_jax.gp.response_scale import best_of, standardise
+from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, predict_in_blocks
+from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.baselines.shared import Untaught
 from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
@@ -30,7 +30,7 @@ class FittedProcess(NamedTuple):
     """A Gaussian process that was fitted to a history and conditioned on it."""
 
     process: GPParams
-    given: Ready
+    given: PreparedGP
     incumbent: Array
     """Scalar: the best response, standardised; minus infinity without any."""
 
@@ -60,8 +60,8 @@ class GaussianProcess(Untaught):
         """The process, fitted to the standardised responses and conditioned on them."""
         y = standardise(history.response, history.where).y
         process = fit_gp(self.fitting, history.x, y, history.where)
-        given = condition_at(process, history.x, y, history.where)
-        return FittedProcess(process, given, best_of(y, history.where))
+        given = condition_on_history(process, history.x, y, history.where)
+        return FittedProcess(process, given, best_response(y, history.where))
 
     def rate(self, tuned: FittedProcess, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the fitted process."""

@@ -29,8 +29,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.fit import GPConfig, Start, log_prior, maximise_from_starts, within_bounds
-from dre_jax.gp.regression import GPParams, log_marginal_likelihood, posterior
+from dre_jax.gp.fit import GPConfig, InitialHyperparameters, clip_hyperparameters, log_hyperprior, maximise_from_starts
+from dre_jax.gp.regression import GPParams, gp_posterior, log_marginal_likelihood
 from dre_jax.methods.baselines.shared import Untaught
 from dre_jax.methods.baselines.warping import kumaraswamy, to_normal
 from dre_jax.methods.entry import Entry
@@ -78,8 +78,8 @@ class HEBO(Untaught):
         found = fit_warped(self.fitting, history.x, y, history.where)
         seen = found.bend(history.x)
         best = jnp.argmax(jnp.where(history.where, y, -jnp.inf))
-        target, _ = posterior(found.process, seen, y, history.where, seen[best][None])
-        mean, variance = posterior(found.process, seen, y, history.where, found.bend(candidates.x))
+        target, _ = gp_posterior(found.process, seen, y, history.where, seen[best][None])
+        mean, variance = gp_posterior(found.process, seen, y, history.where, found.bend(candidates.x))
         keys = jax.random.split(key, 3)
         values = self.three(mean, jnp.sqrt(variance), target[0], found.process, history, keys[:2])
         return pareto_front(values, candidates.where, keys[2]).astype(jnp.float32)
@@ -116,13 +116,13 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
         bends = jnp.sum(params.log_a**2) + jnp.sum(params.log_b**2)
         if not config.priors:
             return value
-        return value + log_prior(params.process, config.density_of) - 0.5 * bends / _BEND_SPREAD**2
+        return value + log_hyperprior(params.process, config.density_of) - 0.5 * bends / _BEND_SPREAD**2
 
     def project(params: WarpedGP) -> WarpedGP:
         log_a, log_b = (jnp.clip(log, -_BENDS, _BENDS) for log in (params.log_a, params.log_b))
-        return WarpedGP(within_bounds(params.process), log_a, log_b)
+        return WarpedGP(clip_hyperparameters(params.process), log_a, log_b)
 
-    def start_at(start: Start) -> WarpedGP:
+    def start_at(start: InitialHyperparameters) -> WarpedGP:
         none = jnp.zeros(x.shape[-1], x.dtype)
         return WarpedGP(GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise, config.kernel), none, none)
 

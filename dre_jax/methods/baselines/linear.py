@@ -13,7 +13,15 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.regression import Ready, condition, log_density, matmul, noisy, predict, ready
+from dre_jax.gp.regression import (
+    PreparedGP,
+    add_noise,
+    condition_gp,
+    log_gaussian_density,
+    matmul,
+    predict_signal,
+    prepare_gp,
+)
 from dre_jax.optim.descent import maximise
 
 
@@ -35,14 +43,16 @@ _USUAL_LOG_BETA = 2.0
 _PRIOR_DEVIATION = 0.3
 
 
-def covariance(params: LinearParams, a: Array, b: Array) -> Array:
+def linear_covariance(params: LinearParams, a: Array, b: Array) -> Array:
     """Covariance of phi' w; f[n, F] and f[m, F] -> f[n, m]."""
     return matmul(a, b.T) * jnp.exp(-params.log_alpha)
 
 
-def log_evidence(params: LinearParams, features: Array, y: Array, where: Array) -> Array:
+def linear_log_evidence(params: LinearParams, features: Array, y: Array, where: Array) -> Array:
     """Log-probability of a history with features f[n, F], the weights integrated out (Bishop, equation 3.86)."""
-    return log_density(noisy(covariance(params, features, features), jnp.exp(-params.log_beta), where), y, where)
+    return log_gaussian_density(
+        add_noise(linear_covariance(params, features, features), jnp.exp(-params.log_beta), where), y, where
+    )
 
 
 def fit_linear(features: Array, y: Array, where: Array) -> LinearParams:
@@ -54,7 +64,7 @@ def fit_linear(features: Array, y: Array, where: Array) -> LinearParams:
 
     def objective(params: LinearParams) -> Array:
         off = (params.log_alpha - usual.log_alpha) ** 2 + (params.log_beta - usual.log_beta) ** 2
-        return log_evidence(params, features, y, where) - 0.5 * off / _PRIOR_DEVIATION**2
+        return linear_log_evidence(params, features, y, where) - 0.5 * off / _PRIOR_DEVIATION**2
 
     def project(params: LinearParams) -> LinearParams:
         return LinearParams(jnp.clip(params.log_alpha, *_LOG_ALPHAS), jnp.clip(params.log_beta, *_LOG_BETAS))
@@ -69,17 +79,17 @@ class LinearPosterior(NamedTuple):
     params: LinearParams
     features: Array
     """f[n, F]"""
-    given: Ready
+    given: PreparedGP
     """The Gaussian process of the responses."""
 
 
 def condition_linear(params: LinearParams, features: Array, y: Array, where: Array) -> LinearPosterior:
     """Conditions on a history."""
-    matrix = noisy(covariance(params, features, features), jnp.exp(-params.log_beta), where)
-    return LinearPosterior(params, features, ready(condition(matrix, y, where)))
+    matrix = add_noise(linear_covariance(params, features, features), jnp.exp(-params.log_beta), where)
+    return LinearPosterior(params, features, prepare_gp(condition_gp(matrix, y, where)))
 
 
 def predict_linear(posterior: LinearPosterior, new: Array) -> tuple[Array, Array]:
     """Mean and variance of phi' w at f[m, F], two f[m] (Bishop, equations 3.58 and 3.59 less the noise)."""
     prior = jnp.sum(new**2, axis=-1) * jnp.exp(-posterior.params.log_alpha)
-    return predict(posterior.given, covariance(posterior.params, posterior.features, new), prior)
+    return predict_signal(posterior.given, linear_covariance(posterior.params, posterior.features, new), prior)

@@ -22,7 +22,7 @@ from jax import Array, lax
 from dre_jax.checks import positive
 from dre_jax.data.sampling import ListRows, TaskSpans, below, draw_without_replacement, sample_lists
 from dre_jax.data.tasks import TaskTable
-from dre_jax.methods.baselines.deep_kernel import DeepKernel, DeepKernelConfig, init, log_likelihood, within_bounds
+from dre_jax.methods.baselines.deep_kernel import DeepKernel, DeepKernelConfig, clip_deep_kernel, init, log_likelihood
 from dre_jax.methods.dre.ensemble import Support
 from dre_jax.optim.descent import Descent, begin, descend
 from dre_jax.optim.schedule import portion_length
@@ -145,7 +145,7 @@ def meta_train(
         key = jax.random.fold_in(batch_key, number)
         batches = draw_batches(training, table, key, (length,), landmarks=config.has_landmarks)
         steps = number * length + jnp.arange(length, dtype=jnp.int32)
-        return descend(loss, descent, rates, steps, batches, project=within_bounds)
+        return descend(loss, descent, rates, steps, batches, project=clip_deep_kernel)
 
     rates = optax.cosine_decay_schedule(training.learning_rate, training.steps)
     numbers = jnp.arange(training.steps // length, dtype=jnp.int32)

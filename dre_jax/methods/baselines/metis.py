@@ -24,7 +24,7 @@ from jax import Array
 from dre_jax.errors import ConfigError
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.kernels import squared_distances
-from dre_jax.gp.regression import leave_one_out, posterior
+from dre_jax.gp.regression import gp_posterior, leave_one_out
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.parzen import log_parzen
 from dre_jax.methods.baselines.shared import Untaught
@@ -60,9 +60,9 @@ class Metis(Untaught):
         """1 for the candidate to evaluate, 0 for all others; all 0 where none promises a gain."""
         y = standardise(history.response, history.where).y
         process = fit_gp(self.fitting, history.x, y, history.where)
-        mean, variance = posterior(process, history.x, y, history.where, candidates.x)
+        mean, variance = gp_posterior(process, history.x, y, history.where, candidates.x)
         deviation = jnp.sqrt(variance)
-        fitted, _ = posterior(process, history.x, y, history.where, history.x)
+        fitted, _ = gp_posterior(process, history.x, y, history.where, history.x)
         best = jnp.max(jnp.where(history.where, fitted, -jnp.inf))
         alone = leave_one_out(process, history.x, y, history.where)
         surprise = jnp.where(history.where, jnp.abs(y - alone.mean) / alone.deviation, 0.0)

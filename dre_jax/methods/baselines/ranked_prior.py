@@ -20,8 +20,24 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.fit import DensityOf, GPConfig, Start, log_prior, maximise_from_starts, within_bounds
-from dre_jax.gp.regression import GPParams, condition, covariance, log_density, matmul, noisy, predict, ready
+from dre_jax.gp.fit import (
+    DensityOf,
+    GPConfig,
+    InitialHyperparameters,
+    clip_hyperparameters,
+    log_hyperprior,
+    maximise_from_starts,
+)
+from dre_jax.gp.regression import (
+    GPParams,
+    add_noise,
+    condition_gp,
+    log_gaussian_density,
+    matmul,
+    predict_signal,
+    prepare_gp,
+    signal_covariance,
+)
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import jit_eager_calls
 
@@ -67,7 +83,7 @@ def _off_mean(z: Array) -> Array:
 def _covariance(params: RankedPrior, one: Ranked, other: Ranked) -> Array:
     """Covariance of b, the members' weights and f together; n and m configurations -> f[n, m]."""
     members = jnp.exp(params.log_spread) / one.z.shape[1] * matmul(_off_mean(one.z), _off_mean(other.z).T)
-    return _OFFSET + members + covariance(params.rest, one.x, other.x)
+    return _OFFSET + members + signal_covariance(params.rest, one.x, other.x)
 
 
 def _variance(params: RankedPrior, at: Ranked) -> Array:
@@ -84,26 +100,26 @@ def _centre(z: Array, where: Array) -> Array:
 
 def _observed(params: RankedPrior, at: Ranked, y: Array, where: Array) -> tuple[Array, Array]:
     """Covariance of the observations, f[n, n], and how far they are off the mean, f[n]."""
-    matrix = noisy(_covariance(params, at, at), jnp.exp(params.rest.log_noise), where)
+    matrix = add_noise(_covariance(params, at, at), jnp.exp(params.rest.log_noise), where)
     return matrix, jnp.where(where, y - _mean(params, at.z, _centre(at.z, where)), 0.0)
 
 
 def log_likelihood(params: RankedPrior, at: Ranked, y: Array, where: Array) -> Array:
     """Log-likelihood of observations, a scalar; y f[n] standardised, where bool[n]."""
     matrix, off = _observed(params, at, y, where)
-    return log_density(matrix, off, where)
+    return log_gaussian_density(matrix, off, where)
 
 
 def _log_prior(params: RankedPrior, density_of: DensityOf) -> Array:
     rest = replace(params.rest, log_scale=params.rest.log_scale - _LOG_SCALE)
     slope = (params.log_slope - _LOG_SLOPE[0]) / _LOG_SLOPE[1]
     spread = (params.log_spread - _LOG_SPREAD[0]) / _LOG_SPREAD[1]
-    return log_prior(rest, density_of) - 0.5 * (slope**2 + spread**2)
+    return log_hyperprior(rest, density_of) - 0.5 * (slope**2 + spread**2)
 
 
 def _within_bounds(params: RankedPrior) -> RankedPrior:
     return RankedPrior(
-        within_bounds(params.rest),
+        clip_hyperparameters(params.rest),
         jnp.clip(params.log_slope, *_SLOPES),
         jnp.clip(params.log_spread, *_SPREADS),
     )
@@ -116,7 +132,7 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
         value = log_likelihood(params, at, y, where)
         return value + _log_prior(params, config.density_of) if config.priors else value
 
-    def start_at(start: Start) -> RankedPrior:
+    def start_at(start: InitialHyperparameters) -> RankedPrior:
         slope, spread, scale = (jnp.full((), a, y.dtype) for a in (_LOG_SLOPE[0], _LOG_SPREAD[0], _LOG_SCALE))
         return RankedPrior(GPParams(start.log_length, scale, start.log_noise, config.kernel), slope, spread)
 
@@ -124,7 +140,7 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
 
 
 @jit_eager_calls()
-def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Ranked) -> tuple[Array, Array]:
+def ranked_posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Ranked) -> tuple[Array, Array]:
     """Mean and variance of the signal at any number of new configurations, given the trials.
 
     Example:
@@ -132,15 +148,15 @@ def posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Rank
       >>> params = RankedPrior(GPParams(jnp.zeros(1), zero - 9.0, zero - 9.0), zero, zero - 7.0)
       >>> new = Ranked(jnp.zeros((2, 1)), jnp.array([[1.0, 1.0], [-1.0, -1.0]]))
       >>> nothing = Ranked(jnp.zeros((1, 1)), jnp.zeros((1, 2))), jnp.zeros(1), jnp.zeros(1, bool)
-      >>> posterior(params, *nothing, new)[0].tolist()
+      >>> ranked_posterior(params, *nothing, new)[0].tolist()
       [1.0, -1.0]
     """
-    given = ready(condition(*_observed(params, at, y, where), where))
+    given = prepare_gp(condition_gp(*_observed(params, at, y, where), where))
     centre, n_columns = _centre(at.z, where), at.x.shape[1]
 
     def block(rows: Array) -> tuple[Array, Array]:
         one = Ranked(rows[:, :n_columns], rows[:, n_columns:])
-        mean, variance = predict(given, _covariance(params, at, one), _variance(params, one))
+        mean, variance = predict_signal(given, _covariance(params, at, one), _variance(params, one))
         return _mean(params, one.z, centre) + mean, variance
 
     return by_blocks(block, jnp.concatenate(new, axis=1))

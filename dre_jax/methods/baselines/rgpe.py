@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.cholesky import factor
+from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fit import fit_gp
-from dre_jax.gp.regression import GPParams, draw_left_out, matmul, noisy, posterior
+from dre_jax.gp.regression import GPParams, add_noise, gp_posterior, matmul, sample_leave_one_out
 from dre_jax.methods.baselines.discordance import misranked, misranked_left_out
 from dre_jax.methods.baselines.shared import ByResponse, FromSources
 from dre_jax.methods.baselines.sources import SourceProcesses, joint_posterior, predict_sources
@@ -51,7 +51,7 @@ class RGPE(FromSources, ByResponse):
         losses = self.losses(params, own, history, y, key)
         weights = ranking_weights(losses, self.guard)
         means, variances = predict_sources(params, candidates.x)
-        own_mean, own_variance = posterior(own, history.x, y, history.where, candidates.x)
+        own_mean, own_variance = gp_posterior(own, history.x, y, history.where, candidates.x)
         mean = matmul(weights[:-1], means) + weights[-1] * own_mean
         return mean, matmul(weights[:-1] ** 2, variances) + weights[-1] ** 2 * own_variance
 
@@ -64,12 +64,14 @@ class RGPE(FromSources, ByResponse):
 
         def of_source(source: SourceProcesses, noise: Array) -> Array:
             mean, matrix = joint_posterior(source, history.x)
-            lower, _ = factor(noisy(matrix, jnp.zeros((), y.dtype), history.where), jnp.exp(source.params.log_scale))
+            lower, _ = safe_cholesky(
+                add_noise(matrix, jnp.zeros((), y.dtype), history.where), jnp.exp(source.params.log_scale)
+            )
             return misranked((mean[:, None] + matmul(lower, noise)).T, history.level, history.where)
 
         of_sources = jax.vmap(of_source, in_axes=(0, 1))(params, noise)
         signal, noises = jax.random.normal(own_key, (n, 2, self.samples), y.dtype).swapaxes(0, 1)
-        drawn = draw_left_out(own, history.x, y, history.where, signal, noises)
+        drawn = sample_leave_one_out(own, history.x, y, history.where, signal, noises)
         return jnp.concatenate([of_sources, misranked_left_out(drawn, history.level, history.where)[None]])
 
 

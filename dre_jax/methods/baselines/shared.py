@@ -10,7 +10,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.gp.fit import GPConfig
-from dre_jax.gp.response_scale import best_of, standardise
+from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.baselines.sources import SourceProcesses, fit_sources, source_tasks
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.model_config import ModelConfig
@@ -38,7 +38,7 @@ class ByResponse:
         """Values the candidates by the predictions of their standardised responses."""
         y = standardise(history.response, history.where).y
         mean, variance = self.predict(params, history, y, candidates, key)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_of(y, history.where))
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_response(y, history.where))
 
     def predict(
         self, params: Any, history: History, y: Array, candidates: Candidates, key: Array

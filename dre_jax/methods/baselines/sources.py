@@ -11,9 +11,18 @@ import numpy as np
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.gp.cholesky import half_solve
+from dre_jax.gp.cholesky import triangular_solve
 from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import Conditioned, GPParams, condition, covariance, matmul, noisy, predict_at, ready
+from dre_jax.gp.regression import (
+    ConditionedGP,
+    GPParams,
+    add_noise,
+    condition_gp,
+    matmul,
+    predict_signal_at,
+    prepare_gp,
+    signal_covariance,
+)
 from dre_jax.gp.response_scale import standardise
 from dre_jax.runtime.blocks import by_blocks
 
@@ -35,7 +44,7 @@ class SourceProcesses(NamedTuple):
     params: GPParams
     x: Array
     """f32[S, n, D]"""
-    given: Conditioned
+    given: ConditionedGP
 
 
 def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
@@ -62,10 +71,10 @@ def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
 def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
     """Hyperparameters by the marginal likelihood of each task, and Gaussian processes conditioned on the tasks."""
 
-    def one(task: SourceTasks) -> tuple[GPParams, Conditioned]:
+    def one(task: SourceTasks) -> tuple[GPParams, ConditionedGP]:
         params = fit_gp(config, *task)
-        matrix = noisy(covariance(params, task.x, task.x), jnp.exp(params.log_noise), task.where)
-        return params, condition(matrix, task.y, task.where)
+        matrix = add_noise(signal_covariance(params, task.x, task.x), jnp.exp(params.log_noise), task.where)
+        return params, condition_gp(matrix, task.y, task.where)
 
     params, given = jax.lax.map(one, tasks)
     return SourceProcesses(params, tasks.x, given)
@@ -73,10 +82,10 @@ def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
 
 def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
-    given = jax.vmap(ready)(sources.given)
+    given = jax.vmap(prepare_gp)(sources.given)
 
     def at(rows: Array) -> tuple[Array, Array]:
-        mean, variance = jax.vmap(predict_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, given, rows)
+        mean, variance = jax.vmap(predict_signal_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, given, rows)
         return mean.T, variance.T
 
     mean, variance = by_blocks(at, x)
@@ -88,7 +97,7 @@ def predict_means(sources: SourceProcesses, x: Array) -> Array:
 
     def at(rows: Array) -> Array:
         def one(source: SourceProcesses) -> Array:
-            cross = covariance(source.params, source.x, rows)
+            cross = signal_covariance(source.params, source.x, rows)
             return matmul(source.given.weights, jnp.where(source.given.where[:, None], cross, 0.0))
 
         return jax.vmap(one)(sources).T
@@ -98,6 +107,6 @@ def predict_means(sources: SourceProcesses, x: Array) -> Array:
 
 def joint_posterior(source: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Mean and covariance of one source's signal at a few points together; f32[m, D] -> f32[m] and f32[m, m]."""
-    cross = jnp.where(source.given.where[:, None], covariance(source.params, source.x, x), 0.0)
-    half = half_solve(source.given.lower, cross)
-    return matmul(source.given.weights, cross), covariance(source.params, x, x) - matmul(half.T, half)
+    cross = jnp.where(source.given.where[:, None], signal_covariance(source.params, source.x, x), 0.0)
+    half = triangular_solve(source.given.lower, cross)
+    return matmul(source.given.weights, cross), signal_covariance(source.params, x, x) - matmul(half.T, half)

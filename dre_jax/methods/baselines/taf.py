@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.gp.fit import fit_gp
-from dre_jax.gp.regression import matmul, posterior
-from dre_jax.gp.response_scale import best_of, standardise
+from dre_jax.gp.regression import gp_posterior, matmul
+from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.baselines.shared import FromSources
 from dre_jax.methods.baselines.sources import SourceProcesses, predict_means
 from dre_jax.methods.baselines.tst import source_weights
@@ -43,8 +43,8 @@ class TAF(FromSources):
         y = standardise(history.response, history.where).y
         own = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
-        mean, variance = posterior(own, history.x, y, history.where, candidates.x)
-        best = best_of(y, history.where)
+        mean, variance = gp_posterior(own, history.x, y, history.where, candidates.x)
+        best = best_response(y, history.where)
         expected = log_expected_improvement(-mean, jnp.sqrt(variance), jnp.where(jnp.isfinite(best), -best, 0.0))
         transferred = matmul(weights[:-1], predicted_improvements(params, history, candidates.x))
         return jnp.logaddexp(jnp.log(weights[-1]) + expected, jnp.log(transferred)) - jnp.log(jnp.sum(weights))

@@ -18,7 +18,7 @@ from jax import Array
 
 from dre_jax.gp.fit import fit_gp
 from dre_jax.gp.kernels import epanechnikov
-from dre_jax.gp.regression import matmul, posterior
+from dre_jax.gp.regression import gp_posterior, matmul
 from dre_jax.methods.baselines.discordance import misranked
 from dre_jax.methods.baselines.shared import ByResponse, FromSources
 from dre_jax.methods.baselines.sources import SourceProcesses, predict_means
@@ -45,7 +45,7 @@ class TST(FromSources, ByResponse):
         """The weighted means of all Gaussian processes, and the variance of the task's own."""
         own = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
-        own_mean, variance = posterior(own, history.x, y, history.where, candidates.x)
+        own_mean, variance = gp_posterior(own, history.x, y, history.where, candidates.x)
         transferred = matmul(weights[:-1], predict_means(params, candidates.x))
         return (transferred + weights[-1] * own_mean) / jnp.sum(weights), variance
 

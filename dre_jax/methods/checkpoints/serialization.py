@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dre_jax.errors import CheckpointError, ConfigError
-from dre_jax.gp.regression import Conditioned, GPParams
+from dre_jax.gp.regression import ConditionedGP, GPParams
 from dre_jax.methods.baselines.deep_kernel import DeepKernel
 from dre_jax.methods.baselines.sources import SourceProcesses
 from dre_jax.methods.dre.ensemble import EnsembleParams
@@ -33,7 +33,7 @@ PARAMETER_CLASSES: dict[str, type] = {
     "EnsembleParams": EnsembleParams,
     "DeepKernel": DeepKernel,
     "GPParams": GPParams,
-    "Conditioned": Conditioned,
+    "Conditioned": ConditionedGP,
     "SourceProcesses": SourceProcesses,
     "LearnedPrior": LearnedPrior,
     "Believed": Believed,

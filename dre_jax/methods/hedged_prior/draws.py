@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.cholesky import solve
+from dre_jax.gp.cholesky import cholesky_solve
 from dre_jax.gp.kernels import matern52_features
-from dre_jax.gp.regression import Conditioned, matmul
+from dre_jax.gp.regression import ConditionedGP, matmul
 from dre_jax.methods.hedged_prior import task_process
 from dre_jax.methods.hedged_prior.hypotheses import changed_by
 from dre_jax.methods.hedged_prior.posterior import HedgedPosterior
@@ -93,10 +93,10 @@ def _at(index: Array, tree: Any) -> Any:
     return jax.tree.map(lambda a: a[index], tree)
 
 
-def _moved(given: Conditioned, scale: Array, drawn: Array, log_noise: Array, key: Array) -> Array:
+def _moved(given: ConditionedGP, scale: Array, drawn: Array, log_noise: Array, key: Array) -> Array:
     """Weights of the trials, f[n], that move a function of the prior to them."""
     noise = jnp.exp(0.5 * log_noise) * jax.random.normal(key, drawn.shape, drawn.dtype)
-    return given.weights - jnp.sqrt(scale) * solve(given.lower, jnp.where(given.where, drawn + noise, 0.0))
+    return given.weights - jnp.sqrt(scale) * cholesky_solve(given.lower, jnp.where(given.where, drawn + noise, 0.0))
 
 
 def own_prior_function(process: TaskProcess, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:

@@ -22,8 +22,8 @@ from jax import Array
 
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
-from dre_jax.gp.regression import Conditioned
-from dre_jax.gp.student import weigh
+from dre_jax.gp.regression import ConditionedGP
+from dre_jax.gp.student import condition_student_t
 from dre_jax.methods.hedged_prior.prior import LearnedPrior, LearnedPriorConfig, View, observed, view_trials
 
 
@@ -107,7 +107,7 @@ class Known(NamedTuple):
     """The trials."""
     centre: Array
     """Scalar: the mean of m over the trials."""
-    given: Conditioned
+    given: ConditionedGP
     """Of the processes; H in front."""
     scale: Array
     """f[H]: `Evidence.variance_scale`, of their variances."""
@@ -120,10 +120,10 @@ def condition(config: LearnedPriorConfig, by: Believed, prior: LearnedPrior, x: 
     tried, middle = view_trials(config, prior, jnp.where(where[:, None], x, 0.0), where)
     varied = jnp.any(where & (y != 0.0))
 
-    def under(by: Believed) -> tuple[Conditioned, Array, Array]:
-        found = weigh(*observed(changed_by(prior, by), tried, y, where, by.slope), where, config.freedom)
+    def under(by: Believed) -> tuple[ConditionedGP, Array, Array]:
+        found = condition_student_t(*observed(changed_by(prior, by), tried, y, where, by.slope), where, config.freedom)
         # Equal responses say nothing of the scale, and so nothing of the hypotheses.
-        return found.given, found.variance_scale, by.log_weight + jnp.where(varied, found.log_density, 0.0)
+        return found.gp, found.variance_scale, by.log_weight + jnp.where(varied, found.log_density, 0.0)
 
     return Known(tried, middle, *jax.vmap(under)(by))
 

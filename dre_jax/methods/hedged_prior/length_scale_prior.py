@@ -23,7 +23,7 @@ from jax import Array
 from dre_jax.checks import at_least, positive
 from dre_jax.data import Task
 from dre_jax.data.tasks import TaskTable, build_table
-from dre_jax.gp.fit import within_bounds
+from dre_jax.gp.fit import clip_hyperparameters
 from dre_jax.gp.regression import GPParams, log_marginal_likelihood
 from dre_jax.gp.response_scale import standardise
 from dre_jax.optim.descent import maximise
@@ -110,7 +110,9 @@ def fit_process(config: LengthScaleConfig, prior: LengthScalePrior, x: Array, y:
 
     def search(log_noise: Array) -> tuple[GPParams, Array]:
         start = GPParams(prior.mean, jnp.zeros((), x.dtype), log_noise)
-        return maximise(objective, start, steps=config.steps, learning_rate=config.learning_rate, project=within_bounds)
+        return maximise(
+            objective, start, steps=config.steps, learning_rate=config.learning_rate, project=clip_hyperparameters
+        )
 
     found, values = jax.vmap(search)(jnp.stack([prior.noise_mean, jnp.full_like(prior.noise_mean, _MUCH_NOISE)]))
     best = jnp.argmax(values)

@@ -20,7 +20,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.gp.response_scale import best_of, standardise
+from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.hedged_prior import task_process
 from dre_jax.methods.hedged_prior.draws import draw_response
@@ -116,7 +116,7 @@ class HedgedPrior:
     def tune(self, params: WeighedPriors, history: History, key: Array) -> ConditionedPriors:
         """The mixture, conditioned on the history."""
         posterior = self.condition(params, history)
-        return ConditionedPriors(params, posterior, best_of(posterior.trials.y, history.where))
+        return ConditionedPriors(params, posterior, best_response(posterior.trials.y, history.where))
 
     def rate(self, tuned: ConditionedPriors, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the conditioned mixture."""

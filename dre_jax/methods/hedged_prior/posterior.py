@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from dre_jax.gp.regression import Conditioned, Ready, predict, ready
+from dre_jax.gp.regression import ConditionedGP, PreparedGP, predict_signal, prepare_gp
 from dre_jax.methods.hedged_prior import task_process
 from dre_jax.methods.hedged_prior.hypotheses import Believed, Known, changed_by, condition
 from dre_jax.methods.hedged_prior.prior import LearnedPrior, LearnedPriorConfig, covariance, variance, view
@@ -31,15 +31,15 @@ class HedgedPosterior(NamedTuple):
 
     known: Known
     """Learned priors; J in front."""
-    learned: Ready
+    learned: PreparedGP
     """[J, H] in front."""
     trials: Trials
     """The history; its trend is the mean of the members'."""
     processes: TaskProcess
     """K in front."""
-    own: Conditioned
+    own: ConditionedGP
     """K in front."""
-    own_ready: Ready
+    own_ready: PreparedGP
     """K in front."""
     scale: Array
     """f[K]: of the variances of the processes."""
@@ -84,11 +84,11 @@ def condition_all(
     )
     return HedgedPosterior(
         known,
-        jax.vmap(jax.vmap(ready))(known.given),
+        jax.vmap(jax.vmap(prepare_gp))(known.given),
         trials,
         own.process,
         own.given,
-        jax.vmap(ready)(own.given),
+        jax.vmap(prepare_gp)(own.given),
         own.scale,
         jax.nn.log_softmax(log_weight),
     )
@@ -99,14 +99,14 @@ def component_moments(
 ) -> tuple[Array, Array]:
     """Mean and variance of every component at new configurations f[m, D]; two f[J H + K, m]."""
 
-    def of_member(args: tuple[LearnedPrior, Known, Ready]) -> tuple[Array, Array, Array]:
+    def of_member(args: tuple[LearnedPrior, Known, PreparedGP]) -> tuple[Array, Array, Array]:
         prior, known, given = args
         at = view(sizes, prior, new)
         at = at._replace(trend=at.trend - known.centre)
 
-        def under(by: Believed, given: Ready, scale: Array) -> tuple[Array, Array]:
+        def under(by: Believed, given: PreparedGP, scale: Array) -> tuple[Array, Array]:
             changed = changed_by(prior, by)
-            off, spread = predict(given, covariance(known.tried, at, changed), variance(at, changed))
+            off, spread = predict_signal(given, covariance(known.tried, at, changed), variance(at, changed))
             return by.slope * at.trend + off, scale * spread
 
         return *jax.vmap(under)(past.by, given, known.scale), at.trend
@@ -114,9 +114,9 @@ def component_moments(
     means, variances, trends = lax.map(of_member, (past.priors, posterior.known, posterior.learned))
     trials, trend = posterior.trials, jnp.mean(trends, axis=0)
 
-    def of_process(process: TaskProcess, given: Ready, scale: Array) -> tuple[Array, Array]:
+    def of_process(process: TaskProcess, given: PreparedGP, scale: Array) -> tuple[Array, Array]:
         cross = task_process.covariance(process, trials.x, new, trials.trend, trend)
-        off, spread = predict(given, cross, task_process.variance(process, trend))
+        off, spread = predict_signal(given, cross, task_process.variance(process, trend))
         return process.slope * trend + off, scale * spread
 
     own_means, own_variances = jax.vmap(of_process)(posterior.processes, posterior.own_ready, posterior.scale)

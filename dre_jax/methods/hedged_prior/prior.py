@@ -23,8 +23,8 @@ from jax import Array
 
 from dre_jax.checks import layer_sizes, positive
 from dre_jax.errors import ConfigError
-from dre_jax.gp.kernels import matern52, squared_distances_of_many
-from dre_jax.gp.regression import noisy
+from dre_jax.gp.kernels import matern52, squared_distances_by_products
+from dre_jax.gp.regression import add_noise
 from dre_jax.nn import mlp
 
 OFFSET = 1.0
@@ -196,8 +196,8 @@ def covariance(one: View, other: View, prior: LearnedPrior) -> Array:
     """Covariance of b, a, g and f together; n and m configurations -> f[n, m]."""
     slope, deep, plain = jnp.exp(prior.slope), jnp.exp(prior.deep), jnp.exp(prior.plain)
     linear = OFFSET + slope * one.trend[:, None] * other.trend[None, :]
-    of_features = matern52(squared_distances_of_many(one.features, other.features))
-    return linear + deep * of_features + plain * matern52(squared_distances_of_many(one.scaled, other.scaled))
+    of_features = matern52(squared_distances_by_products(one.features, other.features))
+    return linear + deep * of_features + plain * matern52(squared_distances_by_products(one.scaled, other.scaled))
 
 
 def variance(at: View, prior: LearnedPrior) -> Array:
@@ -209,5 +209,5 @@ def observed(
     prior: LearnedPrior, tried: View, y: Array, where: Array, slope: Array | float = 1.0
 ) -> tuple[Array, Array]:
     """Covariance of the trials' responses, f[n, n], and how far these, y f[n], are off the mean, f[n]."""
-    matrix = noisy(covariance(tried, tried, prior), jnp.exp(prior.noise), where)
+    matrix = add_noise(covariance(tried, tried, prior), jnp.exp(prior.noise), where)
     return matrix, jnp.where(where, y - slope * tried.trend, 0.0)

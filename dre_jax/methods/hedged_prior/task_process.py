@@ -32,8 +32,8 @@ from jax import Array, lax
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.kernels import matern52, squared_distances
-from dre_jax.gp.regression import Conditioned, noisy
-from dre_jax.gp.student import log_evidence, weigh
+from dre_jax.gp.regression import ConditionedGP, add_noise
+from dre_jax.gp.student import condition_student_t, log_student_t_density
 from dre_jax.methods.hedged_prior.length_scale_prior import USUAL_LENGTH, LengthScalePrior, log_prior
 from dre_jax.methods.hedged_prior.prior import OFFSET, PLAIN_LENGTHS, PLAIN_NOISE
 from dre_jax.optim.quasi_newton import maximise_in_box
@@ -181,7 +181,7 @@ def variance(process: TaskProcess, trend: Array) -> Array:
 def observed(process: TaskProcess, trials: Trials) -> tuple[Array, Array]:
     """Covariance of the trials' responses, f[C, C], and how far these are off the mean, f[C]."""
     matrix = covariance(process, trials.x, trials.x, trials.trend, trials.trend)
-    matrix = noisy(matrix, jnp.exp(process.log_noise_var), trials.where)
+    matrix = add_noise(matrix, jnp.exp(process.log_noise_var), trials.where)
     return matrix, jnp.where(trials.where, trials.y - process.slope * trials.trend, 0.0)
 
 
@@ -189,7 +189,7 @@ class ConditionedTask(NamedTuple):
     """A process given the trials."""
 
     process: TaskProcess
-    given: Conditioned
+    given: ConditionedGP
     scale: Array
     """Scalar: of its variances."""
     log_density: Array
@@ -215,8 +215,8 @@ def condition(processes: TaskProcess, trials: Trials, freedom: float) -> Conditi
     """Processes of fixed hyperparameters given the trials, K in front."""
 
     def one(process: TaskProcess) -> ConditionedTask:
-        evidence = weigh(*observed(process, trials), trials.where, freedom)
-        return ConditionedTask(process, evidence.given, evidence.variance_scale, evidence.log_density)
+        evidence = condition_student_t(*observed(process, trials), trials.where, freedom)
+        return ConditionedTask(process, evidence.gp, evidence.variance_scale, evidence.log_density)
 
     conditioned: ConditionedTask = jax.vmap(one)(processes)
     return conditioned
@@ -300,7 +300,7 @@ def _fit(
 
     def objective(vector: Array, slope: Array, prior: LengthScalePrior) -> Array:
         process = _process_of(vector, slope)
-        evidence = log_evidence(*observed(process, trials), trials.where, jnp.asarray(freedom, trials.y.dtype))
+        evidence = log_student_t_density(*observed(process, trials), trials.where, jnp.asarray(freedom, trials.y.dtype))
         return evidence + _log_prior(prior, process)
 
     def value_and_gradient(vectors: Array) -> tuple[Array, Array]:

@@ -31,7 +31,7 @@ from dre_jax.data.sampling import TaskSpans
 from dre_jax.data.tasks import TaskTable
 from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import standardise
-from dre_jax.gp.student import log_evidence, weigh
+from dre_jax.gp.student import condition_student_t, log_student_t_density
 from dre_jax.methods.baselines.meta_kernel import without_support
 from dre_jax.methods.hedged_prior.folds import Folds, HeldOut, HeldOutEvidence, make_folds
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
@@ -131,7 +131,7 @@ def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, x: Array, resp
     """
     y = standardise(response, where).y
     tried, _ = view_trials(config, prior, x, where)
-    value = log_evidence(*observed(prior, tried, y, where), where, jnp.asarray(config.freedom, y.dtype))
+    value = log_student_t_density(*observed(prior, tried, y, where), where, jnp.asarray(config.freedom, y.dtype))
     varied = jnp.any(y != 0.0)
     return jnp.where(varied, -value / jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0), 0.0)
 
@@ -210,7 +210,7 @@ def held_out_evidence(config: LearnedPriorConfig, priors: LearnedPrior, table: T
         tried, _ = view_trials(config, prior, table.x[rows], where)
 
         def density(where: Array) -> Array:
-            return weigh(*observed(prior, tried, y, where), where, config.freedom).log_density
+            return condition_student_t(*observed(prior, tried, y, where), where, config.freedom).log_density
 
         return jnp.where(jnp.any(y != 0.0), density(where) - density(context), 0.0)
 

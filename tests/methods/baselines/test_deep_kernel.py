@@ -11,11 +11,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from dre_jax.methods.baselines.deep_kernel import (
     DeepKernelConfig,
+    clip_deep_kernel,
+    deep_kernel_posterior,
     features,
     init,
     log_likelihood,
-    posterior,
-    within_bounds,
 )
 from dre_jax.methods.dre.ensemble import Support
 
@@ -26,7 +26,7 @@ CONFIGS = {
 }
 PLAIN = CONFIGS["plain"]
 N, EMPTY, NEW, D = 13, 4, 9, 3
-jitted_posterior, jitted_features = (jax.jit(f, static_argnums=0) for f in (posterior, features))
+jitted_posterior, jitted_features = (jax.jit(f, static_argnums=0) for f in (deep_kernel_posterior, features))
 
 
 @partial(jax.jit, static_argnums=0)
@@ -115,6 +115,6 @@ def test_random_networks_differ_and_keep_distances():
 def test_bounds():
     params = init(PLAIN, D, jax.random.key(0))
     wild = params._replace(log_length=jnp.float32(99.0), log_scale=jnp.float32(-99.0), log_noise=jnp.float32(-99.0))
-    held = within_bounds(wild)
+    held = clip_deep_kernel(wild)
     assert float(jnp.exp(held.log_noise)) == pytest.approx(1e-4)
     assert np.isfinite([float(jnp.exp(v)) for v in (held.log_length, held.log_scale)]).all()

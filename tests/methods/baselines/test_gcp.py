@@ -8,7 +8,7 @@ from scipy import stats
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import tie_levels
 from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import posterior
+from dre_jax.gp.regression import gp_posterior
 from dre_jax.methods.baselines.copula import copula_scale
 from dre_jax.methods.baselines.gcp import CopulaThompsonSampling, GaussianCopulaProcess
 from dre_jax.methods.baselines.quantile_net import QuantileConfig, moments, past_rows, train_quantile_net
@@ -16,7 +16,7 @@ from dre_jax.search import make_history
 
 PRIOR = QuantileConfig(steps=800, hidden=(24, 24))
 METHOD = GaussianCopulaProcess(prior=PRIOR, fitting=GPConfig(steps=25))
-fit, predicted = jax.jit(fit_gp, static_argnums=0), jax.jit(posterior)
+fit, predicted = jax.jit(fit_gp, static_argnums=0), jax.jit(gp_posterior)
 moments_of, copula_of = jax.jit(moments, static_argnums=0), jax.jit(copula_scale)
 acquire = jax.jit(METHOD.acquire)
 

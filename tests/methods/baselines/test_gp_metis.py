@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import posterior
+from dre_jax.gp.regression import gp_posterior
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.gp import GaussianProcess
 from dre_jax.methods.baselines.metis import Metis, good_over_bad
@@ -16,7 +16,7 @@ from dre_jax.search.acquisition import RESOLUTION
 
 FITTING = GPConfig(steps=60)
 METIS = Metis(fitting=FITTING)
-fit, predicted, standard = jax.jit(fit_gp, static_argnums=0), jax.jit(posterior), jax.jit(standardise)
+fit, predicted, standard = jax.jit(fit_gp, static_argnums=0), jax.jit(gp_posterior), jax.jit(standardise)
 ratio_of, density = jax.jit(good_over_bad, static_argnums=0), jax.jit(log_parzen)
 acquire = jax.jit(lambda method, *given: method.acquire(None, *given, jax.random.key(0)), static_argnums=0)
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dre_jax.methods.baselines.linear import LinearParams, condition_linear, fit_linear, log_evidence, predict_linear
+from dre_jax.methods.baselines.linear import (
+    LinearParams,
+    condition_linear,
+    fit_linear,
+    linear_log_evidence,
+    predict_linear,
+)
 
 WIDTH, N_NEW, CAPACITY = 7, 9, 45
 
@@ -15,7 +21,7 @@ fit = jax.jit(fit_linear)
 
 @jax.jit
 def evaluated(params, slots, new):
-    return *predict_linear(condition_linear(params, *slots), new), log_evidence(params, *slots)
+    return *predict_linear(condition_linear(params, *slots), new), linear_log_evidence(params, *slots)
 
 
 def data(n):

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dre_jax.gp.kernels import matern52, squared_distances, squared_distances_of_many, squared_exponential
-from dre_jax.gp.response_scale import best_of, standardise
+from dre_jax.gp.kernels import matern52, squared_distances, squared_distances_by_products, squared_exponential
+from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.baselines.discordance import misranked, misranked_left_out
 from dre_jax.methods.baselines.parzen import bandwidths, log_parzen
 
 # One program each, where it would be one for every operation.
-scaled, best = jax.jit(standardise), jax.jit(best_of)
+scaled, best = jax.jit(standardise), jax.jit(best_response)
 wrong, wrong_left_out = jax.jit(misranked), jax.jit(misranked_left_out)
 density, widths = jax.jit(log_parzen), jax.jit(bandwidths)
 
@@ -42,7 +42,7 @@ def test_kernels_are_scikit_learns_and_have_a_slope_at_zero(kernel, name):
     theirs = kernels.Matern(nu=2.5) if name == "Matern" else kernels.RBF()
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
-    for distances in (squared_distances, squared_distances_of_many):
+    for distances in (squared_distances, squared_distances_by_products):
         found = jax.jit(lambda a, b, of=distances: kernel(of(a, b)))(a.astype(np.float32), b.astype(np.float32))
         np.testing.assert_allclose(found, theirs(a, b), atol=1e-6)
     slope = jax.jit(jax.grad(lambda a: kernel(squared_distances(a, a)).sum()))(np.ones((3, 2), np.float32))

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.regression import posterior
+from dre_jax.gp.regression import gp_posterior
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.sources import predict_means
 from dre_jax.methods.baselines.taf import TAF, predicted_improvements
@@ -15,7 +15,7 @@ from dre_jax.methods.baselines.tst import TST, source_weights
 from dre_jax.search import make_history
 
 FITTING = GPConfig(steps=25)
-fit, predicted = jax.jit(fit_gp, static_argnums=0), jax.jit(posterior)
+fit, predicted = jax.jit(fit_gp, static_argnums=0), jax.jit(gp_posterior)
 METHODS = {"tst": TST(fitting=FITTING, rows=25, bandwidth=0.3), "taf": TAF(fitting=FITTING, rows=25, bandwidth=0.3)}
 
 

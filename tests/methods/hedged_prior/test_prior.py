@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError
-from dre_jax.gp.cholesky import factor
-from dre_jax.gp.regression import noisy
+from dre_jax.gp.cholesky import safe_cholesky
+from dre_jax.gp.regression import add_noise
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
     centre,
@@ -36,8 +36,8 @@ def bounded(prior, x):
     """The nearest prior with bounds kept, and the jitter of its covariance."""
     near = within_bounds(prior)
     at = view(CONFIG, near, x)
-    matrix = noisy(covariance(at, at, near), jnp.exp(near.noise), jnp.ones(ROWS, bool))
-    return near, factor(matrix)[1]
+    matrix = add_noise(covariance(at, at, near), jnp.exp(near.noise), jnp.ones(ROWS, bool))
+    return near, safe_cholesky(matrix)[1]
 
 
 @pytest.fixture(scope="module")
