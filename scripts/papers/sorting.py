@@ -33,7 +33,7 @@ Shares = dict[str, np.ndarray]
 
 class Arm(NamedTuple):
     loss: str
-    """Of `dre_jax.losses.RANKED_LOSSES`."""
+    """Of `dre_jax.losses.LOSSES`."""
     limit: float | None
     """Range of the scores, see `ModelConfig.range_limit`."""
     learning_rate: float = 1e-3

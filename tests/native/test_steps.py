@@ -176,7 +176,7 @@ def test_what_it_supports(model, loss, own, does):
 
 
 def test_a_loss_that_it_does_not_know_is_the_scans(monkeypatch):
-    monkeypatch.setitem(losses.RANKED_LOSSES, "newer", losses.RANKED_LOSSES["listmle"])
+    monkeypatch.setitem(losses.LOSSES, "newer", losses.LOSSES["listmle"])
     model = ModelConfig(members=1, hidden=(4,), phi=(4,), rho=(4,))
     for program in programs(model, LossConfig(name="newer")):
         assert "dre_jax_steps" not in program

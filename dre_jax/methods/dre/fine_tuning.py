@@ -11,7 +11,7 @@ from jax import Array, lax
 from jax.custom_batching import sequential_vmap
 
 from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
-from dre_jax.losses import RANKED_LOSSES, PositionWeights, rank_sorted
+from dre_jax.losses import LOSSES, PositionWeights, rank_sorted
 from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
 from dre_jax.methods.dre.lists import Lists
 from dre_jax.methods.dre.model_config import ModelConfig
@@ -99,7 +99,7 @@ def _scan_epochs(
     epochs: Lists,
     steps: StepSizes,
 ) -> EnsembleParams:
-    loss_of = RANKED_LOSSES[loss_name]
+    loss_of = LOSSES[loss_name].fn
 
     def epoch(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, None]:
         params, moments = carry

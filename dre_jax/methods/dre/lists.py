@@ -10,7 +10,7 @@ from jax import Array
 
 from dre_jax.data.sampling import ListRows, Spans, sample_many, shuffle_ties
 from dre_jax.data.tasks import TaskTable
-from dre_jax.losses import OF_VALUES, RankedList, rank_sorted
+from dre_jax.losses import LOSSES, RankedList, rank_sorted
 from dre_jax.methods.dre.ensemble import Support, scale_response
 from dre_jax.methods.dre.host_table import Gathered
 from dre_jax.methods.dre.training_config import MetaTrainConfig
@@ -96,7 +96,7 @@ def read_lists(source: Source, bits: Bits, config: MetaTrainConfig) -> Lists:
     if bits.coins is not None:
         query = shuffle_ties(bits.coins, query, table.level[query], rows.query_where)
     response = table.response[query]
-    if config.loss.name in OF_VALUES:
+    if LOSSES[config.loss.name].uses_values:
         response = _on_their_scale(table, rows._replace(query=query))
     ranked = rank_sorted(response, table.level[query], rows.query_where, config.loss.weights, config.loss.ties)
     return Lists(rows.support, rows.support_where, query, ranked)

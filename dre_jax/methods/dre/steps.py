@@ -12,7 +12,7 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from dre_jax.data.tasks import TaskTable
-from dre_jax.losses import RANKED_LOSSES
+from dre_jax.losses import LOSSES
 from dre_jax.methods.dre.ensemble import EnsembleParams, init, member_axes, member_scores
 from dre_jax.methods.dre.host_table import Gathered
 from dre_jax.methods.dre.lists import Bits, Lists, Source, draw_lists, draw_steps_bits, step_lists, table_of
@@ -42,7 +42,7 @@ def _list_loss(
     def scores(one: Lists) -> Array:
         return member_scores(model, params, one.read_support(table), table.x[one.query])
 
-    return jnp.mean(RANKED_LOSSES[config.loss.name](jax.vmap(scores)(lists), lists.ranked))
+    return jnp.mean(LOSSES[config.loss.name].fn(jax.vmap(scores)(lists), lists.ranked))
 
 
 def _member_losses(

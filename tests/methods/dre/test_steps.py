@@ -10,7 +10,7 @@ import pytest
 
 from dre_jax.data import bundled
 from dre_jax.data.tasks import build_table
-from dre_jax.losses import OF_VALUES, listmle
+from dre_jax.losses import LOSSES, listmle
 from dre_jax.methods.dre.ensemble import Support, scores
 from dre_jax.methods.dre.lists import draw_lists, draw_step_bits, step_lists
 from dre_jax.methods.dre.model_config import ModelConfig
@@ -84,7 +84,7 @@ def test_lists_are_in_the_order_of_relevance(table, ties):
     assert not (falling & ~tied).any()
 
 
-@pytest.mark.parametrize("name", sorted(OF_VALUES))
+@pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.uses_values])
 def test_a_loss_of_values_sees_them_on_the_scale_of_the_list(table, name):
     config = replace(CONFIG, loss=LossConfig(name=name))
     lists = jax.tree.map(np.asarray, draw(table, KEY, (50,), config))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data.tasks import TaskTable
-from dre_jax.losses import RANKED_LOSSES, rank_sorted
+from dre_jax.losses import LOSSES, rank_sorted
 from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.lists import Lists
@@ -176,7 +176,7 @@ def tuning_loss(params, model, table, epoch):
     values = scores(model, params, seen, table.x[query])
     ranked = rank_sorted(table.response[query], table.level[query], jnp.ones(query.shape, bool))
     ranked = jax.tree.map(lambda a: jnp.broadcast_to(a, values.shape), ranked)
-    return RANKED_LOSSES["listmle"](values, ranked).sum()
+    return LOSSES["listmle"].fn(values, ranked).sum()
 
 
 @pytest.mark.parametrize("context", EVERY)
