@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +54,26 @@ class Entry:
         fields = dict(leaves(self.default)) if self.default is not None else {}
         there = {short: tuple(path for path in paths if path in fields) for short, paths in self.short.items()}
         return {short: paths for short, paths in there.items() if paths}
+
+    def variant(self, name: str, summary: str, settings: Settings, **fields: Any) -> Entry:
+        """Returns the entry of this method with other settings by default.
+
+        Args:
+          name: of the variant.
+          summary: half a line on what it is.
+          settings: values, by dotted field, that differ from this method's.
+          **fields: other fields of the entry that differ.
+
+        Raises:
+          ConfigError: for a setting that the method does not take, or a value that is wrong.
+
+        Example:
+          >>> from dre_jax.methods import find
+          >>> find("dre").variant("dre-short", "ten epochs", {"fine_tuning.epochs": 10}).default.fine_tuning.epochs
+          10
+        """
+        default = configure(self.default, settings, name=name)
+        return replace(self, name=name, summary=summary, default=default, **fields)
 
     def make(self, settings: Settings | None = None, *, learned: Method | None = None) -> Method:
         """The method of the one protocol.

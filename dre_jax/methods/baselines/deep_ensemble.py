@@ -118,16 +118,21 @@ def _shared(predicted: tuple[Array, Array], y: Array) -> tuple[Array, Array, Arr
     return mean, jnp.broadcast_to(y, mean.shape), variance
 
 
-ENTRIES = tuple(
-    Entry(
-        name=name,
-        summary=f"{words} that predict mean and variance, expected improvement",
-        paper="Lakshminarayanan, Pritzel and Blundell 2017",
-        default=default,
-    )
-    for name, words, default in (
-        ("deep-ensemble", "five networks", DeepEnsemble()),
-        ("deep-ensemble-10", "ten networks", DeepEnsemble(members=10)),
-        ("deep-ensemble-reuse", "five networks, trained on from trial to trial,", DeepEnsemble(reuse=True)),
-    )
+_FIVE = Entry(
+    name="deep-ensemble",
+    summary="five networks that predict mean and variance, expected improvement",
+    paper="Lakshminarayanan, Pritzel and Blundell 2017",
+    default=DeepEnsemble(),
+)
+
+ENTRIES = (
+    _FIVE,
+    _FIVE.variant(
+        "deep-ensemble-10", "ten networks that predict mean and variance, expected improvement", {"members": 10}
+    ),
+    _FIVE.variant(
+        "deep-ensemble-reuse",
+        "five networks, trained on from trial to trial, that predict mean and variance, expected improvement",
+        {"reuse": True},
+    ),
 )

@@ -2,91 +2,66 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dre_jax.methods.dre.method import DRE
-from dre_jax.methods.dre.model_config import PAPER
-from dre_jax.methods.dre.training_config import (
-    PAPER_FINE_TUNING,
-    PAPER_META_TRAINING,
-    FineTuneConfig,
-    LossConfig,
-    MetaTrainConfig,
-)
 from dre_jax.methods.entry import SHORT, Entry
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
 
-_FREE = ("fine_tuning", "acquisition")
-_PAPER = "Khazi, Pineda Arango and Grabocka 2023"
-_FROM_RANDOM_WEIGHTS = replace(PAPER_FINE_TUNING, learning_rate=0.02)
+_DRE = Entry(
+    name="dre",
+    summary="deep ranking ensemble, meta-trained and fine-tuned before every trial",
+    paper="Khazi, Pineda Arango and Grabocka 2023",
+    transfer=True,
+    default=DRE(),
+    free=("fine_tuning", "acquisition"),
+    reads_checkpoints=True,
+)
+
+_PAPER_SEARCH = {"fine_tuning.epochs": 1000, "fine_tuning.learning_rate": 1e-3, "acquisition.kind": "ei"}
+_PAPER_MODEL = {"model.context": "shared", "model.initialiser": "torch_uniform", "training.own_lists": False}
+_PAPER_LOSS = {"training.loss.weights": "inverse_log", "fine_tuning.loss.weights": "inverse_log"}
+_RANDOM_WEIGHTS = {**_PAPER_SEARCH, "fine_tuning.learning_rate": 0.02, "transfer": False}
 
 LOSSES = {
-    "regression": (LossConfig(name="mean_squared_error", weights="none"), "squared error"),
-    "pointwise": (LossConfig(name="subset_regression", weights="none"), "a point-wise ranking loss"),
-    "pairwise": (LossConfig(name="ranknet", weights="none"), "a pair-wise ranking loss"),
-    "listwise": (LossConfig(weights="none"), "the list-wise loss without weights"),
-    "listwise-weighted": (LossConfig(weights="inverse_log"), "the list-wise loss with the paper's weights"),
+    "regression": ({"name": "mean_squared_error", "weights": "none"}, "squared error"),
+    "pointwise": ({"name": "subset_regression", "weights": "none"}, "a point-wise ranking loss"),
+    "pairwise": ({"name": "ranknet", "weights": "none"}, "a pair-wise ranking loss"),
+    "listwise": ({"weights": "none"}, "the list-wise loss without weights"),
+    "listwise-weighted": ({"weights": "inverse_log"}, "the list-wise loss with the paper's weights"),
 }
-"""Losses by the name of the method that trains with them, and what they are."""
+"""Fields of `LossConfig` by the name of the method that trains with them, and what the loss is."""
 
 
-def _with_loss(loss: LossConfig, *, transfer: bool) -> DRE:
-    """An ensemble that meta-trains and fine-tunes with a loss of its own, as long and as fast as the paper's."""
-    return DRE(
-        training=MetaTrainConfig(loss=loss),
-        fine_tuning=replace(PAPER_FINE_TUNING if transfer else _FROM_RANDOM_WEIGHTS, loss=loss),
-        acquisition=EXPECTED_IMPROVEMENT,
+def _with_loss(name: str, *, transfer: bool) -> Entry:
+    """The ensemble that meta-trains and fine-tunes with a loss of `LOSSES`, as long and as fast as the paper's."""
+    loss, words = LOSSES[name]
+    settings = {f"{part}.loss.{key}": value for part in ("training", "fine_tuning") for key, value in loss.items()}
+    return _DRE.variant(
+        name if transfer else f"{name}-ri",
+        f"deep ensemble with {words}, {'tuned and picking as dre-paper' if transfer else 'else as dre-ri'}",
+        {**(_PAPER_SEARCH if transfer else _RANDOM_WEIGHTS), **settings},
         transfer=transfer,
+        reads_checkpoints=False,
     )
 
 
 ENTRIES = (
-    Entry(
-        name="dre",
-        summary="deep ranking ensemble, meta-trained and fine-tuned before every trial",
-        paper=_PAPER,
-        transfer=True,
-        default=DRE(),
-        free=_FREE,
-        reads_checkpoints=True,
+    _DRE,
+    _DRE.variant(
+        "dre-paper",
+        "the same with the paper's choices: one deep set, expected improvement, 1000 epochs at 0.001",
+        {**_PAPER_MODEL, **_PAPER_LOSS, **_PAPER_SEARCH},
     ),
-    Entry(
-        name="dre-paper",
-        summary="the same with the paper's choices: one deep set, expected improvement, 1000 epochs at 0.001",
-        paper=_PAPER,
-        transfer=True,
-        default=DRE(
-            model=PAPER, training=PAPER_META_TRAINING, fine_tuning=PAPER_FINE_TUNING, acquisition=EXPECTED_IMPROVEMENT
-        ),
-        free=_FREE,
-        reads_checkpoints=True,
-    ),
-    Entry(
-        name="dre-no-finetune",
-        summary="deep ranking ensemble, meta-trained, not fine-tuned",
-        paper=_PAPER,
-        transfer=True,
-        default=DRE(fine_tuning=FineTuneConfig(epochs=0)),
+    _DRE.variant(
+        "dre-no-finetune",
+        "deep ranking ensemble, meta-trained, not fine-tuned",
+        {"fine_tuning.epochs": 0},
         short={"acquisition": SHORT["acquisition"]},
-        free=_FREE,
-        reads_checkpoints=True,
     ),
-    Entry(
-        name="dre-ri",
-        summary="deep ranking ensemble from random weights at every trial",
-        paper=_PAPER,
-        default=DRE(fine_tuning=_FROM_RANDOM_WEIGHTS, acquisition=EXPECTED_IMPROVEMENT, transfer=False),
+    _DRE.variant(
+        "dre-ri",
+        "deep ranking ensemble from random weights at every trial",
+        {**_RANDOM_WEIGHTS, "fine_tuning.loss.weights": "inverse_log"},
+        transfer=False,
+        reads_checkpoints=False,
     ),
-    *(
-        Entry(
-            name=name if transfer else f"{name}-ri",
-            summary=f"deep ensemble with {words}, {'tuned and picking as dre-paper' if transfer else 'else as dre-ri'}",
-            paper=_PAPER,
-            transfer=transfer,
-            default=_with_loss(loss, transfer=transfer),
-            free=_FREE,
-        )
-        for name, (loss, words) in LOSSES.items()
-        for transfer in (True, False)
-    ),
+    *(_with_loss(name, transfer=transfer) for name in LOSSES for transfer in (True, False)),
 )
