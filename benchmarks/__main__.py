@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(plan.catalogue()))
         return 0
     try:
-        rows = plan.chosen(given.quick, given.only)
+        rows = plan.select_rows(given.quick, given.only)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

@@ -1,18 +1,24 @@
-"""The page of a benchmark: ``python -m benchmarks.page FILE.json [MORE.json ...] > docs/results/performance.md``."""
+"""The page of a benchmark: ``python -m benchmarks.page FILE.json [MORE.json ...] > docs/results/performance.md``.
+
+A ratio is one machine's: the headline rows of every machine that they were measured on are kept in `machines.json`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machines
-from benchmarks.gpu_kernels import KERNEL_S, MEMORY_BYTES_PER_S
+from benchmarks.compiled import CHIPS
 from benchmarks.suite.plan import HISTORIES
-from benchmarks.suite.table import HEAD, cells, markdown, ratio, seconds, size
-from dre_jax.data.files import read_json
+from benchmarks.suite.table import ROW, Columns, key, markdown, percent, ratio, seconds, size
+from dre_jax.data.files import read_json, write_json
+
+Report = Mapping[str, Any]
+"""What `python -m benchmarks --out` wrote."""
+MACHINES = Path(__file__).with_name("machines.json")
 
 _HEAD = """\
 # Performance
@@ -64,9 +70,9 @@ def machine(environment: Mapping[str, Any]) -> str:
         f"Load before and after: {environment['load_before']} and {environment.get('load_after', '-')}.",
     ]
     lines += [
-        f"Three times the epochs took {peer} {3 * found:.2f} times as long (where a straight line over epochs is "
+        f"Three times the epochs took {peer} {3 * share:.2f} times as long (where a straight line over epochs is "
         "used, that is what it rests on)."
-        for peer, found in environment.get("linearity", {}).items()
+        for peer, share in environment.get("linearity", {}).items()
     ]
     return "\n".join(lines)
 
@@ -79,105 +85,119 @@ _OWN = {
     "trial-105": "With a deep set for each member, the trial at a history of 105",
     "meta-train-step-1": "With lists of their own, a meta-training step of one list for each member",
 }
+HEADLINE_ROWS = (*_PUBLISHED, "trial-105")
+"""Of `machines.json`."""
 
 
-def headline(rows: Sequence[Mapping[str, Any]]) -> str:
-    known = {row["name"]: row for row in rows if row["ours_s"] is not None or "ours_bytes" in row}
-    said = []
+def headline(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yields what the most important rows say."""
     for name, what in (_PUBLISHED | _OWN).items():
-        if row := known.get(name):
-            takes, eager, best = seconds(row["ours_s"]), ratio(row["ratio_eager"]), ratio(row["ratio_best"])
+        if row := rows.get(name):
+            eager, best = ratio(row["ratio_eager"]), ratio(row["ratio_best"])
             if name in _OWN:
                 than = "eager PyTorch of the same structure", "the best."
             else:
                 own = f"With the library's own structure it takes {seconds(row['default_s'])}."
                 than = "the published algorithm in eager PyTorch", f"the best PyTorch for it. {own}"
-            said.append(f"{what} takes {takes}: {eager} times as fast as {than[0]}, {best} times as fast as {than[1]}")
-    if (one := known.get("runs-1")) and (fifty := known.get("runs-50")):
-        said.append(
-            f"A run of 100 trials takes {seconds(one['ours_s'])} alone, and {seconds(fifty['ours_s'])} as one of "
-            f"fifty: {one['ours_s'] / fifty['ours_s']:.1f} times better in batch."
-        )
-    if call := known.get("suggest"):
-        said.append(
-            f"`observe_and_suggest` at a history of 30 takes {seconds(call['ours_s'])} once it is warm, and "
-            f"{seconds(call.get('first_s'))} the first time."
-        )
-    if memory := known.get("memory-meta-train"):
-        said.append(
-            f"Meta-training on three million rows takes {size(memory.get('over_table_bytes'))} over the table's own "
-            f"{size(memory['table_bytes'])}."
-        )
-    return "\n".join(f"- {line}" for line in said)
+            times = f"{eager} times as fast as {than[0]}, {best} times as fast as {than[1]}"
+            yield f"{what} takes {seconds(row['ours_s'])}: {times}"
+    if (one := rows.get("runs-1")) and (fifty := rows.get("runs-50")):
+        times = f"{seconds(one['ours_s'])} alone, and {seconds(fifty['ours_s'])} as one of fifty"
+        yield f"A run of 100 trials takes {times}: {one['ours_s'] / fifty['ours_s']:.1f} times better in batch."
+    if call := rows.get("suggest"):
+        warm, first = seconds(call["ours_s"]), seconds(call.get("first_s"))
+        yield f"`observe_and_suggest` at a history of 30 takes {warm} once it is warm, and {first} the first time."
+    if memory := rows.get("memory-meta-train"):
+        over, table = size(memory.get("over_table_bytes")), size(memory["table_bytes"])
+        yield f"Meta-training on three million rows takes {over} over the table's own {table}."
 
 
-def grouped(rows: Sequence[Mapping[str, Any]], *keys: str) -> dict[str, str]:
-    """Values of rows under some keys, and the names of the rows that have each."""
-    found: dict[str, list[str]] = {}
+def row_names(rows: Sequence[Mapping[str, Any]], *keys: str) -> dict[str, str]:
+    """Returns the values of rows under some keys, and the names of the rows that have each."""
+    names: dict[str, list[str]] = {}
     for row in rows:
         for words in filter(None, map(row.get, keys)):
-            found.setdefault(words, []).append(f"`{row['name']}`")
-    return {words: ", ".join(names) for words, names in found.items()}
+            names.setdefault(words, []).append(f"`{row['name']}`")
+    return {words: ", ".join(each) for words, each in names.items()}
 
 
-def section(title: str, found: Mapping[str, Any]) -> str:
-    rows, environment = found["rows"], found["environment"]
-    units = [f"- {unit}: {names}" for unit, names in grouped(rows, "unit").items()]
-    remarks = [f"- {names}: {words}." for words, names in grouped(rows, "error", "note").items()]
-    parts = [f"## {title}", machine(environment), headline(rows), markdown([HEAD, *map(cells, rows)])]
-    parts += ["What the seconds are of:", "\n".join(units), "How it was measured:", "\n".join(remarks)]
-    if found.get("profile"):
-        parts += ["What the compiled program consists of:", profile(found["profile"])]
-    return "\n\n".join(part for part in parts if part)
-
-
-def profile(loops: Sequence[Mapping[str, Any]]) -> str:
-    """Kernels and bytes of a turn of each loop, and the least time that they come to where it was worked out."""
-    timed = all("least_s" in loop for loop in loops)
-    lines = [
-        ["loop", "kernels a turn", "of which fusions", "products", "loops inside", "bytes"] + ["least time"] * timed
+def measured(report: Report) -> str:
+    rows, environment = report["rows"], report["environment"]
+    complete = {row["name"]: row for row in rows if row["ours_s"] is not None or "ours_bytes" in row}
+    title = {"cpu": "On a CPU", "gpu": "On a GPU", "cuda": "On a GPU", "tpu": "On a TPU"}
+    parts = [
+        f"## {title.get(environment['platform'], 'Measured')}",
+        machine(environment),
+        "\n".join(f"- {line}" for line in headline(complete)),
+        markdown(rows, ROW),
+        "What the seconds are of:",
+        "\n".join(f"- {unit}: {names}" for unit, names in row_names(rows, "unit").items()),
+        "How it was measured:",
+        "\n".join(f"- {names}: {words}." for words, names in row_names(rows, "error", "note").items()),
     ]
-    for loop in loops:
-        counts = [str(loop[name]) for name in ("name", "kernels", "fusions", "products", "loops")]
-        lines.append([*counts, size(loop["bytes"]), *([seconds(loop["least_s"])] if timed else [])])
-    return markdown(lines)
+    if report.get("profile"):
+        parts += ["What the compiled program consists of:", markdown(report["profile"], _LOOP)]
+    return "\n\n".join(filter(None, parts))
 
 
-def described(found: Mapping[str, Any]) -> str:
-    """The loops as they were compiled for a GPU that was not there."""
-    about = found["environment"]
+_LOOP: Columns = {
+    "loop": key("name"),
+    "kernels a turn": key("kernels"),
+    "of which fusions": key("fusions"),
+    "products": key("products"),
+    "loops inside": key("loops"),
+    "bytes": key("bytes", size),
+}
+_COST: Columns = {"compile": key("compile_cpu_s", seconds), "temporaries": key("temporary_bytes", size)}
+_TPU_LOOP: Columns = {
+    "loop": key("name"),
+    "compile": _COST["compile"],
+    "kernels": key("kernels"),
+    "copies": key("copies"),
+    "bytes": key("bytes", size),
+    "padded": key("padded_bytes", size),
+    "temporaries": _COST["temporaries"],
+    "cycles": key("cycles", "{:,}".format),
+    "least time": key("least_s", seconds),
+}
+_WHOLE_PROGRAM: Columns = {
+    "program": key("name"),
+    **_COST,
+    **{name: key(name, "{:,}".format) for name in ("chain", "factorisations", "cycles")},
+    "loops: turns x kernels": key("loops_inside"),
+}
+
+
+def compiled_for_gpu(report: Report) -> str:
+    """Returns the section of loops that were compiled for a GPU that was not there."""
+    about, chip = report["environment"], CHIPS["h200"]
     words = (
         f"Nothing here was measured: `{about['command']}`\nhas XLA compile the loops for a described "
-        f"{about['device']} on a machine without one. A turn takes at least "
-        f"{1e6 * KERNEL_S:.0f} us a\nkernel, as kernels this small wait for each other, or its bytes over "
-        f"{MEMORY_BYTES_PER_S / 1e12} TB/s, whichever is longer."
+        f"{about['device']} on a machine without one. A turn takes at least {1e6 * chip.kernel_s:.0f} us a\n"
+        f"kernel, as kernels this small wait for each other, or its bytes over {chip.bytes_per_s / 1e12} TB/s, "
+        "whichever is longer."
     )
     heading = f"## Compiled for an {about['device'].split()[-1]}, without one"
-    return "\n\n".join([heading, words, profile(found["profile"])])
+    return "\n\n".join([heading, words, markdown(report["profile"], {**_LOOP, "least time": key("least_s", seconds)})])
 
 
-def described_tpu(files: Sequence[Mapping[str, Any]]) -> str:
-    """The loops as they were compiled for a TPU that was not there."""
-    device = files[0]["environment"]["device"]
+def compiled_for_tpu(reports: Sequence[Report]) -> str:
+    """Returns the section of programs that were compiled for a TPU that was not there."""
+    device = reports[0]["environment"]["device"]
     words = (
         f"Nothing here was measured: the compiler of TPUs compiled the loops for a described {device} on a machine\n"
         "without one. Bytes are those of a turn, as numbers and with what tiles are filled up with. The least time is "
         "that of the\ncycles that the compiler counts for its schedule, or of the bytes in the main memory, whichever "
         "is longer. Fine-tuning is\none kernel for all epochs, run by run. Compiling takes seconds of a processor."
     )
-    commands = "\n".join(f"- `{found['environment']['command']}`" for found in files)
-    rows = [row for found in files for row in found["rows"]]
+    commands = "\n".join(f"- `{report['environment']['command']}`" for report in reports)
+    rows = [row for report in reports for row in report["rows"]]
     loops, whole = ([row for row in rows if ("chain" in row) == chained] for chained in (False, True))
-    lines = [["loop", "compile", "kernels", "copies", "bytes", "padded", "temporaries", "cycles", "least time"]]
-    for row in loops:
-        counts = [str(row["kernels"]), str(row["copies"]), size(row["bytes"]), size(row["padded_bytes"])]
-        cost = [size(row["temporary_bytes"]), f"{row['cycles']:,}", seconds(row["least_s"])]
-        lines.append([row["name"], seconds(row["compile_cpu_s"]), *counts, *cost])
-    parts = [f"## Compiled for a {device}, without one", words, commands, markdown(lines)]
-    return "\n\n".join([*parts, _ONE_AFTER_THE_OTHER, in_a_chain(whole)] if whole else parts)
+    parts = [f"## Compiled for a {device}, without one", words, commands, markdown(loops, _TPU_LOOP)]
+    return "\n\n".join([*parts, _WHOLE_PROGRAMS, markdown(whole, _WHOLE_PROGRAM)] if whole else parts)
 
 
-_ONE_AFTER_THE_OTHER = """\
+_WHOLE_PROGRAMS = """\
 Whole programs. The chain is of kernels that come one after the other; an n is a number of turns that the data decide,
 and counts as one: of runs that go one by one, one is counted. The compiler has no estimate of the cycles of
 factorisations, sorts, and fine-tuning's kernel.
@@ -187,59 +207,89 @@ calls, each for all runs at once. Serial are the steps of a fit, blocks of 2,048
 that fails, for which all runs wait."""
 
 
-def in_a_chain(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What whole programs do one after the other."""
-    lines = [["program", "compile", "temporaries", "chain", "factorisations", "cycles", "loops: turns x kernels"]]
-    for row in rows:
-        counts = [f"{row[name]:,}" for name in ("chain", "factorisations", "cycles")]
-        cost = [seconds(row["compile_cpu_s"]), size(row["temporary_bytes"])]
-        lines.append([row["name"], *cost, *counts, row["loops_inside"]])
-    return markdown(lines)
-
-
-_TITLES = {"cpu": "On a CPU", "gpu": "On a GPU", "cuda": "On a GPU", "tpu": "On a TPU"}
-
 _SPREAD = """\
 ## On other machines
 
 Ratios are one machine's: they depend on its vector units, its caches and who else is on the host. All that were
 measured, `python -m benchmarks.page --record` adds one:"""
+_MACHINE: Columns = {
+    "row": key("row"),
+    "machine": key("machine"),
+    "matrix product": key("gflops", lambda gflops: "-" if gflops is None else f"{gflops} GFLOP/s"),
+    "ours": key("ours_s", seconds),
+    "x eager": key("ratio_eager", ratio),
+    "x best": key("ratio_best", ratio),
+    "reached": key("fraction", percent),
+}
 
 
-def spread() -> str:
-    known = read_json(machines.FILE)
-    summary = machines.summary(known)
-    return "\n\n".join([_SPREAD, machines.spread(known), "From the lowest to the highest:", summary])
+def machine_rows(machines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the headline rows of all machines, row by row."""
+    each = [(name, one) for name in HEADLINE_ROWS for one in machines if name in one["rows"]]
+    return [{**one, "row": name, **one["rows"][name]} for name, one in each]
 
 
-def page(files: Sequence[Mapping[str, Any]]) -> str:
-    platforms = [found["environment"]["platform"] for found in files]
+def on_other_machines(rows: Sequence[Mapping[str, Any]]) -> str:
+    lines = []
+    for name in HEADLINE_ROWS:
+        for peer in ("eager", "best"):
+            if ratios := ratios_of(rows, peer, name):
+                low, high = (ratio(of(ratios)) for of in (min, max))
+                span = f"{low} to {high}" if len(ratios) > 1 else low
+                lines.append(f"- `{name}`, x {peer}: {span} ({len(ratios)} machines)")
+    return "\n\n".join([_SPREAD, markdown(rows, _MACHINE), "From the lowest to the highest:", "\n".join(lines)])
+
+
+def ratios_of(rows: Sequence[Mapping[str, Any]], peer: str, end: str) -> list[float]:
+    """Returns how many times as long a peer takes, of the rows whose names end so."""
+    ratios = [row[f"ratio_{peer}"] for row in rows if row["row"].endswith(end)]
+    return [value for value in ratios if value is not None]
+
+
+def record(report: Report) -> None:
+    """Adds a machine to `machines.json`, in place of what the same machine has there."""
+    environment, rows = report["environment"], {row["name"]: row for row in report["rows"]}
+    identity = {
+        "machine": f"{environment['processor']}, {environment['cores']} cores",
+        "gflops": round(environment["matrix_flops_per_s"] / 1e9),
+    }
+    others = [one for one in read_json(MACHINES) if any(one[name] != value for name, value in identity.items())]
+    names = ("ours_s", "ratio_eager", "ratio_best", "fraction")
+    kept = {name: {field: rows[name][field] for field in names} for name in HEADLINE_ROWS if name in rows}
+    write_json(MACHINES, [*others, {**identity, "rows": kept}], indent=1)
+
+
+def page(reports: Sequence[Report]) -> str:
+    platforms = [report["environment"]["platform"] for report in reports]
     graph = ", recorded as a CUDA graph on a GPU" if set(platforms) - {"cpu", "tpu", "described"} else ""
-    known = read_json(machines.FILE)
-    spans = {peer: machines.span(known, peer) for peer in ("eager", "best")}
-    parts = [_HEAD.format(command=files[0]["environment"]["command"], graph=graph, **spans).rstrip()]
+    machines = machine_rows(read_json(MACHINES))
+    spans = {}
+    for peer in ("eager", "best"):
+        ratios = ratios_of(machines, peer, "-published")
+        spans[peer] = f"{min(ratios):.0f} to {max(ratios):.0f}"
+    parts = [_HEAD.format(command=reports[0]["environment"]["command"], graph=graph, **spans).rstrip()]
     on_tpu = []
-    for platform, found in zip(platforms, files, strict=True):
+    for platform, report in zip(platforms, reports, strict=True):
         if platform != "described":
-            parts.append(section(_TITLES.get(platform, "Measured"), found))
-        elif "TPU" in found["environment"]["device"]:
-            on_tpu.append(found)
+            parts.append(measured(report))
+        elif "TPU" in report["environment"]["device"]:
+            on_tpu.append(report)
         else:
-            parts.append(described(found))
-    parts += [described_tpu(on_tpu)] if on_tpu else []
-    parts.insert(2, spread())
+            parts.append(compiled_for_gpu(report))
+    parts += [compiled_for_tpu(on_tpu)] if on_tpu else []
+    parts.insert(2, on_other_machines(machines))
     return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
-    parser.add_argument("files", type=Path, nargs="+", help="what `python -m benchmarks --out` wrote, and gpu_suite")
+    parser.add_argument("files", type=Path, nargs="+", help="what the benchmarks, accelerator and compiled wrote")
     parser.add_argument("--record", action="store_true", help="keep the first file's headline rows in machines.json")
-    given = parser.parse_args()
-    files = [read_json(path) for path in given.files]
-    if given.record:
-        machines.record(files[0])
-    sys.stdout.write(page(files))
+    options = parser.parse_args()
+    reports = [read_json(path) for path in options.files]
+    if options.record:
+        record(reports[0])
+    sys.stdout.write(page(reports))
 
 
 if __name__ == "__main__":

@@ -269,7 +269,7 @@ def catalogue() -> dict[str, Measure]:
     return found | {"memory-trial": memory_trial_row, "memory-meta-train": memory_meta_row}
 
 
-def chosen(quick: bool, only: list[str] | None) -> dict[str, Measure]:
+def select_rows(quick: bool, only: list[str] | None) -> dict[str, Measure]:
     """The rows that are asked for. Raises `ValueError` for a name that there is not."""
     rows = catalogue()
     unknown = [name for name in only or [] if name not in rows]
@@ -313,7 +313,9 @@ def run(
     environment.write(out, about, done, profile=profile)
     for loop in profile:
         print(", ".join(f"{key} {value}" for key, value in loop.items()))
-    print(table.page(about, done))
+    facts = ", ".join(f"{key} {about[key]}" for key in ("device", "cores", "load_before", "took_s"))
+    print(f"{facts}\nmatrix product {rates.flops / 1e9:.0f} GFLOP/s, copy {rates.bytes / 1e9:.1f} GB/s")
+    print(table.markdown(done, table.ROW))
     return 1 if any("error" in row for row in done) else 0
 
 

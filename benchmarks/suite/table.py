@@ -1,15 +1,17 @@
-"""The rows as text."""
+"""Tables in Markdown, and figures as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
-HEAD = ("row", "ours", "spread", "eager", "best", "x eager", "x best", "floor", "reached", "compile")
+Columns = Mapping[str, Callable[[Any], str]]
+"""Heads, and the text of a row's cell."""
 
 
 def seconds(value: float | None) -> str:
-    """Three digits and a unit.
+    """Returns three digits and a unit.
 
     Example:
       >>> seconds(0.01234), seconds(75.0), seconds(4e-6), seconds(None)
@@ -23,7 +25,7 @@ def seconds(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """Bytes in megabytes or gigabytes.
+    """Returns bytes in megabytes or gigabytes.
 
     Example:
       >>> size(1.5e9), size(2.5e7)
@@ -38,35 +40,36 @@ def ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
-def cells(row: Mapping[str, Any]) -> list[str]:
-    if row["ours_s"] is None:
-        sizes = [size(row.get(f"{name}_bytes")) for name in ("ours", "eager", "best")]
-        return [row["name"], sizes[0], "-", *sizes[1:], *["-"] * 5]
-    spread = " to ".join(seconds(value) for value in row["spread"])
-    ratios = [ratio(row[f"ratio_{peer}"]) for peer in ("eager", "best")]
-    ours, eager, best, floor, compiled = (
-        seconds(row[key]) for key in ("ours_s", "eager_s", "best_s", "floor_s", "compile_s")
-    )
-    reached = "-" if row["fraction"] is None else f"{row['fraction']:.0%}"
-    return [row["name"], ours, spread, eager, best, *ratios, floor, reached, compiled]
+def percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
 
 
-def plain(rows: Sequence[Mapping[str, Any]]) -> str:
-    lines = [list(HEAD), *(cells(row) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in lines
-    )
+def key(name: str, format_value: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str]:
+    """Returns the function that formats a row's value of a key."""
+    return lambda row: format_value(row[name])
 
 
-def page(about: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The printed table: the machine, then the rows."""
-    facts = ", ".join(f"{key} {about[key]}" for key in ("device", "cores", "load_before", "took_s") if key in about)
-    rates = about["matrix_flops_per_s"] / 1e9, about["copy_bytes_per_s"] / 1e9
-    return "\n".join([facts, "matrix product {:.0f} GFLOP/s, copy {:.1f} GB/s".format(*rates), plain(rows)])
+def _time_or_size(side: str, row: Mapping[str, Any]) -> str:
+    return size(row.get(f"{side}_bytes")) if row["ours_s"] is None else seconds(row[f"{side}_s"])
 
 
-def markdown(lines: Sequence[Sequence[str]]) -> str:
-    """A table of a page, its heads first; all columns but the first are numbers."""
-    rule = ["---", *["---:"] * (len(lines[0]) - 1)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (lines[0], rule, *lines[1:]))
+ROW: Columns = {
+    "row": key("name"),
+    "ours": partial(_time_or_size, "ours"),
+    "spread": key("spread", lambda spread: " to ".join(map(seconds, spread or [None]))),
+    "eager": partial(_time_or_size, "eager"),
+    "best": partial(_time_or_size, "best"),
+    "x eager": key("ratio_eager", ratio),
+    "x best": key("ratio_best", ratio),
+    "floor": key("floor_s", seconds),
+    "reached": key("fraction", percent),
+    "compile": key("compile_s", seconds),
+}
+"""Of the rows of ``python -m benchmarks``."""
+
+
+def markdown(rows: Iterable[Any], columns: Columns) -> str:
+    """Returns a table whose columns but the first are numbers."""
+    lines = [list(columns), ["---", *["---:"] * (len(columns) - 1)]]
+    lines += [[cell(row) for cell in columns.values()] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

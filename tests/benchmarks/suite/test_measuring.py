@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import gpu_suite
+from benchmarks import accelerator
 from benchmarks.suite import ours, peers, plan
 from benchmarks.suite.children import side_by_side
 from benchmarks.suite.peers import Way, Work
@@ -99,11 +99,12 @@ def test_the_command(tmp_path, monkeypatch, capsys):
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu_suite, "SMALL_ROWS", ("trial-10",))
+    monkeypatch.setattr(accelerator, "SMALL_ROWS", ("trial-10",))
     monkeypatch.setattr(ours, "default_model", lambda members=2: MODEL)
     monkeypatch.setattr(native, "available", lambda: False)  # the command's switch comes too late for this process
+    monkeypatch.setattr(accelerator, "peer_device", lambda small: None)
     out = tmp_path / "found.json"
-    assert gpu_suite.main(["--small", "--no-peers", "--out", str(out)]) == 0
+    assert accelerator.main(["--small", "--out", str(out)]) == 0
     found = read_json(out)
     names = [row["name"] for row in found["rows"]]
     assert names == ["hpob-430-runs", "meta-train-500000", "trial-10"]

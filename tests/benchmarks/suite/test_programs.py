@@ -5,9 +5,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from benchmarks.suite.programs import count, loop_body, parse
-from benchmarks.suite.serial import serial
-from benchmarks.suite.tiles import main_memory_bytes, padded_bytes, shape_bytes
+from benchmarks.suite.programs import array_sizes, loop_body, serial, whole_program
 
 TEXT = """\
 HloModule jit_f, entry_computation_layout={(f32[8,8]{1,0})->f32[8,8]{1,0}}
@@ -84,7 +82,7 @@ def test_a_body_of_several_turns_is_shared_out():
 
 
 def test_whole_programs():
-    assert count(parse(TEXT), "main").loops == 2
+    assert whole_program(TEXT)["loops"] == 2
     with pytest.raises(ValueError, match="with a loop is needed"):
         loop_body("ENTRY %main (x: f32[]) -> f32[] {\n  ROOT %x = f32[] parameter(0)\n}\n", 3)
 
@@ -157,8 +155,9 @@ ENTRY %main (x: f32[4,8,128], y: f32[100,20]) -> f32[4,8,128] {
     ],
 )
 def test_bytes_with_their_tiles(array, numbers, lying):
-    assert (shape_bytes(array), padded_bytes(array)) == (numbers, lying)
-    assert main_memory_bytes(array) == (0 if "S(1)" in array else lying)
+    sizes = array_sizes(array)
+    assert (sizes.bytes, sizes.padded_bytes) == (numbers, lying)
+    assert sizes.main_bytes == (0 if "S(1)" in array else lying)
 
 
 SERIAL = """\

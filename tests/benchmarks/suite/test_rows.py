@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import gpu_kernels, page
+from benchmarks import compiled, page
 from benchmarks.suite import environment, plan, table
 from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, at_epochs, timing
@@ -66,21 +66,15 @@ def test_the_page_says_what_the_file_holds(tmp_path):
     loops = [{"name": "epoch", "kernels": 60, "fusions": 40, "products": 20, "loops": 0, "bytes": 5_000_000}]
     environment.write(tmp_path / "found.json", about(), rows, profile=loops)
     found = read_json(tmp_path / "found.json")
-    lines = table.plain(found["rows"]).splitlines()
-    assert lines[1].split()[:3] == ["trial-105", "100", "ms"]
-    assert "3.00 GB" in lines[2]
-    described = [{**loops[0], "least_s": gpu_kernels.least_seconds(loops[0])}]
+    lines = table.markdown(found["rows"], table.ROW).splitlines()
+    assert lines[2].startswith("| trial-105 | 100 ms | 50.0 ms to 200 ms | 4.00 s | 300 ms | 40.0 | 3.0 |")
+    assert lines[3].startswith("| memory-meta-train | 3.00 GB | - |")
+    described = [{**loops[0], "least_s": compiled.least_seconds(loops[0], compiled.CHIPS["h200"])}]
     elsewhere = {"environment": about("described"), "rows": [], "profile": described}
-    compiled = {
-        **loops[0],
-        "compile_cpu_s": 2.0,
-        "copies": 7,
-        "padded_bytes": 8e6,
-        "temporary_bytes": 1e6,
-        "cycles": 9000,
-    }
-    chained = {**compiled, "name": "all", "chain": 4200, "factorisations": 12, "loops_inside": "7 + n x 3"}
-    on_tpu = {"environment": {**about("described"), "device": "TPU v5"}, "rows": [{**compiled, "least_s": 6e-6}]}
+    on_chip = {"copies": 7, "padded_bytes": 8e6, "temporary_bytes": 1e6, "cycles": 9000}
+    loop = {**loops[0], "compile_cpu_s": 2.0, **on_chip}
+    chained = {**loop, "name": "all", "chain": 4200, "factorisations": 12, "loops_inside": "7 + n x 3"}
+    on_tpu = {"environment": {**about("described"), "device": "TPU v5"}, "rows": [{**loop, "least_s": 6e-6}]}
     text = page.page([found, {**found, "environment": about("gpu")}, elsewhere, on_tpu, {**on_tpu, "rows": [chained]}])
     assert text.count("## Compiled for a TPU") == 1
     for words in (
@@ -92,6 +86,8 @@ def test_the_page_says_what_the_file_holds(tmp_path):
         "40.0 times as fast as eager PyTorch of the same structure, 3.0 times as fast as the best.",
         "2.0 times better in batch",
         "`suggest`: PeerError: gone",
+        "| trial-105 | AMD EPYC, 2 cores | 518 GFLOP/s | 78.7 ms | 56.5 | 5.3 | 50% |",
+        "- `trial-105`, x best: 2.5 to 5.3 (4 machines)",
         "| epoch | 60 | 40 | 20 | 0 | 5 MB |",
         "took eager 3.03 times as long",
         "## Compiled for an H200, without one",
@@ -105,9 +101,9 @@ def test_the_page_says_what_the_file_holds(tmp_path):
 
 def test_rows_are_chosen_by_name():
     assert {"runs-1", "runs-430", "members-50", "columns-64", "spaces-4", *plan.QUICK} <= set(plan.catalogue())
-    assert list(plan.chosen(False, ["runs-10"])) == ["runs-10"]
+    assert list(plan.select_rows(False, ["runs-10"])) == ["runs-10"]
     with pytest.raises(ValueError, match="but got runs-11"):
-        plan.chosen(False, ["runs-11"])
+        plan.select_rows(False, ["runs-11"])
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])

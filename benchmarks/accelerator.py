@@ -1,9 +1,9 @@
-"""Speed on an accelerator, in one command: ``python -m benchmarks.gpu_suite [--out FILE.json] [--full] [--small]``.
+"""Speed on an accelerator, in one command: ``python -m benchmarks.accelerator [--out FILE.json] [--full] [--small]``.
 
 The rows of ``python -m benchmarks`` against both PyTorch peers on the same GPU; all 430 runs of HPO-B, 100 trials of
 1000 epochs each, on synthetic tables of its real shapes; 500,000 meta-training steps of one list (a part is timed
 unless ``--full``); and what the compiled loops consist of. ``--small`` does all of it in miniature, on a CPU if there
-is nothing else. Peers stand in only where PyTorch sees a GPU; without one they are left out, or run on the CPU with
+is nothing else. Peers run only where PyTorch sees a GPU; without one they are left out, or run on the CPU with
 ``--small``.
 """
 
@@ -18,9 +18,6 @@ from pathlib import Path
 from typing import Any
 
 STEPS = 500_000
-PARTS = ("profile", "hpob", "meta-train", "rows")
-NAMES = {"hpob": "hpob-430-runs", "meta-train": f"meta-train-{STEPS}"}
-"""Of the parts that are one row."""
 ROWS = (
     *(f"trial-{n}" for n in (105, 30, 10)),
     *(f"trial-105-candidates-{n}" for n in (3000, 30000)),
@@ -35,82 +32,55 @@ SMALL: dict[str, Any] = {"epochs": 4, "repeats": 1, "side_by_side": 2, "eager_ep
 SMALL_ROWS = ("meta-train-step-1",)
 
 
-def parse(arguments: list[str]) -> argparse.Namespace:
+def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.gpu_suite", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m benchmarks.accelerator",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--out", type=Path, help="JSON file")
     parser.add_argument("--full", action="store_true", help="do all meta-training steps, not a part of them")
     parser.add_argument("--small", action="store_true", help="in miniature, to see that it works")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="these parts")
-    parser.add_argument("--no-peers", action="store_true", help="ours only")
-    return parser.parse_args(arguments)
-
-
-class CompileClock:
-    """Seconds that JAX spends compiling, from its own reports."""
-
-    def __init__(self) -> None:
-        from jax import monitoring
-
-        self.seconds = 0.0
-        monitoring.register_event_duration_secs_listener(self._note)
-
-    def _note(self, event: str, duration_secs: float, **_: Any) -> None:
-        if event.endswith("backend_compile_duration"):
-            self.seconds += duration_secs
-
-
-def main(arguments: list[str] | None = None) -> int:
-    arguments = sys.argv[1:] if arguments is None else arguments
-    given = parse(arguments)
+    options = parser.parse_args(arguments)
     os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # compile time is measured
     os.environ["DRE_JAX_NATIVE"] = "0"  # in miniature, on a CPU, the loops are an accelerator's too
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the peers need memory too
     from dre_jax.runtime.setup import prepare
 
     prepare()
-    from benchmarks.suite import ours, plan
-    from benchmarks.suite.loops import loops, turn_of
+    from benchmarks.suite import loops, ours, plan
 
-    small = given.small
+    small = options.small
     sizes, model = SMALL if small else LARGE, ours.default_model(2 if small else 10)
-    portions = STEPS // 200 if given.full else 1 if small else 50
-    special: dict[str, plan.Measure] = {
-        "hpob": partial(hpob_row, model=model, small=small),
-        "meta-train": partial(steps_row, model=model, portions=portions, most_rows=128 if small else 10**9),
+    portions = STEPS // 200 if options.full else 1 if small else 50
+    rows: dict[str, plan.Measure] = {
+        "hpob-430-runs": partial(hpob_row, model=model, small=small),
+        f"meta-train-{STEPS}": partial(steps_row, model=model, portions=portions, most_rows=128 if small else 10**9),
     }
-    rows = {NAMES[part]: measure for part, measure in special.items() if part in given.only}
-    if "rows" in given.only:
-        rows |= plan.chosen(False, list(SMALL_ROWS if small else ROWS))
-    return plan.run(
-        "benchmarks.gpu_suite",
-        arguments,
-        rows,
-        given.out,
-        list(map(turn_of, loops(model, (1, sizes["side_by_side"]), (1,)))) if "profile" in given.only else (),
-        quick=small,
-        device=_peer_device(given),
-        **sizes,
-    )
+    rows |= plan.select_rows(False, list(SMALL_ROWS if small else ROWS))
+    workloads = loops.loop_workloads(model, (1, sizes["side_by_side"]), (1,))
+    profile, device = list(map(loops.describe, workloads)), peer_device(small)
+    module = "benchmarks.accelerator"
+    return plan.run(module, arguments, rows, options.out, profile, quick=small, device=device, **sizes)
 
 
-def _peer_device(given: argparse.Namespace) -> str | None:
-    """Where the peers run: on the GPU that PyTorch sees; in miniature on the CPU; otherwise nowhere."""
+def peer_device(small: bool) -> str | None:
+    """Returns where the peers run: on the GPU that PyTorch sees; in miniature on the CPU; otherwise nowhere."""
     import jax
 
     try:
         import torch
     except ImportError:
         return None
-    if given.no_peers:
-        return None
     on_gpu = jax.devices()[0].platform not in ("cpu", "tpu") and torch.cuda.is_available()
-    return "cuda" if on_gpu else "cpu" if given.small else None
+    return "cuda" if on_gpu else "cpu" if small else None
 
 
 def hpob_row(bench: Any, name: str, *, model: Any, small: bool) -> Any:
-    """All runs of HPO-B's test split, as `dre-jax evaluate` does them: on an accelerator, search spaces together."""
+    """Measures all runs of HPO-B's test split as `dre-jax evaluate` does: on an accelerator, search spaces together."""
+    from jax import monitoring
+
     from benchmarks.suite import floors, ours
     from benchmarks.suite.hpob_shapes import DESIGN_ROWS, DESIGNS, SPACES
     from benchmarks.suite.rows import Row, Timing
@@ -119,17 +89,24 @@ def hpob_row(bench: Any, name: str, *, model: Any, small: bool) -> Any:
     spaces = SPACES[:n_spaces]
     rows = {one.name: min(one.rows_per_task, most_rows) for one in spaces}
     tasks = {one.name: ours.random_tasks(one.test_tasks, rows[one.name], one.columns) for one in spaces}
-    n_runs, clock = DESIGNS * sum(map(len, tasks.values())), CompileClock()
+    n_runs, compile_times = DESIGNS * sum(map(len, tasks.values())), list[float]()
+
+    def add_compile_time(event: str, duration_secs: float, **_: Any) -> None:
+        if event.endswith("backend_compile_duration"):
+            compile_times.append(duration_secs)
+
+    monitoring.register_event_duration_secs_listener(add_compile_time)
     seconds = ours.runs_of_spaces(model, tasks, design=DESIGN_ROWS, designs=DESIGNS, trials=trials, epochs=bench.epochs)
+    compile_s = sum(compile_times)
     floor = 0.0
     for one in spaces:
         work = floors.run(model, one.columns, DESIGN_ROWS, trials, rows[one.name], bench.epochs)
         floor += one.test_tasks * DESIGNS * work.seconds(*bench.rates)
-    total = seconds - clock.seconds
+    total = seconds - compile_s
     return Row(
         name=name,
         unit=f"all {n_runs} runs of {trials} trials, {bench.epochs} epochs each",
-        ours=Timing(median=total, low=total, high=total, compile_s=clock.seconds),
+        ours=Timing(median=total, low=total, high=total, compile_s=compile_s),
         floor_s=floor,
         notes=("once; synthetic tables of HPO-B's shapes; no peer, as theirs take hours",),
         extra={"rows_per_task": rows, "runs": n_runs},
@@ -137,7 +114,7 @@ def hpob_row(bench: Any, name: str, *, model: Any, small: bool) -> Any:
 
 
 def steps_row(bench: Any, name: str, *, model: Any, portions: int, most_rows: int) -> Any:
-    """Half a million steps of one list on the largest search space."""
+    """Measures half a million steps of one list on the largest search space."""
     from benchmarks.suite import floors, ours
     from benchmarks.suite.hpob_shapes import SPACES
     from benchmarks.suite.rows import Row
