@@ -26,7 +26,7 @@ from dre_jax import MetaTrainConfig, native
 from dre_jax.methods.dre.checkpoint import Checkpoint, describe
 from dre_jax.methods.dre.state import TrainState
 from dre_jax.methods.dre.steps import portion, start
-from dre_jax.methods.dre.stream import Streamed, bytes_per_step
+from dre_jax.methods.dre.stream import StreamedFeed, bytes_per_step
 from dre_jax.methods.dre.trainer import versions
 
 KEY = jax.random.key(0)
@@ -96,7 +96,7 @@ def _blocking(state: TrainState, repeats: int) -> float:
 def streaming(config: MetaTrainConfig, rows: int, columns: int, repeats: int) -> dict[str, Any]:
     """The rows of a step of the default model's, of a table in memory of so many rows."""
     model, steps = ours.default_model(), portion(config)
-    feed = Streamed(model, config, KEY, None, ours.random_tasks(100, rows // 100, columns))
+    feed = StreamedFeed(model, config, KEY, None, ours.random_tasks(100, rows // 100, columns))
     count = min(steps, feed.most)
     portions = feed.portions((i * count, count) for i in range(repeats + 1))
     cpu = []

@@ -30,7 +30,7 @@ from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.hpob.data_variants import write_misleading
 from dre_jax.hpob.jobs import BUNDLED, Job, collect, cost_of, make_jobs
-from dre_jax.hpob.timing import times_of
+from dre_jax.hpob.timing import suggestion_times
 from dre_jax.methods import METHODS
 from dre_jax.methods.dre.variants import LOSSES
 from dre_jax.methods.registry import real_name
@@ -141,7 +141,7 @@ def tell(given: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str],
     comparison = compare(results)
     costs = {name: cost_of(jobs, name) for name in methods}
     command = command_of(given, *(["--published", given.published.name] if given.published else []))
-    times = {name: times_of(name, given.out) for name in methods}
+    times = {name: suggestion_times(name, given.out) for name in methods}
     text = page(given.title, command, comparison, costs, times, jobs, at, given.published)
     print(text)
     write_text(given.page or given.out / "methods.md", text)

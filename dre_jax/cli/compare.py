@@ -120,13 +120,13 @@ def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:
     from dre_jax.cli.report import over_spaces, show
     from dre_jax.errors import DataError
     from dre_jax.hpob.jobs import collect
-    from dre_jax.hpob.timing import times_of
+    from dre_jax.hpob.timing import suggestion_times
 
     found = {name: collect(jobs, name) for name in finished(jobs)}
     if not found:
         raise DataError("a comparison needs a method that was finished on all search spaces, but there is none")
     timed = jobs[0]
-    times = [times_of(name, out, data=timed.data, space=timed.space, split=timed.split) for name in found]
+    times = [suggestion_times(name, out, data=timed.data, space=timed.space, split=timed.split) for name in found]
     summary = save(found, out, at)
     columns = {
         "fit, s": ["-" if each.fit is None else f"{each.fit:.1f}" for each in times],

@@ -50,8 +50,8 @@ def inputs(rows: list[Any], where: str) -> npt.NDArray[np.float32]:
         single = values.astype(np.float32)
     if not np.isfinite(single).all():
         row, column = np.argwhere(~np.isfinite(single))[0]
-        given = values[row, column]
-        raise DataError(f"{where}, row {row}: X must be finite (float32), but column {column} is {given}")
+        entry = values[row, column]
+        raise DataError(f"{where}, row {row}: X must be finite (float32), but column {column} is {entry}")
     return single
 
 

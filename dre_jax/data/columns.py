@@ -49,8 +49,8 @@ def missing_column(parent: str) -> str:
 
 def split_level(column: str) -> tuple[str, str] | None:
     """The hyperparameter and the level of a level's column; None for other columns."""
-    parent, found, level = column.partition(_LEVEL)
-    return (parent, level) if found else None
+    parent, separator, level = column.partition(_LEVEL)
+    return (parent, level) if separator else None
 
 
 def columns_of(descriptor: Mapping[str, Any]) -> tuple[Column, ...]:
@@ -85,8 +85,8 @@ def read_descriptor(folder: str | os.PathLike[str], space: str) -> dict[str, Any
     if not any((Path(folder) / f"{DESCRIPTORS}.json{end}").is_file() for end in ("", ".gz")):
         return None
     path = find_json(folder, DESCRIPTORS)
-    found = read_json(path)
-    descriptor = found.get(space) if isinstance(found, dict) else None
+    content = read_json(path)
+    descriptor = content.get(space) if isinstance(content, dict) else None
     if descriptor is None:
         return None
     try:
@@ -109,17 +109,17 @@ def differing_columns(ours: Sequence[Column], theirs: Sequence[Column]) -> list[
       ['C (float here, log float in the checkpoint)', 'd (only in the checkpoint)']
     """
     mine, other = {c.name: c for c in ours}, {c.name: c for c in theirs}
-    found = []
+    differences = []
     for name in dict.fromkeys([*mine, *other]):
         if name not in other:
-            found.append(f"{name} (only here)")
+            differences.append(f"{name} (only here)")
         elif name not in mine:
-            found.append(f"{name} (only in the checkpoint)")
+            differences.append(f"{name} (only in the checkpoint)")
         elif _alike(mine[name]) != _alike(other[name]):
-            found.append(f"{name} ({_words(mine[name])} here, {_words(other[name])} in the checkpoint)")
-    if not found and list(mine) != list(other):
-        found.append("the order of the columns")
-    return found
+            differences.append(f"{name} ({_words(mine[name])} here, {_words(other[name])} in the checkpoint)")
+    if not differences and list(mine) != list(other):
+        differences.append("the order of the columns")
+    return differences
 
 
 def _alike(column: Column) -> tuple[str, bool]:

@@ -42,12 +42,12 @@ def find_json(folder: str | os.PathLike[str], name: str) -> Path:
     folder = Path(folder)
     # os.path answers false where pathlib would raise: inside a folder that must not be entered.
     if not os.path.isdir(folder):
-        given = "is a file" if os.path.exists(folder) else "does not exist"
-        raise DataError(f"the data must be a folder, but {folder} {given}")
-    found = _json_there(folder, name)
-    if found is None:
+        problem = "is a file" if os.path.exists(folder) else "does not exist"
+        raise DataError(f"the data must be a folder, but {folder} {problem}")
+    path = _json_there(folder, name)
+    if path is None:
         raise DataError(f"{folder} must hold {name}.json or {name}.json.gz, but has neither")
-    return found
+    return path
 
 
 def has_json(folder: str | os.PathLike[str], name: str) -> bool:
@@ -172,18 +172,18 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
     """A stamp that changes whenever an `atomic_writer` has written a file; None where there is none."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def remove_left_over(path: str | os.PathLike[str]) -> None:
     """Removes what an `atomic_writer` of `path` left that was killed; for when no other process is writing it."""
     path = Path(path)
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+    for remainder in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with contextlib.suppress(OSError):
-            left.unlink()
+            remainder.unlink()
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:

@@ -50,8 +50,8 @@ def list_spaces(folder: str | os.PathLike[str], mode: str = "v3") -> list[str]:
     ['svm', 'random-forest']
     """
     stems = files_of(mode)
-    asked = [stems["train"]] if mode in MERGED else stems.values()
-    paths = [find_json(folder, stem) for stem in asked]
+    stems_read = [stems["train"]] if mode in MERGED else stems.values()
+    paths = [find_json(folder, stem) for stem in stems_read]
     return list(dict.fromkeys(space for path in paths for space in list_spaces_of_file(path)))
 
 
@@ -160,9 +160,9 @@ def _read_tasks(path: Path, space: str) -> dict[str, Task]:
 def _check_known(folder: str | os.PathLike[str], space: str, mode: str, splits: dict[str, dict[str, Task]]) -> None:
     if any(splits.values()) and (mode not in MERGED or splits["train"]):
         return
-    known = list_spaces(folder, mode)
-    if space not in known:
-        raise DataError(f"{folder}: unknown space {space!r}; mode {mode} knows {_shown(known)}")
+    available = list_spaces(folder, mode)
+    if space not in available:
+        raise DataError(f"{folder}: unknown space {space!r}; mode {mode} knows {_shown(available)}")
     if not any(splits.values()):
         raise DataError(f"{folder}: space {space!r} must hold at least one task, but it has none")
 
@@ -199,8 +199,8 @@ def _warn(space: SearchSpace) -> None:
     for split, task in space.tasks():
         low, high = float(task.X.min()), float(task.X.max())
         if low < -_UNIT_TOLERANCE or high > 1 + _UNIT_TOLERANCE:
-            given = f"dataset {task.name!r} of the {split} split spans [{low:g}, {high:g}]"
-            warnings.warn(f"space {space.name!r}: X should lie in [0, 1], but {given}", DataWarning, stacklevel=3)
+            spans = f"dataset {task.name!r} of the {split} split spans [{low:g}, {high:g}]"
+            warnings.warn(f"space {space.name!r}: X should lie in [0, 1], but {spans}", DataWarning, stacklevel=3)
             return
 
 

@@ -116,13 +116,13 @@ class _Cursor:
         return self.text[self.at : self.at + 1]
 
     def take(self, allowed: bytes, what: str) -> bytes:
-        found = self.peek()
-        if not found:
+        byte = self.peek()
+        if not byte:
             raise self.error(f"the file ends where {what} must follow")
-        if found not in allowed:
-            raise self.error(f"{what} must follow, but got {found.decode('latin-1')!r}")
+        if byte not in allowed:
+            raise self.error(f"{what} must follow, but got {byte.decode('latin-1')!r}")
         self.at += 1
-        return found
+        return byte
 
     def string(self) -> str:
         self.take(b'"', "a quoted name")
@@ -149,7 +149,7 @@ class _Cursor:
 
     def members(self) -> Iterator[str]:
         """An object's keys; the caller uses up each key's value."""
-        seen: set[str] = set()
+        names: set[str] = set()
         self.take(b"{", "an object")
         if self.peek() == b"}":
             self.at += 1
@@ -159,9 +159,9 @@ class _Cursor:
             name = self.string()
             self.take(b":", "a colon")
             self.names.append(name)
-            if name in seen:
+            if name in names:
                 raise self.error("occurs twice, but a name must be unique")
-            seen.add(name)
+            names.add(name)
             yield name
             self.names.pop()
             end = self.take(b",}", "a comma or a closing brace")

@@ -77,4 +77,4 @@ def _seeds(folder: str | os.PathLike[str]) -> dict[str, dict[str, tuple[str, ...
     for space, datasets in content.items():
         if not isinstance(datasets, dict) or not all(isinstance(seeds, dict) for seeds in datasets.values()):
             raise DataError(f"{place(path, space)}: initial designs must be {{dataset: {{seed: [rows]}}}}")
-    return {space: {name: tuple(seeds) for name, seeds in found.items()} for space, found in content.items()}
+    return {space: {name: tuple(seeds) for name, seeds in datasets.items()} for space, datasets in content.items()}

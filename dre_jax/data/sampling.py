@@ -104,8 +104,8 @@ def _choose(draws: Array, newest: Array, k: Array) -> Array:
     slot = jnp.arange(length, dtype=jnp.int32)
 
     def step(j: Array, chosen: Array) -> Array:
-        taken = jnp.any(chosen == draws[j])
-        value = jnp.where(taken, newest[j], draws[j])
+        is_chosen = jnp.any(chosen == draws[j])
+        value = jnp.where(is_chosen, newest[j], draws[j])
         return jnp.where((slot == j) & (j < k), value, chosen)
 
     nothing = jnp.iinfo(jnp.int32).max

@@ -7,7 +7,7 @@ from dre_jax.hpob.job_grid import Failure, run_jobs
 from dre_jax.hpob.jobs import BUNDLED, Job, collect, cost_of, data_folder, finished_methods, make_jobs
 from dre_jax.hpob.plan import FailedRun, FinishedRun, Plan
 from dre_jax.hpob.suite import run_hpob
-from dre_jax.hpob.timing import Times, times_of
+from dre_jax.hpob.timing import Times, suggestion_times
 
 __all__ = [
     "BUNDLED",
@@ -29,7 +29,7 @@ __all__ = [
     "mislead",
     "run_hpob",
     "run_jobs",
-    "times_of",
+    "suggestion_times",
     "unfold",
     "write_folds",
     "write_misleading",

@@ -45,7 +45,7 @@ def entry_of(method: str | Method) -> Entry:
     )
 
 
-class PlannedMethod:
+class PlannedCompiledMethod:
     """A plan's method of the one protocol on each search space, and where its parameters come from.
 
     Raises:
@@ -77,11 +77,14 @@ class PlannedMethod:
 
     def facts(self) -> dict[str, Any]:
         """The checkpoints: their methods, steps, keys and the fingerprints of their training data."""
-        kept = ("step", "best_step", "fingerprint", "key")
+        fields = ("step", "best_step", "fingerprint", "key")
         return {
             "checkpoints": {
-                name: {"method": found.name, **{fact: found.facts[fact] for fact in kept if fact in found.facts}}
-                for name, found in self._described.items()
+                name: {
+                    "method": checkpoint.name,
+                    **{fact: checkpoint.facts[fact] for fact in fields if fact in checkpoint.facts},
+                }
+                for name, checkpoint in self._described.items()
             }
         }
 
@@ -96,35 +99,37 @@ class PlannedMethod:
             optimised: dict[str, Any] = {self._split: {}}  # not learned from
             past = dataclasses.replace(space, **optimised)
             return method, method.fit(past, jax.random.key(self._seed))
-        folder, said = self._root / space.name, self._described[space.name]
-        found = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
-        if (found.name, found.method, found.facts) != (said.name, said.method, said.facts):
-            now, then = (fitted.facts.get("step", fitted.name) for fitted in (found, said))
+        folder, described = self._root / space.name, self._described[space.name]
+        loaded = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
+        if (loaded.name, loaded.method, loaded.facts) != (described.name, described.method, described.facts):
+            now, then = (fitted.facts.get("step", fitted.name) for fitted in (loaded, described))
             message = f"a checkpoint must stay as it is during an evaluation, but {folder} has changed"
             raise CheckpointError(f"{message} (step {now}, was {then})")
-        return method, found.params if found.name == self._entry.name else ensemble_params(found)
+        return method, loaded.params if loaded.name == self._entry.name else ensemble_params(loaded)
 
     def _learned(self, space: str) -> Method | None:
         """The configuration that a search space's checkpoint decides on; None where there is no checkpoint."""
-        found, entry = self._described.get(space), self._entry
-        if found is None or found.name == entry.name:
-            return None if found is None else found.method
-        ensemble = find_ensemble(found.method)
+        checkpoint, entry = self._described.get(space), self._entry
+        if checkpoint is None or checkpoint.name == entry.name:
+            return None if checkpoint is None else checkpoint.method
+        ensemble = find_ensemble(checkpoint.method)
         if ensemble is None or not entry.reads_checkpoints:
-            part = found.facts.get("part_of")
-            held = found.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
-            raise CheckpointError(f"{entry.name} cannot start from {self._root}/{space}, which holds {held}")
+            part = checkpoint.facts.get("part_of")
+            content = (
+                checkpoint.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
+            )
+            raise CheckpointError(f"{entry.name} cannot start from {self._root}/{space}, which holds {content}")
         default: Any = entry.default
         changes = {"model": ensemble.model, "training": ensemble.training}
-        known = {name: new for name, new in changes.items() if isinstance(new, type(getattr(default, name, None)))}
-        learned: Method = dataclasses.replace(default, **known)
+        supported = {name: new for name, new in changes.items() if isinstance(new, type(getattr(default, name, None)))}
+        learned: Method = dataclasses.replace(default, **supported)
         return learned
 
     def close(self) -> None:
         """Holds nothing."""
 
 
-class CompiledRunner(PlannedMethod):
+class CompiledRunner(PlannedCompiledMethod):
     """The compiled loop on the tables."""
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: ExecutionConfig | None = None) -> None:
@@ -136,14 +141,14 @@ class CompiledRunner(PlannedMethod):
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """As `run_spaces`: those that share a method at once."""
-        alike: dict[Method, dict[str, SpaceRuns]] = {}
+        runs_by_method: dict[Method, dict[str, SpaceRuns]] = {}
         for space, designs, key in spaces:
             method, params = self.ready(space)
             tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
             # Fitted anew in every process, on devices that may round differently: all go by the first one's.
             params = processes.same(params)
-            alike.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
-        for method, runs in alike.items():
+            runs_by_method.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
+        for method, runs in runs_by_method.items():
             yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
 
 

@@ -14,9 +14,9 @@ from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import DataError
-from dre_jax.hpob.compiled_runs import PlannedMethod
+from dre_jax.hpob.compiled_runs import PlannedCompiledMethod
 from dre_jax.hpob.continuous import Objective, import_xgboost, read_ranges, run_continuous, surrogate_name
-from dre_jax.hpob.host_runs import HostMethods, Job, JobRunner, version_of
+from dre_jax.hpob.host_runs import PendingRun, PlannedHostMethod, SingleRunRunner, version_of
 from dre_jax.hpob.plan import Plan
 from dre_jax.hpob.runner import Outcome
 from dre_jax.search.batch import run_key
@@ -24,7 +24,7 @@ from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.suggester import Suggester
 
 
-class _OwnMethods(PlannedMethod):
+class _ContinuousMethod(PlannedCompiledMethod):
     """Methods of the one protocol."""
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
@@ -35,14 +35,14 @@ class _OwnMethods(PlannedMethod):
     def configuration(self, space: str) -> dict[str, Any]:
         return {**super().configuration(space), "points": vars(self._config)}
 
-    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def runs(self, space: SearchSpace, pending_runs: Iterable[PendingRun]) -> Iterator[Outcome]:
         method, params = self.ready(space)
-        for job in jobs:
-            suggester = Suggester(method, params, key=job.key, candidates=self._config)
-            yield job.dataset, job.seed, job.play(suggester, name=self._name)
+        for pending_run in pending_runs:
+            suggester = Suggester(method, params, key=pending_run.key, candidates=self._config)
+            yield pending_run.dataset, pending_run.seed, pending_run.run(suggester, name=self._name)
 
 
-class ContinuousRunner(JobRunner):
+class ContinuousRunner(SingleRunRunner):
     """`run_continuous`, a run at a time; of a host method as many as the plan has workers.
 
     Raises:
@@ -52,7 +52,7 @@ class ContinuousRunner(JobRunner):
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> None:
         import_xgboost()
         assert plan.surrogates is not None
-        super().__init__(plan, HostMethods(plan) if host else _OwnMethods(plan, spaces))
+        super().__init__(plan, PlannedHostMethod(plan) if host else _ContinuousMethod(plan, spaces))
         self._folder = plan.surrogates
         self._ranges = read_ranges(self._folder)
         for space in spaces.values():
@@ -66,7 +66,7 @@ class ContinuousRunner(JobRunner):
         facts = super().facts()
         return {**facts, "versions": {**facts.get("versions", {}), "xgboost": version_of("xgboost-cpu", "xgboost")}}
 
-    def _jobs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Job]:
+    def _pending_runs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[PendingRun]:
         tasks = space.split(self._plan.split)
         for dataset, seeds in designs.items():
             task = tasks[dataset]
@@ -74,7 +74,7 @@ class ContinuousRunner(JobRunner):
                 self._folder, space.name, dataset, n_columns=space.n_columns, ranges=self._ranges
             )
             for seed, rows in seeds.items():
-                play = partial(
+                run = partial(
                     run_continuous,
                     surrogate=surrogate,
                     x=task.X[rows].astype(np.float64),
@@ -82,4 +82,4 @@ class ContinuousRunner(JobRunner):
                     n_trials=self._plan.trials,
                     counting=str(self._plan.continuous),
                 )
-                yield Job(dataset, seed, run_key(key, dataset, seed), play)
+                yield PendingRun(dataset, seed, run_key(key, dataset, seed), run)

@@ -53,12 +53,12 @@ def fold(space: SearchSpace, number: int, of: int) -> SearchSpace:
         rule = f"folds must be 2 to {len(tasks)}, as many as {space.name!r} has tasks"
         raise ConfigError(f"{rule}, and be numbered from 0, but got fold {number} of {of}")
     order = sorted(tasks, key=lambda name: (zlib.crc32(name.encode()), name))
-    held = set(order[number::of])
+    held_out = set(order[number::of])
     return SearchSpace(
         space.name,
-        train={name: task for name, task in space.train.items() if name not in held},
-        validation={name: task for name, task in space.validation.items() if name not in held},
-        test={name: tasks[name] for name in sorted(held)},
+        train={name: task for name, task in space.train.items() if name not in held_out},
+        validation={name: task for name, task in space.validation.items() if name not in held_out},
+        test={name: tasks[name] for name in sorted(held_out)},
         designs={name: space.designs.get(name) or _designs(space.name, task) for name, task in tasks.items()},
         columns=space.columns,
     )
@@ -110,10 +110,10 @@ def unfold(results: Results) -> Results:
       >>> unfold(kept).traces
       {'bundled/svm': {'wine': {}, 'iris': {}}}
     """
-    found: dict[str, dict[str, Mapping[str, npt.NDArray[np.float64]]]] = {}
+    traces: dict[str, dict[str, Mapping[str, npt.NDArray[np.float64]]]] = {}
     for label, datasets in results.traces.items():
-        found.setdefault(_FOLD.sub("", label), {}).update(datasets)
-    return replace(results, traces=found)
+        traces.setdefault(_FOLD.sub("", label), {}).update(datasets)
+    return replace(results, traces=traces)
 
 
 def _folded(number: int, of: int) -> Callable[[SearchSpace], SearchSpace]:

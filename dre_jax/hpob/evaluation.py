@@ -85,8 +85,8 @@ class Evaluation:
         regret = np.array([1.0 - trace for *_, trace in self._results.runs()])
         at = sorted({t for t in (5, 10, 25, 50, 100) if t <= self.plan.trials} | {self.plan.trials})
         means = ", ".join(f"{regret[:, t].mean():.4f} at {t}" for t in at) if len(regret) else "unknown after all"
-        told = f"{self.plan.label}: {len(regret)} runs, mean regret {means} trials, saved in {self.out}"
-        return f"{told}, peak memory {peak_memory() / 1e6:,.0f} MB"
+        line = f"{self.plan.label}: {len(regret)} runs, mean regret {means} trials, saved in {self.out}"
+        return f"{line}, peak memory {peak_memory() / 1e6:,.0f} MB"
 
     def failures(self) -> str:
         """A line on the runs that failed."""
@@ -97,14 +97,14 @@ class Evaluation:
         return {self._spaces[name].n_columns for name in names}
 
     def _run(self, names: Sequence[str]) -> Iterator[FinishedRun]:
-        for name, dataset, seed, found in self._runner.run([self._pending(name) for name in names]):
-            if isinstance(found, str):
-                self._note(FailedRun(name, dataset, seed, found))
+        for name, dataset, seed, outcome in self._runner.run([self._pending(name) for name in names]):
+            if isinstance(outcome, str):
+                self._record_failure(FailedRun(name, dataset, seed, outcome))
                 continue
-            self._results = _with(self._results, name, dataset, seed, found)
+            self._results = _add_run(self._results, name, dataset, seed, outcome)
             if processes.is_first():
                 self._save()
-            yield FinishedRun(name, dataset, seed, found)
+            yield FinishedRun(name, dataset, seed, outcome)
 
     def _pending(self, name: str) -> PendingRuns:
         space = self._load(name)
@@ -118,19 +118,19 @@ class Evaluation:
         splits = {self.plan.split}
         if self._runner.learns:
             validation = files_of(self.plan.mode).get("validation")
-            there = validation is not None and has_json(self.plan.data, validation)  # a method may do without
-            splits |= {"train", "validation"} if there else {"train"}
+            has_validation = validation is not None and has_json(self.plan.data, validation)  # a method may do without
+            splits |= {"train", "validation"} if has_validation else {"train"}
         return load_space(self.plan.data, name, self.plan.mode, splits=sorted(splits))
 
     def _missing(self, name: str) -> dict[str, list[str]]:
-        there = self._results.traces.get(name, {})
+        finished = self._results.traces.get(name, {})
         missing = {
-            dataset: [seed for seed in seeds if seed not in there.get(dataset, {})]
+            dataset: [seed for seed in seeds if seed not in finished.get(dataset, {})]
             for dataset, seeds in self._wanted[name].items()
         }
         return {dataset: seeds for dataset, seeds in missing.items() if seeds}
 
-    def _note(self, run: FailedRun) -> None:
+    def _record_failure(self, run: FailedRun) -> None:
         """Keeps a run that failed, and says so in the file, where a rerun finds it missing."""
         self.failed.append(run)
         meta = {**self._results.meta, "failed": [run._asdict() for run in self.failed]}
@@ -141,10 +141,10 @@ class Evaluation:
         """Writes the runs, with those that another evaluation has added to the file since it was read or written."""
         with folder_lock(self.out.parent):
             if stamp(self.out) != self._stamp:
-                found = self._open()
+                merged = self._open()
                 for run in self._results.runs():
-                    found = _with(found, *run)
-                self._results = replace(found, meta={**self._results.meta, **found.meta})
+                    merged = _add_run(merged, *run)
+                self._results = replace(merged, meta={**self._results.meta, **merged.meta})
             write_results(self.out, self._results)
             self._stamp = stamp(self.out)
 
@@ -154,14 +154,14 @@ class Evaluation:
         def read() -> dict[str, Any]:
             make_folder(self.out.parent)
             with folder_lock(self.out.parent):
-                found = self._open()
+                opened = self._open()
                 self._stamp = stamp(self.out)
                 remove_left_over(self.out)
-            return {"meta": found.meta, "runs": [(*names, trace.tolist()) for *names, trace in found.runs()]}
+            return {"meta": opened.meta, "runs": [(*names, trace.tolist()) for *names, trace in opened.runs()]}
 
-        found = processes.from_first(read)
-        results = Results({}, found["meta"])
-        for run in found["runs"]:
+        content = processes.from_first(read)
+        results = Results({}, content["meta"])
+        for run in content["runs"]:
             results = add_trace(results, *run)
         return results
 
@@ -170,20 +170,22 @@ class Evaluation:
         meta = self._describe()
         if not self.out.exists():
             return Results({}, meta)
-        found = read_results(self.out)
-        kept = {name: value for name, value in found.meta.items() if name != "failed"}
-        if _same_where_both(kept.get("checkpoints"), meta["checkpoints"]):
+        saved = read_results(self.out)
+        meta_saved = {name: value for name, value in saved.meta.items() if name != "failed"}
+        if _agree_where_both(meta_saved.get("checkpoints"), meta["checkpoints"]):
             # A file may gain search spaces: their checkpoints are added to those that it tells of.
-            meta["checkpoints"] = kept["checkpoints"] = {**kept["checkpoints"], **meta["checkpoints"]}
-        changed = [n for n in meta if n not in ("versions", "backends") and kept.get(n) != meta[n]]
+            meta["checkpoints"] = meta_saved["checkpoints"] = {**meta_saved["checkpoints"], **meta["checkpoints"]}
+        changed = [n for n in meta if n not in ("versions", "backends") and meta_saved.get(n) != meta[n]]
         if changed:
-            said = "; ".join(f"{name}: {meta[name]} here, {found.meta.get(name)} in the file" for name in changed)
-            raise DataError(f"{self.out} holds another evaluation ({said}); give another file or remove it")
-        for space, dataset, seed, trace in found.runs():
+            differences = "; ".join(
+                f"{name}: {meta[name]} here, {saved.meta.get(name)} in the file" for name in changed
+            )
+            raise DataError(f"{self.out} holds another evaluation ({differences}); give another file or remove it")
+        for space, dataset, seed, trace in saved.runs():
             if len(trace) != self.plan.trials + 1:
                 run = f"{place(self.out, space, dataset)}, seed {seed!r}"
                 raise DataError(f"{run}: a run must have {self.plan.trials} trials, but has {len(trace) - 1}")
-        return replace(found, meta={**kept, "backends": native.with_backend(kept.get("backends", []))})
+        return replace(saved, meta={**meta_saved, "backends": native.with_backend(meta_saved.get("backends", []))})
 
     def _describe(self) -> dict[str, Any]:
         plan = self.plan
@@ -218,13 +220,13 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _with(results: Results, space: str, dataset: str, seed: str, trace: np.ndarray) -> Results:
+def _add_run(results: Results, space: str, dataset: str, seed: str, trace: np.ndarray) -> Results:
     """With a run, which may be there: another evaluation of the same kind has done it."""
-    there = seed in results.traces.get(space, {}).get(dataset, {})
-    return results if there else add_trace(results, space, dataset, seed, trace)
+    is_present = seed in results.traces.get(space, {}).get(dataset, {})
+    return results if is_present else add_trace(results, space, dataset, seed, trace)
 
 
-def _same_where_both(old: Any, new: dict[str, Any]) -> bool:
+def _agree_where_both(old: Any, new: dict[str, Any]) -> bool:
     """Returns whether two descriptions of checkpoints are not empty and agree on the search spaces that both name."""
     return isinstance(old, dict) and bool(old) and bool(new) and all(new.get(k, v) == v for k, v in old.items())
 

@@ -104,7 +104,7 @@ class HPOBHandler:
 
     def get_datasets(self, search_space: str) -> list[str]:
         """The test datasets' ids of a search space."""
-        return list(_known(self.meta_test_data, search_space, "the search space"))
+        return list(_entry(self.meta_test_data, search_space, "the search space"))
 
     def get_seeds(self) -> list[str]:
         """The names of the initial designs."""
@@ -112,7 +112,7 @@ class HPOBHandler:
 
     def get_search_space_dim(self, search_space: str) -> int:
         """The number of columns of a search space."""
-        return int(_known(self.search_space_dims, search_space, "the search space"))
+        return int(_entry(self.search_space_dims, search_space, "the search space"))
 
     def normalize(self, y: Any, y_min: float | None = None, y_max: float | None = None) -> Any:
         """Min-max scaling, with the values' own range unless one is given; constant values become 0.5."""
@@ -165,11 +165,11 @@ class HPOBHandler:
         return run_continuous(method, surrogate, x[design], y[design], n_trials, counting=counting).tolist()
 
     def _task(self, space: str | None, dataset: str | None, seed: str | None) -> tuple[np.ndarray, ...]:
-        task = _known(_known(self.meta_test_data, space, "the search space"), dataset, "the dataset")
+        task = _entry(_entry(self.meta_test_data, space, "the search space"), dataset, "the dataset")
         y = np.array(task["y"], np.float64).reshape(-1)
         designs = self.bo_initializations.get(str(space), {}).get(str(dataset), {})
         where = f"{self._root}: space {space!r}, dataset {dataset!r}, seed {seed!r}"
-        rows = checks.design_rows(_known(designs, seed, "the seed"), len(y), where)
+        rows = checks.design_rows(_entry(designs, seed, "the seed"), len(y), where)
         return np.array(task["X"], np.float64), y, rows
 
 
@@ -180,9 +180,9 @@ def _method(method: HostMethod | None) -> HostMethod:
     return method
 
 
-def _known(table: Mapping[str, Any], name: str | None, what: str) -> Any:
+def _entry(table: Mapping[str, Any], name: str | None, what: str) -> Any:
     try:
         return table[name]  # type: ignore[index]
     except KeyError:
-        shown = ", ".join(list(table)[:20]) or "none"
-        raise DataError(f"{what} must be one of {shown}, but got {name!r}") from None
+        names = ", ".join(list(table)[:20]) or "none"
+        raise DataError(f"{what} must be one of {names}, but got {name!r}") from None

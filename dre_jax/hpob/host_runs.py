@@ -21,26 +21,26 @@ from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, MethodError, MissingExtraError
 from dre_jax.hpob.plan import Plan
 from dre_jax.hpob.runner import Outcome, PendingRuns, PlannedMethod
-from dre_jax.hpob.workers import Died, Pool
+from dre_jax.hpob.workers import Pool, WorkerDeath
 from dre_jax.methods.foreign import arguments_of, host_of, library_of, load_class
 from dre_jax.search.batch import run_key
 from dre_jax.search.host import HostMethod, run_host
 
-Play = Callable[..., np.ndarray]
+RunFunction = Callable[..., np.ndarray]
 """A run, called with a fresh object and `name`, the method's; must pickle."""
-_Attempt = Callable[[tuple[int, Play]], np.ndarray | str]
+_Attempt = Callable[[tuple[int, RunFunction]], np.ndarray | str]
 
 
-class Job(NamedTuple):
+class PendingRun(NamedTuple):
     """A run that is to be done."""
 
     dataset: str
     seed: str
     key: Array
-    play: Play
+    run: RunFunction
 
 
-class HostMethods:
+class PlannedHostMethod:
     """The class of a plan's host method, and runs of fresh objects of it, in this process or in others.
 
     Args:
@@ -54,52 +54,63 @@ class HostMethods:
     learns = False
 
     def __init__(self, plan: Plan) -> None:
-        given = host_of(plan.method)
-        assert given is not None
+        target = host_of(plan.method)
+        assert target is not None
         if plan.checkpoints is not None:
             raise ConfigError(f"a host method reads no checkpoints, but got {plan.checkpoints} for {plan.label}")
         self.name = plan.label
-        found = load_class(given)
-        self._arguments = arguments_of(found, plan.settings, self.name)
-        self._words = self._in_words(found)
-        self._attempt = _attempts(given, self.name, self._arguments)
+        host_class = load_class(target)
+        self._arguments = arguments_of(host_class, plan.settings, self.name)
+        self._words = self._in_words(host_class)
+        self._attempt = _make_attempt(target, self.name, self._arguments)
         self._pool = None
-        if plan.workers > 1 and _travels((given, self._arguments)):
-            self._pool = Pool(partial(_attempts, given, self.name, self._arguments), plan.workers)
+        if plan.workers > 1 and _is_importable((target, self._arguments)):
+            self._pool = Pool(partial(_make_attempt, target, self.name, self._arguments), plan.workers)
         self._library = library_of(plan.method)
 
     def configuration(self, space: str) -> str | None:
         """The object's own words, if it has any: others print an address. Else what its constructor is given."""
         return self._words
 
-    def _in_words(self, found: type[HostMethod]) -> str | None:
-        if found.__repr__ is object.__repr__:
-            given = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())
-            return f"{self.name}({given})" if given else None
+    def _in_words(self, host_class: type[HostMethod]) -> str | None:
+        if host_class.__repr__ is object.__repr__:
+            arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items())
+            return f"{self.name}({arguments})" if arguments else None
         try:
-            return repr(found(**self._arguments))
+            return repr(host_class(**self._arguments))
         except MissingExtraError:
             raise
         except Exception as error:
-            raise ConfigError(f"method {self.name}: {_said(error)}") from error
+            raise ConfigError(f"method {self.name}: {_error_line(error)}") from error
 
     def facts(self) -> dict[str, Any]:
         """No checkpoints, and the version of the library that a registered method calls."""
         versions = {} if self._library is None else {"versions": {self._library: version_of(self._library)}}
         return {"checkpoints": {}, **versions}
 
-    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def runs(self, space: SearchSpace, pending_runs: Iterable[PendingRun]) -> Iterator[Outcome]:
         """The runs in the order in which they end: in the plan's workers, a single one in this process."""
-        jobs = iter(jobs)
-        first = list(islice(jobs, 2))
-        everything = chain(first, jobs)
+        pending_runs = iter(pending_runs)
+        first = list(islice(pending_runs, 2))
+        everything = chain(first, pending_runs)
         if self._pool is None or len(first) < 2:
-            for job in everything:
-                yield job.dataset, job.seed, self._attempt((_bits(job.key), job.play))
+            for pending_run in everything:
+                yield (
+                    pending_run.dataset,
+                    pending_run.seed,
+                    self._attempt((_generator_seed(pending_run.key), pending_run.run)),
+                )
             return
-        items = (((job.dataset, job.seed), (_bits(job.key), job.play)) for job in everything)
-        for (dataset, seed), found in self._pool.run(items):
-            yield dataset, seed, f"method {self.name}: its process {found.how}" if isinstance(found, Died) else found
+        items = (
+            ((pending_run.dataset, pending_run.seed), (_generator_seed(pending_run.key), pending_run.run))
+            for pending_run in everything
+        )
+        for (dataset, seed), outcome in self._pool.run(items):
+            yield (
+                dataset,
+                seed,
+                f"method {self.name}: its process {outcome.how}" if isinstance(outcome, WorkerDeath) else outcome,
+            )
 
     def close(self) -> None:
         """Ends the workers."""
@@ -107,20 +118,20 @@ class HostMethods:
             self._pool.close()
 
 
-class JobMethods(PlannedMethod, Protocol):
+class SingleRunMethod(PlannedMethod, Protocol):
     """A method, as one object for each run."""
 
-    def runs(self, space: SearchSpace, jobs: Iterable[Job]) -> Iterator[Outcome]:
+    def runs(self, space: SearchSpace, pending_runs: Iterable[PendingRun]) -> Iterator[Outcome]:
         """The runs, each with an object of its own."""
         ...
 
 
-class JobRunner:
-    """A method's runs, one object and one job each, space by space; a subclass says what is played."""
+class SingleRunRunner:
+    """A method's runs, one object each, space by space; a subclass provides the run function."""
 
     together = False
 
-    def __init__(self, plan: Plan, methods: JobMethods) -> None:
+    def __init__(self, plan: Plan, methods: SingleRunMethod) -> None:
         self._plan = plan
         self._methods = methods
         self.learns = methods.learns
@@ -136,47 +147,47 @@ class JobRunner:
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """The runs of each search space, with its name."""
         for space, designs, key in spaces:
-            for outcome in self._methods.runs(space, self._jobs(space, designs, key)):
+            for outcome in self._methods.runs(space, self._pending_runs(space, designs, key)):
                 yield space.name, *outcome
 
     def close(self) -> None:
         """Ends the workers."""
         self._methods.close()
 
-    def _jobs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Job]:
+    def _pending_runs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[PendingRun]:
         raise NotImplementedError
 
 
-class HostRunner(JobRunner):
+class HostRunner(SingleRunRunner):
     """The plain Python loop on the tables, as many runs at a time as the plan has workers."""
 
     def __init__(self, plan: Plan) -> None:
-        super().__init__(plan, HostMethods(plan))
+        super().__init__(plan, PlannedHostMethod(plan))
 
-    def _jobs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[Job]:
+    def _pending_runs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[PendingRun]:
         tasks = space.split(self._plan.split)
         for dataset, seeds in designs.items():
             task = tasks[dataset]
             for seed, rows in seeds.items():
-                play = partial(run_host, x=task.X, y=task.y, design=rows, n_trials=self._plan.trials)
-                yield Job(dataset, seed, run_key(key, dataset, seed), play)
+                run = partial(run_host, x=task.X, y=task.y, design=rows, n_trials=self._plan.trials)
+                yield PendingRun(dataset, seed, run_key(key, dataset, seed), run)
 
 
-def _attempts(given: str | type, name: str, arguments: Mapping[str, Any]) -> _Attempt:
+def _make_attempt(target: str | type, name: str, arguments: Mapping[str, Any]) -> _Attempt:
     """Makes an object for a run, and runs it, in whichever process this is called."""
-    found = load_class(given)
+    host_class = load_class(target)
 
-    def attempt(item: tuple[int, Play]) -> np.ndarray | str:
+    def attempt(item: tuple[int, RunFunction]) -> np.ndarray | str:
         """Returns the incumbents of a run, or its error in a line."""
-        bits, play = item
+        bits, run = item
         try:
             _seed_generators(bits)
-            return play(found(**arguments), name=name)
+            return run(host_class(**arguments), name=name)
         except MethodError as error:
-            told = str(error)
-            return told if told.startswith(f"method {name}") else f"method {name}: {told}"
+            message = str(error)
+            return message if message.startswith(f"method {name}") else f"method {name}: {message}"
         except (Exception, SystemExit) as error:  # whatever the foreign code raises
-            return f"method {name}: {_said(error)}"
+            return f"method {name}: {_error_line(error)}"
 
     return attempt
 
@@ -189,7 +200,7 @@ def version_of(*names: str) -> str:
     return "unknown"
 
 
-def _bits(key: Array) -> int:
+def _generator_seed(key: Array) -> int:
     """Seed of a run's generators."""
     return int(jax.random.bits(key, dtype=np.uint32))
 
@@ -202,18 +213,18 @@ def _seed_generators(bits: int) -> None:
         sys.modules["torch"].manual_seed(bits)
 
 
-def _travels(given: tuple[str | type, Mapping[str, Any]]) -> bool:
+def _is_importable(target: tuple[str | type, Mapping[str, Any]]) -> bool:
     """Returns whether another process finds the class, by its name or where it was defined, and reads its arguments."""
-    found = given[0]
+    host_class = target[0]
     try:
-        same = pickle.loads(pickle.dumps(given))[0] is found or isinstance(found, str)
+        same = pickle.loads(pickle.dumps(target))[0] is host_class or isinstance(host_class, str)
     except Exception:  # whatever a class that is local to a function, or its metaclass, brings about
         return False
     # What was typed into a prompt is in no file that another process could read.
-    return same and (isinstance(found, str) or hasattr(sys.modules[found.__module__], "__file__"))
+    return same and (isinstance(host_class, str) or hasattr(sys.modules[host_class.__module__], "__file__"))
 
 
-def _said(error: BaseException) -> str:
+def _error_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     text = text if len(text) <= 300 else f"{text[:300]}..."
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

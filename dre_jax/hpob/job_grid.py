@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dre_jax.hpob.jobs import Job, run_job
-from dre_jax.hpob.workers import Died, Pool
+from dre_jax.hpob.workers import Pool, WorkerDeath
 
 __all__ = ["Failure", "run_jobs"]
 
@@ -38,12 +38,12 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, list[Fail
     past, failures = len(jobs) - len(missing), list[Failure]()
     yield past, []
     groups = _groups(missing)
-    at_once = workers * _GROUPS_A_PROCESS
-    for first in range(0, len(groups), at_once):
+    groups_per_pool = workers * _GROUPS_A_PROCESS
+    for first in range(0, len(groups), groups_per_pool):
         pool = Pool(_worker, workers)
         try:
-            for group, errors in pool.run((group, group) for group in groups[first : first + at_once]):
-                if isinstance(errors, Died):
+            for group, errors in pool.run((group, group) for group in groups[first : first + groups_per_pool]):
+                if isinstance(errors, WorkerDeath):
                     errors = {job: f"its process {errors.how}" for job in group if not job.done}
                 failures += [Failure(job, error) for job, error in errors.items()]
                 past += len(group)
@@ -54,11 +54,11 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, list[Fail
 
 def _groups(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
     """Jobs that share a checkpoint, together: side by side, each would train it."""
-    found: dict[object, list[Job]] = {}
+    groups: dict[object, list[Job]] = {}
     for job in jobs:
         root = job.checkpoints()
-        found.setdefault(job if root is None else (root, job.space), []).append(job)
-    return [tuple(group) for group in found.values()]
+        groups.setdefault(job if root is None else (root, job.space), []).append(job)
+    return [tuple(group) for group in groups.values()]
 
 
 def _worker() -> Callable[[Sequence[Job]], dict[Job, str]]:
@@ -70,8 +70,8 @@ def _worker() -> Callable[[Sequence[Job]], dict[Job, str]]:
 
 
 def _run_group(group: Sequence[Job]) -> dict[Job, str]:
-    found = {job: _error_of(job) for job in group if not job.done}
-    return {job: error for job, error in found.items() if error}
+    errors = {job: _error_of(job) for job in group if not job.done}
+    return {job: error for job, error in errors.items() if error}
 
 
 def _error_of(job: Job) -> str:

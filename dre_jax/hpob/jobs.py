@@ -123,15 +123,15 @@ class Job:
 
     def _ensemble(self) -> tuple[ModelConfig, MetaTrainConfig] | None:
         """Sizes and meta-training of a method that can start from a checkpoint."""
-        made: Any = self.method
+        method: Any = self.method
         if isinstance(self.method, str):
             if self.method not in METHODS or not find(self.method).reads_checkpoints:
                 return None
-            made = find(self.method).make()
-        model, training = getattr(made, "model", None), getattr(made, "training", None)
+            method = find(self.method).make()
+        model, training = getattr(method, "model", None), getattr(method, "training", None)
         if not isinstance(model, ModelConfig) or not isinstance(training, MetaTrainConfig):
             return None
-        return (model, training) if getattr(made, "transfer", True) else None
+        return (model, training) if getattr(method, "transfer", True) else None
 
     def meta_train(self) -> None:
         """Makes the checkpoint that the evaluation starts from, or finishes it."""
@@ -184,28 +184,30 @@ def make_jobs(
     names = [source_of(source) for source in data]
     if len(set(names)) < len(names):
         raise ConfigError(f"folders of data must have different names, but got {', '.join(names)}")
-    found = [(source, space) for source in data for space in list_spaces(data_folder(source))]
-    known = {space for _, space in found}
-    if unknown := [name for name in spaces or () if name not in known]:
-        raise ConfigError(f"search spaces must be among {', '.join(sorted(known))}, but got {', '.join(unknown)}")
-    chosen = [(source, space) for source, space in found if spaces is None or space in spaces]
+    available = [(source, space) for source in data for space in list_spaces(data_folder(source))]
+    names_available = {space for _, space in available}
+    if unknown := [name for name in spaces or () if name not in names_available]:
+        raise ConfigError(
+            f"search spaces must be among {', '.join(sorted(names_available))}, but got {', '.join(unknown)}"
+        )
+    selected = [(source, space) for source, space in available if spaces is None or space in spaces]
     return [
         Job(method=method, data=source, space=space, designs=designs, out=out, split=split, trials=trials, seed=seed)
         for seed in seeds
         for method in dict.fromkeys(methods)
-        for source, space in chosen
+        for source, space in selected
     ]
 
 
 def run_job(job: Job) -> Cost:
     """Does the runs of a job that are missing. Raises `DreError` where the evaluation cannot be made."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     job.meta_train()
     make_folder(job.path.parent)
     evaluation = Evaluation(job.plan(), job.path)
-    anew = evaluation.done == 0
+    is_new = evaluation.done == 0
     deque(evaluation, maxlen=0)
-    seconds = time.perf_counter() - begun if anew else None
+    seconds = time.perf_counter() - start if is_new else None
     cost = Cost(seconds, [str(failed) for failed in evaluation.failed])
     write_json(job._cost_path(), cost._asdict())
     return cost
@@ -236,15 +238,17 @@ def _of(jobs: Iterable[Job], method: str | Method) -> list[Job]:
 def cost_of(jobs: Iterable[Job], method: str | Method) -> Cost:
     """A method's cost over all its finished jobs."""
     costs = [job.cost for job in _of(jobs, method)]
-    found = [cost for cost in costs if cost is not None]
-    seconds = [cost.seconds for cost in found if cost.seconds is not None]
-    return Cost(sum(seconds) if len(seconds) == len(costs) else None, [line for cost in found for line in cost.failed])
+    finished = [cost for cost in costs if cost is not None]
+    seconds = [cost.seconds for cost in finished if cost.seconds is not None]
+    return Cost(
+        sum(seconds) if len(seconds) == len(costs) else None, [line for cost in finished for line in cost.failed]
+    )
 
 
 def finished_methods(jobs: Sequence[Job]) -> dict[str | Method, tuple[int, int]]:
     """Method -> number of its jobs that have finished with runs to compare, and number of all its jobs."""
-    found: dict[str | Method, tuple[int, int]] = {}
+    counts: dict[str | Method, tuple[int, int]] = {}
     for job in jobs:
-        ended, total = found.get(job.method, (0, 0))
-        found[job.method] = ended + (job.cost is not None and any(_runs(job))), total + 1
-    return found
+        ended, total = counts.get(job.method, (0, 0))
+        counts[job.method] = ended + (job.cost is not None and any(_runs(job))), total + 1
+    return counts

@@ -124,35 +124,35 @@ def check(plan: Plan) -> tuple[dict[str, Outline], RunNames]:
         raise ConfigError("continuous and surrogates go together, but only one of them was given")
     if plan.continuous is not None:
         one_of("continuous", plan.continuous, COUNTINGS)
-    there = outline(plan.data, plan.split, plan.mode)
+    available = outline(plan.data, plan.split, plan.mode)
     for name in plan.spaces or ():
-        if name not in there:
-            raise DataError(_missing_space(plan, name, list(there)))
-    if not there:
+        if name not in available:
+            raise DataError(_missing_space(plan, name, list(available)))
+    if not available:
         raise DataError(f"{plan.data} must hold {plan.split} tasks, but has none")
-    spaces = {name: there[name] for name in plan.spaces or there}
+    spaces = {name: available[name] for name in plan.spaces or available}
     return spaces, {name: _seeds(plan, space) for name, space in spaces.items()}
 
 
-def _missing_space(plan: Plan, name: str, there: list[str]) -> str:
+def _missing_space(plan: Plan, name: str, available: list[str]) -> str:
     from dre_jax.data import list_spaces
 
-    known = list_spaces(plan.data, plan.mode)
-    if name in known:
+    names = list_spaces(plan.data, plan.mode)
+    if name in names:
         return f"search space {name!r} has no {plan.split} tasks"
-    return f"{plan.data}: unknown space {name!r}; mode {plan.mode} knows {', '.join(there) or 'none'}"
+    return f"{plan.data}: unknown space {name!r}; mode {plan.mode} knows {', '.join(available) or 'none'}"
 
 
 def _seeds(plan: Plan, space: Outline) -> dict[str, tuple[str, ...]]:
     """The initial designs that the plan asks for, by dataset."""
-    found = {}
-    for dataset, there in space.seeds.items():
-        if not there:
+    seeds_by_dataset = {}
+    for dataset, names in space.seeds.items():
+        if not names:
             message = f"space {space.name!r}, dataset {dataset!r}: an initial design is needed, but there is none"
             raise DataError(message)
-        unknown = [seed for seed in plan.seeds or () if seed not in there]
+        unknown = [seed for seed in plan.seeds or () if seed not in names]
         if unknown:
-            known = ", ".join(there)
-            raise ConfigError(f"seeds of dataset {dataset!r} are {known}, but got {', '.join(unknown)}")
-        found[dataset] = plan.seeds or there
-    return found
+            valid = ", ".join(names)
+            raise ConfigError(f"seeds of dataset {dataset!r} are {valid}, but got {', '.join(unknown)}")
+        seeds_by_dataset[dataset] = plan.seeds or names
+    return seeds_by_dataset

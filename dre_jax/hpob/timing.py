@@ -16,7 +16,7 @@ from dre_jax.data.files import make_folder, read_json, write_json
 from dre_jax.data.tasks import unit_scale
 from dre_jax.hpob.jobs import BUNDLED, data_folder
 
-__all__ = ["HISTORY", "REPEATS", "SPACE", "Times", "times_of"]
+__all__ = ["HISTORY", "REPEATS", "SPACE", "Times", "suggestion_times"]
 
 SPACE, HISTORY, REPEATS = "gradient-boosting", 30, 15
 
@@ -32,7 +32,7 @@ class Times(NamedTuple):
     """The median of the next fifteen: some of SMAC's are random, and take nothing."""
 
 
-def times_of(method: str, out: Path, *, data: str = BUNDLED, space: str = SPACE, split: str = "test") -> Times:
+def suggestion_times(method: str, out: Path, *, data: str = BUNDLED, space: str = SPACE, split: str = "test") -> Times:
     """A method's times on the first task of a search space, measured unless the folder `out` has them.
 
     Args:
@@ -71,15 +71,15 @@ def measure(method: str, space: SearchSpace, split: str = "test") -> Times:
     x, y = task.X.astype(np.float64), unit_scale(task.y)[:, None]
     rows = np.random.default_rng(0).permutation(len(x))
     history = min(HISTORY, len(x) // 2)
-    seen, pending = rows[:history], rows[history:]
-    begun = time.perf_counter()
-    asked, learned = _ready(method, space)
-    fit = time.perf_counter() - begun
+    observed, pending = rows[:history], rows[history:]
+    start = time.perf_counter()
+    suggester, learned = _ready(method, space)
+    fit = time.perf_counter() - start
     calls = []
     for _ in range(1 + REPEATS):
-        begun = time.perf_counter()
-        asked.observe_and_suggest(x[seen], y[seen], x[pending])
-        calls.append(time.perf_counter() - begun)
+        start = time.perf_counter()
+        suggester.observe_and_suggest(x[observed], y[observed], x[pending])
+        calls.append(time.perf_counter() - start)
     return Times(fit if learned else None, calls[0], float(np.median(calls[1:])))
 
 
@@ -95,6 +95,6 @@ def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
     if host is not None:
         return load_class(host)(), False
     entry = find(method)
-    made = entry.make()
-    params = jax.block_until_ready(made.fit(space, jax.random.key(0)))
-    return Suggester(made, params, seed=0), entry.transfer
+    configured = entry.make()
+    params = jax.block_until_ready(configured.fit(space, jax.random.key(0)))
+    return Suggester(configured, params, seed=0), entry.transfer

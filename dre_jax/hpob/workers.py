@@ -24,7 +24,7 @@ Work = Callable[[Any], Any]
 Named = tuple[Any, Any]
 """A name, and an item or its result."""
 
-_PATIENCE = 5.0  # seconds that a process is given to end
+_JOIN_TIMEOUT = 5.0  # seconds that a process is given to end
 _ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -38,7 +38,7 @@ _ONE_THREAD = {
 }
 
 
-class Died(NamedTuple):
+class WorkerDeath(NamedTuple):
     """In the place of an item's result: the process that was at it is no more."""
 
     how: str
@@ -59,18 +59,18 @@ class Pool:
         self._workers: list[_Worker] = []
 
     def run(self, items: Iterable[Named]) -> Iterator[Named]:
-        """The results with their items' names, in the order in which they come; `Died` where there is none.
+        """The results with their items' names, in the order in which they come; `WorkerDeath` where there is none.
 
         Items must pickle; each is asked for when a process is free. Raises `MethodError` where no process can start.
         """
         waiting, at = iter(items), dict[Future[Any], tuple[Any, _Worker]]()
         try:
-            self._hand_out(waiting, at)
+            self._assign_items(waiting, at)
             while at:
                 done, _ = wait(at, return_when=FIRST_COMPLETED)
                 heard = [(at[future][0], at[future][1].outcome(future)) for future in done]
                 at = {future: named for future, named in at.items() if future not in done}
-                self._hand_out(waiting, at)  # before the caller's own work with what was heard
+                self._assign_items(waiting, at)  # before the caller's own work with what was heard
                 yield from heard
         finally:
             # Whoever stops listening does not want the rest, and the next call must not get it.
@@ -82,19 +82,19 @@ class Pool:
         while self._workers:
             self._workers.pop().end()
 
-    def _hand_out(self, waiting: Iterator[Named], at: dict[Future[Any], tuple[Any, _Worker]]) -> None:
+    def _assign_items(self, waiting: Iterator[Named], at: dict[Future[Any], tuple[Any, _Worker]]) -> None:
         """Gives idle workers items, and hires as long as there are more."""
         busy = [worker for _, worker in at.values()]
         for worker in [worker for worker in self._workers if worker not in busy and not worker.alive]:
             self._workers.remove(worker)
             worker.end()
         idle = [worker for worker in self._workers if worker not in busy]
-        while (idle or len(self._workers) < self._count) and (found := next(waiting, None)) is not None:
+        while (idle or len(self._workers) < self._count) and (item := next(waiting, None)) is not None:
             if not idle:
                 idle.append(_Worker(self._make))
                 self._workers.append(idle[-1])
             worker = idle.pop()
-            at[worker.do(found[1])] = found[0], worker
+            at[worker.submit(item[1])] = item[0], worker
 
 
 class _Worker:
@@ -103,20 +103,20 @@ class _Worker:
     def __init__(self, make: Callable[[], Work]) -> None:
         before = multiprocessing.active_children()
         self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), end_with_parent)
-        with _environment(_ONE_THREAD), _interrupts_held_back():
-            self._begun = self._pool.submit(_begin, make)
+        with _environment(_ONE_THREAD), _block_interrupts():
+            self._started = self._pool.submit(_initialise_worker, make)
         self._process = next(child for child in multiprocessing.active_children() if child not in before)
 
     @property
     def alive(self) -> bool:
         return self._process.is_alive()
 
-    def do(self, item: Any) -> Future[Any]:
-        return self._pool.submit(_do, item)
+    def submit(self, item: Any) -> Future[Any]:
+        return self._pool.submit(_apply_work, item)
 
     def outcome(self, done: Future[Any]) -> Any:
         """The result of an item. Raises `MethodError` where the process did not come to do any."""
-        wrong = self._begun.exception()
+        wrong = self._started.exception()
         if isinstance(wrong, BrokenProcessPool):
             hint = "a script that uses several must keep its own work under `if __name__ == '__main__'`"
             raise MethodError(f"a worker process must start, but one {self._ending()}; {hint}")
@@ -125,7 +125,7 @@ class _Worker:
         try:
             return done.result()
         except BrokenProcessPool:
-            return Died(self._ending())
+            return WorkerDeath(self._ending())
 
     def _ending(self) -> str:
         self._pool.shutdown()  # after which the process has been waited for
@@ -137,22 +137,22 @@ class _Worker:
 
     def end(self) -> None:
         self._process.terminate()
-        self._process.join(_PATIENCE)
+        self._process.join(_JOIN_TIMEOUT)
         if self._process.is_alive():
             self._process.kill()
         self._pool.shutdown()
 
 
-_here: list[Work] = []
+_work_function: list[Work] = []
 """The function that this process applies to items, if it is a worker."""
 
 
-def _begin(make: Callable[[], Work]) -> None:
-    _here[:] = [make()]
+def _initialise_worker(make: Callable[[], Work]) -> None:
+    _work_function[:] = [make()]
 
 
-def _do(item: Any) -> Any:
-    return _here[0](item)
+def _apply_work(item: Any) -> Any:
+    return _work_function[0](item)
 
 
 def end_with_parent() -> None:
@@ -182,7 +182,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _interrupts_held_back() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """New processes do not hear of an interrupt, which a terminal sends to all: this one ends them. It loses none."""
     resource_tracker.ensure_running()  # which comes with the first process, and ends by letting interrupts in
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -30,7 +30,7 @@ from dre_jax.methods.checkpoints.fitted import (
 from dre_jax.methods.checkpoints.serialization import config_to_json
 from dre_jax.methods.dre import trainer
 from dre_jax.methods.dre.model_config import preset as model_preset
-from dre_jax.methods.dre.trainer import MetaTrained, Progress
+from dre_jax.methods.dre.trainer import MetaTrainingResult, TrainingProgress
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.registry import METHODS
@@ -92,10 +92,10 @@ def learn(
     key: Array,
     folder: Path,
     extra: Mapping[str, Any] | None = None,
-    report: Callable[[Progress], None] | None = None,
+    report: Callable[[TrainingProgress], None] | None = None,
     tell: Callable[[], None] = lambda: None,
     stream: bool | None = None,
-) -> MetaTrained | None:
+) -> MetaTrainingResult | None:
     """Meta-trains a method on a search space's training tasks, into the search space's folder.
 
     Args:
@@ -125,7 +125,7 @@ def learn(
     kept = {**(extra or {}), "start_rows": start_rows(tasks, N_START, seed=facts["key"][-1]).tolist()}
     said = {"name": name, "configuration": config_to_json(method), "tasks": list(tasks), "extra": kept}
     said["member"] = None if ensemble is None else ensemble.member
-    trained: list[MetaTrained] = []
+    trained: list[MetaTrainingResult] = []
 
     def train(one: Any, meta: SearchSpace, key: Array) -> Any:
         is_ensemble = ensemble is not None and not trained and getattr(one, "model", None) == ensemble.model

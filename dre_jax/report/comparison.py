@@ -104,8 +104,8 @@ class Comparison(NamedTuple):
           ConfigError: for a search space without runs.
         """
         one_of("the search space", name, self.spaces)
-        kept = [i for i, run in enumerate(self.runs) if run[0] == name]
-        return self._replace(runs=tuple(self.runs[i] for i in kept), regret=self.regret[:, kept])
+        indices = [i for i, run in enumerate(self.runs) if run[0] == name]
+        return self._replace(runs=tuple(self.runs[i] for i in indices), regret=self.regret[:, indices])
 
     def rounded(self) -> npt.NDArray[np.float64]:
         """f64[methods, runs, T + 1]: regret to 8 decimals, which is what decides between methods."""
@@ -236,20 +236,20 @@ def compare(results: Mapping[str, Results], order: Order | None = None) -> Compa
     """
     if not results:
         raise DataError("a comparison needs at least one method, but got none")
-    runs = {name: {run[:3]: run[3] for run in found.runs()} for name, found in results.items()}
+    runs = {name: {run[:3]: run[3] for run in by_run.runs()} for name, by_run in results.items()}
     anywhere = set().union(*runs.values())
     wanted = _in_order(anywhere, order)
-    keys = [key for key in wanted if all(key in found for found in runs.values())]
+    keys = [key for key in wanted if all(key in by_run for by_run in runs.values())]
     if not keys:
         inside = "" if order is None else " on the tasks of the order"
         raise DataError(f"the methods must have a run in common{inside}, but {', '.join(results)} have none")
-    trials = {name: max(len(found[key]) for key in keys) - 1 for name, found in runs.items()}
-    length = min(len(found[key]) for found in runs.values() for key in keys)
+    trials = {name: max(len(by_run[key]) for key in keys) - 1 for name, by_run in runs.items()}
+    length = min(len(by_run[key]) for by_run in runs.values() for key in keys)
     return Comparison(
         methods=tuple(results),
         runs=tuple(keys),
-        regret=np.array([[1.0 - found[key][:length] for key in keys] for found in runs.values()]),
-        missing={name: sum(key not in found for key in wanted) for name, found in runs.items()},
+        regret=np.array([[1.0 - by_run[key][:length] for key in keys] for by_run in runs.values()]),
+        missing={name: sum(key not in by_run for key in wanted) for name, by_run in runs.items()},
         dropped=len(wanted) - len(keys),
         trials=trials,
         outside=len(anywhere) - len(wanted),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dre_jax.report.statistics import Significance
-from dre_jax.report.style import save, shown, style, text_width
+from dre_jax.report.style import display_name, save, style, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,4 +184,4 @@ def _leader(axes: Axes, leader: Leader, start: tuple[float, float], end: tuple[f
 
 
 def _label(leader: Leader) -> str:
-    return f"{shown(leader.method)}  {leader.rank:.2f}"
+    return f"{display_name(leader.method)}  {leader.rank:.2f}"

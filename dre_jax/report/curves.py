@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.report.comparison import Comparison, counted
-from dre_jax.report.style import line, save, shown, text_width
+from dre_jax.report.style import display_name, line, save, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,7 +108,7 @@ def grid_data(comparison: Comparison, quantity: Quantity) -> tuple[Curves, ...]:
     panels = []
     for space in comparison.spaces:
         part = comparison.of_space(space)
-        title = f"{shown(space)} ({counted(len(set(part.tasks)), 'task')})"
+        title = f"{display_name(space)} ({counted(len(set(part.tasks)), 'task')})"
         panels.append(curves_data(part, quantity, title, bands=False))
     return tuple(panels)
 
@@ -197,7 +197,7 @@ def _scale(axes: Axes, data: Curves) -> None:
 
 
 def _columns(names: Sequence[str], width: float) -> int:
-    each = 0.75 + text_width([shown(name) for name in names], LEGEND_SIZE)
+    each = 0.75 + text_width([display_name(name) for name in names], LEGEND_SIZE)
     return max(1, min(len(names), int((width - 0.3) / each)))
 
 
@@ -224,7 +224,7 @@ def _legend(figure: Figure, names: Sequence[str], width: float, title: str | Non
     )
     legend.get_title().set_multialignment("center")
     for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_text(shown(name))
+        text.set_text(display_name(name))
 
 
 def _wrapped(text: str, width: int) -> str:

@@ -114,21 +114,21 @@ def _finding(comparison: Comparison, significances: Significances, trial: int) -
     best, lowest = comparison.methods[first], comparison.methods[least]
     text = f"After {trial} trials {best} has the best average rank, {number(float(rank[first]), 2)}, and "
     text += f"{'also' if best == lowest else lowest} the lowest average regret, {number(float(regret[least]))}."
-    found = significances.get("tasks", {}).get(trial)
-    if found is None:
+    tests = significances.get("tasks", {}).get(trial)
+    if tests is None:
         return text
-    p = found.wilcoxon_p[found.methods.index(best)]
-    alike = [name for name, value in zip(found.methods, p, strict=True) if name != best and value > found.alpha]
-    if not alike:
+    p = tests.wilcoxon_p[tests.methods.index(best)]
+    tied = [name for name, value in zip(tests.methods, p, strict=True) if name != best and value > tests.alpha]
+    if not tied:
         return f"{text} Over tasks {best} differs significantly from every other method."
-    return f"{text} Over tasks {best} does not differ significantly from {', '.join(alike)}."
+    return f"{text} Over tasks {best} does not differ significantly from {', '.join(tied)}."
 
 
 def _unit(comparison: Comparison, unit: str, tests: Mapping[int, Significance]) -> dict[str, Any]:
     return {
         "title": UNITS[unit],
         "friedman": page_tables.friedman(tests),
-        "pairs": [page_tables.pairs(comparison, found) for _, found in sorted(tests.items())],
+        "pairs": [page_tables.pairs(comparison, result) for _, result in sorted(tests.items())],
     }
 
 

@@ -138,27 +138,27 @@ def spaces(comparison: Comparison, trial: int) -> Table:
     )
 
 
-def pairs(comparison: Comparison, found: Significance) -> Table:
+def pairs(comparison: Comparison, tests: Significance) -> Table:
     """The matrix of Holm-adjusted p-values of Wilcoxon's test, best average rank first."""
-    order = sorted(range(len(found.methods)), key=lambda i: float(found.average_rank[i]))
+    order = sorted(range(len(tests.methods)), key=lambda i: float(tests.average_rank[i]))
 
     def cell(i: int, j: int) -> Cell:
-        p = float(found.wilcoxon_p[i, j])
-        return Cell("·", 2.0) if i == j else Cell(probability(p), p, p <= found.alpha)
+        p = float(tests.wilcoxon_p[i, j])
+        return Cell("·", 2.0) if i == j else Cell(probability(p), p, p <= tests.alpha)
 
     rows = tuple(
         (
-            _name(comparison, found.methods[i]),
-            Cell(number(rank := float(found.average_rank[i]), 3), rank),
+            _name(comparison, tests.methods[i]),
+            Cell(number(rank := float(tests.average_rank[i]), 3), rank),
             *(cell(i, j) for j in order),
         )
         for i in order
     )
     return Table(
-        f"After {found.trial} trials: p-values of all pairs over {found.n} {found.unit}",
-        ("Method", "Rank", *(found.methods[j] for j in order)),
+        f"After {tests.trial} trials: p-values of all pairs over {tests.n} {tests.unit}",
+        ("Method", "Rank", *(tests.methods[j] for j in order)),
         rows,
-        f"Two-sided Wilcoxon signed-rank tests, adjusted after Holm; bold where p ≤ {found.alpha:g}.",
+        f"Two-sided Wilcoxon signed-rank tests, adjusted after Holm; bold where p ≤ {tests.alpha:g}.",
         sortable=False,
     )
 
@@ -168,11 +168,11 @@ def friedman(significances: Mapping[int, Significance]) -> Table:
     rows = tuple(
         (
             Cell(f"After {trial} trials", trial),
-            Cell(str(found.n), found.n),
-            Cell(number(found.friedman_statistic, 1), found.friedman_statistic),
-            Cell(probability(found.friedman_p), found.friedman_p, found.friedman_p <= found.alpha),
+            Cell(str(tests.n), tests.n),
+            Cell(number(tests.friedman_statistic, 1), tests.friedman_statistic),
+            Cell(probability(tests.friedman_p), tests.friedman_p, tests.friedman_p <= tests.alpha),
         )
-        for trial, found in sorted(significances.items())
+        for trial, tests in sorted(significances.items())
     )
     return Table(
         "Friedman's test that no method differs",

@@ -37,10 +37,10 @@ def read_files(files: Files) -> dict[str, ResultFile]:
       ConfigError: without files, or where two methods have one name.
       DataError: for a file that is no result file, naming what is wrong in it.
     """
-    given = list(files.items()) if isinstance(files, Mapping) else [_split(text) for text in files]
-    if not given:
+    named_paths = list(files.items()) if isinstance(files, Mapping) else [_split(text) for text in files]
+    if not named_paths:
         raise ConfigError("a report needs at least one result file, but got none")
-    read = [(name, ResultFile(Path(path), read_results(path))) for name, path in given]
+    read = [(name, ResultFile(Path(path), read_results(path))) for name, path in named_paths]
     for _, file in read:
         if not file.results.traces:
             raise DataError(f"{file.path}: results must hold at least one run, but hold none")
@@ -48,27 +48,27 @@ def read_files(files: Files) -> dict[str, ResultFile]:
     return {name: file for name, (_, file) in zip(names, read, strict=True)}
 
 
-def _split(given: str | os.PathLike[str]) -> tuple[str | None, str | os.PathLike[str]]:
+def _split(argument: str | os.PathLike[str]) -> tuple[str | None, str | os.PathLike[str]]:
     """A name, where there is one, and a path."""
-    if not isinstance(given, str) or "=" not in given or os.path.exists(given):
-        return None, given
-    name, path = (part.strip() for part in given.split("=", 1))
+    if not isinstance(argument, str) or "=" not in argument or os.path.exists(argument):
+        return None, argument
+    name, path = (part.strip() for part in argument.split("=", 1))
     if not name or not path:
-        raise ConfigError(f"a named result file must be NAME=FILE, but got {given!r}")
+        raise ConfigError(f"a named result file must be NAME=FILE, but got {argument!r}")
     return name, path
 
 
 def _names(read: Sequence[tuple[str | None, ResultFile]]) -> list[str]:
     wanted = [name or _own_name(file) for name, file in read]
     often = Counter(wanted)
-    found = [
+    names = [
         name or (own if often[own] == 1 else _stem(file.path)) for (name, file), own in zip(read, wanted, strict=True)
     ]
-    for name, count in Counter(found).items():
+    for name, count in Counter(names).items():
         if count > 1:
-            paths = ", ".join(str(file.path) for own, (_, file) in zip(found, read, strict=True) if own == name)
+            paths = ", ".join(str(file.path) for own, (_, file) in zip(names, read, strict=True) if own == name)
             raise ConfigError(f"methods must have different names (give NAME=FILE), but {name!r} is that of {paths}")
-    return found
+    return names
 
 
 def _own_name(file: ResultFile) -> str:
@@ -119,8 +119,8 @@ def warn_of_protocols(files: Mapping[str, ResultFile]) -> None:
     for name, file in files.items():
         protocol = file.results.meta.get("protocol")
         if isinstance(protocol, Mapping):
-            said = ", ".join(f"{key} {value}" for key, value in sorted(protocol.items()) if key not in _OWN)
-            protocols.setdefault(said, []).append(name)
+            description = ", ".join(f"{key} {value}" for key, value in sorted(protocol.items()) if key not in _OWN)
+            protocols.setdefault(description, []).append(name)
     if len(protocols) > 1:
         _warn(
             "the methods follow different protocols: " + "; ".join(f"{', '.join(n)}: {p}" for p, n in protocols.items())

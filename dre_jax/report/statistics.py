@@ -131,8 +131,8 @@ def _friedman(values: npt.NDArray[np.float64]) -> tuple[float, float]:
         return float("nan"), float("nan")
     if (values == values[0]).all():  # no ranks to tell apart: the statistic is 0/0
         return 0.0, 1.0
-    found = stats.friedmanchisquare(*values)
-    return float(found.statistic), float(found.pvalue)
+    result = stats.friedmanchisquare(*values)
+    return float(result.statistic), float(result.pvalue)
 
 
 def _pairwise(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -186,13 +186,13 @@ def _cliques(
 ) -> tuple[tuple[str, ...], ...]:
     """Maximal stretches of the rank order in which all pairs are alike; a method that is alike to none is none."""
     order = np.argsort(rank, kind="stable")
-    found: list[tuple[str, ...]] = []
+    cliques: list[tuple[str, ...]] = []
     reach = 0
     for first in range(len(order)):
         last = first
         while last + 1 < len(order) and alike[np.ix_(order[first : last + 2], order[first : last + 2])].all():
             last += 1
         if last > max(first, reach):
-            found.append(tuple(methods[i] for i in order[first : last + 1]))
+            cliques.append(tuple(methods[i] for i in order[first : last + 1]))
         reach = max(reach, last)
-    return tuple(found)
+    return tuple(cliques)

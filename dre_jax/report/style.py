@@ -46,10 +46,10 @@ def line(index: int) -> dict[str, Any]:
     return {"color": look.colour, "linestyle": look.dash, "marker": look.marker, "markersize": 4.5, "linewidth": 1.6}
 
 
-def shown(name: str, longest: int = LONGEST) -> str:
+def display_name(name: str, longest: int = LONGEST) -> str:
     """A method's name as it stands in a figure: one line, and its middle left out where it is too long.
 
-    >>> shown("a-name-that-goes-on-and-on-for-ever", 16)
+    >>> display_name("a-name-that-goes-on-and-on-for-ever", 16)
     'a-name-t…or-ever'
     """
     plain = "".join(c if c.isprintable() else " " for c in name).strip() or "(no name)"

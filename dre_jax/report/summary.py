@@ -48,7 +48,7 @@ def summarise(
             "over_spaces": _averages(comparison, at, "spaces"),
             "spaces": {name: _space(comparison.of_space(name), at) for name in comparison.spaces},
             "significance": {
-                unit: {str(trial): _tests(found) for trial, found in by_trial.items()}
+                unit: {str(trial): _tests(result) for trial, result in by_trial.items()}
                 for unit, by_trial in significances.items()
             },
             "win_tie_loss": {
@@ -103,18 +103,18 @@ def _at(values: Mapping[str, Sequence[float]], at: Sequence[int]) -> dict[str, d
     return {str(trial): {name: value[trial] for name, value in values.items()} for trial in at}
 
 
-def _tests(found: Significance) -> dict[str, Any]:
+def _tests(result: Significance) -> dict[str, Any]:
     return {
-        "n": found.n,
-        "average_rank": dict(zip(found.methods, found.average_rank.tolist(), strict=True)),
-        "friedman_statistic": found.friedman_statistic,
-        "friedman_p": found.friedman_p,
+        "n": result.n,
+        "average_rank": dict(zip(result.methods, result.average_rank.tolist(), strict=True)),
+        "friedman_statistic": result.friedman_statistic,
+        "friedman_p": result.friedman_p,
         "wilcoxon_p": {
-            one: dict(zip(found.methods, row, strict=True))
-            for one, row in zip(found.methods, found.wilcoxon_p.tolist(), strict=True)
+            one: dict(zip(result.methods, row, strict=True))
+            for one, row in zip(result.methods, result.wilcoxon_p.tolist(), strict=True)
         },
-        "alpha": found.alpha,
-        "cliques": found.cliques,
+        "alpha": result.alpha,
+        "cliques": result.cliques,
     }
 
 

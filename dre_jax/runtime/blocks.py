@@ -25,5 +25,5 @@ def by_blocks(f: Callable[[Array], Any], x: Array) -> Any:
         return f(x)
     size = -(-n_rows // n_blocks)
     blocks = jnp.pad(x, ((0, n_blocks * size - n_rows), (0, 0))).reshape(n_blocks, size, n_columns)
-    found = jax.lax.map(f, blocks)
-    return jax.tree.map(lambda a: a.reshape(n_blocks * size, *a.shape[2:])[:n_rows], found)
+    results = jax.lax.map(f, blocks)
+    return jax.tree.map(lambda a: a.reshape(n_blocks * size, *a.shape[2:])[:n_rows], results)

@@ -34,7 +34,7 @@ def keep_programs() -> None:
 
 
 @contextlib.contextmanager
-def programs_kept() -> Iterator[None]:
+def keep_programs_within() -> Iterator[None]:
     """As `keep_programs`, for programs that are compiled inside: those of a user's own are left to JAX's settings."""
     import jax
 

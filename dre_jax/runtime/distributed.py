@@ -32,12 +32,12 @@ def start(distributed: bool, coordinator: str | None, processes: int | None, pro
     Raises:
       ConfigError: where something is missing or wrong, no cluster is found, or the others do not come.
     """
-    given = {"--coordinator": coordinator, "--processes": processes, "--process-id": process_id}
-    missing = [name for name, value in given.items() if value is None]
-    if not distributed and len(missing) == len(given):
+    options = {"--coordinator": coordinator, "--processes": processes, "--process-id": process_id}
+    missing = [name for name, value in options.items() if value is None]
+    if not distributed and len(missing) == len(options):
         return
-    if missing and len(missing) < len(given):
-        raise ConfigError(f"{', '.join(given)} must be given together, but {' and '.join(missing)} are missing")
+    if missing and len(missing) < len(options):
+        raise ConfigError(f"{', '.join(options)} must be given together, but {' and '.join(missing)} are missing")
     if process_id is not None and processes is not None and process_id >= processes:
         raise ConfigError(f"--process-id must be less than --processes, but got {process_id} of {processes}")
     if coordinator is not None and not coordinator.rpartition(":")[2].isdigit():
@@ -60,7 +60,7 @@ def start(distributed: bool, coordinator: str | None, processes: int | None, pro
     except (ValueError, RuntimeError, OSError, KeyError) as error:
         if coordinator is None:
             hint = "--distributed needs a cluster that JAX knows (Slurm, Open MPI, Kubernetes, Cloud TPU)"
-            raise ConfigError(f"{hint}, or {', '.join(given)}; none was found: {error}") from error
+            raise ConfigError(f"{hint}, or {', '.join(options)}; none was found: {error}") from error
         raise ConfigError(f"process {process_id} of {processes} cannot join {coordinator}: {error}") from error
 
 
@@ -85,9 +85,9 @@ def wait() -> None:
 def fail(error: Exception) -> NoReturn:
     """Ends this process after an error that nobody foresaw: a line where another process is to blame."""
     if isinstance(error, jax.errors.JaxRuntimeError):
-        told = " ".join(str(error).split())[:300]
+        message = " ".join(str(error).split())[:300]
         print(
-            f"dre-jax: process {jax.process_index()} ends, as it cannot compute with the others any more ({told}); "
+            f"dre-jax: process {jax.process_index()} ends, as it cannot compute with the others any more ({message}); "
             "rerun the command to resume",
             file=sys.stderr,
         )

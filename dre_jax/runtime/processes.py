@@ -53,19 +53,19 @@ def from_first(f: Callable[[], Any]) -> Any:
     """
     if count() == 1:
         return f()
-    said: dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
     if is_first():
         try:
-            said = {"value": f()}
+            outcome = {"value": f()}
         except errors.DreError as error:
-            said = {"error": type(error).__name__, "message": str(error)}
-    text = np.frombuffer(json.dumps(said).encode(), np.uint8)
+            outcome = {"error": type(error).__name__, "message": str(error)}
+    text = np.frombuffer(json.dumps(outcome).encode(), np.uint8)
     length = int(same(np.array(text.size, np.int32)))
-    told = json.loads(same(np.resize(text, length)).tobytes())
-    if "error" in told:
-        known = getattr(errors, told["error"])
-        raise (errors.DreError if known is errors.MissingExtraError else known)(told["message"])
-    return told["value"]
+    received = json.loads(same(np.resize(text, length)).tobytes())
+    if "error" in received:
+        kind = getattr(errors, received["error"])
+        raise (errors.DreError if kind is errors.MissingExtraError else kind)(received["message"])
+    return received["value"]
 
 
 def same(tree: T) -> T:

@@ -60,8 +60,8 @@ class Shared:
 
 def _limit() -> Any:
     """Limits the threads, and is a context that takes the limit back."""
-    given = os.environ.get(VARIABLE, "1")
-    return _libraries().limit(limits=int(given) if given.isdigit() else None, user_api="blas")
+    threads = os.environ.get(VARIABLE, "1")
+    return _libraries().limit(limits=int(threads) if threads.isdigit() else None, user_api="blas")
 
 
 @cache
@@ -91,10 +91,10 @@ def on_one_thread(compute: Callable[P, T]) -> Callable[P, T]:
         import jax
 
         with one_thread:
-            found = compute(*args, **kwargs)
+            result = compute(*args, **kwargs)
             # Of what is traced there is nothing to wait for, and JAX would explain at length why.
-            jax.block_until_ready([leaf for leaf in jax.tree.leaves(found) if not isinstance(leaf, jax.core.Tracer)])
-            return found
+            jax.block_until_ready([leaf for leaf in jax.tree.leaves(result) if not isinstance(leaf, jax.core.Tracer)])
+            return result
 
     return waiting
 

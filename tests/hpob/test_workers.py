@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from dre_jax.errors import MethodError
-from dre_jax.hpob.workers import Died, Pool
+from dre_jax.hpob.workers import Pool, WorkerDeath
 
 pytestmark = pytest.mark.multiprocess
 
@@ -25,8 +25,8 @@ def test_results_come_from_others_and_a_death_is_one():
     found = dict(pool.run(items.items()))
     assert os.environ == before
     assert found.keys() == items.keys()
-    assert found["b"] == Died("was ended by SIGKILL (too little memory?)")
-    assert found["e"] == Died("was ended by SIGTERM")
+    assert found["b"] == WorkerDeath("was ended by SIGKILL (too little memory?)")
+    assert found["e"] == WorkerDeath("was ended by SIGTERM")
     for name in ("a", "c", "d", "f"):
         item, process, threads, blocked = found[name]
         assert (item, threads) == (items[name], "1")

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import matplotlib
 import pytest
 
-from dre_jax.report.style import save, shown
+from dre_jax.report.style import display_name, save
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from dre_jax.report.style import save, shown
     ],
 )
 def test_shown(name, expected):
-    assert shown(name) == expected
+    assert display_name(name) == expected
 
 
 def plot(figure):

@@ -23,7 +23,7 @@ for name in ("before", "inside", "after"):
         return x * 2.0 + len(name)
     f.__name__ = name
     if name == "inside":
-        with cache.programs_kept():
+        with cache.keep_programs_within():
             jax.jit(f)(x)
     else:
         jax.jit(f)(x)

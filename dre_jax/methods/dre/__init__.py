@@ -7,7 +7,7 @@ exist in C++ for CPUs (`native_steps`) and as a Pallas kernel for TPUs (`tpu`).
 from dre_jax.methods.dre.ensemble import EnsembleParams, Support, check_columns, init, scores, scores_in_blocks, widen
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.model_config import PAPER, PRESETS, ModelConfig, preset
-from dre_jax.methods.dre.trainer import MetaTrained, meta_train
+from dre_jax.methods.dre.trainer import MetaTrainingResult, meta_train
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, FineTuneConfig, LossConfig, MetaTrainConfig
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "FineTuneConfig",
     "LossConfig",
     "MetaTrainConfig",
-    "MetaTrained",
+    "MetaTrainingResult",
     "ModelConfig",
     "Support",
     "check_columns",

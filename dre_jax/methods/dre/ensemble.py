@@ -86,9 +86,9 @@ def check_columns(config: ModelConfig, params: EnsembleParams, n_columns: int) -
     Raises:
       DataError: where the numbers differ.
     """
-    known = params.scorers["hidden_0_kernel"].shape[-2] - config.scorer_inputs(0)
-    if known != n_columns:
-        raise DataError(f"the ensemble was trained on {known} columns, but the configurations have {n_columns}")
+    trained = params.scorers["hidden_0_kernel"].shape[-2] - config.scorer_inputs(0)
+    if trained != n_columns:
+        raise DataError(f"the ensemble was trained on {trained} columns, but the configurations have {n_columns}")
 
 
 def member_axes(config: ModelConfig) -> EnsembleParams:
@@ -110,7 +110,7 @@ def scale_response(response: Array, where: Array) -> Array:
     return jnp.where(varied, (response - low) / jnp.where(spread > 0, spread, 1.0), 0.5)
 
 
-def seen_response(config: ModelConfig, response: Array, where: Array) -> Array:
+def deep_set_response(config: ModelConfig, response: Array, where: Array) -> Array:
     """The response as the deep set sees it."""
     return scale_response(response, where) if config.response_scale == "support" else response
 
@@ -119,9 +119,9 @@ def member_scores(config: ModelConfig, params: EnsembleParams, support: Support,
     """Scores of one member; x f32[n, D] -> f32[n], higher is better."""
     if config.context == "none":
         return networks.apply_scorer(config, params.scorers, x, None)
-    response = seen_response(config, support.response, support.where)
-    seen = support.x, response, support.where
-    context = networks.apply_deep_set(config, params.deep_set, *seen, config.products)
+    response = deep_set_response(config, support.response, support.where)
+    inputs = support.x, response, support.where
+    context = networks.apply_deep_set(config, params.deep_set, *inputs, config.products)
     return networks.apply_scorer(config, params.scorers, x, context)
 
 

@@ -13,7 +13,7 @@ from jax.custom_batching import sequential_vmap
 from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
 from dre_jax.losses import LOSSES, PositionWeights, rank_sorted
 from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
-from dre_jax.methods.dre.lists import Lists
+from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.native_steps import native_steps, supports_native
 from dre_jax.methods.dre.tpu import fit_members, layout_of, masks_of, pack, supports_kernel, unpack
@@ -25,7 +25,7 @@ Carry = tuple[EnsembleParams, Moments]
 _UNROLL = 2  # epochs in a turn of the loop: on a CPU 8 to 10 % less time than one, and no more is gained by four
 
 
-def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> Lists:
+def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> SampledLists:
     """A fresh support, a fifth of the history, for every epoch; the rest is ranked. Rows are numbers in the history.
 
     The history, f32[C], i32[C] and bool[C], stands best first, empty slots last. A larger capacity draws the same rows:
@@ -49,7 +49,7 @@ def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Ar
         coins = jax.random.bits(coins_key, (q_max, config.epochs), jnp.uint32).T
         query = shuffle_ties(coins, query, level[query], query_where)
     ranked = rank_sorted(response[query], level[query], query_where, config.loss.weights, config.loss.ties)
-    return Lists(jnp.where(support_where, support, 0), support_where, query, ranked)
+    return SampledLists(jnp.where(support_where, support, 0), support_where, query, ranked)
 
 
 def fine_tune(
@@ -96,12 +96,12 @@ def _scan_epochs(
     params: EnsembleParams,
     x: Array,
     response: Array,
-    epochs: Lists,
+    epochs: SampledLists,
     steps: StepSizes,
 ) -> EnsembleParams:
     loss_of = LOSSES[loss_name].fn
 
-    def epoch(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, None]:
+    def epoch(carry: Carry, inputs: tuple[SampledLists, StepSizes]) -> tuple[Carry, None]:
         params, moments = carry
         one, step = inputs
 
@@ -123,7 +123,7 @@ def _native_epochs(
     params: EnsembleParams,
     x: Array,
     response: Array,
-    epochs: Lists,
+    epochs: SampledLists,
     steps: StepSizes,
 ) -> EnsembleParams:
     """As `_scan_epochs`, by `dre_jax.native`."""
@@ -165,7 +165,7 @@ def epochs_in_lanes(
     params: EnsembleParams,
     x: Array,
     response: Array,
-    epochs: Lists,
+    epochs: SampledLists,
     steps: StepSizes,
     *,
     interpret: bool = False,

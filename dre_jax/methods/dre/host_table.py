@@ -14,7 +14,7 @@ from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, lay_out, sort_responses
 
 
-class Gathered(NamedTuple):
+class GatheredRows(NamedTuple):
     """The rows of drawn lists, K of the support and then Q of the query; any batch dimensions in front."""
 
     x: Array
@@ -69,7 +69,7 @@ class HostTable:
             own = slice(start, start + size)
             self._order[own], self._response[own], self._level[own] = sort_responses(task.y)
 
-    def gather(self, rows: ListRows) -> Gathered:
+    def gather(self, rows: ListRows) -> GatheredRows:
         """The rows of lists, of each of which all are one task's.
 
         Args:
@@ -88,4 +88,4 @@ class HostTable:
             x[of_task] = self._x[number].take(self._order.take(flat[of_task]), axis=0)
         read: Any = x.reshape(*drawn.shape, -1), self._response.take(drawn), self._level.take(drawn)
         where: Any = rows.support_where, rows.query_where
-        return Gathered(*read, *where)
+        return GatheredRows(*read, *where)

@@ -1,4 +1,4 @@
-"""Lists of a `TaskTable` made ready for training: everything that does not depend on the parameters."""
+"""Lists sampled from a `TaskTable` for training: everything that does not depend on the parameters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dre_jax.data.sampling import ListRows, Spans, sample_many, shuffle_ties
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES, RankedList, rank_sorted
 from dre_jax.methods.dre.ensemble import Support, scale_response
-from dre_jax.methods.dre.host_table import Gathered
+from dre_jax.methods.dre.host_table import GatheredRows
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 
-Source = TaskTable | Gathered
+ListSource = TaskTable | GatheredRows
 """Where lists come from: the table that they are drawn from, or their rows, which were drawn before."""
 
 
-class Lists(NamedTuple):
+class SampledLists(NamedTuple):
     """Drawn lists; any batch dimensions in front. Rows are numbers in the table: features are read when needed."""
 
     support: Array
@@ -36,7 +36,7 @@ class Lists(NamedTuple):
         return Support(table.x[self.support], table.response[self.support], self.support_where)
 
 
-class Bits(NamedTuple):
+class ListBits(NamedTuple):
     """The randomness of lists, by their dimensions; cheap, so that each device can have its part and no more."""
 
     rows: Array
@@ -45,27 +45,27 @@ class Bits(NamedTuple):
     """u32[..., Q], where tied items are shuffled."""
 
 
-def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Bits:
+def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> ListBits:
     """The randomness of lists with the leading dimensions given."""
     coins = None
     if config.loss.ties == "shuffle":
         key, coins_key = jax.random.split(key)
         coins = jax.random.bits(coins_key, (*shape, config.n_query), jnp.uint32)
-    return Bits(jax.random.bits(key, (*shape, 1 + config.n_support + config.n_query), jnp.uint32), coins)
+    return ListBits(jax.random.bits(key, (*shape, 1 + config.n_support + config.n_query), jnp.uint32), coins)
 
 
-def draw_step_bits(key: Array, members: int, config: MetaTrainConfig) -> Bits:
+def draw_step_bits(key: Array, members: int, config: MetaTrainConfig) -> ListBits:
     """Those of one training step's lists: [members, lists_per_step], or [lists_per_step] where members share them."""
     return draw_bits(key, (*((members,) if config.own_lists else ()), config.lists_per_step), config)
 
 
-def draw_steps_bits(key: Array, steps: Array, members: int, config: MetaTrainConfig) -> Bits:
+def draw_steps_bits(key: Array, steps: Array, members: int, config: MetaTrainConfig) -> ListBits:
     """Those of many steps, i32[steps]: each step's depend on the key and on its number alone."""
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)
     return jax.vmap(lambda key: draw_step_bits(key, members, config))(keys)
 
 
-def step_lists(source: Source, bits: Bits, config: MetaTrainConfig) -> Lists:
+def step_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> SampledLists:
     """The lists of many steps, [steps, members, lists]; members that share theirs count as one."""
     if not config.own_lists:
         bits = jax.tree.map(lambda a: a[:, None], bits)
@@ -73,22 +73,22 @@ def step_lists(source: Source, bits: Bits, config: MetaTrainConfig) -> Lists:
     return read_lists(source, bits, config)
 
 
-def draw_lists(source: Source, key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Lists:
+def draw_lists(source: ListSource, key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> SampledLists:
     """Independent lists with the leading dimensions given, as the configuration has their sizes, weights and ties."""
     return read_lists(source, draw_bits(key, shape, config), config)
 
 
-def draw_rows(tasks: TaskTable | Spans, bits: Bits, config: MetaTrainConfig) -> ListRows:
+def draw_rows(tasks: TaskTable | Spans, bits: ListBits, config: MetaTrainConfig) -> ListRows:
     """The rows that random bits stand for, with the same leading dimensions."""
     return sample_many(tasks, bits.rows, n_support=config.n_support, n_query=config.n_query)
 
 
-def table_of(source: Source) -> TaskTable:
+def table_of(source: ListSource) -> TaskTable:
     """The table whose rows `read_lists` counts."""
     return source if isinstance(source, TaskTable) else source.table()
 
 
-def read_lists(source: Source, bits: Bits, config: MetaTrainConfig) -> Lists:
+def read_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> SampledLists:
     """The lists that random bits stand for, with the same leading dimensions; of rows drawn before the coins count."""
     table = table_of(source)
     rows = draw_rows(source, bits, config) if isinstance(source, TaskTable) else source.rows()
@@ -97,12 +97,12 @@ def read_lists(source: Source, bits: Bits, config: MetaTrainConfig) -> Lists:
         query = shuffle_ties(bits.coins, query, table.level[query], rows.query_where)
     response = table.response[query]
     if LOSSES[config.loss.name].uses_values:
-        response = _on_their_scale(table, rows._replace(query=query))
+        response = _scale_by_list(table, rows._replace(query=query))
     ranked = rank_sorted(response, table.level[query], rows.query_where, config.loss.weights, config.loss.ties)
-    return Lists(rows.support, rows.support_where, query, ranked)
+    return SampledLists(rows.support, rows.support_where, query, ranked)
 
 
-def _on_their_scale(table: TaskTable, rows: ListRows) -> Array:
+def _scale_by_list(table: TaskTable, rows: ListRows) -> Array:
     """The query's responses on the scale of the whole list: when it is fine-tuned on, no more is known of a task."""
     drawn = jnp.concatenate([rows.support, rows.query], axis=-1)
     where = jnp.concatenate([rows.support_where, rows.query_where], axis=-1)

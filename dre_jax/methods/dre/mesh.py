@@ -49,7 +49,7 @@ def lists_spec(own_lists: bool) -> P:
     return P(None, MEMBERS, LISTS) if own_lists else P(None, LISTS)
 
 
-def on_mesh(
+def shard_over_mesh(
     scan: Callable[..., Any], mesh: Mesh, model: ModelConfig, own_lists: bool, *, gathered: bool
 ) -> Callable[..., Any]:
     """A scan over training steps, on each device for its own members and lists.
@@ -67,7 +67,7 @@ def on_mesh(
     )
 
 
-def over_lists(mesh: Mesh) -> Callable[[T], T] | None:
+def mean_over_lists(mesh: Mesh) -> Callable[[T], T] | None:
     """The mean over the devices that share out a member's lists; None where each member has one device."""
     if mesh.shape[LISTS] == 1:
         return None
@@ -80,10 +80,10 @@ def spread(model: ModelConfig, mesh: Mesh | None, state: TrainState) -> TrainSta
         return state
     carry = jax.tree.map(partial(NamedSharding, mesh), _carry_spec(model))
     params, moments = jax.device_put((state.params, state.moments), carry)
-    return TrainState(params, moments, on_all(mesh, state.step))
+    return TrainState(params, moments, replicate(mesh, state.step))
 
 
-def on_all(mesh: Mesh | None, tree: T) -> T:
+def replicate(mesh: Mesh | None, tree: T) -> T:
     """Puts the whole of arrays on all devices."""
     return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, P()))
 

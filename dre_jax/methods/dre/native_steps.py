@@ -10,7 +10,7 @@ from jax import Array
 
 from dre_jax import native
 from dre_jax.losses import RankedList
-from dre_jax.methods.dre.ensemble import EnsembleParams, seen_response
+from dre_jax.methods.dre.ensemble import EnsembleParams, deep_set_response
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.optim.adam import Moments, StepSizes
 
@@ -38,8 +38,8 @@ def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool)
     Known are the fields of the model that `MODEL_FIELDS` names, losses by name, tables of float32, and members that
     draw lists of their own, unless they share a deep set.
     """
-    known = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
-    return known and _knows(model) and native.available()
+    supported = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
+    return supported and _knows(model) and native.available()
 
 
 def _knows(model: ModelConfig) -> bool:
@@ -79,8 +79,8 @@ def native_steps(
       wants_losses: whether they are worked out.
     """
     rows, response, where = support
-    seen = seen_response(model, response, where)
-    lists = native.Lists(rows, where, seen, query, *ranked)
+    scaled = deep_set_response(model, response, where)
+    lists = native.Lists(rows, where, scaled, query, *ranked)
     trees = params, *moments
     scorers = jnp.stack([_packed(tree.scorers, _scorer_layers(model), members=True) for tree in trees])
     deep_sets = jnp.zeros((3, 1, 0), x.dtype)
@@ -127,9 +127,9 @@ def _unpacked(model: ModelConfig, scorers: Array, deep_sets: Array, like: Ensemb
 
 
 def _like(rows: Array, layers: list[str], tree: dict[str, Array]) -> dict[str, Array]:
-    found, start = {}, 0
+    leaves, start = {}, 0
     for name in (f"{layer}_{kind}" for layer in layers for kind in ("kernel", "bias")):
         stop = start + tree[name].size // rows.shape[0]
-        found[name] = rows[:, start:stop].reshape(tree[name].shape)
+        leaves[name] = rows[:, start:stop].reshape(tree[name].shape)
         start = stop
-    return found
+    return leaves

@@ -14,9 +14,17 @@ from jax.sharding import Mesh
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES
 from dre_jax.methods.dre.ensemble import EnsembleParams, init, member_axes, member_scores
-from dre_jax.methods.dre.host_table import Gathered
-from dre_jax.methods.dre.lists import Bits, Lists, Source, draw_lists, draw_steps_bits, step_lists, table_of
-from dre_jax.methods.dre.mesh import on_mesh, over_lists
+from dre_jax.methods.dre.host_table import GatheredRows
+from dre_jax.methods.dre.lists import (
+    ListBits,
+    ListSource,
+    SampledLists,
+    draw_lists,
+    draw_steps_bits,
+    step_lists,
+    table_of,
+)
+from dre_jax.methods.dre.mesh import mean_over_lists, shard_over_mesh
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.native_steps import native_steps, supports_native
 from dre_jax.methods.dre.state import TrainState
@@ -35,18 +43,18 @@ def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Arra
 
 
 def _list_loss(
-    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists
+    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: SampledLists
 ) -> Array:
     """Mean loss of one member over its lists [B]."""
 
-    def scores(one: Lists) -> Array:
+    def scores(one: SampledLists) -> Array:
         return member_scores(model, params, one.read_support(table), table.x[one.query])
 
     return jnp.mean(LOSSES[config.loss.name].fn(jax.vmap(scores)(lists), lists.ranked))
 
 
 def _member_losses(
-    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: Lists
+    model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: SampledLists
 ) -> Array:
     """Mean loss of each member over its own lists [M, B] -> f32[M]."""
     one = partial(_list_loss, model, config)
@@ -57,7 +65,7 @@ def _member_losses(
 def train(
     model: ModelConfig,
     config: MetaTrainConfig,
-    source: Source,
+    source: ListSource,
     state: TrainState,
     key: Array,
     n_steps: int,
@@ -80,10 +88,10 @@ def train(
     steps = state.step + jnp.arange(n_steps, dtype=jnp.int32)
     bits = draw_steps_bits(key, steps, model.members, config)
     sizes = step_sizes(config.learning_rates(), steps)
-    average = None if mesh is None else over_lists(mesh)
+    average = None if mesh is None else mean_over_lists(mesh)
     do: Callable[..., tuple[Carry, Array]] = partial(_do_steps, model, config, average)
     if mesh is not None:
-        do = on_mesh(do, mesh, model, config.own_lists, gathered=isinstance(source, Gathered))
+        do = shard_over_mesh(do, mesh, model, config.own_lists, gathered=isinstance(source, GatheredRows))
     (params, moments), losses = do(source, (state.params, state.moments), bits, sizes)
     return TrainState(params, moments, state.step + n_steps), jnp.mean(losses, axis=1)
 
@@ -92,9 +100,9 @@ def _do_steps(
     model: ModelConfig,
     config: MetaTrainConfig,
     average: Callable[[Any], Any] | None,
-    source: Source,
+    source: ListSource,
     start: Carry,
-    bits: Bits,
+    bits: ListBits,
     sizes: StepSizes,
 ) -> tuple[Carry, Array]:
     """Steps one after the other, for the members whose parameters and bits are given; losses f32[steps, members].
@@ -110,7 +118,7 @@ def _do_steps(
 
 
 def _native_steps(
-    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: Lists, sizes: StepSizes
+    model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: SampledLists, sizes: StepSizes
 ) -> tuple[Carry, Array]:
     """As `_scan_steps`, by `dre_jax.native`."""
     support = lists.support, table.response[lists.support], lists.support_where
@@ -125,13 +133,13 @@ def _scan_steps(
     config: MetaTrainConfig,
     table: TaskTable,
     start: Carry,
-    lists: Lists,
+    lists: SampledLists,
     sizes: StepSizes,
     average: Callable[[Any], Any] = lambda tree: tree,
 ) -> tuple[Carry, Array]:
     members = jax.tree.leaves(start[0].scorers)[0].shape[0]
 
-    def step(carry: Carry, inputs: tuple[Lists, StepSizes]) -> tuple[Carry, Array]:
+    def step(carry: Carry, inputs: tuple[SampledLists, StepSizes]) -> tuple[Carry, Array]:
         params, moments = carry
         lists, size = inputs
         lists = jax.tree.map(lambda a: jnp.broadcast_to(a, (members, *a.shape[1:])), lists)
@@ -163,7 +171,9 @@ def evaluation_shape(model: ModelConfig, config: MetaTrainConfig) -> tuple[int, 
 
 
 @partial(jax.jit, static_argnames=("model", "config"))
-def evaluate(model: ModelConfig, config: MetaTrainConfig, source: Source, params: EnsembleParams, key: Array) -> Array:
+def evaluate(
+    model: ModelConfig, config: MetaTrainConfig, source: ListSource, params: EnsembleParams, key: Array
+) -> Array:
     """Mean loss over fixed lists: the same key gives the same lists at every call; a scalar."""
     lists = draw_lists(source, evaluation_key(key), evaluation_shape(model, config), config)
     return jnp.mean(_member_losses(model, config, params, table_of(source), lists))

@@ -22,9 +22,9 @@ from jax.sharding import Mesh, NamedSharding
 from dre_jax.data.sampling import ListRows, Spans
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_table
-from dre_jax.methods.dre.host_table import Gathered, HostTable
-from dre_jax.methods.dre.lists import Bits, Source, draw_bits, draw_rows, draw_steps_bits
-from dre_jax.methods.dre.mesh import lists_spec, on_all
+from dre_jax.methods.dre.host_table import GatheredRows, HostTable
+from dre_jax.methods.dre.lists import ListBits, ListSource, draw_bits, draw_rows, draw_steps_bits
+from dre_jax.methods.dre.mesh import lists_spec, replicate
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluation_key, evaluation_shape
 from dre_jax.methods.dre.training_config import MetaTrainConfig
@@ -50,17 +50,17 @@ class Feed(Protocol):
     def most(self) -> int | None:
         """Steps in a portion at most, None for any number."""
 
-    def evaluation(self) -> Source:
+    def evaluation(self) -> ListSource:
         """For `evaluate`."""
 
-    def portions(self, portions: Portions) -> Iterator[Source]:
+    def portions(self, portions: Portions) -> Iterator[ListSource]:
         """For `train`, in this order. Ask for the next while the devices compute."""
 
 
 def must_stream(*tables: Mapping[str, Task]) -> bool:
     """Returns whether tables take more than a third of a device's memory; on a CPU, which has the host's, never."""
     stats = [device.memory_stats() or {} for device in devices.local()]
-    limits = [found["bytes_limit"] for found in stats if "bytes_limit" in found]
+    limits = [stat["bytes_limit"] for stat in stats if "bytes_limit" in stat]
     tasks = [task for table in tables for task in table.values()]
     return bool(limits) and sum(map(_bytes_on_device, tasks)) > SHARE * min(limits)
 
@@ -70,7 +70,7 @@ def _bytes_on_device(task: Task) -> int:
     return 4 * task.n_rows * (-(-task.n_columns // 8) * 8 + 2)
 
 
-class Resident:
+class ResidentFeed:
     """A whole table on every device; see `Feed`."""
 
     most: int | None = None
@@ -84,10 +84,10 @@ class Resident:
 
     def portions(self, portions: Portions) -> Iterator[TaskTable]:
         """The table, on all devices."""
-        return repeat(on_all(self._mesh, self._table))
+        return repeat(replicate(self._mesh, self._table))
 
 
-class Streamed:
+class StreamedFeed:
     """Rows of the lists alone; see `Feed`."""
 
     def __init__(
@@ -101,16 +101,16 @@ class Streamed:
         self._lists = *members, config.lists_per_step
         self.most = max(1, PORTION_BYTES // bytes_per_step(model, config, next(iter(tasks.values())).n_columns))
         self._threads = ThreadPoolExecutor(devices.cores())
-        self._evaluation: Gathered | None = None
+        self._evaluation: GatheredRows | None = None
 
-    def evaluation(self) -> Gathered:
+    def evaluation(self) -> GatheredRows:
         """The rows of the lists of `evaluate`, which are the same at every call."""
         if self._evaluation is None:
             rows = _evaluation_rows(self._spans, self._key, self._model, self._config)
             self._evaluation = jax.device_put(self._gather(rows))
         return self._evaluation
 
-    def portions(self, portions: Portions) -> Iterator[Gathered]:
+    def portions(self, portions: Portions) -> Iterator[GatheredRows]:
         """The rows of each portion's steps; those of a device are read for it alone."""
         for step, count in portions:
             shape = count, *self._lists
@@ -119,20 +119,20 @@ class Streamed:
     def _sharding(self) -> NamedSharding | None:
         return None if self._mesh is None else NamedSharding(self._mesh, lists_spec(self._config.own_lists))
 
-    def _part(self, step: int, shape: tuple[int, ...], part: tuple[slice, ...]) -> Gathered:
+    def _part(self, step: int, shape: tuple[int, ...], part: tuple[slice, ...]) -> GatheredRows:
         """Some of the lists of steps from ``step`` on, whose dimensions are ``shape``."""
         bounds = [one.indices(n)[:2] for one, n in zip(part[1:], shape[1:], strict=True)]
         first, sizes = [np.int32(low) for low, _ in bounds], tuple(high - low for low, high in bounds)
-        steps, at_once = np.arange(step, step + shape[0], dtype=np.int32), max(1, LISTS_AT_ONCE // prod(sizes))
+        steps, steps_per_read = np.arange(step, step + shape[0], dtype=np.int32), max(1, LISTS_AT_ONCE // prod(sizes))
 
-        def read(begin: int) -> Gathered:
-            some = steps[begin : begin + at_once]
-            return self._gather(_step_rows(self._spans, self._key, some, first, sizes, self._model, self._config))
+        def read(first_step: int) -> GatheredRows:
+            chunk = steps[first_step : first_step + steps_per_read]
+            return self._gather(_step_rows(self._spans, self._key, chunk, first, sizes, self._model, self._config))
 
-        pieces = self._threads.map(read, range(0, len(steps), at_once))
+        pieces = self._threads.map(read, range(0, len(steps), steps_per_read))
         return jax.tree.map(lambda *arrays: np.concatenate(arrays), *pieces)
 
-    def _gather(self, rows: ListRows) -> Gathered:
+    def _gather(self, rows: ListRows) -> GatheredRows:
         return self._table.gather(jax.tree.map(np.asarray, rows))
 
 
@@ -168,7 +168,7 @@ def _step_rows(
     """The lists of steps from ``first`` on, ``sizes`` of them along each dimension of a step."""
     bits = draw_steps_bits(key, steps, model.members, config).rows
     part = lax.dynamic_slice(bits, [0, *first, 0], (len(steps), *sizes, bits.shape[-1]))
-    return draw_rows(spans, Bits(part, None), config)
+    return draw_rows(spans, ListBits(part, None), config)
 
 
 @partial(jax.jit, static_argnames=("model", "config"))
@@ -177,16 +177,18 @@ def _evaluation_rows(spans: Spans, key: Array, model: ModelConfig, config: MetaT
 
 
 def _place(
-    part: Callable[[tuple[slice, ...]], Gathered], shape: tuple[int, ...], sharding: NamedSharding | None
-) -> Gathered:
+    part: Callable[[tuple[slice, ...]], GatheredRows], shape: tuple[int, ...], sharding: NamedSharding | None
+) -> GatheredRows:
     """Parts on the devices that they are for: those of this process, whatever devices there are elsewhere."""
     if sharding is None:
         return jax.device_put(part((slice(None),) * len(shape)))
-    wanted = {device: index for device, index in sharding.addressable_devices_indices_map(shape).items() if index}
-    read = {str(index): part(index) for index in {str(index): index for index in wanted.values()}.values()}
-    found = [jax.device_put(read[str(index)], device) for device, index in wanted.items()]
+    index_of_device = {
+        device: index for device, index in sharding.addressable_devices_indices_map(shape).items() if index
+    }
+    read = {str(index): part(index) for index in {str(index): index for index in index_of_device.values()}.values()}
+    placed = [jax.device_put(read[str(index)], device) for device, index in index_of_device.items()]
 
     def whole(*parts: Array) -> Array:
         return jax.make_array_from_single_device_arrays((*shape, *parts[0].shape[len(shape) :]), sharding, list(parts))
 
-    return jax.tree.map(whole, *found)
+    return jax.tree.map(whole, *placed)

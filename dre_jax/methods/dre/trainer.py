@@ -27,7 +27,7 @@ from dre_jax.methods.dre.mesh import collect, mesh_for, spread
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import TrainState
 from dre_jax.methods.dre.steps import evaluate, portion, start, train
-from dre_jax.methods.dre.stream import Feed, Resident, Streamed, must_stream
+from dre_jax.methods.dre.stream import Feed, ResidentFeed, StreamedFeed, must_stream
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.optim.schedule import portion_length
 
@@ -42,8 +42,8 @@ class LossEntry(NamedTuple):
     """Likewise of the validation tasks; None without any."""
 
 
-class Progress(NamedTuple):
-    """Progress of a training, as a caller is told of it."""
+class TrainingProgress(NamedTuple):
+    """Progress of a training, as `report` receives it."""
 
     step: int
     steps: int
@@ -54,7 +54,7 @@ class Progress(NamedTuple):
 
 
 @dataclass
-class MetaTrained:
+class MetaTrainingResult:
     """The outcome of meta-training."""
 
     params: EnsembleParams
@@ -68,7 +68,7 @@ class MetaTrained:
 
 
 @dataclass
-class _Run:
+class _TrainingRun:
     """The state of a training, with its loss history."""
 
     state: TrainState
@@ -92,10 +92,10 @@ def meta_train(
     *,
     key: Array,
     folder: str | Path | None = None,
-    report: Callable[[Progress], None] | None = None,
+    report: Callable[[TrainingProgress], None] | None = None,
     facts: Mapping[str, Any] | None = None,
     stream: bool | None = None,
-) -> MetaTrained:
+) -> MetaTrainingResult:
     """Meta-trains an ensemble on the training tasks of a search space (the paper, Algorithm 1).
 
     With a folder, a checkpoint is written at every evaluation, and the same call resumes from the last one: a training
@@ -129,34 +129,34 @@ def meta_train(
     streams = must_stream(tasks, space.validation) if stream is None else stream
 
     def feed_of(tasks: Mapping[str, Task]) -> Feed:
-        return Streamed(model, config, key, mesh, tasks) if streams else Resident(mesh, tasks)
+        return StreamedFeed(model, config, key, mesh, tasks) if streams else ResidentFeed(mesh, tasks)
 
     feed = feed_of(tasks)
     if config.patience is not None and not space.validation:
         raise DataError(f"patience needs validation tasks, but search space {space.name!r} has none")
-    keeper = None if folder is None else _Keeper(space, model, config, key, folder, facts or {})
+    keeper = None if folder is None else _CheckpointManager(space, model, config, key, folder, facts or {})
     validation = feed_of(space.validation) if space.validation else None
     run = keeper.resume() if keeper else None
-    run = run or _Run(start(model, config, space.n_columns, key))
+    run = run or _TrainingRun(start(model, config, space.n_columns, key))
     for entry in _train(run, model, config, feed, validation, mesh, key, report):
-        _note(run, entry, config)
+        _record_entry(run, entry, config)
         if keeper:
             keeper.save(run)
         if config.patience is not None and run.evaluations_without_gain() >= config.patience:
             break
     params = run.state.params if run.best is None else run.best
-    return MetaTrained(params, int(run.state.step), run.history, run.resumed_from)
+    return MetaTrainingResult(params, int(run.state.step), run.history, run.resumed_from)
 
 
 def _train(
-    run: _Run,
+    run: _TrainingRun,
     model: ModelConfig,
     config: MetaTrainConfig,
     feed: Feed,
     validation: Feed | None,
     mesh: Mesh | None,
     key: Array,
-    report: Callable[[Progress], None] | None,
+    report: Callable[[TrainingProgress], None] | None,
 ) -> Iterator[LossEntry]:
     """Takes the run to its end; yields an entry at every evaluation."""
 
@@ -182,7 +182,7 @@ def _train(
         jax.block_until_ready(losses)  # so that no third portion's rows are there
         done = step + count
         if report:
-            report(Progress(done, config.steps, float(jnp.mean(losses)), run.resumed_from))
+            report(TrainingProgress(done, config.steps, float(jnp.mean(losses)), run.resumed_from))
         if done % config.evaluate_every == 0 or done == config.steps:
             run.state = collect(mesh, state)
             yield measure()
@@ -203,7 +203,7 @@ def _portion_length(config: MetaTrainConfig, most: int | None) -> int:
     return portion_length(config.evaluate_every, min(portion(config), most or config.steps))
 
 
-def _note(run: _Run, entry: LossEntry, config: MetaTrainConfig) -> None:
+def _record_entry(run: _TrainingRun, entry: LossEntry, config: MetaTrainConfig) -> None:
     """Adds an entry, and keeps the parameters if patience asks for the best and they are."""
     is_best = config.patience is not None and entry.validation is not None and entry.validation < run.best_loss()
     run.history.append(entry)
@@ -212,7 +212,7 @@ def _note(run: _Run, entry: LossEntry, config: MetaTrainConfig) -> None:
         run.best, run.best_step = jax.tree.map(jnp.copy, run.state.params), entry.step
 
 
-class _Keeper:
+class _CheckpointManager:
     """Saves a run and resumes it."""
 
     def __init__(
@@ -242,7 +242,7 @@ class _Keeper:
             fingerprint=fingerprint(space),
         )
 
-    def save(self, run: _Run) -> None:
+    def save(self, run: _TrainingRun) -> None:
         facts: dict[str, Any] = {
             "history": [list(entry) for entry in run.history],
             "best_step": run.best_step,
@@ -251,7 +251,7 @@ class _Keeper:
         }
         self.checkpoint.save(run.state, run.best, {**self.description, **self.facts, **facts})
 
-    def resume(self) -> _Run | None:
+    def resume(self) -> _TrainingRun | None:
         """The run as it was last saved; None if nothing was."""
         from dre_jax.methods.dre.checkpoint import differences, model_config, training_config
 
@@ -264,19 +264,19 @@ class _Keeper:
             # At a constant learning rate the number of steps is only where training ends: it may be moved.
             ours["training"] = {**ours["training"], "steps": theirs.steps}
         # A checkpoint of an older version lacks the options that came since: it was trained with their defaults.
-        found = differences(ours, {**metadata, "model": asdict(model_config(metadata)), "training": asdict(theirs)})
+        diffs = differences(ours, {**metadata, "model": asdict(model_config(metadata)), "training": asdict(theirs)})
         if self.columns and metadata.get("schema"):
-            found += differing_columns(self.columns, [Column(*column) for column in metadata["schema"]])
-        if found:
+            diffs += differing_columns(self.columns, [Column(*column) for column in metadata["schema"]])
+        if diffs:
             raise CheckpointError(
-                f"{self.checkpoint.folder} holds another training: {'; '.join(found)}; give another folder or remove it"
+                f"{self.checkpoint.folder} holds another training: {'; '.join(diffs)}; give another folder or remove it"
             )
         saved = self.checkpoint.load()
         self.backends = native.with_backend(metadata.get("backends", []))
         if metadata["step"] < self.config.steps:
             warn_of_backends(self.backends, self.checkpoint.folder)
         history = [LossEntry(*entry) for entry in metadata["history"]]
-        return _Run(saved.state, history, saved.best, metadata["best_step"], metadata["step"])
+        return _TrainingRun(saved.state, history, saved.best, metadata["best_step"], metadata["step"])
 
 
 def last_step(folder: str | Path) -> int | None:
@@ -306,10 +306,10 @@ def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
 def versions(*more: str) -> dict[str, str]:
     """Versions of what a result depends on, and of more packages."""
     packages = ("dre_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", *more)
-    found = {"python": platform.python_version()}
+    versions_by_package = {"python": platform.python_version()}
     for name in packages:
         try:
-            found[name] = version(name)
+            versions_by_package[name] = version(name)
         except PackageNotFoundError:  # run from a source tree that is not installed
-            found[name] = "not installed"
-    return found
+            versions_by_package[name] = "not installed"
+    return versions_by_package

@@ -32,7 +32,7 @@ from dre_jax import MetaTrainConfig, ModelConfig, native
 from dre_jax.runtime import devices
 from dre_jax.data import bundled
 from dre_jax.data.tasks import build_table
-from dre_jax.methods.dre.mesh import mesh_for, on_all, spread
+from dre_jax.methods.dre.mesh import mesh_for, replicate, spread
 from dre_jax.methods.dre.steps import start, train
 from dre_jax.methods.dre.trainer import meta_train
 
@@ -58,7 +58,7 @@ for first, then in json.loads(sys.argv[3]):
 devices.use(4)
 mesh, table = mesh_for(model, 4), build_table(space.train)
 state = spread(model, mesh, start(model, config, table.n_columns, key))
-arguments = model, config, on_all(mesh, table), state, key, 10, mesh
+arguments = model, config, replicate(mesh, table), state, key, 10, mesh
 program = train.lower(*arguments).compile().as_text()
 collectives = ("all-reduce", "all-gather", "all-to-all", "collective-permute")
 checks = [export.DisabledSafetyCheck.custom_call(name) for name in native.CALLS]

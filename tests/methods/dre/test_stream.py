@@ -97,13 +97,13 @@ from dre_jax.runtime import devices, processes
 from dre_jax.data import bundled
 from dre_jax.methods.dre.mesh import LISTS, MEMBERS, spread
 from dre_jax.methods.dre.steps import start, train
-from dre_jax.methods.dre.stream import Streamed
+from dre_jax.methods.dre.stream import StreamedFeed
 
 model, key = ModelConfig(members=2, hidden=(8,), phi=(8,), rho=(4,)), jax.random.key(0)
 config, tasks = MetaTrainConfig(lists_per_step=4), bundled.load("svm").train
 crossed = np.array(jax.devices()).reshape(2, 2).T.ravel()  # so that each process has lists of both members
 mesh = devices.make_mesh(crossed, (2, 2), (MEMBERS, LISTS))
-feed, read = Streamed(model, config, key, mesh, tasks), []
+feed, read = StreamedFeed(model, config, key, mesh, tasks), []
 gather = feed._table.gather
 feed._table.gather = lambda rows: (read.append(rows.query[..., 0].size), gather(rows))[1]
 state, losses, portions = spread(model, mesh, start(model, config, 14, key)), [], [(0, 5), (5, 3)]

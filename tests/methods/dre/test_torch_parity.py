@@ -14,7 +14,7 @@ from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES, rank_sorted
 from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
 from dre_jax.methods.dre.fine_tuning import fine_tune
-from dre_jax.methods.dre.lists import Lists
+from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import _scan_steps
 from dre_jax.methods.dre.training_config import PAPER_LOSS, FineTuneConfig, MetaTrainConfig
@@ -97,7 +97,7 @@ def read_lists(table, rows, config):
     ranked = ranked_of(
         np.asarray(table.response)[safe], np.asarray(table.level)[safe], where, config.loss.weights, config.loss.ties
     )
-    return Lists(np.maximum(support, 0), support >= 0, safe, ranked)
+    return SampledLists(np.maximum(support, 0), support >= 0, safe, ranked)
 
 
 def stored_lists(case):

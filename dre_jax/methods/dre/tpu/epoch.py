@@ -38,8 +38,8 @@ class Trials(NamedTuple):
 
 def gradient(model: ModelConfig, layout: LaneLayout, params: Params, trials: Trials) -> Params:
     """Gradient of the sum of the members' ListMLE: each member sees that of its own loss."""
-    found, pull_back = jax.vjp(partial(scores, model, layout, trials=trials), params)
-    return pull_back(listmle_gradient(layout, found, trials))[0]
+    member_scores, pull_back = jax.vjp(partial(scores, model, layout, trials=trials), params)
+    return pull_back(listmle_gradient(layout, member_scores, trials))[0]
 
 
 def scores(model: ModelConfig, layout: LaneLayout, params: Params, trials: Trials) -> Array:
@@ -102,7 +102,7 @@ def listmle_gradient(layout: LaneLayout, scores: Array, trials: Trials) -> Array
 
     Of each pair one exponential: what stands in a denominator, over that denominator, is the item's share of it.
     """
-    found, row = jnp.zeros_like(scores), lax.broadcasted_iota(jnp.int32, scores.shape, 0)
+    gradients, row = jnp.zeros_like(scores), lax.broadcasted_iota(jnp.int32, scores.shape, 0)
     counted = trials.reaches & trials.where
     for member in range(layout.members):
         own = scores[member : member + 1]
@@ -112,8 +112,8 @@ def listmle_gradient(layout: LaneLayout, scores: Array, trials: Trials) -> Array
         sums = jnp.sum(terms, axis=1, keepdims=True)
         share = trials.weight_column / jnp.where(sums == 0.0, 1.0, sums)
         of_member = jnp.sum(share * terms, axis=0, keepdims=True) - trials.weight
-        found = jnp.where(row == member, of_member, found)
-    return jnp.where(trials.where, found, 0.0)
+        gradients = jnp.where(row == member, of_member, gradients)
+    return jnp.where(trials.where, gradients, 0.0)
 
 
 def _dot(a: Array, b: Array, axis_a: int, axis_b: int) -> Array:

@@ -42,9 +42,9 @@ def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array | jax.Sha
     """
     if os.environ.get(VARIABLE, "1") == "0":
         return False
-    known = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
+    supported = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
     short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
-    if not (known and short and (loss, ties, model.products) == ("listmle", "breslow", "float32")):
+    if not (supported and short and (loss, ties, model.products) == ("listmle", "breslow", "float32")):
         return False
     return _abreast(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
 
@@ -175,8 +175,8 @@ def _kernel(
         # Step by step all groups: where one waits for its product, another has work.
         before, *moments = (_read(layout, state) for state in (params, first_moment, second_moment))
         slope = jax.vmap(partial(gradient, model, layout), in_axes=(0, None))(before, trials)
-        found = apply_gradient(before, slope, Moments(*moments), step)
-        for state, parts in zip((params, first_moment, second_moment), (found[0], *found[1]), strict=True):
+        updated = apply_gradient(before, slope, Moments(*moments), step)
+        for state, parts in zip((params, first_moment, second_moment), (updated[0], *updated[1]), strict=True):
             for name, part in layout.parts.items():
                 state[:, part.at : part.at + part.height, :] = parts[name]
         return carry

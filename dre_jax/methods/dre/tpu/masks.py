@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.losses import PositionWeights, position_weights
-from dre_jax.methods.dre.ensemble import seen_response
-from dre_jax.methods.dre.lists import Lists
+from dre_jax.methods.dre.ensemble import deep_set_response
+from dre_jax.methods.dre.lists import SampledLists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.tpu.kernel import Draws
 
@@ -18,7 +18,7 @@ def masks_of(
     level: Array,
     where: Array,
     response: Array,
-    epochs: Lists,
+    epochs: SampledLists,
 ) -> tuple[Array, Draws]:
     """The first of each trial's tie group, i32[C], and what epochs draw.
 
@@ -30,10 +30,10 @@ def masks_of(
     support = jnp.any(drawn, axis=1)
     count = jnp.sum(support, axis=1, keepdims=True, dtype=response.dtype)
     share = support.astype(response.dtype) / jnp.maximum(count, 1.0)
-    seen = seen_response(model, jnp.broadcast_to(response, support.shape), support)
+    scaled = deep_set_response(model, jnp.broadcast_to(response, support.shape), support)
     tied = level[:, None] == level[None, :]
     first = jnp.min(jnp.where(tied, slot[None, :], slot.shape[0]), axis=1)
-    return first, Draws(share, seen, _weight(weights, where[None, :] & ~support, tied).astype(response.dtype))
+    return first, Draws(share, scaled, _weight(weights, where[None, :] & ~support, tied).astype(response.dtype))
 
 
 def _weight(weights: PositionWeights, query: Array, tied: Array) -> Array:
