@@ -28,13 +28,8 @@ from dre_jax.methods.dre.mesh import LISTS, MEMBERS
 from dre_jax.methods.dre.steps import start, train
 from dre_jax.methods.dre.stream import Feed, Resident, Streamed
 from dre_jax.methods.dre.tpu import layout_of, passes
-from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING
-from dre_jax.runtime.devices import covering, dividing, make_mesh
-from dre_jax.search.batch import coarse_bucket
-from dre_jax.search.grid import DESIGNS, TASKS, GridConfig, grid
-from dre_jax.search.history import Candidates, History
-from dre_jax.search.loop import SearchTask
-from dre_jax.search.method import Method, is_one_by_one, members_of
+from dre_jax.runtime.devices import dividing_shape, make_mesh
+from dre_jax.search.grid import DESIGNS, TASKS
 
 CANDIDATES = 512
 _EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
@@ -127,7 +122,7 @@ def mesh_workloads(model: ModelConfig, mesh: Mesh, lists: int, runs: int, rows: 
     """
     shape = mesh.devices.shape
     if model.members % shape[0] or lists % shape[1]:
-        shape = dividing(mesh.size, model.members, lists)
+        shape = dividing_shape(mesh.size, model.members, lists)
     over = make_mesh(mesh.devices.flat, shape, (MEMBERS, LISTS))
     name = f"step of meta-training, {_count_words(lists, 'list')}, {_chip_words(over)}"
     step = _meta_training(model, lists, over)

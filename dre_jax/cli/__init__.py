@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Typer's errors of usage: their common class has moved between its versions, their method has not.
         if hasattr(error, "format_message"):
             _end(error.format_message(), 2)
-        if distributed.joined():
+        if distributed.is_initialized():
             distributed.fail(error)
         raise
     else:
@@ -79,6 +79,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _end(message: str, status: int) -> NoReturn:
     print(f"dre-jax: {' '.join(message.split())}", file=sys.stderr)
-    if distributed.joined():
+    if distributed.is_initialized():
         distributed.leave(status)
     raise SystemExit(status)

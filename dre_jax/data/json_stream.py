@@ -44,7 +44,7 @@ class DatasetEntry(NamedTuple):
 def list_spaces(path: str | os.PathLike[str]) -> list[str]:
     """The search spaces of a file, in its order. Raises `DataError` as `iter_datasets` does."""
     spaces = []
-    with _opened(path) as cursor:
+    with _open_cursor(path) as cursor:
         for space in cursor.document():
             spaces.append(space)
             cursor.skip_object()
@@ -58,7 +58,7 @@ def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[st
     file that is missing, empty, cut off, not JSON or not made of objects, and for a space or dataset that occurs twice;
     the message names the file and, where known, byte position, space and dataset.
     """
-    with _opened(path) as cursor:
+    with _open_cursor(path) as cursor:
         for name in cursor.document():
             if name == space:
                 for dataset in cursor.members():
@@ -72,7 +72,7 @@ def iter_everything(path: str | os.PathLike[str], *, first_only: bool = False) -
 
     Raises `DataError` as `iter_datasets` does.
     """
-    with _opened(path) as cursor:
+    with _open_cursor(path) as cursor:
         for space in cursor.document():
             for number, dataset in enumerate(cursor.members()):
                 value = None
@@ -84,7 +84,7 @@ def iter_everything(path: str | os.PathLike[str], *, first_only: bool = False) -
 
 
 @contextlib.contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[_Cursor]:
+def _open_cursor(path: str | os.PathLike[str]) -> Iterator[_Cursor]:
     path = Path(path)
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(open_binary(path))

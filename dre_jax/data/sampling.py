@@ -56,7 +56,7 @@ def support_size(n: Array, at_most: int) -> Array:
     return jnp.clip(n // 5, 1, at_most)
 
 
-def below(bits: Array, bound: Array) -> Array:
+def uniform_below(bits: Array, bound: Array) -> Array:
     """Random integers in [0, bound): the high half of the product with 32 random bits (Lemire 2019, without rejection).
 
     The chance of a value is off by at most bound / 2**32. One draw of bits, however large the bound:
@@ -92,7 +92,7 @@ def draw_without_replacement(bits: Array, n: Array, k: Array) -> Array:
     """
     slot = jnp.arange(bits.shape[0], dtype=jnp.int32)
     newest = n - k + slot  # the number that becomes available at each step
-    draws = below(bits, newest + 1)
+    draws = uniform_below(bits, newest + 1)
     if native.available():
         return lax.platform_dependent(draws, newest, k, cpu=native.draw_without_replacement, default=_choose)
     return _choose(draws, newest, k)
@@ -129,7 +129,7 @@ def sample_rows(table: TaskTable | Spans, bits: Array, *, n_support: int = 20, n
       n_support: K.
       n_query: Q.
     """
-    task = below(bits[0], jnp.int32(table.start.shape[-1]))
+    task = uniform_below(bits[0], jnp.int32(table.start.shape[-1]))
     start, size = table.start[task], table.size[task]
     k = jnp.minimum(support_size(size, n_support), size)
     q = jnp.minimum(size - k, n_query)

@@ -61,10 +61,13 @@ class PlannedCompiledMethod:
         self._seed, self._split = plan.seed, plan.split
         self._root = plan.checkpoints if entry.transfer else None
         # Read once: the description decides on the method here, and the result file says what it said.
-        self._described = (
+        self._checkpoints = (
             {}
             if self._root is None
-            else {name: _described(self._root / name, space, entry.reads_checkpoints) for name, space in spaces.items()}
+            else {
+                name: _describe_checkpoint(self._root / name, space, entry.reads_checkpoints)
+                for name, space in spaces.items()
+            }
         )
         self._methods = {name: entry.make(plan.settings, learned=self._learned(name)) for name in spaces}
         learns = (getattr(method, "transfer", entry.transfer) for method in self._methods.values())
@@ -84,11 +87,11 @@ class PlannedCompiledMethod:
                     "method": checkpoint.name,
                     **{fact: checkpoint.facts[fact] for fact in fields if fact in checkpoint.facts},
                 }
-                for name, checkpoint in self._described.items()
+                for name, checkpoint in self._checkpoints.items()
             }
         }
 
-    def ready(self, space: SearchSpace) -> tuple[Method, Any]:
+    def method_and_params(self, space: SearchSpace) -> tuple[Method, Any]:
         """The method and its parameters for a search space: from its checkpoint, or fitted now.
 
         Raises:
@@ -99,7 +102,7 @@ class PlannedCompiledMethod:
             optimised: dict[str, Any] = {self._split: {}}  # not learned from
             past = dataclasses.replace(space, **optimised)
             return method, method.fit(past, jax.random.key(self._seed))
-        folder, described = self._root / space.name, self._described[space.name]
+        folder, described = self._root / space.name, self._checkpoints[space.name]
         loaded = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
         if (loaded.name, loaded.method, loaded.facts) != (described.name, described.method, described.facts):
             now, then = (fitted.facts.get("step", fitted.name) for fitted in (loaded, described))
@@ -109,7 +112,7 @@ class PlannedCompiledMethod:
 
     def _learned(self, space: str) -> Method | None:
         """The configuration that a search space's checkpoint decides on; None where there is no checkpoint."""
-        checkpoint, entry = self._described.get(space), self._entry
+        checkpoint, entry = self._checkpoints.get(space), self._entry
         if checkpoint is None or checkpoint.name == entry.name:
             return None if checkpoint is None else checkpoint.method
         ensemble = find_ensemble(checkpoint.method)
@@ -143,15 +146,15 @@ class CompiledRunner(PlannedCompiledMethod):
         """As `run_spaces`: those that share a method at once."""
         runs_by_method: dict[Method, dict[str, SpaceRuns]] = {}
         for space, designs, key in spaces:
-            method, params = self.ready(space)
+            method, params = self.method_and_params(space)
             tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
             # Fitted anew in every process, on devices that may round differently: all go by the first one's.
-            params = processes.same(params)
+            params = processes.broadcast_from_first(params)
             runs_by_method.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
         for method, runs in runs_by_method.items():
             yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
 
 
-def _described(folder: Path, space: Outline, ensemble: bool) -> Fitted:
+def _describe_checkpoint(folder: Path, space: Outline, ensemble: bool) -> Fitted:
     columns = space.n_columns if space.columns is None else space.columns
     return describe(folder, space=space.name, columns=columns, ensemble=ensemble)

@@ -36,7 +36,7 @@ class _ContinuousMethod(PlannedCompiledMethod):
         return {**super().configuration(space), "points": vars(self._config)}
 
     def runs(self, space: SearchSpace, pending_runs: Iterable[PendingRun]) -> Iterator[Outcome]:
-        method, params = self.ready(space)
+        method, params = self.method_and_params(space)
         for pending_run in pending_runs:
             suggester = Suggester(method, params, key=pending_run.key, candidates=self._config)
             yield pending_run.dataset, pending_run.seed, pending_run.run(suggester, name=self._name)

@@ -99,7 +99,7 @@ def write_folds(data: str, out: Path, n: int) -> list[str]:
     Raises:
       ConfigError: as `fold`.
     """
-    return [_write(data, out / f"{source_of(data)}-fold-{i + 1}-of-{n}", _folded(i, n)) for i in range(n)]
+    return [_write(data, out / f"{source_of(data)}-fold-{i + 1}-of-{n}", _fold_of(i, n)) for i in range(n)]
 
 
 def unfold(results: Results) -> Results:
@@ -116,7 +116,7 @@ def unfold(results: Results) -> Results:
     return replace(results, traces=traces)
 
 
-def _folded(number: int, of: int) -> Callable[[SearchSpace], SearchSpace]:
+def _fold_of(number: int, of: int) -> Callable[[SearchSpace], SearchSpace]:
     return lambda space: fold(space, number, of)
 
 

@@ -20,7 +20,7 @@ from dre_jax.checks import one_of
 from dre_jax.data import Results
 from dre_jax.errors import DataError
 
-__all__ = ["DECIMALS", "Comparison", "Order", "Over", "WinTieLoss", "compare", "counted"]
+__all__ = ["DECIMALS", "Comparison", "Order", "Over", "WinTieLoss", "compare", "pluralize"]
 
 DECIMALS = 8
 """Regret is rounded to so many decimals before it is ranked, as HPO-B does."""
@@ -87,14 +87,14 @@ class Comparison(NamedTuple):
         """One line for each kind of run or trial that was left out on the way here, without a full stop."""
         lines = []
         if self.outside:
-            lines.append(f"{counted(self.outside, 'run')} left out: on tasks that the order of tasks does not name")
+            lines.append(f"{pluralize(self.outside, 'run')} left out: on tasks that the order of tasks does not name")
         if self.dropped:
             lacking = ", ".join(f"{name} lacks {count}" for name, count in self.missing.items() if count)
-            of = f"{self.dropped} of {counted(self.dropped + len(self.runs), 'run')}"
+            of = f"{self.dropped} of {pluralize(self.dropped + len(self.runs), 'run')}"
             lines.append(f"{of} left out, as not every method has them: {lacking}")
         longer = [f"{name} has {trials}" for name, trials in self.trials.items() if trials > self.n_trials]
         if longer:
-            lines.append(f"all runs cut to {counted(self.n_trials, 'trial')}, the shortest: {', '.join(longer)}")
+            lines.append(f"all runs cut to {pluralize(self.n_trials, 'trial')}, the shortest: {', '.join(longer)}")
         return lines
 
     def of_space(self, name: str) -> Comparison:
@@ -119,7 +119,7 @@ class Comparison(NamedTuple):
         """f64[methods, tasks, T + 1]: the mean over each task's designs of f64[methods, runs, T + 1]."""
         return np.stack([values[:, runs].mean(axis=1) for runs in _members(self.tasks)], axis=1)
 
-    def less(self, method: str) -> Comparison:
+    def relative_to(self, method: str) -> Comparison:
         """The same runs, and of each the regret less that of one method; its averages and errors are paired.
 
         Raises:
@@ -128,7 +128,8 @@ class Comparison(NamedTuple):
         Example:
           >>> runs = (("svm", "wine", "0"), ("svm", "iris", "0"))
           >>> one = Comparison(("a", "b"), runs, np.array([[[0.1], [0.5]], [[0.2], [0.8]]]), {}, 0, {})
-          >>> one.less("a").average_regret().round(3).tolist(), one.less("a").standard_error().round(3).tolist()
+          >>> above = one.relative_to("a")
+          >>> above.average_regret().round(3).tolist(), above.standard_error().round(3).tolist()
           ([[0.0], [0.2]], [[0.0], [0.1]])
         """
         one_of("the method", method, self.methods)
@@ -190,10 +191,10 @@ def _plural(number: int, word: str) -> str:
     return word if number == 1 else f"{word}s"
 
 
-def counted(number: int, word: str) -> str:
+def pluralize(number: int, word: str) -> str:
     """A number with its word.
 
-    >>> counted(1, "run"), counted(2, "run")
+    >>> pluralize(1, "run"), pluralize(2, "run")
     ('1 run', '2 runs')
     """
     return f"{number} {_plural(number, word)}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.report.comparison import Comparison, counted
+from dre_jax.report.comparison import Comparison, pluralize
 from dre_jax.report.style import display_name, line, save, text_width
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def grid_data(comparison: Comparison, quantity: Quantity) -> tuple[Curves, ...]:
     panels = []
     for space in comparison.spaces:
         part = comparison.of_space(space)
-        title = f"{display_name(space)} ({counted(len(set(part.tasks)), 'task')})"
+        title = f"{display_name(space)} ({pluralize(len(set(part.tasks)), 'task')})"
         panels.append(curves_data(part, quantity, title, bands=False))
     return tuple(panels)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dre_jax.data import Results, read_results
 from dre_jax.data.files import read_json
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.report.comparison import Comparison, Order, counted
+from dre_jax.report.comparison import Comparison, Order, pluralize
 
 __all__ = ["Files", "ResultFile", "read_files", "read_order", "warn_of_losses", "warn_of_protocols"]
 
@@ -107,7 +107,7 @@ def _warn_of_absent(files: Mapping[str, ResultFile], order: Order) -> None:
     if absent:
         first = f"space {absent[0][0]!r}, dataset {absent[0][1]!r}"
         named = first if len(absent) == 1 else f"{first} and so on"
-        _warn(f"{len(absent)} of {counted(len(wanted), 'task')} of the order not in any file: {named}")
+        _warn(f"{len(absent)} of {pluralize(len(wanted), 'task')} of the order not in any file: {named}")
 
 
 _OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a host method is asked its own way

@@ -61,7 +61,7 @@ def all_devices() -> Devices:
     return tuple(device for _, devices in sorted(by_process.items()) for device in devices[:_limit])
 
 
-def dividing(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
+def dividing_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
     """The shape of a mesh that divides both kinds of work evenly: the outer first, the inner over what is left.
 
     Args:
@@ -70,7 +70,7 @@ def dividing(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
       inner: how much there is of what is averaged.
 
     Example:
-      >>> dividing(8, 10, 1), dividing(8, 10, 100), dividing(4, 10, 16), dividing(4, 1, 100)
+      >>> dividing_shape(8, 10, 1), dividing_shape(8, 10, 100), dividing_shape(4, 10, 16), dividing_shape(4, 1, 100)
       ((5, 1), (5, 1), (2, 2), (1, 4))
     """
     rows = max(n for n in range(1, n_devices + 1) if outer % n == 0)
@@ -78,14 +78,14 @@ def dividing(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
     return rows, columns
 
 
-def covering(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
+def covering_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
     """The shape of a mesh of all devices whose busiest device has least to do; the outer axis rather than the inner.
 
     Work that the mesh does not divide is filled up.
 
     Example:
-      >>> covering(4, 4, 5), covering(4, 3, 5), covering(4, 6, 5), covering(8, 4, 5), covering(4, 1, 5)
-      ((4, 1), (4, 1), (2, 2), (4, 2), (1, 4))
+      >>> [covering_shape(n, tasks, 5) for n, tasks in ((4, 4), (4, 3), (4, 6), (8, 4), (4, 1))]
+      [(4, 1), (4, 1), (2, 2), (4, 2), (1, 4)]
     """
     shapes = [(n, n_devices // n) for n in range(n_devices, 0, -1) if n_devices % n == 0]
     return min(shapes, key=lambda shape: -(-outer // shape[0]) * -(-inner // shape[1]))

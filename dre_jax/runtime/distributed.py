@@ -71,14 +71,14 @@ def _results_apart() -> None:
     os.dup2(2, 1)
 
 
-def joined() -> bool:
+def is_initialized() -> bool:
     """Returns whether this process has joined others."""
     return "jax" in sys.modules and jax.distributed.is_initialized()
 
 
 def wait() -> None:
     """Waits until all processes are here. They are on their own from then on."""
-    if joined():
+    if is_initialized():
         jax.distributed.shutdown()
 
 

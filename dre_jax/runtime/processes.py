@@ -60,15 +60,15 @@ def from_first(f: Callable[[], Any]) -> Any:
         except errors.DreError as error:
             outcome = {"error": type(error).__name__, "message": str(error)}
     text = np.frombuffer(json.dumps(outcome).encode(), np.uint8)
-    length = int(same(np.array(text.size, np.int32)))
-    received = json.loads(same(np.resize(text, length)).tobytes())
+    length = int(broadcast_from_first(np.array(text.size, np.int32)))
+    received = json.loads(broadcast_from_first(np.resize(text, length)).tobytes())
     if "error" in received:
         kind = getattr(errors, received["error"])
         raise (errors.DreError if kind is errors.MissingExtraError else kind)(received["message"])
     return received["value"]
 
 
-def same(tree: T) -> T:
+def broadcast_from_first(tree: T) -> T:
     """The first process's arrays, for all; every process gives arrays of the same shapes."""
     return tree if count() == 1 or not jax.tree.leaves(tree) else multihost_utils.broadcast_one_to_all(tree)
 

@@ -21,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Shared:
+class SharedContext:
     """A context that the first of several threads enters, and the last one leaves.
 
     Example:
@@ -30,7 +30,7 @@ class Shared:
       ...     print("in")
       ...     yield
       ...     print("out")
-      >>> shared = Shared(told)
+      >>> shared = SharedContext(told)
       >>> with shared:
       ...     with shared:
       ...         print("twice")
@@ -73,7 +73,7 @@ def _libraries() -> Any:
     return ThreadpoolController()
 
 
-one_thread = Shared(_limit)
+one_thread = SharedContext(_limit)
 """Within, a factorisation takes one thread."""
 
 

@@ -14,7 +14,7 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from dre_jax.runtime import processes
-from dre_jax.runtime.devices import Devices, covering, make_mesh
+from dre_jax.runtime.devices import Devices, covering_shape, make_mesh
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.loop import ParallelTrials, SearchTask, run
 from dre_jax.search.method import Method
@@ -47,7 +47,7 @@ TASKS, DESIGNS = "tasks", "designs"
 
 def mesh_for(devices: Devices, tasks: int, designs: int) -> Mesh:
     """The mesh for so many tasks and designs: tasks are shared out first, designs where there are too few tasks."""
-    return make_mesh(devices, covering(len(devices), tasks, designs), (TASKS, DESIGNS))
+    return make_mesh(devices, covering_shape(len(devices), tasks, designs), (TASKS, DESIGNS))
 
 
 @on_one_thread

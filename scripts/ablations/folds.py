@@ -53,7 +53,7 @@ def by_task(comparison: Comparison, what: str) -> tuple[list[str], Comparison]:
 def beside(tasks: Comparison, over: Over) -> Iterator[Beside]:
     """Every variant of `by_task`, beside the first."""
     first, *others = tasks.regret
-    less = tasks.less(tasks.methods[0])
+    less = tasks.relative_to(tasks.methods[0])
     n = first.shape[1]
     p = [holm([signed_rank(other[:, i], first[:, i]) for other in others]) for i in range(n)]
     tests = [np.full(n, np.nan), *np.transpose(p)]

@@ -42,7 +42,7 @@ def behind(comparison: Comparison) -> npt.NDArray[np.float64]:
 
     It is 0 where they are equal on all tasks, infinite where all tasks differ alike, NaN with a single task.
     """
-    less = comparison._replace(regret=comparison.rounded()).less(GUARD)
+    less = comparison._replace(regret=comparison.rounded()).relative_to(GUARD)
     difference, error = less.average_regret(), less.standard_error()
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where((difference == 0) & (error == 0), 0.0, difference / error)

@@ -10,7 +10,14 @@ import pytest
 from scipy import stats
 
 from dre_jax.data import Task
-from dre_jax.data.sampling import below, draw_without_replacement, sample_lists, shuffle_ties, skip, support_size
+from dre_jax.data.sampling import (
+    draw_without_replacement,
+    sample_lists,
+    shuffle_ties,
+    skip,
+    support_size,
+    uniform_below,
+)
 from dre_jax.data.tasks import build_table
 
 SIZES = (30, 12, 5)
@@ -103,7 +110,7 @@ def test_below_is_the_high_half_of_the_product():
     rng = np.random.default_rng(1)
     bits = np.append(rng.integers(0, 2**32, 400), [0, 1, 2**16 - 1, 2**16, 2**31, 2**32 - 1]).astype(np.uint32)
     bounds = np.append(rng.integers(1, 2**31, 40), [-5, 0, 1, 2, 3, 2**16 - 1, 2**16, 2**16 + 1, 2**31 - 1])
-    got = jax.jit(below)(jnp.asarray(bits)[:, None], jnp.asarray(bounds.astype(np.int32))[None, :])
+    got = jax.jit(uniform_below)(jnp.asarray(bits)[:, None], jnp.asarray(bounds.astype(np.int32))[None, :])
     expected = [[(int(b) * max(int(n), 1)) >> 32 for n in bounds] for b in bits]
     assert got.dtype == jnp.int32
     np.testing.assert_array_equal(got, expected)

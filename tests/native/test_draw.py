@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dre_jax import native
-from dre_jax.data.sampling import _choose, below
+from dre_jax.data.sampling import _choose, uniform_below
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="no C++ compiler on this machine")
 
@@ -20,7 +20,7 @@ def test_the_same_numbers_as_the_loop(n, length):
     rng = np.random.default_rng(n + length)
     k = rng.integers(0, min(n, length) + 1, batch).astype(np.int32)
     newest = (n - k[:, None] + np.arange(length)).astype(np.int32)
-    draws = np.asarray(jax.jit(below)(rng.integers(0, 2**32, (batch, length), dtype=np.uint32), newest + 1))
+    draws = np.asarray(jax.jit(uniform_below)(rng.integers(0, 2**32, (batch, length), dtype=np.uint32), newest + 1))
     # Few bits: the same is drawn again and again.
     draws = np.where(np.arange(batch)[:, None] % 2 == 0, draws % 7 % (newest + 1), draws)
     np.testing.assert_array_equal(compiled(draws, newest, k), loop(draws, newest, k))

@@ -18,7 +18,7 @@ def test_shapes_that_divide():
     for n in range(1, 13):
         for outer in (1, 2, 5, 10):
             for inner in (1, 3, 4, 100):
-                rows, columns = devices.dividing(n, outer, inner)
+                rows, columns = devices.dividing_shape(n, outer, inner)
                 assert rows * columns <= n
                 assert outer % rows == 0
                 assert inner % columns == 0
@@ -31,7 +31,7 @@ def test_shapes_that_cover():
     for n in range(1, 17):
         for tasks in (1, 3, 6, 16):
             for designs in (1, 5):
-                rows, columns = devices.covering(n, tasks, designs)
+                rows, columns = devices.covering_shape(n, tasks, designs)
                 assert rows * columns == n
                 busiest = int(np.ceil(tasks / rows) * np.ceil(designs / columns))
                 others = [np.ceil(tasks / a) * np.ceil(designs * a / n) for a in range(1, n + 1) if n % a == 0]
@@ -63,5 +63,5 @@ def test_one_process_has_it_all():
     with pytest.raises(DataError, match="a rule"):
         processes.from_first(refuse)
     tree = {"a": np.ones(2)}
-    assert processes.same(tree) is tree
+    assert processes.broadcast_from_first(tree) is tree
     np.testing.assert_array_equal(processes.gather(jax.numpy.arange(3)), [0, 1, 2])

@@ -10,7 +10,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dre_jax.methods.baselines import fsbo, shared
-from dre_jax.runtime.threads import VARIABLE, Shared, on_one_thread, one_thread
+from dre_jax.runtime.threads import VARIABLE, SharedContext, on_one_thread, one_thread
 from dre_jax.search.batch import run_tasks
 from dre_jax.search.suggester import Suggester
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
@@ -96,7 +96,7 @@ def test_the_last_thread_leaves():
         def __exit__(self, *error):
             told.append("out")
 
-    shared_by_two, both, first_left = Shared(Context), threading.Barrier(2), threading.Event()
+    shared_by_two, both, first_left = SharedContext(Context), threading.Barrier(2), threading.Event()
 
     def first():
         with shared_by_two:

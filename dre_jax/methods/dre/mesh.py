@@ -34,7 +34,7 @@ def mesh_for(model: ModelConfig, lists_per_step: int) -> Mesh | None:
     deep set stay together.
     """
     here = devices.local()
-    shape = devices.dividing(len(here), 1 if model.context == "shared" else model.members, lists_per_step)
+    shape = devices.dividing_shape(len(here), 1 if model.context == "shared" else model.members, lists_per_step)
     return None if shape == (1, 1) else devices.make_mesh(here, shape, (MEMBERS, LISTS))
 
 

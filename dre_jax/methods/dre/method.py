@@ -74,7 +74,7 @@ class DRE(FromEnsemble):
         """Acquisition values after fine-tuning from the given parameters, and the fine-tuned ones."""
         history = sort_history(history)
         tuned = fine_tune(self.model, self.fine_tuning, state, *history, key)
-        return self._rated(tuned, history, candidates), tuned
+        return self._candidate_values(tuned, history, candidates), tuned
 
     def tune(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
         """The fine-tuned parameters by which `acquire` values candidates."""
@@ -84,14 +84,14 @@ class DRE(FromEnsemble):
 
     def rate(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
         """Acquisition values by fine-tuned parameters."""
-        return self._rated(tuned, sort_history(history), candidates)
+        return self._candidate_values(tuned, sort_history(history), candidates)
 
     def one_by_one(self, platform: str, n_columns: int, longest: int) -> bool:
         """True on a TPU, where fine-tuning is a kernel that takes one run from its first epoch to its last."""
         history, loss = jax.ShapeDtypeStruct((longest, n_columns), jnp.float32), self.fine_tuning.loss
         return platform == "tpu" and supports_kernel(self.model, loss.name, loss.ties, history)
 
-    def _rated(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
+    def _candidate_values(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
         """Values after the best trial of a history has come first."""
         support = Support(history.x, history.response, history.where)
         # Apart, so that the runs of a task go on sharing its table.

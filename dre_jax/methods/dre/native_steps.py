@@ -82,11 +82,11 @@ def native_steps(
     scaled = deep_set_response(model, response, where)
     lists = native.Lists(rows, where, scaled, query, *ranked)
     trees = params, *moments
-    scorers = jnp.stack([_packed(tree.scorers, _scorer_layers(model), members=True) for tree in trees])
+    scorers = jnp.stack([_pack(tree.scorers, _scorer_layers(model), members=True) for tree in trees])
     deep_sets = jnp.zeros((3, 1, 0), x.dtype)
     if params.deep_set is not None:
         own = model.context == "own"
-        deep_sets = jnp.stack([_packed(tree.deep_set, _deep_set_layers(model), members=own) for tree in trees])
+        deep_sets = jnp.stack([_pack(tree.deep_set, _deep_set_layers(model), members=own) for tree in trees])
     scorers, deep_sets, losses = native.train_steps(
         scorers,
         deep_sets,
@@ -100,7 +100,7 @@ def native_steps(
         loss=loss,
         wants_losses=wants_losses,
     )
-    new, *moved = (_unpacked(model, *rows, params) for rows in zip(scorers, deep_sets, strict=True))
+    new, *moved = (_unpack(model, *rows, params) for rows in zip(scorers, deep_sets, strict=True))
     return new, Moments(*moved), losses
 
 
@@ -112,14 +112,14 @@ def _deep_set_layers(model: ModelConfig) -> list[str]:
     return [f"{name}_{i}" for name, widths in (("phi", model.phi), ("rho", model.rho)) for i in range(len(widths))]
 
 
-def _packed(tree: dict[str, Array], layers: list[str], *, members: bool) -> Array:
+def _pack(tree: dict[str, Array], layers: list[str], *, members: bool) -> Array:
     """All parameters of a member in one row, f32[members, P]; one row where there are no members in front."""
     arrays = [tree[f"{layer}_{kind}"] for layer in layers for kind in ("kernel", "bias")]
     return jnp.concatenate([a.reshape(a.shape[0] if members else 1, -1) for a in arrays], axis=1)
 
 
-def _unpacked(model: ModelConfig, scorers: Array, deep_sets: Array, like: EnsembleParams) -> EnsembleParams:
-    """The inverse of `_packed`."""
+def _unpack(model: ModelConfig, scorers: Array, deep_sets: Array, like: EnsembleParams) -> EnsembleParams:
+    """The inverse of `_pack`."""
     deep_set = like.deep_set
     if deep_set is not None:
         deep_set = _like(deep_sets, _deep_set_layers(model), deep_set)

@@ -46,7 +46,7 @@ def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array | jax.Sha
     short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
     if not (supported and short and (loss, ties, model.products) == ("listmle", "breslow", "float32")):
         return False
-    return _abreast(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
+    return _groups_per_pass(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
 
 
 def fit_members(
@@ -79,22 +79,22 @@ def fit_members(
     layout, (groups, rows, _) = layout_of(model, x.shape[1]), packed.shape
     capacity, epochs = round_up(x.shape[0], SUBLANES), draws.share.shape[0]
     at_once = min(_AT_ONCE, round_up(epochs, SUBLANES))
-    portions, abreast = -(-epochs // at_once), _abreast(layout, groups, x.shape[0])
-    x, first = _padded(x, capacity, round_up(x.shape[1], SUBLANES)), _padded(first[:, None], capacity, 1)
-    draws = jax.tree.map(lambda a: _padded(a, portions * at_once, round_up(capacity, LANES)), draws)
+    portions, groups_per_pass = -(-epochs // at_once), _groups_per_pass(layout, groups, x.shape[0])
+    x, first = _pad(x, capacity, round_up(x.shape[1], SUBLANES)), _pad(first[:, None], capacity, 1)
+    draws = jax.tree.map(lambda a: _pad(a, portions * at_once, round_up(capacity, LANES)), draws)
 
     def whole(a: Array, **kind: Any) -> pl.BlockSpec:
         return pl.BlockSpec(a.shape, lambda g, b: (0,) * a.ndim, **kind)
 
-    packed = jnp.pad(packed, ((0, round_up(groups, abreast) - groups), (0, 0), (0, 0)))
-    together = pl.BlockSpec((abreast, rows, LANES), lambda g, b: (g, 0, 0))
+    packed = jnp.pad(packed, ((0, round_up(groups, groups_per_pass) - groups), (0, 0), (0, 0)))
+    together = pl.BlockSpec((groups_per_pass, rows, LANES), lambda g, b: (g, 0, 0))
     portion = pl.BlockSpec((at_once, draws.share.shape[1]), lambda g, b: (b, 0))
     sizes = [whole(a, memory_space=pltpu.SMEM) for a in steps]
-    state = pltpu.VMEM((abreast, rows, LANES), packed.dtype)
+    state = pltpu.VMEM((groups_per_pass, rows, LANES), packed.dtype)
     fitted = pl.pallas_call(
         partial(_kernel, model, layout, epochs),
         out_shape=jax.ShapeDtypeStruct(packed.shape, packed.dtype),
-        grid=(packed.shape[0] // abreast, portions),
+        grid=(packed.shape[0] // groups_per_pass, portions),
         in_specs=[together, whole(x), whole(first), portion, portion, portion, *sizes],
         out_specs=together,
         scratch_shapes=[state, state],
@@ -111,10 +111,10 @@ def passes(layout: LaneLayout, groups: int, trials: int) -> int:
       >>> [passes(layout_of(ModelConfig(), 16), n, 100) for n in (1, 3, 4, 13)]
       [1, 1, 2, 13]
     """
-    return -(-groups // max(1, _abreast(layout, groups, trials)))
+    return -(-groups // max(1, _groups_per_pass(layout, groups, trials)))
 
 
-def _abreast(layout: LaneLayout, groups: int, trials: int) -> int:
+def _groups_per_pass(layout: LaneLayout, groups: int, trials: int) -> int:
     """How many groups go together: with the fewest empty places, and of these as many as can; 0 if none fits."""
     most = min(_ABREAST, _MEMORY // _bytes(layout, trials))
     return max(range(1, most + 1), key=lambda n: (-(round_up(groups, n) - groups), n), default=0)
@@ -133,7 +133,7 @@ def _bytes(layout: LaneLayout, trials: int) -> int:
     return 4 * floats
 
 
-def _padded(a: Array, rows: int, columns: int) -> Array:
+def _pad(a: Array, rows: int, columns: int) -> Array:
     return jnp.pad(a, ((0, rows - a.shape[0]), (0, columns - a.shape[1])))
 
 
