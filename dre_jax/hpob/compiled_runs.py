@@ -24,7 +24,7 @@ from dre_jax.search.method import Method
 
 
 def entry_of(method: str | Method) -> Entry:
-    """The registry's entry, or one made for a method that came as an object.
+    """Returns the registry's entry, or a new entry for a method object.
 
     One with a ranking ensemble that learns from past tasks, a field `model` that is a `ModelConfig`, can start from a
     checkpoint.
@@ -46,10 +46,10 @@ def entry_of(method: str | Method) -> Entry:
 
 
 class PlannedCompiledMethod:
-    """A plan's method of the one protocol on each search space, and where its parameters come from.
+    """A plan's compiled method on each search space, and the source of its parameters.
 
     Raises:
-      CheckpointError, ConfigError: at once, for checkpoints that are missing or do not fit.
+      CheckpointError, ConfigError: if checkpoints are missing or do not match the plan.
     """
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
@@ -74,12 +74,12 @@ class PlannedCompiledMethod:
         self.learns = self._root is None and any(learns)
 
     def configuration(self, space: str) -> dict[str, Any]:
-        """The method's fields."""
+        """Returns the method's fields."""
         method = self._methods[space]
         return dataclasses.asdict(method) if dataclasses.is_dataclass(method) and not isinstance(method, type) else {}
 
     def facts(self) -> dict[str, Any]:
-        """The checkpoints: their methods, steps, keys and the fingerprints of their training data."""
+        """Returns method, steps, key and fingerprint of the training data of each checkpoint."""
         fields = ("step", "best_step", "fingerprint", "key")
         return {
             "checkpoints": {
@@ -92,10 +92,10 @@ class PlannedCompiledMethod:
         }
 
     def method_and_params(self, space: SearchSpace) -> tuple[Method, Any]:
-        """The method and its parameters for a search space: from its checkpoint, or fitted now.
+        """Returns the method and its parameters for a search space, from its checkpoint or from `fit`.
 
         Raises:
-          CheckpointError: where the checkpoint has changed since it was described.
+          CheckpointError: if the checkpoint has changed since the evaluation began.
         """
         method = self._methods[space.name]
         if self._root is None:
@@ -111,7 +111,7 @@ class PlannedCompiledMethod:
         return method, loaded.params if loaded.name == self._entry.name else ensemble_params(loaded)
 
     def _learned(self, space: str) -> Method | None:
-        """The configuration that a search space's checkpoint decides on; None where there is no checkpoint."""
+        """Returns the configuration in a search space's checkpoint; None without a checkpoint."""
         checkpoint, entry = self._checkpoints.get(space), self._entry
         if checkpoint is None or checkpoint.name == entry.name:
             return None if checkpoint is None else checkpoint.method
@@ -129,7 +129,7 @@ class PlannedCompiledMethod:
         return learned
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing: there are no worker processes."""
 
 
 class CompiledRunner(PlannedCompiledMethod):
@@ -143,7 +143,7 @@ class CompiledRunner(PlannedCompiledMethod):
         self.together = runs_side_by_side(self._config) and not self.learns
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """As `run_spaces`: those that share a method at once."""
+        """Yields the traces of `run_spaces`; spaces with the same method are one call."""
         runs_by_method: dict[Method, dict[str, SpaceRuns]] = {}
         for space, designs, key in spaces:
             method, params = self.method_and_params(space)

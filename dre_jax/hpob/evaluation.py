@@ -1,4 +1,4 @@
-"""HPO-B's protocol on one method: every task and initial design of a split, into a result file that grows."""
+"""HPO-B's protocol on one method: every task and initial design of a split; each run is added to a result file."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Evaluation:
                 jax.clear_caches()
 
     def summary(self) -> str:
-        """Mean regret over the runs, and the most memory that the process had, a line."""
+        """Returns a line with the mean regret over the runs and the peak memory of the process."""
         regret = np.array([1.0 - trace for *_, trace in self._results.runs()])
         at = sorted({t for t in (5, 10, 25, 50, 100) if t <= self.plan.trials} | {self.plan.trials})
         means = ", ".join(f"{regret[:, t].mean():.4f} at {t}" for t in at) if len(regret) else "unknown after all"
@@ -89,7 +89,7 @@ class Evaluation:
         return f"{line}, peak memory {peak_memory() / 1e6:,.0f} MB"
 
     def failures(self) -> str:
-        """A line on the runs that failed."""
+        """Returns a line on the runs that failed."""
         count = f"{len(self.failed)} of {self.total} runs failed and are not in {self.out}"
         return f"{count}; the same evaluation tries them again; the first: {self.failed[0]}"
 
@@ -131,14 +131,14 @@ class Evaluation:
         return {dataset: seeds for dataset, seeds in missing.items() if seeds}
 
     def _record_failure(self, run: FailedRun) -> None:
-        """Keeps a run that failed, and says so in the file, where a rerun finds it missing."""
+        """Records a failed run, also in the file; a rerun repeats it."""
         self.failed.append(run)
         meta = {**self._results.meta, "failed": [run._asdict() for run in self.failed]}
         self._results = replace(self._results, meta=meta)
         self._save()
 
     def _save(self) -> None:
-        """Writes the runs, with those that another evaluation has added to the file since it was read or written."""
+        """Writes the runs, merged with runs that another evaluation has added to the file since it was read."""
         with folder_lock(self.out.parent):
             if stamp(self.out) != self._stamp:
                 merged = self._open()
@@ -166,7 +166,7 @@ class Evaluation:
         return results
 
     def _open(self) -> Results:
-        """The file as an interrupted evaluation of the same kind left it, or a new one."""
+        """Returns the results in the file of the same evaluation, or empty results if there is no file."""
         meta = self._describe()
         if not self.out.exists():
             return Results({}, meta)
@@ -206,7 +206,7 @@ class Evaluation:
 
 
 def peak_memory() -> int:
-    """The most memory that this process has had since it began to run this program, in bytes."""
+    """Returns the peak memory of this process since the program started, in bytes."""
     status = Path("/proc/self/status")
     if status.exists():
         # Not `getrusage`: on Linux that begins with what the parent had when it started this process.
@@ -221,7 +221,7 @@ def peak_memory() -> int:
 
 
 def _add_run(results: Results, space: str, dataset: str, seed: str, trace: np.ndarray) -> Results:
-    """With a run, which may be there: another evaluation of the same kind has done it."""
+    """Returns the results with a run, unless another evaluation has added it already."""
     is_present = seed in results.traces.get(space, {}).get(dataset, {})
     return results if is_present else add_trace(results, space, dataset, seed, trace)
 

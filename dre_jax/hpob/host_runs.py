@@ -1,4 +1,4 @@
-"""Host methods in an evaluation: a fresh object for each run, runs shared out, and a fault ends its run only."""
+"""Host methods in an evaluation: a new object for each run, worker processes, and errors that end one run only."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from dre_jax.search.batch import run_key
 from dre_jax.search.host import HostMethod, run_host
 
 RunFunction = Callable[..., np.ndarray]
-"""A run, called with a fresh object and `name`, the method's; must pickle."""
+"""Function that does a run; its arguments are a new object and the method's `name`. It must pickle."""
 _Attempt = Callable[[tuple[int, RunFunction]], np.ndarray | str]
 
 
 class PendingRun(NamedTuple):
-    """A run that is to be done."""
+    """A run that is not in the result file yet."""
 
     dataset: str
     seed: str
@@ -41,14 +41,14 @@ class PendingRun(NamedTuple):
 
 
 class PlannedHostMethod:
-    """The class of a plan's host method, and runs of fresh objects of it, in this process or in others.
+    """The class of a plan's host method, and runs of new objects of it, in this process or in worker processes.
 
     Args:
       plan: one with a host method.
 
     Raises:
-      ConfigError: at once, for a class that is not there, or settings that its constructor does not take.
-      MissingExtraError: for a package that it needs.
+      ConfigError: if the class does not exist, or its constructor does not accept the settings.
+      MissingExtraError: if a package is missing.
     """
 
     learns = False
@@ -69,7 +69,7 @@ class PlannedHostMethod:
         self._library = library_of(plan.method)
 
     def configuration(self, space: str) -> str | None:
-        """The object's own words, if it has any: others print an address. Else what its constructor is given."""
+        """Returns the `repr` of the object if its class defines one, else the arguments of its constructor."""
         return self._words
 
     def _in_words(self, host_class: type[HostMethod]) -> str | None:
@@ -84,12 +84,12 @@ class PlannedHostMethod:
             raise ConfigError(f"method {self.name}: {_error_line(error)}") from error
 
     def facts(self) -> dict[str, Any]:
-        """No checkpoints, and the version of the library that a registered method calls."""
+        """Returns no checkpoints, and the version of the library that a registered method calls."""
         versions = {} if self._library is None else {"versions": {self._library: version_of(self._library)}}
         return {"checkpoints": {}, **versions}
 
     def runs(self, space: SearchSpace, pending_runs: Iterable[PendingRun]) -> Iterator[Outcome]:
-        """The runs in the order in which they end: in the plan's workers, a single one in this process."""
+        """Yields the outcomes in the order in which runs end; a single run is done in this process."""
         pending_runs = iter(pending_runs)
         first = list(islice(pending_runs, 2))
         everything = chain(first, pending_runs)
@@ -113,16 +113,16 @@ class PlannedHostMethod:
             )
 
     def close(self) -> None:
-        """Ends the workers."""
+        """Ends the worker processes."""
         if self._pool is not None:
             self._pool.close()
 
 
 class SingleRunMethod(PlannedMethod, Protocol):
-    """A method, as one object for each run."""
+    """A method with a new object for each run."""
 
     def runs(self, space: SearchSpace, pending_runs: Iterable[PendingRun]) -> Iterator[Outcome]:
-        """The runs, each with an object of its own."""
+        """Yields the outcomes of runs, each with a new object."""
         ...
 
 
@@ -174,7 +174,7 @@ class HostRunner(SingleRunRunner):
 
 
 def _make_attempt(target: str | type, name: str, arguments: Mapping[str, Any]) -> _Attempt:
-    """Makes an object for a run, and runs it, in whichever process this is called."""
+    """Returns the function that makes an object for a run and does the run, in the process that calls this."""
     host_class = load_class(target)
 
     def attempt(item: tuple[int, RunFunction]) -> np.ndarray | str:
@@ -193,7 +193,7 @@ def _make_attempt(target: str | type, name: str, arguments: Mapping[str, Any]) -
 
 
 def version_of(*names: str) -> str:
-    """The version of the first of these packages that is installed."""
+    """Returns the version of the first of the packages that is installed, else "unknown"."""
     for name in names:
         with contextlib.suppress(PackageNotFoundError):
             return version(name)
@@ -201,12 +201,12 @@ def version_of(*names: str) -> str:
 
 
 def _generator_seed(key: Array) -> int:
-    """Seed of a run's generators."""
+    """Returns the seed of the random generators of a run."""
     return int(jax.random.bits(key, dtype=np.uint32))
 
 
 def _seed_generators(bits: int) -> None:
-    """Seeds the generators that such classes draw from."""
+    """Seeds the global random generators, which host methods use."""
     random.seed(bits)
     np.random.seed(bits)  # noqa: NPY002 - what host methods draw from
     if "torch" in sys.modules:
@@ -214,13 +214,13 @@ def _seed_generators(bits: int) -> None:
 
 
 def _is_importable(target: tuple[str | type, Mapping[str, Any]]) -> bool:
-    """Returns whether another process finds the class, by its name or where it was defined, and reads its arguments."""
+    """Returns whether another process can import the class and unpickle its arguments."""
     host_class = target[0]
     try:
         same = pickle.loads(pickle.dumps(target))[0] is host_class or isinstance(host_class, str)
-    except Exception:  # whatever a class that is local to a function, or its metaclass, brings about
+    except Exception:  # a class that is local to a function, or its metaclass, may raise anything
         return False
-    # What was typed into a prompt is in no file that another process could read.
+    # Another process cannot import a class that was typed into a prompt.
     return same and (isinstance(host_class, str) or hasattr(sys.modules[host_class.__module__], "__file__"))
 
 

@@ -1,4 +1,4 @@
-"""Jobs done by worker processes, one thread each; jobs that a killed grid has finished are not done again."""
+"""Jobs in worker processes, one thread each; after an interruption, finished jobs are not done again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GROUPS_A_PROCESS = 10
 
 
 class Failure(NamedTuple):
-    """A job that ended with an error, or some of whose runs did; running the same grid again tries it again."""
+    """A job with an error in the job or in some of its runs; running the same grid again repeats it."""
 
     job: Job
     error: str
@@ -53,7 +53,7 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, list[Fail
 
 
 def _groups(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
-    """Jobs that share a checkpoint, together: side by side, each would train it."""
+    """Returns groups of jobs that share a checkpoint, so that only one process trains it."""
     groups: dict[object, list[Job]] = {}
     for job in jobs:
         root = job.checkpoints()
@@ -62,7 +62,7 @@ def _groups(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:
 
 
 def _worker() -> Callable[[Sequence[Job]], dict[Job, str]]:
-    """The function that does a group of jobs in a process; it returns the errors of those that failed."""
+    """Returns the function that does a group of jobs in a process and returns the errors of failed jobs."""
     from dre_jax.runtime import cache
 
     cache.keep_programs()

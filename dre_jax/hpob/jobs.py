@@ -1,4 +1,4 @@
-"""A job: one method on one search space, its runs in a result file that grows and its cost in a file beside it."""
+"""A job: the evaluation of one method on one search space, with a result file and a file of its cost."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ __all__ = [
 ]
 
 BUNDLED = "bundled"
-"""Stands for the folder of the data that ship."""
+"""Name of the folder of the bundled data."""
 
 
 class Cost(NamedTuple):
     """The cost of a job."""
 
     seconds: float | None
-    """Fitting, compiling and running; None where some of the runs were there before."""
+    """Fitting, compiling and running; None if some of the runs were in the file before."""
     failed: list[str]
     """Runs that ended with an error, a line each."""
 
@@ -70,7 +70,7 @@ class Job:
     """Of meta-training and of the picks."""
 
     def plan(self) -> Plan:
-        """The evaluation that does the job."""
+        """Returns the plan of the evaluation."""
         return Plan(
             data=data_folder(self.data),
             method=self.method,
@@ -84,12 +84,12 @@ class Job:
 
     @property
     def label(self) -> str:
-        """The search space behind the name of its data: spaces of several folders may share a name."""
+        """Name of the data and of the search space: spaces of several folders may share a name."""
         return f"{source_of(self.data)}/{self.space}"
 
     @property
     def path(self) -> Path:
-        """The result file, named by everything but the designs, so that experiments in one folder share jobs."""
+        """The result file; its name depends on all fields but the designs, so that experiments share jobs."""
         name = self.method if isinstance(self.method, str) and self.method in METHODS else _digest(self.method)
         return self.out / "runs" / name / f"{self.split}-{self.trials}" / self._file
 
@@ -108,12 +108,12 @@ class Job:
 
     @property
     def done(self) -> bool:
-        """True if all runs are there. A job of which some runs failed is not done: it is tried again."""
+        """True if all runs are in the result file; a job with failed runs is not done, and is run again."""
         cost = self.cost
         return cost is not None and not cost.failed
 
     def checkpoints(self) -> Path | None:
-        """Root of the checkpoints of a ranking ensemble, shared by all jobs with the same meta-training."""
+        """Returns the root of the ensemble's checkpoints, which all jobs with the same meta-training share."""
         sizes = self._ensemble()
         return (
             None
@@ -122,7 +122,7 @@ class Job:
         )
 
     def _ensemble(self) -> tuple[ModelConfig, MetaTrainConfig] | None:
-        """Sizes and meta-training of a method that can start from a checkpoint."""
+        """Returns model and meta-training configuration if the method starts from a checkpoint, else None."""
         method: Any = self.method
         if isinstance(self.method, str):
             if self.method not in METHODS or not find(self.method).reads_checkpoints:
@@ -134,7 +134,7 @@ class Job:
         return (model, training) if getattr(method, "transfer", True) else None
 
     def meta_train(self) -> None:
-        """Makes the checkpoint that the evaluation starts from, or finishes it."""
+        """Meta-trains the checkpoint that the evaluation starts from, or resumes its training."""
         sizes, root = self._ensemble(), self.checkpoints()
         if sizes is not None and root is not None:
             space = load_space(data_folder(self.data), self.space)
@@ -146,12 +146,12 @@ def _digest(*facts: object) -> str:
 
 
 def source_of(data: str) -> str:
-    """The name of a folder of data."""
+    """Returns the name of a folder of data."""
     return data if data == BUNDLED else Path(data).resolve().name
 
 
 def data_folder(data: str) -> Path:
-    """The folder of the tables: that of the bundled data, or the one given."""
+    """Returns the path of a folder of data, or of the bundled data."""
     return bundled.path() if data == BUNDLED else Path(data)
 
 
@@ -166,7 +166,7 @@ def make_jobs(
     trials: int = 50,
     seeds: Sequence[int] = (0,),
 ) -> list[Job]:
-    """A job for each method, search space and seed; seed by seed, so that what is finished first is a fair comparison.
+    """Returns a job for each method, search space and seed, in the order of seeds: finished jobs compare all methods.
 
     Args:
       methods: each counts once.
@@ -200,7 +200,7 @@ def make_jobs(
 
 
 def run_job(job: Job) -> Cost:
-    """Does the runs of a job that are missing. Raises `DreError` where the evaluation cannot be made."""
+    """Does the missing runs of a job and returns its cost. Raises `DreError` if the plan is invalid."""
     start = time.perf_counter()
     job.meta_train()
     make_folder(job.path.parent)
@@ -214,7 +214,7 @@ def run_job(job: Job) -> Cost:
 
 
 def collect(jobs: Iterable[Job], method: str | Method, *, by_seed: bool = False) -> Results:
-    """A method's runs of all search spaces, as far as the jobs have left them; spaces are called by `Job.label`.
+    """Returns a method's finished runs on all search spaces; spaces are named by `Job.label`.
 
     `by_seed` puts the meta-training seed before a run's name, ``0:test1``: needed where there are several.
     """
@@ -236,7 +236,7 @@ def _of(jobs: Iterable[Job], method: str | Method) -> list[Job]:
 
 
 def cost_of(jobs: Iterable[Job], method: str | Method) -> Cost:
-    """A method's cost over all its finished jobs."""
+    """Returns a method's total cost over its finished jobs."""
     costs = [job.cost for job in _of(jobs, method)]
     finished = [cost for cost in costs if cost is not None]
     seconds = [cost.seconds for cost in finished if cost.seconds is not None]
@@ -246,7 +246,7 @@ def cost_of(jobs: Iterable[Job], method: str | Method) -> Cost:
 
 
 def finished_methods(jobs: Sequence[Job]) -> dict[str | Method, tuple[int, int]]:
-    """Method -> number of its jobs that have finished with runs to compare, and number of all its jobs."""
+    """Returns, by method, the number of finished jobs with runs, and the number of all jobs."""
     counts: dict[str | Method, tuple[int, int]] = {}
     for job in jobs:
         ended, total = counts.get(job.method, (0, 0))

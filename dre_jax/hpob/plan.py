@@ -109,10 +109,10 @@ RunNames = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
 def check(plan: Plan) -> tuple[dict[str, Outline], RunNames]:
-    """The search spaces of a plan, and the runs that it asks for, without reading their tables.
+    """Returns the search spaces and the runs of a plan, without reading tables.
 
     Raises:
-      ConfigError, DataError: for a split, space or design that is not there.
+      ConfigError, DataError: if a split, space or design does not exist.
     """
     if plan.split not in ("test", "validation"):
         raise ConfigError(f"the split must be test or validation, but got {plan.split!r}")
@@ -144,7 +144,7 @@ def _missing_space(plan: Plan, name: str, available: list[str]) -> str:
 
 
 def _seeds(plan: Plan, space: Outline) -> dict[str, tuple[str, ...]]:
-    """The initial designs that the plan asks for, by dataset."""
+    """Returns the plan's initial designs by dataset."""
     seeds_by_dataset = {}
     for dataset, names in space.seeds.items():
         if not names:

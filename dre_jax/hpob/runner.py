@@ -16,7 +16,7 @@ Outcome = tuple[str, str, np.ndarray | str]
 
 
 class PendingRuns(NamedTuple):
-    """Runs that are to be done on a search space."""
+    """Runs on a search space that are not in the result file yet."""
 
     space: SearchSpace
     designs: Designs
@@ -26,17 +26,17 @@ class PendingRuns(NamedTuple):
 
 
 class PlannedMethod(Protocol):
-    """A plan's method, as the result file tells of it."""
+    """A plan's method, as the result file describes it."""
 
     learns: bool
-    """It needs the training split."""
+    """True if `fit` needs the training split."""
 
     def configuration(self, space: str) -> Any:
-        """The method's fields, or a host method's own words."""
+        """Returns the method's fields, or the `repr` of a host method."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Further facts: checkpoints, and versions of packages."""
+        """Returns checkpoints and versions of packages."""
         ...
 
     def close(self) -> None:
@@ -51,5 +51,5 @@ class Runner(PlannedMethod, Protocol):
     """`run` takes all search spaces at once; else one at a time."""
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """The runs that are wanted, with the names of their search spaces."""
+        """Yields the outcomes of the runs, with the names of their search spaces."""
         ...

@@ -33,7 +33,7 @@ class Times(NamedTuple):
 
 
 def suggestion_times(method: str, out: Path, *, data: str = BUNDLED, space: str = SPACE, split: str = "test") -> Times:
-    """A method's times on the first task of a search space, measured unless the folder `out` has them.
+    """Returns a method's times on the first task of a search space; a file in `out` caches them.
 
     Args:
       method: by name.
@@ -66,7 +66,7 @@ def _measure_from_cold(method: str, data: str, space: str, split: str) -> Times:
 
 
 def measure(method: str, space: SearchSpace, split: str = "test") -> Times:
-    """A method's times in this process."""
+    """Returns a method's times, measured in this process."""
     task = next(iter(space.split(split).values()))
     x, y = task.X.astype(np.float64), unit_scale(task.y)[:, None]
     rows = np.random.default_rng(0).permutation(len(x))
@@ -84,7 +84,7 @@ def measure(method: str, space: SearchSpace, split: str = "test") -> Times:
 
 
 def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
-    """The object to ask, with what it learned, and whether it learned anything."""
+    """Returns the suggester after `fit`, and whether the method learned from past tasks."""
     import jax
 
     from dre_jax.methods import find

@@ -39,10 +39,10 @@ _ONE_THREAD = {
 
 
 class WorkerDeath(NamedTuple):
-    """In the place of an item's result: the process that was at it is no more."""
+    """Result of an item whose process ended before it returned."""
 
     how: str
-    """Such as "was ended by SIGTERM"."""
+    """How the process ended, such as "was ended by SIGTERM"."""
 
 
 class Pool:
@@ -78,12 +78,12 @@ class Pool:
                 self.close()
 
     def close(self) -> None:
-        """Ends the processes, whatever they are at."""
+        """Ends the processes, also those that compute."""
         while self._workers:
             self._workers.pop().end()
 
     def _assign_items(self, waiting: Iterator[Named], at: dict[Future[Any], tuple[Any, _Worker]]) -> None:
-        """Gives idle workers items, and hires as long as there are more."""
+        """Gives items to idle workers, and starts workers while items remain."""
         busy = [worker for _, worker in at.values()]
         for worker in [worker for worker in self._workers if worker not in busy and not worker.alive]:
             self._workers.remove(worker)
@@ -98,7 +98,7 @@ class Pool:
 
 
 class _Worker:
-    """A process, in a pool of its own: if it dies, the one item that it was at is lost."""
+    """A process in a pool of its own: if it dies, only its current item is lost."""
 
     def __init__(self, make: Callable[[], Work]) -> None:
         before = multiprocessing.active_children()
@@ -115,7 +115,7 @@ class _Worker:
         return self._pool.submit(_apply_work, item)
 
     def outcome(self, done: Future[Any]) -> Any:
-        """The result of an item. Raises `MethodError` where the process did not come to do any."""
+        """Returns the result of an item. Raises `MethodError` if the process could not start."""
         wrong = self._started.exception()
         if isinstance(wrong, BrokenProcessPool):
             hint = "a script that uses several must keep its own work under `if __name__ == '__main__'`"
@@ -156,7 +156,7 @@ def _apply_work(item: Any) -> Any:
 
 
 def end_with_parent() -> None:
-    """Has this process end when the one that started it does: a parent that is killed ends nobody by itself."""
+    """Ends this process when its parent ends; the kernel does not do so when a parent is killed."""
     threading.Thread(target=_exit_after, args=(multiprocessing.parent_process(),), daemon=True).start()
 
 
@@ -168,7 +168,7 @@ def _exit_after(parent: BaseProcess | None) -> None:
 
 @contextlib.contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Variables that a new process is to find when its first library looks."""
+    """Sets environment variables for processes that are started inside the block."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -183,7 +183,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """New processes do not hear of an interrupt, which a terminal sends to all: this one ends them. It loses none."""
+    """Blocks SIGINT in processes that are started inside the block: this process ends them after an interrupt."""
     resource_tracker.ensure_running()  # which comes with the first process, and ends by letting interrupts in
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -20,7 +20,7 @@ import optax
 from jax import Array, lax
 
 from dre_jax.checks import positive
-from dre_jax.data.sampling import ListRows, TaskSpans, below, draw_without_replacement, sample_lists
+from dre_jax.data.sampling import ListRows, TaskSpans, draw_without_replacement, sample_lists, uniform_below
 from dre_jax.data.tasks import TaskTable
 from dre_jax.methods.baselines.deep_kernel import DeepKernel, DeepKernelConfig, clip_deep_kernel, init, log_likelihood
 from dre_jax.methods.dre.ensemble import Support
@@ -114,7 +114,7 @@ def without_support(table: TaskTable | TaskSpans, bits: Array, most: Array) -> L
     """A task uniformly, and distinct rows of it, best first, at most so many: u32[..., 1 + B] random, i32[...] to B."""
     if bits.ndim > 1:
         return jax.vmap(partial(without_support, table))(bits, most)
-    task = below(bits[0], jnp.int32(table.n_tasks))
+    task = uniform_below(bits[0], jnp.int32(table.n_tasks))
     size = table.size[task]
     count = jnp.minimum(size, most)
     where = jnp.arange(bits.shape[0] - 1) < count

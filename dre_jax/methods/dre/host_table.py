@@ -1,4 +1,4 @@
-"""The rows of many tasks in the host's memory, or in files mapped into it, of which drawn lists are read."""
+"""Tables of tasks in the host's memory or in memory-mapped files, from which the rows of lists are gathered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dre_jax.data.tasks import TaskTable, lay_out, sort_responses
 
 
 class GatheredRows(NamedTuple):
-    """The rows of drawn lists, K of the support and then Q of the query; any batch dimensions in front."""
+    """The rows of sampled lists, K of the support, then Q of the query; batch dimensions may stand in front."""
 
     x: Array
     """f32[..., K + Q, D]"""
@@ -29,14 +29,14 @@ class GatheredRows(NamedTuple):
     """bool[..., Q]"""
 
     def table(self) -> TaskTable:
-        """A table of these rows alone: each list is a task."""
+        """Returns a table of these rows alone, where each list is a task."""
         length, n_columns = self.x.shape[-2:]
         start = jnp.arange(0, self.response.size, length, dtype=jnp.int32)
         x, response, level = self.x.reshape(-1, n_columns), self.response.reshape(-1), self.level.reshape(-1)
         return TaskTable(x, response, level, start, jnp.full_like(start, length))
 
     def rows(self) -> ListRows:
-        """The lists as row numbers in `table`."""
+        """Returns the lists as row numbers in `table`."""
         n_support, shape = self.support_where.shape[-1], self.response.shape
         rows = jnp.arange(self.response.size, dtype=jnp.int32).reshape(shape)
         return ListRows(rows[..., :n_support], self.support_where, rows[..., n_support:], self.query_where)
@@ -70,7 +70,7 @@ class HostTable:
             self._order[own], self._response[own], self._level[own] = sort_responses(task.y)
 
     def gather(self, rows: ListRows) -> GatheredRows:
-        """The rows of lists, of each of which all are one task's.
+        """Returns the rows of lists; all rows of a list belong to one task.
 
         Args:
           rows: NumPy arrays; any batch dimensions.

@@ -16,11 +16,11 @@ from dre_jax.methods.dre.host_table import GatheredRows
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 
 ListSource = TaskTable | GatheredRows
-"""Where lists come from: the table that they are drawn from, or their rows, which were drawn before."""
+"""The table that lists are drawn from, or the rows of lists that were drawn before."""
 
 
 class SampledLists(NamedTuple):
-    """Drawn lists; any batch dimensions in front. Rows are numbers in the table: features are read when needed."""
+    """Sampled lists, as row numbers in the table; batch dimensions may stand in front."""
 
     support: Array
     """i32[..., K]"""
@@ -32,12 +32,12 @@ class SampledLists(NamedTuple):
     """[..., Q]"""
 
     def read_support(self, table: TaskTable) -> Support:
-        """The support's features and responses."""
+        """Returns the features and responses of the support."""
         return Support(table.x[self.support], table.response[self.support], self.support_where)
 
 
 class ListBits(NamedTuple):
-    """The randomness of lists, by their dimensions; cheap, so that each device can have its part and no more."""
+    """Random bits of lists; they are small, and each device needs only those of its lists."""
 
     rows: Array
     """u32[..., 1 + K + Q]"""
@@ -46,7 +46,7 @@ class ListBits(NamedTuple):
 
 
 def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> ListBits:
-    """The randomness of lists with the leading dimensions given."""
+    """Returns the random bits of lists with leading dimensions `shape`."""
     coins = None
     if config.loss.ties == "shuffle":
         key, coins_key = jax.random.split(key)
@@ -55,18 +55,18 @@ def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Li
 
 
 def draw_step_bits(key: Array, members: int, config: MetaTrainConfig) -> ListBits:
-    """Those of one training step's lists: [members, lists_per_step], or [lists_per_step] where members share them."""
+    """Returns the bits of one step: [members, lists_per_step], or [lists_per_step] if members share their lists."""
     return draw_bits(key, (*((members,) if config.own_lists else ()), config.lists_per_step), config)
 
 
 def draw_steps_bits(key: Array, steps: Array, members: int, config: MetaTrainConfig) -> ListBits:
-    """Those of many steps, i32[steps]: each step's depend on the key and on its number alone."""
+    """Returns the bits of steps i32[steps]; those of a step depend on the key and on its number alone."""
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)
     return jax.vmap(lambda key: draw_step_bits(key, members, config))(keys)
 
 
 def step_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> SampledLists:
-    """The lists of many steps, [steps, members, lists]; members that share theirs count as one."""
+    """Returns the lists of many steps, [steps, members, lists]; members that share lists count as one."""
     if not config.own_lists:
         bits = jax.tree.map(lambda a: a[:, None], bits)
         source = source if isinstance(source, TaskTable) else jax.tree.map(lambda a: a[:, None], source)
@@ -74,22 +74,22 @@ def step_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> S
 
 
 def draw_lists(source: ListSource, key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> SampledLists:
-    """Independent lists with the leading dimensions given, as the configuration has their sizes, weights and ties."""
+    """Returns independent lists with leading dimensions `shape`."""
     return read_lists(source, draw_bits(key, shape, config), config)
 
 
 def draw_rows(tasks: TaskTable | Spans, bits: ListBits, config: MetaTrainConfig) -> ListRows:
-    """The rows that random bits stand for, with the same leading dimensions."""
+    """Returns the rows that random bits select, with the same leading dimensions."""
     return sample_many(tasks, bits.rows, n_support=config.n_support, n_query=config.n_query)
 
 
 def table_of(source: ListSource) -> TaskTable:
-    """The table whose rows `read_lists` counts."""
+    """Returns the table that the row numbers of `read_lists` refer to."""
     return source if isinstance(source, TaskTable) else source.table()
 
 
 def read_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> SampledLists:
-    """The lists that random bits stand for, with the same leading dimensions; of rows drawn before the coins count."""
+    """Returns the lists that random bits select; for rows that were drawn before, the coins alone matter."""
     table = table_of(source)
     rows = draw_rows(source, bits, config) if isinstance(source, TaskTable) else source.rows()
     query = rows.query
@@ -103,7 +103,7 @@ def read_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> S
 
 
 def _scale_by_list(table: TaskTable, rows: ListRows) -> Array:
-    """The query's responses on the scale of the whole list: when it is fine-tuned on, no more is known of a task."""
+    """Returns the query's responses on the scale of the whole list, as in fine-tuning, where no table is known."""
     drawn = jnp.concatenate([rows.support, rows.query], axis=-1)
     where = jnp.concatenate([rows.support_where, rows.query_where], axis=-1)
     return scale_response(table.response[drawn], where)[..., rows.support.shape[-1] :]

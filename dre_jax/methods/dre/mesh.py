@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def mesh_for(model: ModelConfig, lists_per_step: int) -> Mesh | None:
-    """The mesh of this process's devices that meta-training makes use of; None where one device does it all.
+    """Returns the mesh of this process's devices for meta-training; None if one device is enough.
 
     Every device has a whole number of members, and of the lists of a step. Members come first; those with a shared
     deep set stay together.
@@ -39,20 +39,20 @@ def mesh_for(model: ModelConfig, lists_per_step: int) -> Mesh | None:
 
 
 def _carry_spec(model: ModelConfig) -> tuple[EnsembleParams, Moments]:
-    """Where parameters and moments lie: each member's on its devices, a shared deep set's on all."""
+    """Returns the partition of parameters and moments: by member, and a shared deep set on all devices."""
     one = EnsembleParams(P(MEMBERS), P() if model.context == "shared" else P(MEMBERS))
     return one, Moments(one, one)
 
 
 def lists_spec(own_lists: bool) -> P:
-    """Where what is a step's lists' lies: [steps, members, lists] in front, [steps, lists] where members share them."""
+    """Returns the partition of arrays [steps, members, lists, ...], or [steps, lists, ...] of shared lists."""
     return P(None, MEMBERS, LISTS) if own_lists else P(None, LISTS)
 
 
 def shard_over_mesh(
     scan: Callable[..., Any], mesh: Mesh, model: ModelConfig, own_lists: bool, *, gathered: bool
 ) -> Callable[..., Any]:
-    """A scan over training steps, on each device for its own members and lists.
+    """Returns a scan over training steps, in which each device has its own members and lists.
 
     The scan is ``(source, (params, moments), bits, sizes) -> ((params, moments), losses)``; bits lie as `lists_spec`
     says, and so does the source where its rows are ``gathered`` and no table of all; losses are f32[steps, members].
@@ -68,7 +68,7 @@ def shard_over_mesh(
 
 
 def mean_over_lists(mesh: Mesh) -> Callable[[T], T] | None:
-    """The mean over the devices that share out a member's lists; None where each member has one device."""
+    """Returns the function for the mean over the devices of a member's lists; None if each member has one device."""
     if mesh.shape[LISTS] == 1:
         return None
     return lambda tree: lax.pmean(tree, LISTS)
@@ -84,10 +84,10 @@ def spread(model: ModelConfig, mesh: Mesh | None, state: TrainState) -> TrainSta
 
 
 def replicate(mesh: Mesh | None, tree: T) -> T:
-    """Puts the whole of arrays on all devices."""
+    """Puts whole arrays on all devices."""
     return tree if mesh is None else jax.device_put(tree, NamedSharding(mesh, P()))
 
 
 def collect(mesh: Mesh | None, state: TrainState) -> TrainState:
-    """The state as it was before `spread`, on no device in particular."""
+    """Returns the state of `spread` as arrays that are not sharded."""
     return state if mesh is None else jax.device_put(jax.tree.map(np.array, state))

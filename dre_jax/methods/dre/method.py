@@ -54,14 +54,14 @@ class DRE(FromEnsemble):
         return self.transfer
 
     def widen(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
-        """As `dre_jax.methods.dre.ensemble.widen`."""
+        """Returns `dre_jax.methods.dre.ensemble.widen` of the parameters."""
         return widen(params, n_columns, width)
 
     def begin(self, params: EnsembleParams | None, n_columns: int, key: Array) -> EnsembleParams:
-        """Where fine-tuning starts: the meta-trained parameters, or random ones.
+        """Returns the start of fine-tuning: meta-trained parameters, or random ones.
 
         Raises:
-          DataError: where they were trained on another number of columns.
+          DataError: if they were trained on another number of columns.
         """
         if params is None:
             return init(self.model, n_columns, key)
@@ -71,19 +71,19 @@ class DRE(FromEnsemble):
     def advance(
         self, state: EnsembleParams, history: History, candidates: Candidates, key: Array
     ) -> tuple[Array, EnsembleParams]:
-        """Acquisition values after fine-tuning from the given parameters, and the fine-tuned ones."""
+        """Returns acquisition values after fine-tuning from `state`, and the fine-tuned parameters."""
         history = sort_history(history)
         tuned = fine_tune(self.model, self.fine_tuning, state, *history, key)
         return self._candidate_values(tuned, history, candidates), tuned
 
     def tune(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
-        """The fine-tuned parameters by which `acquire` values candidates."""
+        """Returns the fine-tuned parameters."""
         tune_key, start_key = jax.random.split(key)
         start = self.begin(params, history.x.shape[-1], start_key)
         return fine_tune(self.model, self.fine_tuning, start, *sort_history(history), tune_key)
 
     def rate(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
-        """Acquisition values by fine-tuned parameters."""
+        """Returns the acquisition values of candidates for fine-tuned parameters."""
         return self._candidate_values(tuned, sort_history(history), candidates)
 
     def one_by_one(self, platform: str, n_columns: int, longest: int) -> bool:
@@ -92,7 +92,7 @@ class DRE(FromEnsemble):
         return platform == "tpu" and supports_kernel(self.model, loss.name, loss.ties, history)
 
     def _candidate_values(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
-        """Values after the best trial of a history has come first."""
+        """Returns the values of candidates; the first trial of the history is its best one."""
         support = Support(history.x, history.response, history.where)
         # Apart, so that the runs of a task go on sharing its table.
         values = scores_in_blocks(self.model, tuned, support, candidates.x)
@@ -100,7 +100,7 @@ class DRE(FromEnsemble):
         return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0])
 
     def draw(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
-        """Scores by one of the fine-tuned members: for batches."""
+        """Returns the scores of one random fine-tuned member, for parallel trials."""
         tune_key, start_key, member_key = jax.random.split(key, 3)
         start = self.begin(params, candidates.x.shape[-1], start_key)
         history = sort_history(history)

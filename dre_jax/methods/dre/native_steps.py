@@ -15,7 +15,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.optim.adam import Moments, StepSizes
 
 LOSSES = frozenset({"listmle", "mean_squared_error"})
-"""Losses that the C++ knows. It gains two to four times on the others too, but no recommended method uses them."""
+"""Losses that the C++ supports. Others would gain two to four times too, but no recommended method uses them."""
 
 MODEL_FIELDS: Mapping[str, Container[object] | None] = {
     "members": None,
@@ -29,14 +29,14 @@ MODEL_FIELDS: Mapping[str, Container[object] | None] = {
     "initialiser": None,  # weights are drawn before
     "products": ("float32",),
 }
-"""Fields of `ModelConfig` that the C++ knows, with the values that it knows; None for any value."""
+"""Fields of `ModelConfig` that the C++ supports, with the supported values; None for any value."""
 
 
 def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool) -> bool:
-    """Returns whether `native_steps` can be used: only if it knows everything that it is asked for.
+    """Returns whether `native_steps` supports a model, a loss and a table.
 
-    Known are the fields of the model that `MODEL_FIELDS` names, losses by name, tables of float32, and members that
-    draw lists of their own, unless they share a deep set.
+    Supported are the fields and values in `MODEL_FIELDS`, the losses in `LOSSES`, tables of float32, and members with
+    lists of their own, unless they share a deep set.
     """
     supported = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
     return supported and _knows(model) and native.available()
@@ -113,13 +113,13 @@ def _deep_set_layers(model: ModelConfig) -> list[str]:
 
 
 def _pack(tree: dict[str, Array], layers: list[str], *, members: bool) -> Array:
-    """All parameters of a member in one row, f32[members, P]; one row where there are no members in front."""
+    """Returns the parameters as rows f32[members, P]; one row if the tree has no axis of members."""
     arrays = [tree[f"{layer}_{kind}"] for layer in layers for kind in ("kernel", "bias")]
     return jnp.concatenate([a.reshape(a.shape[0] if members else 1, -1) for a in arrays], axis=1)
 
 
 def _unpack(model: ModelConfig, scorers: Array, deep_sets: Array, like: EnsembleParams) -> EnsembleParams:
-    """The inverse of `_pack`."""
+    """Returns the inverse of `_pack`."""
     deep_set = like.deep_set
     if deep_set is not None:
         deep_set = _like(deep_sets, _deep_set_layers(model), deep_set)

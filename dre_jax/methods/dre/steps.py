@@ -37,7 +37,7 @@ Carry = tuple[EnsembleParams, Moments]
 
 
 def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Array) -> TrainState:
-    """The state before the first step; the same key goes to `train`."""
+    """Returns the state before the first step; `train` needs the same key."""
     params = init(model, n_columns, jax.random.fold_in(key, _START))
     return TrainState(params, zero_moments(params), jnp.zeros((), jnp.int32))
 
@@ -45,7 +45,7 @@ def start(model: ModelConfig, config: MetaTrainConfig, n_columns: int, key: Arra
 def _list_loss(
     model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: SampledLists
 ) -> Array:
-    """Mean loss of one member over its lists [B]."""
+    """Returns the mean loss of one member over its lists [B]."""
 
     def scores(one: SampledLists) -> Array:
         return member_scores(model, params, one.read_support(table), table.x[one.query])
@@ -56,7 +56,7 @@ def _list_loss(
 def _member_losses(
     model: ModelConfig, config: MetaTrainConfig, params: EnsembleParams, table: TaskTable, lists: SampledLists
 ) -> Array:
-    """Mean loss of each member over its own lists [M, B] -> f32[M]."""
+    """Returns the mean loss f32[M] of each member over its own lists [M, B]."""
     one = partial(_list_loss, model, config)
     return jax.vmap(one, in_axes=(member_axes(model), None, 0))(params, table, lists)
 
@@ -71,7 +71,7 @@ def train(
     n_steps: int,
     mesh: Mesh | None = None,
 ) -> tuple[TrainState, Array]:
-    """Does ``n_steps`` steps from where the state stands; the new state, and the mean loss of each step, f32[n_steps].
+    """Does ``n_steps`` steps; returns the new state and the mean loss of each step, f32[n_steps].
 
     A step's lists depend on the key and on the step's number alone, so that the same steps in other portions, or after
     an interruption, draw the same lists.
@@ -105,7 +105,7 @@ def _do_steps(
     bits: ListBits,
     sizes: StepSizes,
 ) -> tuple[Carry, Array]:
-    """Steps one after the other, for the members whose parameters and bits are given; losses f32[steps, members].
+    """Does steps for the members in ``start``; returns their parameters, moments and losses f32[steps, members].
 
     Where other devices have lists of the same members, ``average`` takes the mean over them.
     """
@@ -120,7 +120,7 @@ def _do_steps(
 def _native_steps(
     model: ModelConfig, config: MetaTrainConfig, table: TaskTable, start: Carry, lists: SampledLists, sizes: StepSizes
 ) -> tuple[Carry, Array]:
-    """As `_scan_steps`, by `dre_jax.native`."""
+    """Returns what `_scan_steps` returns, computed by `dre_jax.native`."""
     support = lists.support, table.response[lists.support], lists.support_where
     params, moments, losses = native_steps(
         model, *start, table.x, support, lists.query, lists.ranked, sizes, loss=config.loss.name, wants_losses=True
@@ -156,17 +156,17 @@ def _scan_steps(
 
 
 def portion(config: MetaTrainConfig) -> int:
-    """Steps in one call of `train`: the lists of a portion are drawn at once, so their number bounds the memory."""
+    """Returns the number of steps in one call of `train`, which bounds the memory of its lists."""
     return max(10, min(200, 2000 // config.lists_per_step))
 
 
 def evaluation_key(key: Array) -> Array:
-    """What the lists of `evaluate` are drawn by."""
+    """Returns the key of the lists of `evaluate`."""
     return jax.random.fold_in(key, _EVALUATION)
 
 
 def evaluation_shape(model: ModelConfig, config: MetaTrainConfig) -> tuple[int, int]:
-    """How many lists `evaluate` looks at: members, and lists of each."""
+    """Returns the shape of the lists of `evaluate`: members, and lists of each."""
     return model.members, config.evaluation_lists
 
 
@@ -174,6 +174,6 @@ def evaluation_shape(model: ModelConfig, config: MetaTrainConfig) -> tuple[int, 
 def evaluate(
     model: ModelConfig, config: MetaTrainConfig, source: ListSource, params: EnsembleParams, key: Array
 ) -> Array:
-    """Mean loss over fixed lists: the same key gives the same lists at every call; a scalar."""
+    """Returns the mean loss over fixed lists, a scalar; the same key gives the same lists."""
     lists = draw_lists(source, evaluation_key(key), evaluation_shape(model, config), config)
     return jnp.mean(_member_losses(model, config, params, table_of(source), lists))

@@ -1,4 +1,4 @@
-"""Where the rows of past tasks are while an ensemble is meta-trained: on every device, or on the host.
+"""Feeds of meta-training: tables of past tasks on every device, or streamed from the host.
 
 A table that a device's memory cannot hold stays on the host. Lists are drawn there by the same function, key and step,
 their rows are read, and put on the devices while these compute the steps before: no more than two portions are there.
@@ -48,13 +48,13 @@ class Feed(Protocol):
 
     @property
     def most(self) -> int | None:
-        """Steps in a portion at most, None for any number."""
+        """Maximum number of steps in a portion, None for any number."""
 
     def evaluation(self) -> ListSource:
-        """For `evaluate`."""
+        """Returns the source of `evaluate`."""
 
     def portions(self, portions: Portions) -> Iterator[ListSource]:
-        """For `train`, in this order. Ask for the next while the devices compute."""
+        """Yields the sources of `train`. Take the next one while the devices compute."""
 
 
 def must_stream(*tables: Mapping[str, Task]) -> bool:
@@ -79,16 +79,16 @@ class ResidentFeed:
         self._table, self._mesh = build_table(tasks), mesh
 
     def evaluation(self) -> TaskTable:
-        """The table."""
+        """Returns the table."""
         return self._table
 
     def portions(self, portions: Portions) -> Iterator[TaskTable]:
-        """The table, on all devices."""
+        """Yields the table on all devices."""
         return repeat(replicate(self._mesh, self._table))
 
 
 class StreamedFeed:
-    """Rows of the lists alone; see `Feed`."""
+    """The rows of the sampled lists alone; see `Feed`."""
 
     def __init__(
         self, model: ModelConfig, config: MetaTrainConfig, key: Array, mesh: Mesh | None, tasks: Mapping[str, Task]
@@ -104,14 +104,14 @@ class StreamedFeed:
         self._evaluation: GatheredRows | None = None
 
     def evaluation(self) -> GatheredRows:
-        """The rows of the lists of `evaluate`, which are the same at every call."""
+        """Returns the rows of the lists of `evaluate`, which are the same at every call."""
         if self._evaluation is None:
             rows = _evaluation_rows(self._spans, self._key, self._model, self._config)
             self._evaluation = jax.device_put(self._gather(rows))
         return self._evaluation
 
     def portions(self, portions: Portions) -> Iterator[GatheredRows]:
-        """The rows of each portion's steps; those of a device are read for it alone."""
+        """Yields the rows of each portion; each device gets the rows of its lists."""
         for step, count in portions:
             shape = count, *self._lists
             yield _place(partial(self._part, step, shape), shape, self._sharding())
@@ -120,7 +120,7 @@ class StreamedFeed:
         return None if self._mesh is None else NamedSharding(self._mesh, lists_spec(self._config.own_lists))
 
     def _part(self, step: int, shape: tuple[int, ...], part: tuple[slice, ...]) -> GatheredRows:
-        """Some of the lists of steps from ``step`` on, whose dimensions are ``shape``."""
+        """Returns the rows of a part of the lists of steps from ``step`` on, whose dimensions are ``shape``."""
         bounds = [one.indices(n)[:2] for one, n in zip(part[1:], shape[1:], strict=True)]
         first, sizes = [np.int32(low) for low, _ in bounds], tuple(high - low for low, high in bounds)
         steps, steps_per_read = np.arange(step, step + shape[0], dtype=np.int32), max(1, LISTS_AT_ONCE // prod(sizes))
@@ -137,7 +137,7 @@ class StreamedFeed:
 
 
 def bytes_per_step(model: ModelConfig, config: MetaTrainConfig, n_columns: int) -> int:
-    """Bytes of the rows of a training step.
+    """Returns the bytes of the rows of a training step.
 
     Example:
       >>> bytes_per_step(ModelConfig(), MetaTrainConfig(lists_per_step=100), 16)
@@ -148,7 +148,7 @@ def bytes_per_step(model: ModelConfig, config: MetaTrainConfig, n_columns: int) 
 
 
 def _drawing_device() -> jax.Device:
-    """The CPU, where a program may use it: row numbers are needed there, and a device would first end its steps."""
+    """Returns the CPU if JAX has one, else a device: row numbers are needed on the host, and devices are busy."""
     try:
         return jax.local_devices(backend="cpu")[0]
     except RuntimeError:
@@ -165,7 +165,7 @@ def _step_rows(
     model: ModelConfig,
     config: MetaTrainConfig,
 ) -> ListRows:
-    """The lists of steps from ``first`` on, ``sizes`` of them along each dimension of a step."""
+    """Returns the rows of ``sizes`` lists from ``first`` on, along each dimension of a step."""
     bits = draw_steps_bits(key, steps, model.members, config).rows
     part = lax.dynamic_slice(bits, [0, *first, 0], (len(steps), *sizes, bits.shape[-1]))
     return draw_rows(spans, ListBits(part, None), config)
@@ -179,7 +179,7 @@ def _evaluation_rows(spans: Spans, key: Array, model: ModelConfig, config: MetaT
 def _place(
     part: Callable[[tuple[slice, ...]], GatheredRows], shape: tuple[int, ...], sharding: NamedSharding | None
 ) -> GatheredRows:
-    """Parts on the devices that they are for: those of this process, whatever devices there are elsewhere."""
+    """Returns an array of parts on the devices of this process, sharded over all devices."""
     if sharding is None:
         return jax.device_put(part((slice(None),) * len(shape)))
     index_of_device = {

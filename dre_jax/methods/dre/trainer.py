@@ -1,4 +1,4 @@
-"""Meta-training from start to end: portions of steps, losses on fixed lists, checkpoints, resumption."""
+"""The loop of meta-training: portions of steps, losses on fixed lists, checkpoints, resumption."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TrainingProgress(NamedTuple):
     loss: float
     """Mean training loss of the steps since the last report."""
     resumed_from: int | None
-    """Step of the checkpoint that training went on from."""
+    """Step of the checkpoint from which training was resumed."""
 
 
 @dataclass
@@ -64,7 +64,7 @@ class MetaTrainingResult:
     history: list[LossEntry]
     """Losses at step 0, at every interval, and at the end."""
     resumed_from: int | None = None
-    """Step of the checkpoint that training went on from."""
+    """Step of the checkpoint from which training was resumed."""
 
 
 @dataclass
@@ -158,7 +158,7 @@ def _train(
     key: Array,
     report: Callable[[TrainingProgress], None] | None,
 ) -> Iterator[LossEntry]:
-    """Takes the run to its end; yields an entry at every evaluation."""
+    """Trains to the last step; yields an entry at every evaluation."""
 
     def measure() -> LossEntry:
         losses = [
@@ -189,7 +189,7 @@ def _train(
 
 
 def _portions(config: MetaTrainConfig, step: int, most: int | None) -> Iterator[tuple[int, int]]:
-    """First step and number of steps of each portion from a step on; none goes past an evaluation."""
+    """Yields first step and number of steps of each portion; a portion ends at an evaluation at the latest."""
     length = _portion_length(config, most)
     while step < config.steps:
         boundary = min(config.steps, step - step % config.evaluate_every + config.evaluate_every)
@@ -199,12 +199,12 @@ def _portions(config: MetaTrainConfig, step: int, most: int | None) -> Iterator[
 
 
 def _portion_length(config: MetaTrainConfig, most: int | None) -> int:
-    """The longest portion that divides the evaluation interval, so that all portions but the last are one program."""
+    """Returns the longest portion that divides the evaluation interval, so that few programs are compiled."""
     return portion_length(config.evaluate_every, min(portion(config), most or config.steps))
 
 
 def _record_entry(run: _TrainingRun, entry: LossEntry, config: MetaTrainConfig) -> None:
-    """Adds an entry, and keeps the parameters if patience asks for the best and they are."""
+    """Adds an entry, and stores the parameters if they are the best and `patience` is set."""
     is_best = config.patience is not None and entry.validation is not None and entry.validation < run.best_loss()
     run.history.append(entry)
     if is_best:
@@ -213,7 +213,7 @@ def _record_entry(run: _TrainingRun, entry: LossEntry, config: MetaTrainConfig) 
 
 
 class _CheckpointManager:
-    """Saves a run and resumes it."""
+    """Saves and resumes a training."""
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class _CheckpointManager:
         self.checkpoint.save(run.state, run.best, {**self.description, **self.facts, **facts})
 
     def resume(self) -> _TrainingRun | None:
-        """The run as it was last saved; None if nothing was."""
+        """Returns the last saved training; None without a checkpoint."""
         from dre_jax.methods.dre.checkpoint import differences, model_config, training_config
 
         if self.checkpoint.latest_step() is None:
@@ -280,7 +280,7 @@ class _CheckpointManager:
 
 
 def last_step(folder: str | Path) -> int | None:
-    """Step of the last complete checkpoint in a folder; None if there is none."""
+    """Returns the step of the last complete checkpoint in a folder; None without one."""
     if not (Path(folder) / "steps").is_dir():
         return None
     from dre_jax.methods.dre.checkpoint import Checkpoint
@@ -304,7 +304,7 @@ def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
 
 
 def versions(*more: str) -> dict[str, str]:
-    """Versions of what a result depends on, and of more packages."""
+    """Returns the versions of the packages that a result depends on, and of more packages."""
     packages = ("dre_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", *more)
     versions_by_package = {"python": platform.python_version()}
     for name in packages:

@@ -128,18 +128,18 @@ def unpack(layout: LaneLayout, packed: Array, like: EnsembleParams) -> EnsembleP
     groups = packed.shape[0]
     by_member = packed.reshape(groups, layout.rows, layout.members, layout.slot).swapaxes(1, 2)
     by_member = by_member.reshape(groups * layout.members, layout.rows, layout.slot)
-    leaves: dict[str, dict[str, list[Array]]] = {tree: {} for tree in like._fields}
+    pieces: dict[str, dict[str, list[Array]]] = {tree: {} for tree in like._fields}
     for part in sorted(layout.parts.values(), key=lambda part: part.start):
-        leaves[part.tree].setdefault(part.leaf, []).append(by_member[:, part.at : part.at + part.size])
-    return EnsembleParams(*(_like(leaves[tree], getattr(like, tree)) for tree in like._fields))
+        pieces[part.tree].setdefault(part.leaf, []).append(by_member[:, part.at : part.at + part.size])
+    return EnsembleParams(*(_like(pieces[tree], getattr(like, tree)) for tree in like._fields))
 
 
-def _like(leaves: dict[str, list[Array]], tree: Any) -> Any:
+def _like(pieces: dict[str, list[Array]], tree: Any) -> Any:
     if tree is None:
         return None
     leaves = {}
     for name, leaf in tree.items():
-        rows = jnp.concatenate(leaves[name], axis=1)
+        rows = jnp.concatenate(pieces[name], axis=1)
         width = leaf.shape[1] if name == "out_kernel" else leaf.shape[-1]
         leaves[name] = rows[: leaf.shape[0], :, :width].reshape(leaf.shape)
     return leaves
