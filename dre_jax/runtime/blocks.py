@@ -1,4 +1,4 @@
-"""Any number of rows through a function, block by block."""
+"""Blocked application of a function to the rows of an array."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BLOCK = 2048  # rows at once: few enough for a core's cache, and for a device's 
 
 
 def by_blocks(f: Callable[[Array], Any], x: Array) -> Any:
-    """``f`` of the rows, at most 2048 at once: f32[n, D] -> a tree of arrays with the n rows in front.
+    """Returns ``f`` of the rows f32[n, D], at most 2048 at once: a tree of arrays with the n rows in front.
 
     Example:
       >>> by_blocks(lambda rows: rows.sum(-1), jnp.ones((5000, 3))).shape

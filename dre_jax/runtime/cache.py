@@ -1,4 +1,4 @@
-"""Where things that were compiled are kept from one process to the next."""
+"""The persistent cache of compiled programs and libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder() -> Path | None:
 
 
 def keep_programs() -> None:
-    """From now on this process keeps every program that JAX compiles, and those that were kept are not compiled again.
+    """Enables the persistent cache of JAX for all programs that this process compiles from now on.
 
     Nothing changes where JAX has a cache of its own already.
     """
@@ -35,7 +35,7 @@ def keep_programs() -> None:
 
 @contextlib.contextmanager
 def keep_programs_within() -> Iterator[None]:
-    """As `keep_programs`, for programs that are compiled inside: those of a user's own are left to JAX's settings."""
+    """Enables the persistent cache inside the block; other programs of the process keep JAX's settings."""
     import jax
 
     wanted = _wanted()
@@ -48,7 +48,7 @@ def keep_programs_within() -> Iterator[None]:
 
 
 def _wanted() -> dict[str, Any]:
-    """Settings of JAX; none where its own are to be left alone."""
+    """Returns the settings of JAX to change; empty if the user has set a cache or turned it off."""
     import jax
 
     # `jax.config.read` refuses the settings that have a context manager.

@@ -1,4 +1,4 @@
-"""Which devices compute, and the shape of the mesh that they make.
+"""Devices in use, and shapes of meshes.
 
 A mesh has two axes: the outer one divides work that is independent (the members of an ensemble, the tasks of a batch),
 the inner one what is left (the lists of a training step, the designs of a task).
@@ -21,7 +21,7 @@ _limit: int | None = None
 
 
 def use(count: int | None) -> None:
-    """From now on each process computes on its first ``count`` devices; on all of them with None.
+    """Limits each process to its first ``count`` devices; None removes the limit.
 
     Like JAX's own settings this is the process's: results do not depend on it.
 
@@ -44,17 +44,17 @@ def use(count: int | None) -> None:
 
 
 def cores() -> int:
-    """Cores of the CPU that this process may use."""
+    """Returns the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def local() -> Devices:
-    """The devices of this process that are in use."""
+    """Returns the devices in use of this process."""
     return tuple(jax.local_devices()[:_limit])
 
 
 def all_devices() -> Devices:
-    """The devices in use of all processes."""
+    """Returns the devices in use of all processes."""
     by_process: dict[int, list[jax.Device]] = {}
     for device in jax.devices():
         by_process.setdefault(device.process_index, []).append(device)
@@ -62,7 +62,7 @@ def all_devices() -> Devices:
 
 
 def dividing_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
-    """The shape of a mesh that divides both kinds of work evenly: the outer first, the inner over what is left.
+    """Returns the shape of a mesh that divides both axes of work evenly, the outer axis first.
 
     Args:
       n_devices: at most so many are used.
@@ -79,7 +79,7 @@ def dividing_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
 
 
 def covering_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
-    """The shape of a mesh of all devices whose busiest device has least to do; the outer axis rather than the inner.
+    """Returns the shape of a mesh of all devices with the least work on the busiest device; outer axis first.
 
     Work that the mesh does not divide is filled up.
 
@@ -92,6 +92,6 @@ def covering_shape(n_devices: int, outer: int, inner: int) -> tuple[int, int]:
 
 
 def make_mesh(devices: Iterable[jax.Device], shape: tuple[int, int], names: tuple[str, str]) -> Mesh:
-    """The first of the devices as a mesh."""
+    """Returns a mesh of the first devices."""
     grid = np.array(list(devices)[: shape[0] * shape[1]]).reshape(shape)
     return Mesh(grid, names, axis_types=(AxisType.Auto,) * 2)

@@ -1,4 +1,4 @@
-"""A command on several processes: joining them, waiting for them at the end, and leaving so that they notice.
+"""A command on several processes: initialisation, the barrier at the end, and exits that the others notice.
 
 `jax.distributed` does the work: its coordinator runs in the first process, and every process tells it that it is alive.
 Whoever falls silent is taken for dead, and all others end.
@@ -19,12 +19,12 @@ from dre_jax.errors import ConfigError
 JOIN = 300
 """Seconds to wait for the other processes at the start."""
 HEARTBEAT = 100
-"""Seconds of silence after which a process is taken for dead: JAX's own choice, as machines do stall for a minute."""
+"""Seconds without a heartbeat after which a process counts as dead: JAX's default, since machines stall at times."""
 _AT_THE_END = 30 * 24 * 3600  # one process may be done days before another: only the heartbeat ends the waiting
 
 
 def start(distributed: bool, coordinator: str | None, processes: int | None, process_id: int | None) -> None:
-    """Joins the other processes, if there are to be any.
+    """Initialises `jax.distributed` if options or the environment ask for several processes.
 
     The first is at `coordinator`, HOST:PORT, and this one is number `process_id`, from 0; or the cluster says so
     (`distributed`).
@@ -65,25 +65,25 @@ def start(distributed: bool, coordinator: str | None, processes: int | None, pro
 
 
 def _results_apart() -> None:
-    """Leaves standard output to results: libraries under JAX write there what belongs to standard error."""
+    """Redirects the standard output of libraries under JAX to standard error: it is for results only."""
     sys.stdout.flush()
     sys.stdout = os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding)
     os.dup2(2, 1)
 
 
 def is_initialized() -> bool:
-    """Returns whether this process has joined others."""
+    """Returns whether `jax.distributed` is initialised."""
     return "jax" in sys.modules and jax.distributed.is_initialized()
 
 
 def wait() -> None:
-    """Waits until all processes are here. They are on their own from then on."""
+    """Waits until all processes reach this barrier."""
     if is_initialized():
         jax.distributed.shutdown()
 
 
 def fail(error: Exception) -> NoReturn:
-    """Ends this process after an error that nobody foresaw: a line where another process is to blame."""
+    """Ends this process after an unexpected error; prints one line if another process caused it."""
     if isinstance(error, jax.errors.JaxRuntimeError):
         message = " ".join(str(error).split())[:300]
         print(
@@ -97,7 +97,7 @@ def fail(error: Exception) -> NoReturn:
 
 
 def leave(status: int) -> NoReturn:
-    """Ends this process at once, and the others soon: without waiting for them as at a good end."""
+    """Ends this process without the barrier, so that the others end soon."""
     sys.stdout.flush()
     sys.stderr.flush()
     if jax.process_index() == 0:

@@ -1,4 +1,4 @@
-"""Several processes at one job, by `jax.distributed`: who writes, who does what, and what all have to agree on.
+"""Several processes of `jax.distributed`: the one that writes, shares of work, and broadcasts.
 
 With one process every function here is trivial. All processes call the functions that exchange something, in the same
 order: `from_first`, `same` and `gather`.
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def count() -> int:
-    """How many processes there are."""
+    """Returns the number of processes."""
     return jax.process_count()
 
 
@@ -32,7 +32,7 @@ def is_first() -> bool:
 
 
 def share(names: Sequence[str]) -> list[str]:
-    """This process's share of items that can be done apart.
+    """Returns this process's share of independent items.
 
     Example:
       >>> share(["svm", "ranger"])
@@ -69,12 +69,12 @@ def from_first(f: Callable[[], Any]) -> Any:
 
 
 def broadcast_from_first(tree: T) -> T:
-    """The first process's arrays, for all; every process gives arrays of the same shapes."""
+    """Returns the arrays of the first process in all processes; the shapes must be equal."""
     return tree if count() == 1 or not jax.tree.leaves(tree) else multihost_utils.broadcast_one_to_all(tree)
 
 
 def spread(tree: T, sharding: NamedSharding) -> T:
-    """Puts arrays that every process holds in whole on the devices of all."""
+    """Puts arrays, which every process holds as a whole, on the devices of all processes."""
     if count() == 1:
         return jax.device_put(tree, sharding)
     # `jax.device_put` would have all processes compare what they hold, array by array.
@@ -83,7 +83,7 @@ def spread(tree: T, sharding: NamedSharding) -> T:
 
 
 def gather(array: Array) -> np.ndarray:
-    """The whole of an array that lies on the devices of all processes."""
+    """Returns an array on the devices of all processes as one NumPy array."""
     if array.is_fully_addressable:
         return np.asarray(array)
     # Some devices are done long before others, and a device that has begun to exchange does not wait for ever.

@@ -1,4 +1,4 @@
-"""Threads of what is factorised on a CPU: one each.
+"""The number of threads of factorisations on a CPU: one.
 
 JAX has OpenBLAS factorise there, which starts a thread a core for each matrix. Where these cores have something else to
 do, other devices of this process or the model that is tuned, the threads wait for each other: with ``gp``, 60 trials
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class SharedContext:
-    """A context that the first of several threads enters, and the last one leaves.
+    """A context that several threads share: the first thread enters it, the last one exits it.
 
     Example:
       >>> @contextlib.contextmanager
@@ -59,14 +59,14 @@ class SharedContext:
 
 
 def _limit() -> Any:
-    """Limits the threads, and is a context that takes the limit back."""
+    """Limits the threads; returns the context that removes the limit."""
     threads = os.environ.get(VARIABLE, "1")
     return _libraries().limit(limits=int(threads) if threads.isdigit() else None, user_api="blas")
 
 
 @cache
 def _libraries() -> Any:
-    """The libraries of linear algebra that are loaded."""
+    """Returns the controller of the loaded libraries of linear algebra."""
     from threadpoolctl import ThreadpoolController
 
     import_module("scipy.linalg")  # whose library JAX calls
@@ -74,11 +74,11 @@ def _libraries() -> Any:
 
 
 one_thread = SharedContext(_limit)
-"""Within, a factorisation takes one thread."""
+"""Context in which a factorisation uses one thread."""
 
 
 def on_one_thread(compute: Callable[P, T]) -> Callable[P, T]:
-    """The function, whose factorisations take one thread; it waits until its results are there.
+    """Returns the function with factorisations on one thread; it waits until its results are computed.
 
     Example:
       >>> import jax.numpy as jnp
@@ -100,7 +100,7 @@ def on_one_thread(compute: Callable[P, T]) -> Callable[P, T]:
 
 
 def factorise_on_one_thread() -> None:
-    """From now on factorisations of this process, and of those that it starts, take one thread.
+    """Limits factorisations of this process, and of processes that it starts, to one thread.
 
     The variable alone would come too late: the library reads it when it is loaded, which importing JAX does.
     """

@@ -1,4 +1,4 @@
-"""Many runs: tasks of different sizes from several designs, put through the devices a few compiled calls at a time."""
+"""Many runs: tasks of different sizes and several designs, in few compiled calls."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class ExecutionConfig:
 
 
 def run_id(name: str) -> int:
-    """A number that stands for a name in keys: the same on every machine, in every order of the tasks."""
+    """Returns the CRC-32 of a name, which is folded into keys: the same on every machine."""
     return zlib.crc32(name.encode())
 
 
 def run_key(key: Array, dataset: str, seed: str) -> Array:
-    """The key of one run."""
+    """Returns the key of one run."""
     return jax.random.fold_in(jax.random.fold_in(key, run_id(dataset)), run_id(seed))
 
 
 def bucket(n: int) -> int:
-    """Rows that a table of n is padded to: at most a quarter more, so that few sizes are compiled.
+    """Returns the padded number of rows of a table: at most a quarter more, so that few sizes are compiled.
 
     Example:
       >>> [bucket(n) for n in (5, 288, 400, 1000)]
@@ -68,7 +68,7 @@ def bucket(n: int) -> int:
 
 
 def coarse_bucket(n: int) -> int:
-    """Rows that a table of n is padded to where runs go side by side: at most eight times as many.
+    """Returns the padded number of rows of a table if runs go side by side: at most eight times as many.
 
     More rows cost a little there, as all are scored at once; another size is another chain of trials to walk.
 
@@ -307,7 +307,7 @@ def pad_task(task: SortedTask, rows: int) -> SearchTask:
 
 
 def incumbents(response: np.ndarray, design: np.ndarray, picks: np.ndarray) -> np.ndarray:
-    """Best response f64[T + 1] after the design and after each of T picks, which are -1 where nothing was evaluated.
+    """Returns the best response f64[T + 1] after the design and after each of T picks; -1 is no evaluation.
 
     Example:
       >>> incumbents(np.array([1.0, 0.7, 0.2]), np.array([2]), np.array([1, 0, -1])).tolist()

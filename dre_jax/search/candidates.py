@@ -1,4 +1,4 @@
-"""Candidates where there is no table: valid configurations only, drawn evenly and around the best trials.
+"""Candidates of a continuous search: valid configurations from a Sobol sequence and around the best trials.
 
 Points of the unit cube (`dre_jax.search.layout`) are drawn in rounds: first a scrambled Sobol sequence and steps from
 the best trials, then steps from what the method valued most. A step moves numbers a little and gives other levels to
@@ -54,7 +54,7 @@ class CandidateConfig:
     gradient, if the method has gradients; 0 for none."""
     ascent_steps: int = 30
     """Steps of such a search, at most."""
-    pending_strategy: str = "mean"
+    lie: str = "mean"
     """How the responses of pending trials are imputed; see `dre_jax.search.pending`."""
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class CandidateConfig:
         if self.even & (self.even - 1):
             raise ConfigError(f"the number of even points must be a power of two, but got even={self.even}")
 
-        one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
+        one_of("lie", self.lie, PENDING_STRATEGIES)
 
     @property
     def sources(self) -> int:
@@ -72,8 +72,8 @@ class CandidateConfig:
         return min(4 * self.parents, self.even)
 
 
-def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: str = "mean") -> CandidateConfig:
-    """Settings for a method and a space: where candidates are refined by gradient, fewer are drawn.
+def default_candidates(method: Method, layout: SpaceLayout, lie: str = "mean") -> CandidateConfig:
+    """Returns the settings for a method and a space: fewer candidates are drawn if they are refined by gradient.
 
     Steps from the best points look for other levels, so a space of real numbers alone needs no second round of them.
 
@@ -83,11 +83,11 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
       >>> [default_candidates(find(name).make(), unit_cube(2)).even for name in ("gp", "random")]
       [256, 1024]
     """
-    if pending_strategy == "draw" or not (supports_gradients(method) and has_real_numbers(layout)):
-        return CandidateConfig(pending_strategy=pending_strategy)
+    if lie == "draw" or not (supports_gradients(method) and has_real_numbers(layout)):
+        return CandidateConfig(lie=lie)
     if any(layout.sizes):
-        return CandidateConfig(even=512, steps=256, pending_strategy=pending_strategy)
-    return CandidateConfig(even=256, steps=256, refinements=0, pending_strategy=pending_strategy)
+        return CandidateConfig(even=512, steps=256, lie=lie)
+    return CandidateConfig(even=256, steps=256, refinements=0, lie=lie)
 
 
 class TrialRecord(NamedTuple):
@@ -137,7 +137,7 @@ def canonicalize(layout: SpaceLayout, points: Any, xp: Any = jnp) -> Any:
 
 
 def steps_from(layout: SpaceLayout, config: CandidateConfig, parents: Array, count: Array, key: Array) -> Array:
-    """Points f[steps, P] a step away from the best.
+    """Returns points f[steps, P], one random step away from the best.
 
     Args:
       layout: the space.
@@ -182,7 +182,7 @@ def propose(
     n: int = 1,
     fixed: Array | None = None,
 ) -> tuple[Proposals, Any]:
-    """The points that a method values most, in the precision of the even points.
+    """Returns the points that a method values most, in the precision of ``even``, and the next state.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
     is random search.
@@ -203,9 +203,9 @@ def propose(
     method_key, choice_key = trial_keys(key, trial)
     columns = layout.columns(trials.points, jnp)
     history = with_pending_trials(
-        method, params, state, trials.history, columns, trials.pending, config.pending_strategy, method_key
+        method, params, state, trials.history, columns, trials.pending, config.lie, method_key
     )
-    rate = valuation(method, params, history, method_key, draw=config.pending_strategy == "draw")
+    rate = valuation(method, params, history, method_key, draw=config.lie == "draw")
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
     parents = _best_trials(trials, config.sources)
@@ -232,7 +232,7 @@ def propose(
     # A loop, so that the method is compiled once.
     last = jax.lax.fori_loop(0, config.refinements + 1 if config.steps else 1, draw_round, first)
     points, values = last.points, last.values
-    if config.starts and config.pending_strategy != "draw" and supports_gradients(method) and has_real_numbers(layout):
+    if config.starts and config.lie != "draw" and supports_gradients(method) and has_real_numbers(layout):
         starts = jnp.concatenate(
             [choose_starts(points, values, config.starts), _with_fixed(parents[:_INCUMBENTS], fixed)]
         )

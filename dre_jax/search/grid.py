@@ -37,7 +37,7 @@ class GridConfig:
     table_scale: bool = False
     """See `dre_jax.search.loop.history_and_candidates`."""
     parallel: ParallelTrials | None = None
-    """Trials of a run that are evaluated at once; by default one."""
+    """Trials of a run that are evaluated in parallel; by default one."""
     single_loop: bool = False
     """See `dre_jax.search.loop.run`."""
 
@@ -46,7 +46,7 @@ TASKS, DESIGNS = "tasks", "designs"
 
 
 def mesh_for(devices: Devices, tasks: int, designs: int) -> Mesh:
-    """The mesh for so many tasks and designs: tasks are shared out first, designs where there are too few tasks."""
+    """Returns the mesh for a number of tasks and designs; tasks are sharded first, designs if there are few tasks."""
     return make_mesh(devices, covering_shape(len(devices), tasks, designs), (TASKS, DESIGNS))
 
 
@@ -54,7 +54,7 @@ def mesh_for(devices: Devices, tasks: int, designs: int) -> Mesh:
 def run_grid(
     method: Method, params: Any, tables: SearchTask, designs: np.ndarray, keys: Array, config: GridConfig, capacity: int
 ) -> np.ndarray:
-    """Runs every task from each of its designs; i32[A, B, T], the picks.
+    """Runs every task from each of its designs; returns the picks i32[A, B, T].
 
     Tasks and designs are sharded over the mesh. The runs of a task share its table, and devices exchange nothing.
 
@@ -85,7 +85,7 @@ def _spec_of_params(config: GridConfig) -> PartitionSpec:
 
 
 def _counts(real: int, room: int, n_devices: int) -> np.ndarray:
-    """How many of the tasks, or of the designs, each device along an axis really has, i32[devices]."""
+    """Returns the number of tasks, or of designs, of each device along an axis without padding, i32[devices]."""
     per_device = room // n_devices
     return np.clip(real - np.arange(n_devices) * per_device, 0, per_device).astype(np.int32)
 
@@ -111,7 +111,7 @@ def grid(
     counts: Array,
     config: GridConfig,
 ) -> Array:
-    """The compiled part of `run_grid`: shapes that the mesh divides, and how many runs each device really has.
+    """The compiled part of `run_grid`, for shapes that the mesh divides and counts of the runs of each device.
 
     ``counts`` is i32[mesh, 2]: tasks and designs of each device.
     """
@@ -155,7 +155,7 @@ def grid(
 
 
 def _in_turn(f: Callable[..., Array], count: Array, shape: tuple[int, ...], *args: Any) -> Array:
-    """f over the first ``count`` entries of the leading axis, one after the other; -1 for the rest.
+    """Maps f over the first ``count`` entries of the leading axis, one after the other; the others are -1.
 
     The count is not known when the loop is compiled. So the loop is the same program whatever the number of devices,
     and all of them round alike and pick alike.

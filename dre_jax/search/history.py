@@ -1,4 +1,4 @@
-"""Input of a method: the trials so far, and the configurations that can be tried next."""
+"""Input of a method: the history of trials, and the candidates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Candidates(NamedTuple):
 
 @jit_eager_calls()
 def sort_history(history: History) -> History:
-    """Best trial first, empty slots last; trials that are tied stay in the order given."""
+    """Returns the history sorted by level, best trial first, empty slots last; the sort is stable."""
     last = jnp.iinfo(jnp.int32).max
     order = jnp.argsort(jnp.where(history.where, history.level, last), stable=True)
     return History(*(field[order] for field in history))
@@ -48,7 +48,7 @@ def sort_history(history: History) -> History:
 def make_history(
     x: np.ndarray, y: np.ndarray, capacity: int | None = None, dtype: type[np.floating[Any]] = np.float32
 ) -> History:
-    """A history from plain arrays, padded to a capacity.
+    """Returns a history of plain arrays, padded to a capacity.
 
     Args:
       x: [n, D] in [0, 1].

@@ -79,7 +79,7 @@ def run_host(
 
 
 def _by_keyword_or_position(method: HostMethod) -> Any:
-    """HPO-B's newer handlers name the arguments, the older ones do not, and classes were written for both."""
+    """Returns the call with keyword arguments, as of HPO-B's newer handlers, or with positional ones, as of older."""
     call = method.observe_and_suggest
     try:
         inspect.signature(call).bind(X_obs=None, y_obs=None, X_pen=None)
@@ -89,7 +89,7 @@ def _by_keyword_or_position(method: HostMethod) -> Any:
 
 
 def _index(answer: Any, n_pending: int, name: str) -> int:
-    """The answer as an index, from 0: NumPy's integers and arrays or tensors of no dimension are as good as an int."""
+    """Returns the answer as an index; NumPy integers and arrays or tensors without dimensions are accepted."""
     rule = f"method {name}: observe_and_suggest must return the index of one of the {n_pending} rows of X_pen"
     if isinstance(answer, (bool, np.bool_)):
         raise MethodError(f"{rule}, but returned {answer!r}")

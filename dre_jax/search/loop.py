@@ -1,4 +1,4 @@
-"""One run: from an initial design through T trials, as one program of fixed shapes; and the same as a Python loop."""
+"""One run: T trials after an initial design, as one program of fixed shapes, and as a Python loop."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ParallelTrials(NamedTuple):
 
 
 def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterator[tuple[int, int]]:
-    """Capacities of the history that grow with it, and how many trials each serves.
+    """Yields capacities of the growing history, and the number of trials of each.
 
     Example:
       >>> list(segments(5, 25))
@@ -65,7 +65,7 @@ def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterato
 
 
 def trial_keys(key: Array, trial: Array) -> tuple[Array, Array]:
-    """Keys of a trial: for the method, and for the choice among equal values."""
+    """Returns the keys of a trial: for the method, and for ties among values."""
     method_key, choice_key = jax.random.split(jax.random.fold_in(key, trial))
     return method_key, choice_key
 
@@ -228,7 +228,7 @@ def run_in_python(
     stop_at_optimum: bool = True,
     table_scale: bool = False,
 ) -> np.ndarray:
-    """The same run as a plain loop, for methods under development and as a check of the scan.
+    """Returns the picks of `run` by a plain loop, for methods under development and as an oracle of the scan.
 
     Arguments as in `run`.
     """

@@ -1,4 +1,4 @@
-"""Double precision where a method asks for it: histories crowd late in a search, and float32 loses the posterior.
+"""Double precision for methods that declare it: trials cluster late in a search, where float32 is too coarse.
 
 Along a search on Hartmann's function in five columns, the posterior mean in float32 is off by a twentieth of its
 deviation after 80 trials, and by a whole one after 185.
@@ -18,7 +18,7 @@ from dre_jax.search.method import Method
 
 
 def supports_double(method: Method) -> bool:
-    """Returns whether suggestions of the method are worked out in float64.
+    """Returns whether suggestions of the method are computed in float64.
 
     They are if the method has a class attribute ``double_precision`` that is true; not on a TPU, which emulates it.
     """
@@ -27,7 +27,7 @@ def supports_double(method: Method) -> bool:
 
 @contextmanager
 def precision_of(method: Method) -> Iterator[type[np.floating[Any]]]:
-    """Within, in this thread alone, JAX computes in the precision of a method; gives the type of its numbers.
+    """Context in which this thread computes in the precision of a method; yields its dtype.
 
     Example:
       >>> from dre_jax.methods import find
@@ -45,7 +45,7 @@ def precision_of(method: Method) -> Iterator[type[np.floating[Any]]]:
 
 
 def with_precision(tree: Any, dtype: type[np.floating[Any]]) -> Any:
-    """A tree of arrays whose floating-point numbers have a type; those of a method in float32 are as they were."""
+    """Returns a tree of arrays with floating-point leaves cast to a dtype; float32 leaves the tree unchanged."""
     if dtype is np.float32:
         return tree
     return jax.tree.map(lambda a: a.astype(dtype) if jnp.issubdtype(jnp.result_type(a), jnp.floating) else a, tree)

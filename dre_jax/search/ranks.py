@@ -11,7 +11,7 @@ from dre_jax.runtime.jit import jit_eager_calls
 
 @jit_eager_calls()
 def mean_tie_ranks(scores: Array, where: Array) -> Array:
-    """Rank of each score within its row: 1 is the highest, ties share the mean, empty slots stand last.
+    """Returns the rank of each score in its row: 1 is the highest, ties share the mean, empty slots are last.
 
     `scores` f32[..., n] and `where` bool[..., n], the filled slots -> f32[..., n].
 
@@ -28,14 +28,14 @@ def mean_tie_ranks(scores: Array, where: Array) -> Array:
 
 
 def _ascending(x: Array) -> Array:
-    """Whole numbers in the order of floats, both zeros alike, NaN last: on a CPU they sort several times as fast."""
+    """Returns integers in the order of the floats, with equal zeros and NaN last: a CPU sorts them faster."""
     one_zero = jnp.where(x == 0.0, 0.0, jnp.where(jnp.isnan(x), jnp.nan, x))
     bits = jax.lax.bitcast_convert_type(one_zero, jnp.int32)
     return bits ^ ((bits >> 31) & jnp.int32(0x7FFFFFFF))
 
 
 def _by_searching(keys: Array) -> Array:
-    """Twice the mean rank of each of i32[n] in increasing order: what stands before it, and what does not behind it."""
+    """Returns twice the mean rank of each of i32[n] in increasing order, by binary search."""
     in_order = jax.lax.sort(keys, is_stable=False)
     ahead = jnp.searchsorted(in_order, keys, side="left", method="scan_unrolled")
     not_behind = jnp.searchsorted(in_order, keys, side="right", method="scan_unrolled")
@@ -43,7 +43,7 @@ def _by_searching(keys: Array) -> Array:
 
 
 def _by_sorting_back(keys: Array) -> Array:
-    """The same without a gather, which a TPU does number by number: ranks of the sorted keys, sorted back.
+    """Returns the same without a gather, which is slow on a TPU: ranks of the sorted keys, sorted back.
 
     Both sorts are turns of one loop, as compiling one takes seconds.
     """
@@ -57,7 +57,7 @@ def _by_sorting_back(keys: Array) -> Array:
 
 
 def _twice_the_rank_in_order(keys: Array) -> Array:
-    """Twice the mean rank of each of i32[n], which stand in order: the first place of its equals, and the last."""
+    """Returns twice the mean rank of each of sorted i32[n]: first position plus last position of its ties."""
     slot = jnp.arange(keys.shape[0], dtype=jnp.int32)
     differs = keys[1:] != keys[:-1]
     edge = jnp.ones(1, bool)
@@ -83,5 +83,5 @@ def gaussian_ranks(scores: Array, where: Array) -> Array:
 
 
 def mean_and_deviation(ranks: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation over members; f32[M, n] -> two f32[n]."""
+    """Returns mean and standard deviation over members: f32[M, n] -> two f32[n]."""
     return jnp.mean(ranks, axis=0), jnp.std(ranks, axis=0)

@@ -1,4 +1,4 @@
-"""Local search by gradient: from good starts, candidates move to where a method values them most.
+"""Refinement of candidates: local maximisation of a method's values by gradient, from several starts.
 
 Only real numbers move, and only where they are active; all other hyperparameters keep their values.
 """
@@ -35,7 +35,7 @@ def has_real_numbers(layout: SpaceLayout) -> bool:
 
 
 def choose_starts(points: Array, values: Array, count: int) -> Array:
-    """Points of high value that are apart: the first half by a tenth of the cube, the others by a hundredth.
+    """Returns points of high value with a minimum distance: 0.1 for the first half, 0.01 for the others.
 
     Args:
       points: f[N, P].
@@ -61,7 +61,7 @@ def choose_starts(points: Array, values: Array, count: int) -> Array:
 def refine(
     layout: SpaceLayout, rate: Callable[[Candidates], Array], starts: Array, fixed: Array | None, steps: int
 ) -> tuple[Array, Array]:
-    """Points f[S, P] of the highest value that searches from starts f[S, P] meet, and their values f[S].
+    """Returns the best points f[S, P] of searches from starts f[S, P], and their values f[S].
 
     Args:
       layout: the space.

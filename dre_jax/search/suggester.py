@@ -21,7 +21,7 @@ from dre_jax.search.precision import precision_of, with_precision
 
 
 class Suggester:
-    """One run of a method, driven from outside: HPO-B's own handler can call it, on a table or in [0, 1]^D.
+    """One run of a method behind HPO-B's interface, on a table or in [0, 1]^D.
 
     The history and the candidates are padded to sizes that rarely change, so that few calls compile.
 
@@ -44,7 +44,7 @@ class Suggester:
         key: Array | None = None,
         candidates: CandidateConfig | None = None,
     ) -> None:
-        """A run of its own.
+        """Starts a run.
 
         Args:
           method: frozen and hashable.
@@ -121,7 +121,7 @@ class Suggester:
 
 
 def capacity_for(n: int) -> int:
-    """Slots of a history of n trials: 16, 32, 64 and so on."""
+    """Returns the capacity of the padded history of n trials: 16, 32, 64 and so on."""
     capacity = FIRST_BUCKET
     while capacity < n:
         capacity *= 2
