@@ -35,10 +35,10 @@ _TOLERANCE = 1e-6
 def read_ranges(folder: str | os.PathLike[str]) -> Ranges:
     """The ranges of all surrogates of a folder. Raises `DataError` where the file is missing or malformed."""
     path = Path(folder) / _STATS
-    found = read_json(path)
-    if not isinstance(found, dict):
-        raise DataError(f"{path} must hold {{surrogate: {{y_min, y_max}}}}, but holds {type(found).__name__}")
-    return found
+    ranges = read_json(path)
+    if not isinstance(ranges, dict):
+        raise DataError(f"{path} must hold {{surrogate: {{y_min, y_max}}}}, but holds {type(ranges).__name__}")
+    return ranges
 
 
 class Objective(NamedTuple):
@@ -78,8 +78,8 @@ class Objective(NamedTuple):
             reason = str(error).strip().splitlines()
             raise DataError(f"{path} is no XGBoost model: {reason[0] if reason else 'unknown'}") from error
         if booster.num_features() != n_columns:
-            found = f"{booster.num_features()}, the table {n_columns}"
-            raise DataError(f"{path} must have as many columns as the table, but has {found}")
+            columns = f"{booster.num_features()}, the table {n_columns}"
+            raise DataError(f"{path} must have as many columns as the table, but has {columns}")
         booster.set_param({"nthread": 1})  # a row at a time is no work to share out
         return cls(name, booster, low, high)
 
@@ -157,10 +157,10 @@ def import_xgboost() -> Any:
 
 def _range(folder: str | os.PathLike[str], name: str, ranges: Ranges) -> tuple[float, float]:
     path = Path(folder) / _STATS
-    found = ranges.get(name)
-    if not isinstance(found, dict) or not all(is_number(found.get(key)) for key in ("y_min", "y_max")):
-        raise DataError(f"{path} must give y_min and y_max of {name}, but has {found!r}")
-    return float(found["y_min"]), float(found["y_max"])
+    limits = ranges.get(name)
+    if not isinstance(limits, dict) or not all(is_number(limits.get(key)) for key in ("y_min", "y_max")):
+        raise DataError(f"{path} must give y_min and y_max of {name}, but has {limits!r}")
+    return float(limits["y_min"]), float(limits["y_max"])
 
 
 def _point(answer: Any, n_columns: int, name: str) -> np.ndarray:

@@ -237,10 +237,10 @@ def compare(results: Mapping[str, Results], order: Order | None = None) -> Compa
     """
     if not results:
         raise DataError("a comparison needs at least one method, but got none")
-    runs = {name: {run[:3]: run[3] for run in by_run.runs()} for name, by_run in results.items()}
+    runs = {name: {run[:3]: run[3] for run in result.runs()} for name, result in results.items()}
     anywhere = set().union(*runs.values())
-    wanted = _in_order(anywhere, order)
-    keys = [key for key in wanted if all(key in by_run for by_run in runs.values())]
+    all_runs = _in_order(anywhere, order)
+    keys = [key for key in all_runs if all(key in by_run for by_run in runs.values())]
     if not keys:
         inside = "" if order is None else " on the tasks of the order"
         raise DataError(f"the methods must have a run in common{inside}, but {', '.join(results)} have none")
@@ -250,10 +250,10 @@ def compare(results: Mapping[str, Results], order: Order | None = None) -> Compa
         methods=tuple(results),
         runs=tuple(keys),
         regret=np.array([[1.0 - by_run[key][:length] for key in keys] for by_run in runs.values()]),
-        missing={name: sum(key not in by_run for key in wanted) for name, by_run in runs.items()},
-        dropped=len(wanted) - len(keys),
+        missing={name: sum(key not in by_run for key in all_runs) for name, by_run in runs.items()},
+        dropped=len(all_runs) - len(keys),
         trials=trials,
-        outside=len(anywhere) - len(wanted),
+        outside=len(anywhere) - len(all_runs),
     )
 
 

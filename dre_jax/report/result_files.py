@@ -59,10 +59,11 @@ def _split(argument: str | os.PathLike[str]) -> tuple[str | None, str | os.PathL
 
 
 def _names(read: Sequence[tuple[str | None, ResultFile]]) -> list[str]:
-    wanted = [name or _own_name(file) for name, file in read]
-    often = Counter(wanted)
+    preferred = [name or _own_name(file) for name, file in read]
+    often = Counter(preferred)
     names = [
-        name or (own if often[own] == 1 else _stem(file.path)) for (name, file), own in zip(read, wanted, strict=True)
+        name or (own if often[own] == 1 else _stem(file.path))
+        for (name, file), own in zip(read, preferred, strict=True)
     ]
     for name, count in Counter(names).items():
         if count > 1:
@@ -101,13 +102,13 @@ def warn_of_losses(comparison: Comparison, files: Mapping[str, ResultFile], orde
 
 
 def _warn_of_absent(files: Mapping[str, ResultFile], order: Order) -> None:
-    wanted = [(space, dataset) for space, datasets in order.items() for dataset in datasets]
-    there = {run[:2] for file in files.values() for run in file.results.runs()}
-    absent = [task for task in wanted if task not in there]
+    tasks = [(space, dataset) for space, datasets in order.items() for dataset in datasets]
+    available = {run[:2] for file in files.values() for run in file.results.runs()}
+    absent = [task for task in tasks if task not in available]
     if absent:
         first = f"space {absent[0][0]!r}, dataset {absent[0][1]!r}"
         named = first if len(absent) == 1 else f"{first} and so on"
-        _warn(f"{len(absent)} of {pluralize(len(wanted), 'task')} of the order not in any file: {named}")
+        _warn(f"{len(absent)} of {pluralize(len(tasks), 'task')} of the order not in any file: {named}")
 
 
 _OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a host method is asked its own way

@@ -182,7 +182,7 @@ def _share_up_to(most: int, parts: npt.NDArray[np.int64]) -> float:
 
 
 def _cliques(
-    methods: tuple[str, ...], rank: npt.NDArray[np.float64], alike: npt.NDArray[np.bool_]
+    methods: tuple[str, ...], rank: npt.NDArray[np.float64], not_different: npt.NDArray[np.bool_]
 ) -> tuple[tuple[str, ...], ...]:
     """Maximal stretches of the rank order in which all pairs are alike; a method that is alike to none is none."""
     order = np.argsort(rank, kind="stable")
@@ -190,7 +190,7 @@ def _cliques(
     reach = 0
     for first in range(len(order)):
         last = first
-        while last + 1 < len(order) and alike[np.ix_(order[first : last + 2], order[first : last + 2])].all():
+        while last + 1 < len(order) and not_different[np.ix_(order[first : last + 2], order[first : last + 2])].all():
             last += 1
         if last > max(first, reach):
             cliques.append(tuple(methods[i] for i in order[first : last + 1]))

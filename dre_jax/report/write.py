@@ -51,15 +51,15 @@ def write_report(
     read = read_files(files)
     tasks = None if order is None else order if isinstance(order, Mapping) else read_order(order)
     comparison = compare({name: file.results for name, file in read.items()}, tasks)
-    wanted = _trials(at, comparison)
+    trials = _trials(at, comparison)
     reference = _reference(reference, comparison)
     title = title or _title(comparison)
     folder = Path(out)
     make_folder(folder)
     warn_of_protocols(read)
     warn_of_losses(comparison, read, tasks)
-    tests = significances(comparison, wanted)
-    summary = summarise(comparison, read, tests, at=wanted, reference=reference, title=title)
+    tests = significances(comparison, trials)
+    summary = summarise(comparison, read, tests, at=trials, reference=reference, title=title)
     write_summary(summary, folder)
     from dre_jax.report.drawings import draw_all
     from dre_jax.report.page import Section, write_page

@@ -30,7 +30,7 @@ def keep_programs() -> None:
 
     Nothing changes where JAX has a cache of its own already.
     """
-    _set(_wanted())
+    _set(_cache_settings())
 
 
 @contextlib.contextmanager
@@ -38,16 +38,16 @@ def keep_programs_within() -> Iterator[None]:
     """Enables the persistent cache inside the block; other programs of the process keep JAX's settings."""
     import jax
 
-    wanted = _wanted()
-    before = {name: getattr(jax.config, name) for name in wanted}
-    _set(wanted)
+    settings = _cache_settings()
+    before = {name: getattr(jax.config, name) for name in settings}
+    _set(settings)
     try:
         yield
     finally:
         _set(before)
 
 
-def _wanted() -> dict[str, Any]:
+def _cache_settings() -> dict[str, Any]:
     """Returns the settings of JAX to change; empty if the user has set a cache or turned it off."""
     import jax
 

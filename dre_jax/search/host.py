@@ -96,9 +96,9 @@ def _index(answer: Any, n_pending: int, name: str) -> int:
     try:
         index = operator.index(answer)
     except (TypeError, ValueError):
-        shown = repr(answer)
-        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-        raise MethodError(f"{rule}, but returned {shown} of type {type(answer).__name__}") from None
+        text = repr(answer)
+        text = text if len(text) <= 60 else f"{text[:57]}..."
+        raise MethodError(f"{rule}, but returned {text} of type {type(answer).__name__}") from None
     if not 0 <= index < n_pending:
         raise MethodError(f"{rule}, but returned {index}")
     return index

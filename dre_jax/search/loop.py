@@ -54,13 +54,13 @@ def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterato
       [(16, 12), (29, 13)]
     """
     most = max(n_design + n_trials - 1, 1)
-    filled, left, capacity = n_design, n_trials, first
-    while left > 0:
+    filled, remaining, capacity = n_design, n_trials, first
+    while remaining > 0:
         capacity = min(capacity, most)
         if filled <= capacity:
-            count = min(capacity - filled + 1, left)
+            count = min(capacity - filled + 1, remaining)
             yield capacity, count
-            filled, left = filled + count, left - count
+            filled, remaining = filled + count, remaining - count
         capacity *= 2
 
 

@@ -45,15 +45,6 @@ def test_averages_over_spaces(make_comparison, n_runs):
     assert ("within each search space" in table.note) == (n_runs == 12)
 
 
-def test_wins(make_comparison):
-    regret = np.full((2, 4, 2), 0.5)
-    regret[0, :, 1] = [0.1, 0.2, 0.3, 0.3]
-    regret[1, :, 1] = [0.2, 0.3, 0.1, 0.3 + 1e-12]
-    table = page_tables.wins(make_comparison(2, 4, 1, regret=regret), "method 1", [0, 1])
-    assert texts(table) == [["method 0", "0 / 4 / 0", "1 / 1 / 2"]]
-    assert table.rows[0][2].value == -1
-
-
 def test_spaces(make_comparison):
     given = make_comparison(2, 8)
     table = page_tables.spaces(given, 5)

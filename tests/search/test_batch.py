@@ -20,7 +20,7 @@ from dre_jax.search.batch import bucket, run_id, run_key
 
 N_TRIALS = 8
 KEY = jax.random.key(7)
-ROWS = {"wine-proline": 256, "wine-alcalinity": 250, "diabetes-glucose": 256, "digits-8v9-r47-c47": 230}
+ROWS = {"wine-proline": 256, "wine-alcalinity": 250, "diabetes-glucose": 256, "digits-8v9-r47-c47": 250}
 compiled = jax.jit(run, static_argnums=0, static_argnames="n_trials")
 
 

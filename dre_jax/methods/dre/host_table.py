@@ -78,14 +78,14 @@ class HostTable:
         Returns:
           NumPy arrays.
         """
-        drawn = np.concatenate([rows.support, rows.query], axis=-1)
-        flat = drawn.reshape(-1, drawn.shape[-1])
+        list_rows = np.concatenate([rows.support, rows.query], axis=-1)
+        flat = list_rows.reshape(-1, list_rows.shape[-1])
         x = np.empty((*flat.shape, self._x[0].shape[1]), np.float32)
         task = np.searchsorted(self.start, flat[:, 0], side="right") - 1
         # `take` is several times as fast as indexing, and lets other threads go on.
         for number in np.unique(task):
             of_task = np.flatnonzero(task == number)
             x[of_task] = self._x[number].take(self._order.take(flat[of_task]), axis=0)
-        read: Any = x.reshape(*drawn.shape, -1), self._response.take(drawn), self._level.take(drawn)
+        read: Any = x.reshape(*list_rows.shape, -1), self._response.take(list_rows), self._level.take(list_rows)
         where: Any = rows.support_where, rows.query_where
         return GatheredRows(*read, *where)

@@ -104,6 +104,6 @@ def read_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> S
 
 def _scale_by_list(table: TaskTable, rows: ListRows) -> Array:
     """Returns the query's responses on the scale of the whole list, as in fine-tuning, where no table is known."""
-    drawn = jnp.concatenate([rows.support, rows.query], axis=-1)
+    list_rows = jnp.concatenate([rows.support, rows.query], axis=-1)
     where = jnp.concatenate([rows.support_where, rows.query_where], axis=-1)
-    return scale_response(table.response[drawn], where)[..., rows.support.shape[-1] :]
+    return scale_response(table.response[list_rows], where)[..., rows.support.shape[-1] :]

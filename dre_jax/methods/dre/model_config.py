@@ -51,8 +51,8 @@ class ModelConfig:
         at_least(1, self, "members")
         layer_sizes(self, "hidden", "phi", "rho")
         names = {"context": Context, "response_scale": ResponseScale, "initialiser": Initialiser, "products": Products}
-        for name, known in names.items():
-            one_of(name, getattr(self, name), get_args(known))
+        for name, choices in names.items():
+            one_of(name, getattr(self, name), get_args(choices))
         if self.range_limit is not None:
             positive(self, "range_limit")
 

@@ -128,7 +128,7 @@ def _product(a: Array, b: Array) -> Array:
 
 _product.defvjp(
     lambda a, b: (_dot(a, b, 1, 0), (a, b)),
-    lambda kept, gradient: (_dot(gradient, kept[1], 1, 1), _dot(kept[0], gradient, 0, 0)),
+    lambda residuals, gradient: (_dot(gradient, residuals[1], 1, 1), _dot(residuals[0], gradient, 0, 0)),
 )
 
 
@@ -140,5 +140,5 @@ def _product_of_rows(a: Array, b: Array) -> Array:
 
 _product_of_rows.defvjp(
     lambda a, b: (_dot(a, b, 1, 1), (a, b)),
-    lambda kept, gradient: (_dot(gradient, kept[1], 1, 0), _dot(gradient, kept[0], 0, 0)),
+    lambda residuals, gradient: (_dot(gradient, residuals[1], 1, 0), _dot(gradient, residuals[0], 0, 0)),
 )

@@ -26,8 +26,8 @@ def masks_of(
     epochs, so that sums over them are products with one matrix, not gathers.
     """
     slot = jnp.arange(where.shape[0], dtype=jnp.int32)
-    drawn = (epochs.support[:, :, None] == slot[None, None, :]) & epochs.support_where[:, :, None]
-    support = jnp.any(drawn, axis=1)
+    in_support = (epochs.support[:, :, None] == slot[None, None, :]) & epochs.support_where[:, :, None]
+    support = jnp.any(in_support, axis=1)
     count = jnp.sum(support, axis=1, keepdims=True, dtype=response.dtype)
     share = support.astype(response.dtype) / jnp.maximum(count, 1.0)
     scaled = deep_set_response(model, jnp.broadcast_to(response, support.shape), support)
