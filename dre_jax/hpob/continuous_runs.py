@@ -33,7 +33,9 @@ class _ContinuousMethod(PlannedCompiledMethod):
         self._config = CandidateConfig()
 
     def configuration(self, space: str) -> dict[str, Any]:
-        return {**super().configuration(space), "points": vars(self._config)}
+        # Result files have the name "lie", so that older files of the same evaluation can be resumed.
+        points = {"lie" if name == "pending_strategy" else name: value for name, value in vars(self._config).items()}
+        return {**super().configuration(space), "points": points}
 
     def runs(self, space: SearchSpace, pending_runs: Iterable[PendingRun]) -> Iterator[Outcome]:
         method, params = self.method_and_params(space)

@@ -214,7 +214,7 @@ def run_job(job: Job) -> Cost:
 
 
 def collect(jobs: Iterable[Job], method: str | Method, *, by_seed: bool = False) -> Results:
-    """Returns a method's finished runs on all search spaces; spaces are named by `Job.label`.
+    """Returns a method's finished runs of `jobs` on all search spaces; spaces are named by `Job.label`.
 
     `by_seed` puts the meta-training seed before a run's name, ``0:test1``: needed where there are several.
     """

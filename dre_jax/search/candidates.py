@@ -54,7 +54,7 @@ class CandidateConfig:
     gradient, if the method has gradients; 0 for none."""
     ascent_steps: int = 30
     """Steps of such a search, at most."""
-    lie: str = "mean"
+    pending_strategy: str = "mean"
     """How the responses of pending trials are imputed; see `dre_jax.search.pending`."""
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class CandidateConfig:
         if self.even & (self.even - 1):
             raise ConfigError(f"the number of even points must be a power of two, but got even={self.even}")
 
-        one_of("lie", self.lie, PENDING_STRATEGIES)
+        one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
 
     @property
     def sources(self) -> int:
@@ -72,7 +72,7 @@ class CandidateConfig:
         return min(4 * self.parents, self.even)
 
 
-def default_candidates(method: Method, layout: SpaceLayout, lie: str = "mean") -> CandidateConfig:
+def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: str = "mean") -> CandidateConfig:
     """Returns the settings for a method and a space: fewer candidates are drawn if they are refined by gradient.
 
     Steps from the best points look for other levels, so a space of real numbers alone needs no second round of them.
@@ -83,11 +83,11 @@ def default_candidates(method: Method, layout: SpaceLayout, lie: str = "mean") -
       >>> [default_candidates(find(name).make(), unit_cube(2)).even for name in ("gp", "random")]
       [256, 1024]
     """
-    if lie == "draw" or not (supports_gradients(method) and has_real_numbers(layout)):
-        return CandidateConfig(lie=lie)
+    if pending_strategy == "draw" or not (supports_gradients(method) and has_real_numbers(layout)):
+        return CandidateConfig(pending_strategy=pending_strategy)
     if any(layout.sizes):
-        return CandidateConfig(even=512, steps=256, lie=lie)
-    return CandidateConfig(even=256, steps=256, refinements=0, lie=lie)
+        return CandidateConfig(even=512, steps=256, pending_strategy=pending_strategy)
+    return CandidateConfig(even=256, steps=256, refinements=0, pending_strategy=pending_strategy)
 
 
 class TrialRecord(NamedTuple):
@@ -163,7 +163,7 @@ def steps_from(layout: SpaceLayout, config: CandidateConfig, parents: Array, cou
     changed = jax.random.bernoulli(change_key, config.changed, (n, n_parts))
     coin = jnp.where(active, jax.random.uniform(one_key, (n, n_parts), dtype), -1.0)
     one = coin == jnp.max(coin, axis=1, keepdims=True)
-    # What becomes active by a step may lie anywhere: where it is now says nothing.
+    # The old coordinate of a hyperparameter that becomes active has no meaning, so the new one is uniform.
     start = jnp.where(active, start, anywhere)
     return jnp.where((changed | one) & active, new, start)
 
@@ -203,9 +203,9 @@ def propose(
     method_key, choice_key = trial_keys(key, trial)
     columns = layout.columns(trials.points, jnp)
     history = with_pending_trials(
-        method, params, state, trials.history, columns, trials.pending, config.lie, method_key
+        method, params, state, trials.history, columns, trials.pending, config.pending_strategy, method_key
     )
-    rate = valuation(method, params, history, method_key, draw=config.lie == "draw")
+    rate = valuation(method, params, history, method_key, draw=config.pending_strategy == "draw")
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
     parents = _best_trials(trials, config.sources)
@@ -232,7 +232,7 @@ def propose(
     # A loop, so that the method is compiled once.
     last = jax.lax.fori_loop(0, config.refinements + 1 if config.steps else 1, draw_round, first)
     points, values = last.points, last.values
-    if config.starts and config.lie != "draw" and supports_gradients(method) and has_real_numbers(layout):
+    if config.starts and config.pending_strategy != "draw" and supports_gradients(method) and has_real_numbers(layout):
         starts = jnp.concatenate(
             [choose_starts(points, values, config.starts), _with_fixed(parents[:_INCUMBENTS], fixed)]
         )

@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from dre_jax.runtime.cache import programs_kept
-from dre_jax.runtime.threads import Shared, one_thread
+from dre_jax.runtime.cache import keep_programs_within
+from dre_jax.runtime.threads import SharedContext, one_thread
 
 
 @contextlib.contextmanager
 def _suggestion_runtime() -> Iterator[None]:
-    with programs_kept(), one_thread:
+    with keep_programs_within(), one_thread:
         yield
 
 
-suggestion_runtime = Shared(_suggestion_runtime)
+suggestion_runtime = SharedContext(_suggestion_runtime)
 """Context in which JAX caches compiled programs (`dre_jax.runtime.cache`) and a factorisation on a CPU uses one thread.
 
 The model that is tuned may use the same cores: with more threads, a suggestion from 200 trials took 30 s, not 1.3 s.

@@ -187,6 +187,7 @@ def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, c
     assert meta["protocol"]["continuous"] == "fixed"
     assert meta["versions"]["xgboost"] == xgboost.__version__
     assert meta["configuration"]["points"]["even"] > 0
+    assert meta["configuration"]["points"]["lie"] == "mean"  # as in files of the first release
     assert len(list(islice(Evaluation(given, out), 4))) == 4
     list(Evaluation(given, out))
     assert content(out) == content(whole)
