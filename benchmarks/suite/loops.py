@@ -26,10 +26,15 @@ from dre_jax.methods.dre.ensemble import init
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.mesh import LISTS, MEMBERS
 from dre_jax.methods.dre.steps import start, train
-from dre_jax.methods.dre.stream import Feed, Resident, Streamed
+from dre_jax.methods.dre.stream import Feed, ResidentFeed, StreamedFeed
 from dre_jax.methods.dre.tpu import layout_of, passes
-from dre_jax.runtime.devices import dividing_shape, make_mesh
-from dre_jax.search.grid import DESIGNS, TASKS
+from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING
+from dre_jax.runtime.devices import covering_shape, dividing_shape, make_mesh
+from dre_jax.search.batch import coarse_bucket
+from dre_jax.search.grid import DESIGNS, TASKS, GridConfig, grid
+from dre_jax.search.history import Candidates, History
+from dre_jax.search.loop import SearchTask
+from dre_jax.search.method import Method, is_one_by_one, members_of
 
 CANDIDATES = 512
 _EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
@@ -146,7 +151,7 @@ def protocol_workloads(name: str, mesh: Mesh) -> Iterator[Workload]:
     params, designs, trials = _abstract_fit(method, columns), hpob_shapes.DESIGNS, hpob_shapes.TRIALS
     for _, spaces in sorted(spaces_by_size.items()):
         tasks, rows = sum(space.test_tasks for space in spaces), max(space.rows_per_task for space in spaces)
-        over = make_mesh(mesh.devices.flat, covering(mesh.size, tasks, designs), (TASKS, DESIGNS))
+        over = make_mesh(mesh.devices.flat, covering_shape(mesh.size, tasks, designs), (TASKS, DESIGNS))
         padded = -(-tasks // over.shape[TASKS]) * over.shape[TASKS]
         sizes = {"tasks": padded, "designs": designs, "rows": rows, "columns": columns, "trials": trials}
         program, runs = _run_grid(method, params, over, **sizes), tasks * designs
@@ -180,7 +185,7 @@ def _fine_tuning(model: ModelConfig, runs: int, history: int) -> Program:
 
 def _meta_training(model: ModelConfig, lists: int, mesh: Mesh | None = None, *, streamed: bool = False) -> Program:
     config, tasks, key = ours.meta_config(lists), ours.random_tasks(5, 200, _COLUMNS), jax.random.key(0)
-    feed: Feed = Streamed(model, config, key, None, tasks) if streamed else Resident(None, tasks)
+    feed: Feed = StreamedFeed(model, config, key, None, tasks) if streamed else ResidentFeed(None, tasks)
     source = next(feed.portions([(0, _STEPS)]))
     return train, (model, config, source, start(model, config, _COLUMNS, key), key, _STEPS, mesh)
 

@@ -16,8 +16,7 @@ from benchmarks.suite.rows import Timing, at_epochs, timing
 from dre_jax import DRE, MetaTrainConfig, ModelConfig, SearchSpace, Suggester, Task, meta_train
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
 from dre_jax.methods.dre.model_config import preset
-from dre_jax.methods.dre.steps import portion, start, train
-from dre_jax.methods.dre.stream import Feed, ResidentFeed, StreamedFeed
+from dre_jax.methods.dre.steps import portion
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING
 from dre_jax.search import SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.acquisition import AcquisitionConfig
@@ -144,46 +143,3 @@ def suggestion(model: ModelConfig, *, history: int, candidates: int, columns: in
     given = task.X[:history], task.y[:history], task.X[history:]
     first, later = repeated(lambda: suggester.observe_and_suggest(*given), repeats)
     return timing(later, 1, first)
-
-
-def fine_tuning_program(model: ModelConfig, runs: int, history: int, columns: int, epochs: int) -> Program:
-    """A function that fine-tunes several runs side by side."""
-    config = replace(PAPER_FINE_TUNING, epochs=epochs)
-    x, y = jnp.ones((runs, history, columns)), jnp.broadcast_to(jnp.linspace(1.0, 0.0, history), (runs, history))
-    level = jnp.broadcast_to(jnp.arange(history, dtype=jnp.int32), (runs, history))
-    keys = jax.random.split(jax.random.key(0), runs)
-    each = jax.vmap(partial(fine_tune, model, config), in_axes=(None, 0, 0, 0, 0, 0))
-    return jax.jit(each), (parameters(model, columns), x, y, level, jnp.ones((runs, history), bool), keys)
-
-
-def meta_training_program(
-    model: ModelConfig, lists: int, columns: int, steps: int, mesh: Mesh | None = None, *, streamed: bool = False
-) -> Program:
-    config, tasks, key = meta_config(lists), random_tasks(5, 200, columns), jax.random.key(0)
-    feed: Feed = StreamedFeed(model, config, key, None, tasks) if streamed else ResidentFeed(None, tasks)
-    source = next(feed.portions([(0, steps)]))
-    return train, (model, config, source, start(model, config, columns, key), key, steps, mesh)
-
-
-def grid_program(
-    asked: Method, params: Any, mesh: Mesh, *, tasks: int, rows: int, columns: int, trials: int, designs: int = 1
-) -> Program:
-    """All trials of runs as a TPU is given them, shared over the mesh; shapes in place of arrays.
-
-    Each task has parameters of its own, of the shapes given.
-    """
-    by_task = NamedSharding(mesh, PartitionSpec("tasks"))
-    n_designs = -(-designs // mesh.shape["designs"]) * mesh.shape["designs"]
-
-    def shaped(tree: Any) -> Any:
-        return jax.tree.map(lambda a: jax.ShapeDtypeStruct((tasks, *a.shape), a.dtype, sharding=by_task), tree)
-
-    table = SearchTask(
-        jnp.zeros((rows, columns)), jnp.zeros(rows), jnp.zeros(rows, jnp.int32), jnp.ones(rows, bool), jnp.zeros(rows)
-    )
-    each = jax.ShapeDtypeStruct((n_designs, DESIGN), jnp.int32)
-    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), n_designs))
-    side_by_side = not is_one_by_one(asked, "tpu", columns, DESIGN + trials - 1)
-    config = GridConfig(trials, mesh, side_by_side, params_by_task=True, single_loop=True)
-    counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)
-    return grid, (asked, shaped(params), shaped(table), shaped(each), shaped(keys), counts, config)
