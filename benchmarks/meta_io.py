@@ -22,12 +22,12 @@ from typing import Any
 import jax
 
 from benchmarks.suite import environment, ours
-from dre_jax import MetaTrainConfig, native
-from dre_jax.methods.dre.checkpoint import Checkpoint, describe
-from dre_jax.methods.dre.state import TrainState
+from dre_jax import MetaTrainConfig
+from dre_jax.data import SearchSpace
+from dre_jax.methods.checkpoints.training import ResumableTraining
+from dre_jax.methods.dre.state import LossEntry, TrainingRun, TrainState
 from dre_jax.methods.dre.steps import portion, start
 from dre_jax.methods.dre.stream import StreamedFeed, bytes_per_step
-from dre_jax.methods.dre.trainer import versions
 
 KEY = jax.random.key(0)
 
@@ -67,13 +67,12 @@ def saving(members: int, config: MetaTrainConfig, columns: int, repeats: int) ->
     """A checkpoint of the default model, with the losses of a whole run."""
     model = ours.default_model(members)
     state = jax.block_until_ready(start(model, config, columns, KEY))
-    facts = describe(space="s", n_columns=columns, model=model, config=config, key=KEY, fingerprint="0" * 64)
-    history = [[step, 20.0, 20.0] for step in range(0, config.steps + 1, config.evaluate_every)]
-    facts |= {"history": history, "best_step": None, "versions": versions(), "backends": native.with_backend([])}
+    history = [LossEntry(step, 20.0, 20.0) for step in range(0, config.steps + 1, config.evaluate_every)]
+    space = SearchSpace("s", train=ours.random_tasks(1, 100, columns))
     with tempfile.TemporaryDirectory() as folder:
-        at = iter(range(config.steps))
-        save = Checkpoint(folder).save
-        seconds = median_time(lambda: save(state._replace(step=state.step + next(at)), None, facts), repeats)
+        training = ResumableTraining(folder, space, model, config, KEY)
+        runs = (TrainingRun(state._replace(step=state.step + step), history) for step in range(config.steps))
+        seconds = median_time(lambda: training.save(next(runs)), repeats)
     n_bytes = sum(leaf.nbytes for leaf in jax.tree.leaves(state))
     return {"bytes": n_bytes, "blocking_s": _blocking(state, repeats), "seconds": seconds}
 

@@ -36,10 +36,10 @@ from benchmarks.torch_weights import from_torch, to_torch
 from dre_jax import DRE, FineTuneConfig, MetaTrainConfig
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
 from dre_jax.data.files import atomic_writer, make_folder, write_json
+from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.dre.ensemble import EnsembleParams, init
 from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.trainer import meta_train as library_meta_train
-from dre_jax.methods.dre.trainer import versions
 from dre_jax.methods.dre.training_config import PAPER_LOSS
 from dre_jax.report import Comparison, compare
 from dre_jax.report.statistics import Unit, significance

@@ -157,19 +157,20 @@ def make_space():
 @pytest.fixture(scope="session")
 def save_checkpoint():
     """Writes a checkpoint of random weights for a search space."""
-    from dre_jax.data import fingerprint
-    from dre_jax.methods.dre.checkpoint import Checkpoint, describe
+    from dre_jax.methods.checkpoints.training import ResumableTraining
     from dre_jax.methods.dre.model_config import ModelConfig
+    from dre_jax.methods.dre.state import TrainingRun
     from dre_jax.methods.dre.steps import start
     from dre_jax.methods.dre.training_config import MetaTrainConfig
 
     def save(folder, space, *, step=0):
-        model, config = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)), MetaTrainConfig()
-        key, columns = jax.random.key(0), space.n_columns
-        given = {"space": space.name, "n_columns": columns, "model": model, "config": config, "key": key}
-        facts = describe(**given, fingerprint=fingerprint(space))
-        state = start(model, config, columns, key)._replace(step=jax.numpy.int32(step))
-        Checkpoint(folder).save(state, None, {**facts, "history": [], "best_step": None, "versions": {}})
+        model, config, key = (
+            ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)),
+            MetaTrainConfig(),
+            jax.random.key(0),
+        )
+        state = start(model, config, space.n_columns, key)._replace(step=jax.numpy.int32(step))
+        ResumableTraining(folder, space, model, config, key).save(TrainingRun(state))
 
     return save
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.suite import rates
 from dre_jax.data.files import write_json
-from dre_jax.methods.dre.trainer import versions
+from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.runtime.devices import cores
 
 _THREADS = tuple(f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS"))

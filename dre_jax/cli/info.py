@@ -10,16 +10,16 @@ import typer
 
 if TYPE_CHECKING:
     from dre_jax.data.columns import Column
-    from dre_jax.methods.checkpoints.fitted import Fitted
+    from dre_jax.methods.checkpoints.fitted import FittedMethod
 
 
 def info(
     checkpoint: Annotated[Path, typer.Argument(help="Checkpoint folder of a search space.", show_default=False)],
 ) -> None:
     """Describe a checkpoint: method, configuration, columns, training, data, versions."""
-    from dre_jax.methods.checkpoints.fitted import describe
+    from dre_jax.methods.checkpoints.fitted import load_fitted
 
-    print_facts(dict(_lines(checkpoint, describe(checkpoint))))
+    print_facts(dict(_lines(checkpoint, load_fitted(checkpoint, with_params=False))))
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
@@ -29,20 +29,21 @@ def print_facts(facts: Mapping[str, str]) -> None:
         print(f"{name:<{width}}  {text}")
 
 
-def _lines(folder: Path, found: Fitted) -> Iterator[tuple[str, str]]:
+def _lines(folder: Path, fitted: FittedMethod) -> Iterator[tuple[str, str]]:
     from dre_jax.methods import METHODS
-    from dre_jax.methods.checkpoints.fitted import is_fitted
-    from dre_jax.methods.dre import trainer
+    from dre_jax.methods.checkpoints.fitted import has_fitted
+    from dre_jax.methods.checkpoints.training import TrainingCheckpoint
     from dre_jax.methods.settings import leaves, to_text
 
-    facts = found.facts
+    facts = fitted.facts
     part = facts.get("part_of")
-    yield "method", found.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
-    yield "search space", f"{found.space}, {found.n_columns} columns"
-    if not is_fitted(folder):
+    yield "method", fitted.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
+    yield "search space", f"{fitted.space}, {fitted.n_columns} columns"
+    companion, step = METHODS[fitted.name].companion, TrainingCheckpoint(folder).latest_step()
+    if not has_fitted(folder):
         yield from _training(folder)
-    elif METHODS[found.name].beside is not None and trainer.last_step(folder):
-        yield "beside it", f"{METHODS[found.name].beside}, {trainer.last_step(folder)} steps"
+    elif companion is not None and step:
+        yield "companion", f"{companion}, {step} steps"
     elif "losses" in facts:
         yield "steps", f"{facts['step']} of its ensemble, training loss {facts['losses'][1]:.3f}"
     yield from facts.get("decided", {}).items()
@@ -50,8 +51,8 @@ def _lines(folder: Path, found: Fitted) -> Iterator[tuple[str, str]]:
     yield "training data", f"{tasks}fingerprint {facts.get('fingerprint', 'unknown')[:16]}"
     yield "versions", ", ".join(f"{name} {value}" for name, value in facts.get("versions", {}).items())
     yield "computed by", "; ".join(" on ".join(one.values()) for one in facts.get("backends", [])) or "unknown"
-    yield "columns", "names unknown" if found.columns is None else _columns(found.columns)
-    for path, value in leaves(found.method):
+    yield "columns", "names unknown" if fitted.columns is None else _columns(fitted.columns)
+    for path, value in leaves(fitted.method):
         yield path, to_text(value)
 
 
@@ -65,13 +66,13 @@ def _columns(columns: Sequence[Column]) -> str:
 
 def _training(folder: Path) -> Iterator[tuple[str, str]]:
     """How far the training of an ensemble is, and how it goes."""
-    from dre_jax.methods.dre.checkpoint import Checkpoint
+    from dre_jax.methods.checkpoints.training import TrainingCheckpoint
 
-    found = Checkpoint(folder).metadata()
-    model, training, history = found["model"], found["training"], found["history"]
+    metadata = TrainingCheckpoint(folder).metadata()
+    model, training, history = metadata["model"], metadata["training"], metadata["history"]
     phi, rho = ("-".join(map(str, model[part])) for part in ("phi", "rho"))
     context = "none" if model["context"] == "none" else f"{model['context']} deep set {phi}, mean, {rho}"
-    yield "steps", f"{found['step']} of {training['steps']}"
+    yield "steps", f"{metadata['step']} of {training['steps']}"
     yield "model", f"{model['members']} scorers {'-'.join(map(str, model['hidden']))}, {context}"
     lists = f"{training['lists_per_step']} lists of {training['n_query']} a step and member"
     yield "training", f"{lists}, learning rate {training['learning_rate']:g} {training['schedule']}"
@@ -80,4 +81,4 @@ def _training(folder: Path) -> Iterator[tuple[str, str]]:
     (_, first, begun), (_, last, ended) = history[0], history[-1]
     validation = "" if ended is None else f", validation {begun:.3f} -> {ended:.3f}"
     yield "losses", f"training {first:.3f} -> {last:.3f}{validation}"
-    yield "best step", "not kept" if found["best_step"] is None else str(found["best_step"])
+    yield "best step", "not kept" if metadata["best_step"] is None else str(metadata["best_step"])

@@ -99,7 +99,7 @@ def meta_train(
     import jax
 
     from dre_jax.methods import find
-    from dre_jax.methods.learn import method_to_learn
+    from dre_jax.methods.checkpoints.meta_training import configure_training
     from dre_jax.methods.settings import parse
     from dre_jax.runtime.distributed import wait
     from dre_jax.runtime.processes import is_first, share
@@ -107,10 +107,13 @@ def meta_train(
     entry = find(method)
     training: dict[str, object] = {"steps": steps, "lists_per_step": lists_per_step, "patience": patience}
     training["evaluate_every"] = evaluate_every
-    made = method_to_learn(entry, parse(settings or []), preset=preset, training=training)
+    made = configure_training(entry, parse(settings or []), preset=preset, training=training)
     methods = {entry.name: made}
-    if entry.beside is not None:  # first, since it says how far it is
-        methods = {entry.beside: method_to_learn(find(entry.beside), {}, preset=preset, training=training), **methods}
+    if entry.companion is not None:  # first, since it says how far it is
+        methods = {
+            entry.companion: configure_training(find(entry.companion), {}, preset=preset, training=training),
+            **methods,
+        }
     read = _reader(data, from_optuna, from_csv, {"direction": direction, "task": task, "value": value})
     folders = _folders(data, space, mode, read, space_file, seed)
     mine = share(list(folders))
@@ -230,16 +233,16 @@ def _train(
 ) -> int | None:
     """Meta-trains a method; returns the step from which the training of its ensemble went on."""
     from dre_jax.cli.progress import Bar
-    from dre_jax.methods.checkpoints.fitted import find_ensemble
-    from dre_jax.methods.dre import trainer
-    from dre_jax.methods.learn import learn
+    from dre_jax.methods.checkpoints.ensembles import find_ensemble
+    from dre_jax.methods.checkpoints.meta_training import meta_train_method
+    from dre_jax.methods.checkpoints.training import TrainingCheckpoint
     from dre_jax.runtime.processes import is_first
 
     quiet = quiet or not is_first()
     ensemble = find_ensemble(method)
-    begun = trainer.last_step(folder) or 0
+    begun = TrainingCheckpoint(folder).latest_step() or 0
 
-    def tell() -> None:
+    def on_fit() -> None:
         if not quiet:
             print(f"meta-train {found.name}: fitting {name}", file=sys.stderr, flush=True)
 
@@ -250,7 +253,7 @@ def _train(
         start=begun,
         unit="steps",
     ) as bar:
-        trained = learn(
+        trained = meta_train_method(
             name,
             method,
             found,
@@ -258,7 +261,7 @@ def _train(
             folder=folder,
             extra=extra,
             report=lambda at: bar.advance_to(at.step, f"loss {at.loss:.3f}"),
-            tell=tell,
+            on_fit=on_fit,
             stream=stream,
         )
     return None if trained is None or trained.step == begun else trained.resumed_from
@@ -267,16 +270,16 @@ def _train(
 def _closing_lines(folder: Path) -> str:
     """The content of a search space's checkpoint, and the decisions made on the way."""
     from dre_jax.methods import METHODS
-    from dre_jax.methods.checkpoints.fitted import describe, is_fitted
+    from dre_jax.methods.checkpoints.fitted import has_fitted, load_fitted
 
-    found = describe(folder)
-    told = [f"{found.name} fitted to {len(found.facts['tasks'])} tasks"] if is_fitted(folder) else []
-    beside = METHODS[found.name].beside
-    facts = found.facts if beside is None else describe(folder, ensemble=True).facts
+    fitted = load_fitted(folder, with_params=False)
+    parts = [f"{fitted.name} fitted to {len(fitted.facts['tasks'])} tasks"] if has_fitted(folder) else []
+    companion = METHODS[fitted.name].companion
+    facts = fitted.facts if companion is None else load_fitted(folder, ensemble=True, with_params=False).facts
     if "losses" in facts:
         step, loss, validation = facts["losses"]
-        told += [f"{step} steps{'' if beside is None else f' of {beside}'}", f"training loss {loss:.3f}"]
-        told += [] if validation is None else [f"validation loss {validation:.3f}"]
-    lines = [f"{found.space}: {', '.join(told)}, saved in {folder}"]
-    lines += [f"{found.space}: {subject} {what}" for subject, what in found.facts.get("decided", {}).items()]
+        parts += [f"{step} steps{'' if companion is None else f' of {companion}'}", f"training loss {loss:.3f}"]
+        parts += [] if validation is None else [f"validation loss {validation:.3f}"]
+    lines = [f"{fitted.space}: {', '.join(parts)}, saved in {folder}"]
+    lines += [f"{fitted.space}: {subject} {reason}" for subject, reason in fitted.facts.get("decided", {}).items()]
     return "\n".join(lines)

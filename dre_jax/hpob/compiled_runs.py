@@ -16,7 +16,8 @@ from dre_jax.errors import CheckpointError, DataWarning
 from dre_jax.hpob.plan import Plan
 from dre_jax.hpob.runner import Outcome, PendingRuns
 from dre_jax.methods import Entry, find
-from dre_jax.methods.checkpoints.fitted import Fitted, describe, ensemble_params, find_ensemble, load_fitted
+from dre_jax.methods.checkpoints.ensembles import find_ensemble
+from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
@@ -108,7 +109,7 @@ class PlannedCompiledMethod:
             now, then = (fitted.facts.get("step", fitted.name) for fitted in (loaded, described))
             message = f"a checkpoint must stay as it is during an evaluation, but {folder} has changed"
             raise CheckpointError(f"{message} (step {now}, was {then})")
-        return method, loaded.params if loaded.name == self._entry.name else ensemble_params(loaded)
+        return method, loaded.params if loaded.name == self._entry.name else loaded.ensemble_params()
 
     def _learned(self, space: str) -> Method | None:
         """Returns the configuration in a search space's checkpoint; None without a checkpoint."""
@@ -155,6 +156,6 @@ class CompiledRunner(PlannedCompiledMethod):
             yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
 
 
-def _describe_checkpoint(folder: Path, space: Outline, ensemble: bool) -> Fitted:
+def _describe_checkpoint(folder: Path, space: Outline, ensemble: bool) -> FittedMethod:
     columns = space.n_columns if space.columns is None else space.columns
-    return describe(folder, space=space.name, columns=columns, ensemble=ensemble)
+    return load_fitted(folder, space=space.name, columns=columns, ensemble=ensemble, with_params=False)

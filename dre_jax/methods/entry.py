@@ -39,7 +39,7 @@ class Entry:
     """A host method's class; the arguments of its constructor are its settings."""
     reads_checkpoints: bool = False
     """Starts from the ranking ensemble of any checkpoint; a method that learns starts from its own in any case."""
-    beside: str | None = None
+    companion: str | None = None
     """A method with a ranking ensemble that meta-training leaves in the same folder, for whoever evaluates both."""
     free: tuple[str, ...] = ()
     """Fields of the configuration that what it learns does not depend on: they may differ from a checkpoint's."""

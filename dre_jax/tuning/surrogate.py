@@ -23,7 +23,7 @@ from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 
 if TYPE_CHECKING:
-    from dre_jax.methods.checkpoints.fitted import Fitted
+    from dre_jax.methods.checkpoints.fitted import FittedMethod
 
 SPACE_NAME = "past"
 """Of the search space in the checkpoint of a surrogate."""
@@ -82,7 +82,7 @@ class Surrogate:
         import jax
 
         from dre_jax.methods import find
-        from dre_jax.methods.checkpoints.fitted import facts_of
+        from dre_jax.methods.checkpoints.provenance import provenance
         from dre_jax.search.method import decisions_of
 
         if space is not None and space != past.space:
@@ -98,7 +98,7 @@ class Surrogate:
         with suggestion_runtime:
             params = jax.block_until_ready(made.fit(meta, key))
         start = start_design(past, n_start, seed)
-        facts = {**facts_of(meta, key), "seed": seed, "decided": decisions_of(made, params)}
+        facts = {**provenance(meta, key), "seed": seed, "decided": decisions_of(made, params)}
         return cls(past.space, entry.name, made, jax.tree.map(np.asarray, params), start, facts)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -107,11 +107,11 @@ class Surrogate:
         Raises:
           CheckpointError: where it cannot be written.
         """
-        from dre_jax.methods.checkpoints.fitted import Fitted, save_fitted
+        from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
 
         save_fitted(
             Path(folder),
-            Fitted(
+            FittedMethod(
                 name=self.name,
                 method=self.method,
                 params=self.params,
@@ -156,7 +156,7 @@ def kept_of(space: Space, start: Sequence[Params]) -> dict[str, Any]:
     return {"tuning": {"space": to_json(space), "start": list(start)}}
 
 
-def _own(folder: _Path, fitted: Fitted) -> tuple[Space, tuple[Params, ...]]:
+def _own(folder: _Path, fitted: FittedMethod) -> tuple[Space, tuple[Params, ...]]:
     """The space and the start design that `Surrogate.save` kept."""
     try:
         kept = fitted.extra["tuning"]
@@ -167,7 +167,7 @@ def _own(folder: _Path, fitted: Fitted) -> tuple[Space, tuple[Params, ...]]:
         raise CheckpointError(f"the space of the surrogate in {folder} is not this version's: {why}") from error
 
 
-def _described(folder: _Path, fitted: Fitted, space: Space | None) -> tuple[Space, tuple[Params, ...]]:
+def _described(folder: _Path, fitted: FittedMethod, space: Space | None) -> tuple[Space, tuple[Params, ...]]:
     """The space whose columns `dre-jax meta-train` found, as its data describe it or as it is given."""
     if fitted.columns is None:
         rule = f"data that a surrogate learned from must come with a {DESCRIPTORS}.json"

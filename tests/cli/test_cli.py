@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import bundled, read_results
-from dre_jax.methods.dre import trainer
+from dre_jax.methods.checkpoints.training import TrainingCheckpoint
 
 
 def test_meta_train_and_go_on(cli, trained, tmp_path, data):
@@ -26,7 +26,7 @@ def test_meta_train_and_go_on(cli, trained, tmp_path, data):
     assert "meta-train svm: 20/20 steps" in error
     for name in ("losses.csv", "metadata.json"):
         assert (root / "svm" / name).read_text() == (trained / "svm" / name).read_text()
-    assert trainer.last_step(root / "svm") == 20
+    assert TrainingCheckpoint(root / "svm").latest_step() == 20
 
 
 def test_info(cli, trained):

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import read_results, write_dataset
-from dre_jax.methods.dre.checkpoint import load_params
-from dre_jax.methods.dre.trainer import last_step
+from dre_jax.methods.checkpoints.training import TrainingCheckpoint
 
 pytestmark = pytest.mark.multiprocess
 SECONDS = 300  # a hard limit on a busy machine, not a measurement
@@ -70,7 +69,7 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, 
     command = ["meta-train", "--data", data, "--method", "dre", "--evaluate-every", 2, "--lists-per-step", 2]
     processes = two(*command, "--out", out, "--steps", 100_000)
     # Each process saves its own search space, and does not wait for the other.
-    wait_until(lambda: min(last_step(out / name) or 0 for name in "ab") >= 2, *processes)
+    wait_until(lambda: min(TrainingCheckpoint(out / name).latest_step() or 0 for name in "ab") >= 2, *processes)
     processes[0].kill()
     begun = time.monotonic()
     status, _, error = end_of(processes[1])
@@ -78,7 +77,7 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, 
     assert "another task died" in error
     assert time.monotonic() - begun < 60
 
-    steps = max(last_step(out / name) for name in "ab") + 4
+    steps = max(TrainingCheckpoint(out / name).latest_step() for name in "ab") + 4
     # What went on with tables on the devices goes on with rows that the host sends them.
     (status, printed, error), second = map(end_of, two(*command, "--out", out, "--steps", steps, "--stream"))
     assert status == 0, error
@@ -91,10 +90,14 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, 
 
     assert one(*command, "--out", alone, "--steps", steps, "--devices", 1)[0] == 0
     for name in "ab":
-        (ours, facts), (theirs, expected) = (load_params(root / name, space=name) for root in (out, alone))
+        ours, theirs = (TrainingCheckpoint(root / name).load() for root in (out, alone))
+        facts, expected = ours.metadata, theirs.metadata
+        assert facts["space"] == name
         np.testing.assert_allclose(facts.pop("history"), expected.pop("history"), rtol=1e-4)
         assert facts == expected
-        apart = [np.abs(x - y) for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)]
+        apart = [
+            np.abs(x - y) for x, y in zip(jax.tree.leaves(ours.params), jax.tree.leaves(theirs.params), strict=True)
+        ]
         assert np.mean(np.concatenate([a.ravel() for a in apart]) > 1e-3) < 0.005
 
 

@@ -18,8 +18,8 @@ from dre_jax.hpob.evaluation import Evaluation
 from dre_jax.hpob.plan import Plan
 from dre_jax.hpob.suite import run_hpob
 from dre_jax.methods import DRE, find
+from dre_jax.methods.checkpoints.meta_training import meta_train_method
 from dre_jax.methods.dre.training_config import FineTuneConfig
-from dre_jax.methods.learn import learn
 from dre_jax.search import ExecutionConfig, batch
 
 
@@ -124,7 +124,8 @@ LATER = {"members.0.fitting.steps": 2, "members.1.tuning.steps": 2}
 def committee(spaces, tmp_path_factory):
     """A root of a committee's checkpoint; treat as read-only."""
     root = tmp_path_factory.mktemp("committee")
-    learn("committee", find("committee").make(COMMITTEE), spaces["s"], key=jax.random.key(0), folder=root / "s")
+    method = find("committee").make(COMMITTEE)
+    meta_train_method("committee", method, spaces["s"], key=jax.random.key(0), folder=root / "s")
     return root
 
 
@@ -167,7 +168,7 @@ def test_columns_that_differ_are_named(plan, spaces, tmp_path):
     columns = tuple(Column(name, "float", name) for name in names)
     method = find("gcp-ts").make({"prior.steps": 2})
     meta = dataclasses.replace(spaces["s"], columns=columns)
-    learn("gcp-ts", method, meta, key=jax.random.key(0), folder=tmp_path / "root" / "s")
+    meta_train_method("gcp-ts", method, meta, key=jax.random.key(0), folder=tmp_path / "root" / "s")
     data = shutil.copytree(plan.data, tmp_path / "data")
     given = dataclasses.replace(plan, data=data, spaces=("s",), method="gcp-ts", checkpoints=tmp_path / "root")
     for order, logs, said in ((("C", "gamma"), [], None), (("C", "d"), ["C"], ["C (log float here", "d (only here)"])):

@@ -10,7 +10,8 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.data.columns import columns_of
 from dre_jax.errors import CheckpointError, DataError
 from dre_jax.methods import find
-from dre_jax.methods.checkpoints.fitted import Fitted, facts_of, load_fitted, save_fitted
+from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
+from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, PastTrial, Space, Surrogate, collect_past_tasks
 from dre_jax.tuning.space.hpob import from_hpob
 
@@ -86,14 +87,6 @@ def test_a_surrogate_of_another_space(saved, changed, named):
         assert name in str(caught.value)
 
 
-def test_saved_over_another(surrogate, tmp_path):
-    other = Space({"x": Float(0.0, 1.0)})
-    tasks = {"a": [PastTrial({"x": x / 9}, x) for x in range(10)]}
-    Surrogate.fit(collect_past_tasks(other, tasks), method="gcp-ts", settings={"prior.steps": 20}).save(tmp_path)
-    surrogate.save(tmp_path)
-    assert Surrogate.load(tmp_path).space == SPACE
-
-
 def test_what_is_no_surrogate(tmp_path, saved):
     with pytest.raises(CheckpointError, match="must hold a checkpoint, but holds none"):
         Surrogate.load(tmp_path)
@@ -135,14 +128,14 @@ def learned():
     tasks = {n: Task(n, rng.random((12, 2), np.float32), rng.random(12)) for n in "ab"}
     meta, key = SearchSpace("s", train=tasks), jax.random.key(0)
     method = find("gcp").make(QUICK)
-    return method, method.fit(meta, key), facts_of(meta, key)
+    return method, method.fit(meta, key), provenance(meta, key)
 
 
 @pytest.fixture
 def meta_trained(learned, tmp_path):
     def save(name, columns, **extra):
         method, params, facts = learned
-        made = Fitted(
+        made = FittedMethod(
             name="gcp", method=method, params=params, space=name, n_columns=2, columns=columns, facts=facts, extra=extra
         )
         save_fitted(tmp_path, made)

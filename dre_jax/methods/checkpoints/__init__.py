@@ -1,1 +1,1 @@
-"""Checkpoints of methods: arrays by Orbax, all else in JSON; `storage` alone imports orbax."""
+"""Checkpoints of methods: arrays by Orbax, everything else in JSON. `storage` alone imports orbax."""

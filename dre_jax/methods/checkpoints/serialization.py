@@ -1,15 +1,15 @@
 """A fitted method as JSON: its configuration, and the structure that its parameters are arrays of.
 
 Classes go by their names. Those of configurations are the ones that the registry's methods have; those of parameters
-are listed in `PARAMETER_CLASSES`. Whatever else JSON says is refused, so that a file can name nothing but these.
+are listed in `PARAMETER_CLASSES`. Everything else is refused, so that a file can name nothing but these.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_type_hints
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args, get_type_hints
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,7 @@ from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
 from dre_jax.methods.hedged_prior.weights import Voted, WeighedPriors
 from dre_jax.methods.settings import convert
 from dre_jax.optim.full_batch import HistoryFitConfig
+from dre_jax.search.method import Method, members_of
 
 PARAMETER_CLASSES: dict[str, type] = {
     "EnsembleParams": EnsembleParams,
@@ -53,7 +54,7 @@ CONFIG_NAMES: dict[type, str] = {HistoryFitConfig: "TuningConfig"}
 
 
 def config_to_json(config: Any) -> Any:
-    """Every field of a configuration, with the names of its classes.
+    """Returns every field of a configuration, with the names of its classes.
 
     Raises:
       CheckpointError: for a class or a value that no method of the registry has.
@@ -65,7 +66,7 @@ def config_to_json(config: Any) -> Any:
     """
     if dataclasses.is_dataclass(config):
         name = _config_name(type(config))
-        if _configurations().get(name) is not type(config):
+        if _config_classes().get(name) is not type(config):
             raise CheckpointError(f"a configuration must be of the classes of registered methods, but got {name}")
         return {"class": name, **{field: config_to_json(value) for field, value in _fields(config).items()}}
     if isinstance(config, tuple):
@@ -76,8 +77,12 @@ def config_to_json(config: Any) -> Any:
     raise CheckpointError(f"a configuration must hold numbers, names and tuples, but got {config!r}")
 
 
-def config_from_json(given: Any) -> Any:
-    """The configuration that `config_to_json` described; fields that have come since have their defaults.
+def config_from_json(value: Any, path: str = "") -> Any:
+    """Returns the configuration that `config_to_json` described; fields that it lacks have their defaults.
+
+    Args:
+      value: the description.
+      path: of the field in the method's configuration, for messages.
 
     Raises:
       ConfigError: for a class, a field or a value that this version does not have; the message names it.
@@ -86,65 +91,56 @@ def config_from_json(given: Any) -> Any:
       >>> config_from_json({"class": "AcquisitionConfig", "kind": "ei"})
       AcquisitionConfig(kind='ei', beta=1.0)
     """
-    return _made(given, "")
-
-
-def _made(given: Any, path: str) -> Any:
-    kind = _configurations().get(str(given.get("class"))) if isinstance(given, Mapping) else None
+    kind = _config_classes().get(str(value.get("class"))) if isinstance(value, Mapping) else None
     if kind is None:
-        raise ConfigError(f"{path or 'the method'} must be of a class of registered methods, but got {_short(given)}")
-    types = get_type_hints(kind)
-    fields: dict[str, Any] = {}
-    for name, value in given.items():
-        if name == "class":
-            continue
-        if name not in {field.name for field in dataclasses.fields(kind)}:
-            raise ConfigError(f"{kind.__name__} has no field {path}{name}")
-        fields[name] = _value(types[name], value, f"{path}{name}")
+        where = path or "the method"
+        raise ConfigError(f"{where} must be of a class of registered methods, but got {_shorten(value)}")
+    types, fields = get_type_hints(kind), {name: field for name, field in value.items() if name != "class"}
+    unknown = [name for name in fields if name not in _field_names(kind)]
+    if unknown:
+        raise ConfigError(f"{kind.__name__} has no field {path}{unknown[0]}")
     try:
-        return kind(**fields)
+        return kind(**{name: _field_from_json(types[name], field, f"{path}{name}") for name, field in fields.items()})
     except TypeError as error:
         raise ConfigError(f"{path or kind.__name__}: {error}") from error
 
 
-def _value(kind: Any, given: Any, path: str) -> Any:
-    if isinstance(given, Mapping):
-        return _made(given, f"{path}.")
-    if isinstance(given, list) and given and all(isinstance(item, Mapping) for item in given):
-        return tuple(_made(item, f"{path}.{i}.") for i, item in enumerate(given))
-    return given if kind is Any else convert(kind, given, path)
+def _field_from_json(kind: Any, value: Any, path: str) -> Any:
+    if isinstance(value, Mapping):
+        return config_from_json(value, f"{path}.")
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        return tuple(config_from_json(item, f"{path}.{i}.") for i, item in enumerate(value))
+    return value if kind is Any else convert(kind, value, path)
 
 
 @functools.cache
-def _configurations() -> dict[str, type]:
-    """The classes of the registry's configurations and of their fields, by name."""
+def _config_classes() -> dict[str, type]:
+    """Returns the classes of the registry's configurations and of their fields, by name."""
     from dre_jax.methods.registry import METHODS
 
-    found: dict[str, type] = {}
+    classes: dict[str, type] = {}
     for entry in METHODS.values():
-        for kind in _classes(entry.default):
+        for kind in _classes_in(entry.default):
             name = _config_name(kind)
-            if found.setdefault(name, kind) is not kind:
+            if classes.setdefault(name, kind) is not kind:
                 raise TypeError(f"configurations must have different names, but there are two {name}")
-    return found
+    return classes
 
 
 def _config_name(kind: type) -> str:
     return CONFIG_NAMES.get(kind, kind.__name__)
 
 
-def _classes(config: Any) -> Iterator[type]:
+def _classes_in(config: Any) -> Iterator[type]:
     if dataclasses.is_dataclass(config):
         yield type(config)
-        for value in _fields(config).values():
-            yield from _classes(value)
-    elif isinstance(config, tuple):
-        for item in config:
-            yield from _classes(item)
+        config = tuple(_fields(config).values())
+    for part in config if isinstance(config, tuple) else ():
+        yield from _classes_in(part)
 
 
 def structure_to_json(tree: Any) -> Any:
-    """The structure of parameters, with shape and dtype of every array.
+    """Returns the structure of parameters, with shape and dtype of every array.
 
     Raises:
       CheckpointError: for anything but arrays of numbers in dictionaries, tuples, lists and `PARAMETER_CLASSES`.
@@ -156,20 +152,22 @@ def structure_to_json(tree: Any) -> Any:
     if tree is None:
         return None
     if type(tree) in _NAMES:
-        static = _static(type(tree))
+        static = _static_fields(type(tree))
         fields = {k: {"value": v} if k in static else structure_to_json(v) for k, v in _fields(tree).items()}
         return {"class": _NAMES[type(tree)], "fields": fields}
     if type(tree) is dict and all(isinstance(name, str) for name in tree):
-        return {"dict": _each(structure_to_json, tree)}
+        return {"dict": {name: structure_to_json(item) for name, item in tree.items()}}
     if type(tree) in (tuple, list):
         return {type(tree).__name__: [structure_to_json(item) for item in tree]}
     if isinstance(tree, (np.ndarray, jax.Array)) and not jnp.issubdtype(tree.dtype, jax.dtypes.prng_key):
         return {"shape": list(tree.shape), "dtype": str(tree.dtype)}
-    raise CheckpointError(f"parameters must be arrays in tuples, dictionaries and named tuples, but got {_short(tree)}")
+    raise CheckpointError(
+        f"parameters must be arrays in tuples, dictionaries and named tuples, but got {_shorten(tree)}"
+    )
 
 
-def structure_from_json(given: Any) -> Any:
-    """The tree that `structure_to_json` described, with `jax.ShapeDtypeStruct` in the places of its arrays.
+def structure_from_json(structure: Any) -> Any:
+    """Returns the tree that `structure_to_json` described, with a `jax.ShapeDtypeStruct` for every array.
 
     Raises:
       ConfigError: for a structure that this version does not have.
@@ -178,15 +176,18 @@ def structure_from_json(given: Any) -> Any:
       >>> structure_from_json({"tuple": [None, {"shape": [2], "dtype": "float32"}]})
       (None, ShapeDtypeStruct(shape=(2,), dtype=float32))
     """
-    if given is None:
-        return None
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"the structure of parameters must be one that dre_jax wrote, but got {_short(given)}")
-    match dict(given):
+    match structure:
+        case None:
+            return None
         case {"class": name, "fields": fields}:
-            return _node(name, _each(structure_from_json, fields))
+            kind = PARAMETER_CLASSES.get(name)
+            expected = [] if kind is None else _field_names(kind)
+            if kind is None or sorted(expected) != sorted(fields):
+                here = "unknown" if kind is None else ", ".join(expected)
+                raise ConfigError(f"parameters differ: {name} ({here} here, {', '.join(fields)} in the checkpoint)")
+            return kind(**{name: structure_from_json(field) for name, field in fields.items()})
         case {"dict": items}:
-            return _each(structure_from_json, items)
+            return {name: structure_from_json(item) for name, item in items.items()}
         case {"tuple": items}:
             return tuple(structure_from_json(item) for item in items)
         case {"list": items}:
@@ -195,37 +196,47 @@ def structure_from_json(given: Any) -> Any:
             return value
         case {"shape": shape, "dtype": dtype}:
             return jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype))
-    raise ConfigError(f"the structure of parameters must be one that dre_jax wrote, but got {_short(given)}")
+    raise ConfigError(f"the structure of parameters must be one that dre_jax wrote, but got {_shorten(structure)}")
 
 
-def _node(name: str, fields: dict[str, Any]) -> Any:
-    kind = PARAMETER_CLASSES.get(name)
-    known = [] if kind is None else _names(kind)
-    if kind is None or sorted(known) != sorted(fields):
-        ours = "unknown" if kind is None else ", ".join(known)
-        raise ConfigError(f"parameters differ: {name} ({ours} here, {', '.join(fields)} in the checkpoint)")
-    return kind(**fields)
+def check_parameter_classes(method: Method) -> None:
+    """Raises `CheckpointError` if `fit` of a method, or of a member, declares parameters of a class that is not listed.
+
+    The annotation of what `fit` returns tells it before a long fit. `structure_to_json` refuses all else afterwards.
+    """
+    for part in (method, *members_of(method)):
+        for kind in _classes_named(get_type_hints(type(part).fit).get("return")):
+            if kind not in _NAMES:
+                rule = "parameters must be of the classes in PARAMETER_CLASSES"
+                raise CheckpointError(f"{rule}, but {type(part).__name__} learns {kind.__name__}")
 
 
-def _names(kind: Any) -> list[str]:
-    """Fields of the class of a dataclass or of a named tuple."""
+def _classes_named(annotation: Any) -> Iterator[type]:
+    """Yields the classes with fields in an annotation, and in the annotations of their fields."""
+    nested = list(get_args(annotation))
+    if isinstance(annotation, type) and (dataclasses.is_dataclass(annotation) or hasattr(annotation, "_fields")):
+        yield annotation
+        hints, static = get_type_hints(annotation), _static_fields(annotation)
+        nested += [hints[name] for name in _field_names(annotation) if name not in static]
+    for inner in nested:
+        yield from _classes_named(inner)
+
+
+def _field_names(kind: Any) -> list[str]:
+    """Returns the fields of the class of a dataclass or of a named tuple."""
     return list(kind._fields) if hasattr(kind, "_fields") else [field.name for field in dataclasses.fields(kind)]
 
 
-def _static(kind: Any) -> set[str]:
-    """Those that are no parameters: JAX takes them for part of the structure."""
+def _static_fields(kind: Any) -> set[str]:
+    """Returns the fields of a class that are no parameters: JAX takes them for part of the structure."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     return {field.name for field in fields if field.metadata.get("static")}
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in _names(type(value))}
+    return {name: getattr(value, name) for name in _field_names(type(value))}
 
 
-def _each(change: Callable[[Any], Any], items: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: change(value) for name, value in items.items()}
-
-
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

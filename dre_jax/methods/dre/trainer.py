@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import platform
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from dre_jax import native
-from dre_jax.data import SearchSpace, fingerprint
-from dre_jax.data.columns import Column, differing_columns
-from dre_jax.data.files import make_folder
+from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Task
-from dre_jax.errors import CheckpointError, DataError, DataWarning
+from dre_jax.errors import DataError
+from dre_jax.methods.checkpoints.training import ResumableTraining
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.mesh import collect, mesh_for, spread
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.state import TrainState
+from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import evaluate, portion, start, train
 from dre_jax.methods.dre.stream import Feed, ResidentFeed, StreamedFeed, must_stream
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.optim.schedule import portion_length
-
-
-class LossEntry(NamedTuple):
-    """A line of the loss history."""
-
-    step: int
-    train: float
-    """Loss over fixed lists of the training tasks."""
-    validation: float | None
-    """Likewise of the validation tasks; None without any."""
 
 
 class TrainingProgress(NamedTuple):
@@ -65,24 +49,6 @@ class MetaTrainingResult:
     """Losses at step 0, at every interval, and at the end."""
     resumed_from: int | None = None
     """Step of the checkpoint from which training was resumed."""
-
-
-@dataclass
-class _TrainingRun:
-    """The state of a training, with its loss history."""
-
-    state: TrainState
-    history: list[LossEntry] = field(default_factory=list)
-    best: EnsembleParams | None = None
-    best_step: int | None = None
-    resumed_from: int | None = None
-
-    def best_loss(self) -> float:
-        losses = [entry.validation for entry in self.history if entry.step == self.best_step]
-        return losses[0] if losses and losses[0] is not None else np.inf
-
-    def evaluations_without_gain(self) -> int:
-        return sum(entry.step > (self.best_step or 0) for entry in self.history)
 
 
 def meta_train(
@@ -134,14 +100,14 @@ def meta_train(
     feed = feed_of(tasks)
     if config.patience is not None and not space.validation:
         raise DataError(f"patience needs validation tasks, but search space {space.name!r} has none")
-    keeper = None if folder is None else _CheckpointManager(space, model, config, key, folder, facts or {})
+    checkpoint = None if folder is None else ResumableTraining(folder, space, model, config, key, facts)
     validation = feed_of(space.validation) if space.validation else None
-    run = keeper.resume() if keeper else None
-    run = run or _TrainingRun(start(model, config, space.n_columns, key))
+    run = checkpoint.resume() if checkpoint else None
+    run = run or TrainingRun(start(model, config, space.n_columns, key))
     for entry in _train(run, model, config, feed, validation, mesh, key, report):
         _record_entry(run, entry, config)
-        if keeper:
-            keeper.save(run)
+        if checkpoint:
+            checkpoint.save(run)
         if config.patience is not None and run.evaluations_without_gain() >= config.patience:
             break
     params = run.state.params if run.best is None else run.best
@@ -149,7 +115,7 @@ def meta_train(
 
 
 def _train(
-    run: _TrainingRun,
+    run: TrainingRun,
     model: ModelConfig,
     config: MetaTrainConfig,
     feed: Feed,
@@ -203,113 +169,10 @@ def _portion_length(config: MetaTrainConfig, most: int | None) -> int:
     return portion_length(config.evaluate_every, min(portion(config), most or config.steps))
 
 
-def _record_entry(run: _TrainingRun, entry: LossEntry, config: MetaTrainConfig) -> None:
+def _record_entry(run: TrainingRun, entry: LossEntry, config: MetaTrainConfig) -> None:
     """Adds an entry, and stores the parameters if they are the best and `patience` is set."""
     is_best = config.patience is not None and entry.validation is not None and entry.validation < run.best_loss()
     run.history.append(entry)
     if is_best:
         # A copy: the state's own arrays are given away to the next steps.
         run.best, run.best_step = jax.tree.map(jnp.copy, run.state.params), entry.step
-
-
-class _CheckpointManager:
-    """Saves and resumes a training."""
-
-    def __init__(
-        self,
-        space: SearchSpace,
-        model: ModelConfig,
-        config: MetaTrainConfig,
-        key: Array,
-        folder: str | Path,
-        facts: Mapping[str, Any],
-    ) -> None:
-        # Orbax takes a second to import: only those who save pay for it.
-        from dre_jax.methods.dre.checkpoint import Checkpoint, describe
-
-        make_folder(folder)
-        self.checkpoint = Checkpoint(folder)
-        self.config = config
-        self.columns = space.columns
-        self.facts = {"schema": None if space.columns is None else [list(c) for c in space.columns], **facts}
-        self.backends = native.with_backend([])
-        self.description = describe(
-            space=space.name,
-            n_columns=space.n_columns,
-            model=model,
-            config=config,
-            key=key,
-            fingerprint=fingerprint(space),
-        )
-
-    def save(self, run: _TrainingRun) -> None:
-        facts: dict[str, Any] = {
-            "history": [list(entry) for entry in run.history],
-            "best_step": run.best_step,
-            "versions": versions(),
-            "backends": self.backends,
-        }
-        self.checkpoint.save(run.state, run.best, {**self.description, **self.facts, **facts})
-
-    def resume(self) -> _TrainingRun | None:
-        """Returns the last saved training; None without a checkpoint."""
-        from dre_jax.methods.dre.checkpoint import differences, model_config, training_config
-
-        if self.checkpoint.latest_step() is None:
-            return None
-        metadata = self.checkpoint.metadata()
-        ours = dict(self.description)
-        theirs = training_config(metadata)
-        if self.config.schedule == "constant" and self.config.steps >= metadata["step"]:
-            # At a constant learning rate the number of steps is only where training ends: it may be moved.
-            ours["training"] = {**ours["training"], "steps": theirs.steps}
-        # A checkpoint of an older version lacks the options that came since: it was trained with their defaults.
-        diffs = differences(ours, {**metadata, "model": asdict(model_config(metadata)), "training": asdict(theirs)})
-        if self.columns and metadata.get("schema"):
-            diffs += differing_columns(self.columns, [Column(*column) for column in metadata["schema"]])
-        if diffs:
-            raise CheckpointError(
-                f"{self.checkpoint.folder} holds another training: {'; '.join(diffs)}; give another folder or remove it"
-            )
-        saved = self.checkpoint.load()
-        self.backends = native.with_backend(metadata.get("backends", []))
-        if metadata["step"] < self.config.steps:
-            warn_of_backends(self.backends, self.checkpoint.folder)
-        history = [LossEntry(*entry) for entry in metadata["history"]]
-        return _TrainingRun(saved.state, history, saved.best, metadata["best_step"], metadata["step"])
-
-
-def last_step(folder: str | Path) -> int | None:
-    """Returns the step of the last complete checkpoint in a folder; None without one."""
-    if not (Path(folder) / "steps").is_dir():
-        return None
-    from dre_jax.methods.dre.checkpoint import Checkpoint
-
-    return Checkpoint(folder).latest_step()
-
-
-def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
-    """Warns with a `DataWarning` where a result is continued by another backend: rounding may differ.
-
-    Args:
-      backends: of the result, see `dre_jax.native.with_backend`.
-      origin: the result's file or folder.
-    """
-    mine = native.backend()
-    others = [" on ".join(one.values()) for one in backends if one != mine]
-    if others:
-        here = " on ".join(mine.values())
-        message = f"{origin} was computed by {', '.join(others)}, and goes on by {here}: rounding may differ"
-        warnings.warn(message, DataWarning, stacklevel=3)
-
-
-def versions(*more: str) -> dict[str, str]:
-    """Returns the versions of the packages that a result depends on, and of more packages."""
-    packages = ("dre_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", *more)
-    versions_by_package = {"python": platform.python_version()}
-    for name in packages:
-        try:
-            versions_by_package[name] = version(name)
-        except PackageNotFoundError:  # run from a source tree that is not installed
-            versions_by_package[name] = "not installed"
-    return versions_by_package

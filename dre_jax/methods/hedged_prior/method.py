@@ -160,7 +160,7 @@ ENTRIES = (
         paper="this library",
         transfer=True,
         default=HedgedPrior(),
-        beside="dre",
+        companion="dre",
         free=("acquisition", "processes"),
     ),
 )

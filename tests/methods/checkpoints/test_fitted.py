@@ -16,19 +16,10 @@ from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods import DRE, METHODS, find
 from dre_jax.methods.baselines.committee import Committee
-from dre_jax.methods.checkpoints.fitted import (
-    Fitted,
-    by_path,
-    describe,
-    ensemble_params,
-    facts_of,
-    find_ensemble,
-    is_there,
-    load_fitted,
-    save_fitted,
-)
-from dre_jax.methods.checkpoints.serialization import config_from_json, config_to_json, structure_from_json
-from dre_jax.methods.checkpoints.storage import Steps
+from dre_jax.methods.checkpoints.ensembles import find_ensemble
+from dre_jax.methods.checkpoints.fitted import FittedMethod, has_checkpoint, load_fitted, save_fitted
+from dre_jax.methods.checkpoints.provenance import provenance
+from dre_jax.methods.checkpoints.serialization import check_parameter_classes, config_from_json, config_to_json
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import MetaTrainConfig
@@ -63,40 +54,43 @@ def space(past):
 
 
 @pytest.fixture(scope="module")
-def made(fitted, space):
+def make_fitted(fitted, space):
     """A method by name, with what it learned from little."""
 
     def make(name):
         method, params = fitted(name)
-        told = {"facts": facts_of(space, KEY), "extra": {"note": [1, 2.5, None, "text"]}}
-        return Fitted(name=name, method=method, params=params, space=space.name, n_columns=2, columns=COLUMNS, **told)
+        facts, extra = provenance(space, KEY), {"note": [1, 2.5, None, "text"]}
+        described = {"space": space.name, "n_columns": 2, "columns": COLUMNS, "facts": facts, "extra": extra}
+        return FittedMethod(name=name, method=method, params=params, **described)
 
     return make
 
 
 @pytest.mark.parametrize("name", LEARNING)
-def test_round_trip(name, made, tmp_path):
-    ours = made(name)
+def test_round_trip(name, make_fitted, tmp_path):
+    ours = make_fitted(name)
     save_fitted(tmp_path, ours)
-    found = load_fitted(tmp_path, space="hard", columns=COLUMNS)
-    assert_same(found.params, ours.params)
-    for field in dataclasses.fields(Fitted):
+    loaded = load_fitted(tmp_path, space="hard", columns=COLUMNS)
+    assert_same(loaded.params, ours.params)
+    for field in dataclasses.fields(FittedMethod):
         if field.name != "params":
-            assert getattr(found, field.name) == getattr(ours, field.name), field.name
-    assert hash(found.method) == hash(ours.method)  # static under jit
-    assert describe(tmp_path).params is None
-    assert json.loads((tmp_path / "metadata.json").read_text())["method"] == name
+            assert getattr(loaded, field.name) == getattr(ours, field.name), field.name
+    assert hash(loaded.method) == hash(ours.method)  # static under jit
+    assert load_fitted(tmp_path, with_params=False).params is None
+    copy = json.loads((tmp_path / "metadata.json").read_text())
+    assert copy["method"] == name
+    assert copy["schema"] == [["C", "float", "C", True], ["kernel.ohe._rbf", "level", "kernel", False]]
 
 
-def test_a_committee_of_other_members(made, tmp_path, space, quick):
+def test_a_committee_of_other_members(make_fitted, tmp_path, space, quick):
     """Classes come back by what the file says, not by what the registry has."""
     members = (quick("gcp"), quick("fsbo"), quick("rgpe"))
     method = Committee(members=members)
-    ours = dataclasses.replace(made("gcp"), name="committee", method=method, params=method.fit(space, KEY))
+    ours = dataclasses.replace(make_fitted("gcp"), name="committee", method=method, params=method.fit(space, KEY))
     save_fitted(tmp_path, ours)
-    found = load_fitted(tmp_path)
-    assert found.method == method
-    assert_same(found.params, ours.params)
+    loaded = load_fitted(tmp_path)
+    assert loaded.method == method
+    assert_same(loaded.params, ours.params)
 
 
 @pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.host is None])
@@ -123,28 +117,28 @@ def others(value):
 
 
 def test_a_configuration_of_another_version():
-    told = config_to_json(METHODS["fsbo"].default)
-    del told["tuning"]["steps"], told["meta_training"]["batch"]
+    description = config_to_json(METHODS["fsbo"].default)
+    del description["tuning"]["steps"], description["meta_training"]["batch"]
     with pytest.raises(ConfigError, match=r"tuning\.: .*missing.*'steps'"):
-        config_from_json(told)  # a field without a default
-    told["tuning"]["steps"] = 50
-    assert config_from_json(told) == METHODS["fsbo"].default
-    for changed, said in (
+        config_from_json(description)  # a field without a default
+    description["tuning"]["steps"] = 50
+    assert config_from_json(description) == METHODS["fsbo"].default
+    for changed, phrase in (
         ({"of_tomorrow": 3}, "FewShotBO has no field of_tomorrow"),
         ({"class": "FewShotB0"}, "the method must be of a class of registered methods"),
         ({"reuse": 3}, "reuse must be true or false, but got 3"),
         ({"model": {"class": "os.system"}}, "model. must be of a class of registered methods"),
-        ({"model": {**told["model"], "kernel": "cubic"}}, "kernel must be one of matern52, squared_exponential"),
+        ({"model": {**description["model"], "kernel": "cubic"}}, "kernel must be one of matern52, squared_exponential"),
     ):
-        with pytest.raises(ConfigError, match=re.escape(said)):
-            config_from_json({**told, **changed})
+        with pytest.raises(ConfigError, match=re.escape(phrase)):
+            config_from_json({**description, **changed})
 
 
 @pytest.fixture(scope="module")
-def saved(made, tmp_path_factory):
+def saved(make_fitted, tmp_path_factory):
     """Treat as read-only."""
     folder = tmp_path_factory.mktemp("saved") / "svm"
-    save_fitted(folder, made("gcp"))
+    save_fitted(folder, make_fitted("gcp"))
     return folder
 
 
@@ -157,29 +151,16 @@ def refusal(folder, **wanted):
     return message
 
 
-def test_damaged_files(saved, tmp_path):
-    """Those of numbered steps, all and in every way, are in tests/methods/dre/test_checkpoint.py."""
-    folder = shutil.copytree(saved, tmp_path / "copy")
-    path = next(path for path in sorted((folder / "fitted").rglob("*")) if path.is_file() and path.stat().st_size)
-    path.write_bytes(path.read_bytes()[:-1])
-    assert f"{path} is damaged: it is not as it was written" in refusal(folder)
-
-
-@pytest.mark.parametrize("made", [(), ("fitted",), ("steps", "fitted"), ("fitted/1",)])
-def test_nothing_there(tmp_path, made):
-    for name in made:
+@pytest.mark.parametrize("folders", [(), ("fitted",), ("steps", "fitted"), ("fitted/1",), ("steps/40",)])
+def test_nothing_there(tmp_path, folders):
+    for name in folders:
         (tmp_path / "a" / name).mkdir(parents=True)
     assert "checkpoint" in refusal(tmp_path / "a")
-    assert not is_there(tmp_path / "nowhere")
-
-
-def test_columns_are_said(saved):
-    said = Steps(saved / "fitted", keep=1).metadata(1)
-    assert said["schema"] == [["C", "float", "C", True], ["kernel.ohe._rbf", "level", "kernel", False]]
+    assert not has_checkpoint(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "phrase"),
     [
         ({"space": "xgboost"}, "space (xgboost here, hard in the checkpoint)"),
         ({"columns": 3}, "columns (3 here, 2 in the checkpoint)"),
@@ -189,27 +170,18 @@ def test_columns_are_said(saved):
         ({"columns": [Column(str(i), "float", "x") for i in range(20)]}, "and 14 more"),
     ],
 )
-def test_what_does_not_fit(saved, wanted, said):
-    assert said in refusal(saved, **wanted)
+def test_what_does_not_fit(saved, wanted, phrase):
+    assert phrase in refusal(saved, **wanted)
 
 
-def test_columns_that_are_not_known_are_counted(made, tmp_path):
-    save_fitted(tmp_path, dataclasses.replace(made("gcp"), columns=None))
+def test_columns_that_are_not_known_are_counted(make_fitted, tmp_path):
+    save_fitted(tmp_path, dataclasses.replace(make_fitted("gcp"), columns=None))
     assert load_fitted(tmp_path, columns=COLUMNS).columns is None
     assert "columns (1 here, 2 in the checkpoint)" in refusal(tmp_path, columns=COLUMNS[:1])
 
 
-def rewrite(folder, change):
-    """A checkpoint with other metadata, as another version would have written it."""
-    steps = Steps(folder / "fitted", keep=1)
-    step, said = steps.latest(), steps.metadata(steps.latest())
-    arrays = steps.arrays(step, by_path(structure_from_json(said["structure"])))
-    change(said)
-    steps.save(step + 1, arrays, said)
-
-
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "phrase"),
     [
         (lambda d: d.update(format=2), "format 1, but holds 2"),
         (lambda d: d.update(method="dre-2030"), "does not know, 'dre-2030'"),
@@ -222,24 +194,24 @@ def rewrite(folder, change):
         (lambda d: d.update(structure={"set": []}), "parameters must be one that dre_jax wrote, but got {'set'"),
     ],
 )
-def test_what_another_version_wrote(saved, tmp_path, change, said):
+def test_what_another_version_wrote(saved, tmp_path, rewrite, change, phrase):
     folder = shutil.copytree(saved, tmp_path / "svm")
-    rewrite(folder, change)
-    assert said in refusal(folder)
+    rewrite(folder / "fitted", change)
+    assert phrase in refusal(folder)
 
 
-def test_parameters_of_another_version(saved, tmp_path, made):
+def test_parameters_of_another_version(saved, tmp_path, rewrite, make_fitted):
     """They are tried, without computing anything, where another version of the package wrote them."""
 
     folder = shutil.copytree(saved, tmp_path / "hard")
-    rewrite(folder, lambda said: said["facts"]["versions"].update(dre_jax="9.9"))
-    assert_same(load_fitted(folder).params, made("gcp").params)
-    rewrite(folder, lambda said: said["configuration"]["prior"].update(hidden=[50, 50, 50, 50]))
+    rewrite(folder / "fitted", lambda metadata: metadata["facts"]["versions"].update(dre_jax="9.9"))
+    assert_same(load_fitted(folder).params, make_fitted("gcp").params)
+    rewrite(folder / "fitted", lambda metadata: metadata["configuration"]["prior"].update(hidden=[50, 50, 50, 50]))
     assert "the parameters in" in refusal(folder)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "phrase"),
     [
         ({"params": {"x": 3.0}}, "parameters must be arrays"),
         ({"params": {"x": jax.random.key(0)}}, "parameters must be arrays"),
@@ -250,15 +222,20 @@ def test_parameters_of_another_version(saved, tmp_path, made):
         ({"extra": {"x": object()}}, "cannot write a checkpoint"),
     ],
 )
-def test_what_cannot_be_saved(made, tmp_path, change, said):
-    with pytest.raises(CheckpointError, match=said):
-        save_fitted(tmp_path / "a", dataclasses.replace(made("gcp"), **change))
-    assert not is_there(tmp_path / "a")
+def test_what_cannot_be_saved(make_fitted, tmp_path, change, phrase):
+    with pytest.raises(CheckpointError, match=phrase):
+        save_fitted(tmp_path / "a", dataclasses.replace(make_fitted("gcp"), **change))
+    assert not has_checkpoint(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_declared_parameters_can_be_saved(name):
+    check_parameter_classes(METHODS[name].make())
 
 
 @pytest.mark.thorough
-def test_at_every_moment_the_old_or_the_new(made, tmp_path, left_by_kills):
-    folder, old, new = tmp_path / "svm", made("gcp"), made("rgpe")
+def test_at_every_moment_the_old_or_the_new(make_fitted, tmp_path, left_by_kills):
+    folder, old, new = tmp_path / "svm", make_fitted("gcp"), make_fitted("rgpe")
     save_fitted(folder, old)
     copies = left_by_kills(folder, lambda: save_fitted(folder, new))
     assert len(copies) > 20
@@ -266,8 +243,8 @@ def test_at_every_moment_the_old_or_the_new(made, tmp_path, left_by_kills):
     assert names == sorted(names)  # gcp, then rgpe
     assert set(names) == {"gcp", "rgpe"}
     for copy in (copies[0], copies[-1], folder):
-        found = load_fitted(copy)
-        assert_same(found.params, (old if found.name == "gcp" else new).params)
+        loaded = load_fitted(copy)
+        assert_same(loaded.params, (old if loaded.name == "gcp" else new).params)
     # And after any of those deaths the next one is written.
     for copy in copies[::7]:
         save_fitted(copy, old)
@@ -278,19 +255,19 @@ def test_at_every_moment_the_old_or_the_new(made, tmp_path, left_by_kills):
 def test_the_training_of_an_ensemble_is_dre(space, tmp_path):
     config = MetaTrainConfig(steps=4, evaluate_every=4, n_support=2, n_query=4, evaluation_lists=2)
     trained = meta_train(space, MODEL, config, key=KEY, folder=tmp_path)
-    found = load_fitted(tmp_path, space="hard", columns=COLUMNS)
-    assert (found.name, found.method) == ("dre", DRE(model=MODEL, training=config))
-    assert_same(found.params, trained.params)
-    assert (found.facts["step"], found.facts["fingerprint"]) == (4, facts_of(space, KEY)["fingerprint"])
+    loaded = load_fitted(tmp_path, space="hard", columns=COLUMNS)
+    assert (loaded.name, loaded.method) == ("dre", DRE(model=MODEL, training=config))
+    assert_same(loaded.params, trained.params)
+    assert (loaded.facts["step"], loaded.facts["fingerprint"]) == (4, provenance(space, KEY)["fingerprint"])
     assert "only here" in refusal(tmp_path, columns=(*COLUMNS, Column("d", "int", "d")))
 
 
-def test_ensembles_inside(made):
+def test_ensembles_inside(make_fitted):
     for name in ("dre", "dre-gp", "committee"):
-        inside = made(name)
+        inside = make_fitted(name)
         ensemble = find_ensemble(inside.method)
         assert ensemble.member == (0 if name == "committee" else None)
-        assert ensemble_params(inside).scorers["hidden_0_kernel"].shape[0] == ensemble.model.members == 2
+        assert inside.ensemble_params().scorers["hidden_0_kernel"].shape[0] == ensemble.model.members == 2
     assert find_ensemble(find("dre-ri").make()) is None
     with pytest.raises(CheckpointError, match="fsbo has no ranking ensemble"):
-        ensemble_params(made("fsbo"))
+        make_fitted("fsbo").ensemble_params()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import bundled
-from dre_jax.methods.dre.checkpoint import load_params, model_config
+from dre_jax.methods.checkpoints.training import TrainingCheckpoint, training_configs
 from dre_jax.methods.dre.ensemble import Support, scores
 
 pytestmark = pytest.mark.multiprocess
@@ -113,10 +113,11 @@ def centred_scores(folder):
     Up to a constant: the loss does not see one, so the gradient of what adds one is rounding alone, and Adam makes
     whole steps of that.
     """
-    params, metadata = load_params(folder, space="svm")
+    step = TrainingCheckpoint(folder).load()
+    model, _ = training_configs(step.metadata)
     x = jnp.asarray(next(iter(bundled.load("svm").train.values())).X[:40])
     support = Support(x[:8], jnp.linspace(0.0, 1.0, 8), jnp.ones(8, bool))
-    found = np.asarray(compiled(model_config(metadata), params, support, x))
+    found = np.asarray(compiled(model, step.params, support, x))
     return found - found.mean(axis=1, keepdims=True)
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 import random
 import shutil
 
@@ -12,12 +13,13 @@ import numpy as np
 import pytest
 
 from dre_jax import native
-from dre_jax.data import SearchSpace, Task, build_table, fingerprint
+from dre_jax.data import SearchSpace, Task, build_table
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, DataError, DataWarning
+from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingCheckpoint
 from dre_jax.methods.dre import trainer
-from dre_jax.methods.dre.checkpoint import Checkpoint, describe, load_params
 from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import evaluate, start, train
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import MetaTrainConfig
@@ -144,11 +146,11 @@ def test_killed_at_any_moment(tmp_path, uninterrupted, left_by_kills):
         return sorted(str(path.relative_to(folder)) for path in [*folder.glob("*"), *folder.glob("steps/*")])
 
     for copy in random.Random(0).sample(copies, 8):
-        last = trainer.last_step(copy)
+        last = TrainingCheckpoint(copy).latest_step()
         resumed = go(key=jax.random.key(0), folder=copy)
         assert resumed.resumed_from == last
         assert_same(resumed.params, uninterrupted.params)
-        assert Checkpoint(copy).metadata() == Checkpoint(folder).metadata()
+        assert TrainingCheckpoint(copy).metadata() == TrainingCheckpoint(folder).metadata()
         assert (copy / "losses.csv").read_text() == (folder / "losses.csv").read_text()
         assert files(copy) == files(folder)  # nothing half-written is left
 
@@ -204,9 +206,9 @@ def test_patience_stops_and_keeps_the_best(tmp_path, trajectory, interrupted_at)
     assert trained.step == 12
     assert trained.history == [(step, 10.0 - step, loss) for step, loss in SCRIPT.items() if step <= 12]
     assert_same(trained.params, trajectory[6])
-    assert_same(load_params(tmp_path)[0], trajectory[6])
-    assert_same(Checkpoint(tmp_path).load().state.params, trajectory[12])
-    assert Checkpoint(tmp_path).metadata()["best_step"] == 6
+    assert_same(TrainingCheckpoint(tmp_path).load().params, trajectory[6])
+    assert_same(TrainingCheckpoint(tmp_path).load().state.params, trajectory[12])
+    assert TrainingCheckpoint(tmp_path).metadata()["best_step"] == 6
     told = []
     assert_same(patient(report=told.append).params, trajectory[6])
     assert told == []
@@ -220,7 +222,7 @@ def test_more_steps_at_a_constant_learning_rate_go_on(saved, tmp_path):
     at_once = meta_train(SPACE, MODEL, config, key=jax.random.key(0))
     assert_same(longer.params, at_once.params)
     assert [entry.step for entry in at_once.history] == [0, 4, 8, 12, 14]
-    assert Checkpoint(folder).metadata()["training"]["steps"] == 14
+    assert TrainingCheckpoint(folder).metadata()["training"]["steps"] == 14
 
 
 def refused(space=SPACE, model=MODEL, config=CONFIG, seed=0, *, folder):
@@ -267,20 +269,21 @@ def test_columns_that_are_not_known_are_no_difference(saved, tmp_path):
 def test_more_steps_of_a_cosine_are_refused(tmp_path):
     config = dataclasses.replace(CONFIG, schedule="cosine")
     key = jax.random.key(0)
-    facts = describe(space="s", n_columns=2, model=MODEL, config=config, key=key, fingerprint=fingerprint(SPACE))
-    state = start(MODEL, config, 2, key)
-    Checkpoint(tmp_path).save(state, None, {**facts, "history": [], "best_step": None, "versions": {}})
+    ResumableTraining(tmp_path, SPACE, MODEL, config, key).save(TrainingRun(start(MODEL, config, 2, key)))
     message = refused(config=dataclasses.replace(config, steps=14), folder=tmp_path)
     assert "training.steps (14 here, 10 in the checkpoint)" in message
 
 
 def test_a_checkpoint_of_before_an_option_has_its_default(tmp_path):
     key = jax.random.key(0)
-    facts = describe(space="s", n_columns=2, model=MODEL, config=CONFIG, key=key, fingerprint=fingerprint(SPACE))
-    del facts["model"]["products"]
     done = start(MODEL, CONFIG, 2, key)._replace(step=jnp.int32(CONFIG.steps))
-    history = [[CONFIG.steps, 1.0, 2.0]]
-    Checkpoint(tmp_path).save(done, None, {**facts, "history": history, "best_step": None, "versions": {}})
+    run = TrainingRun(done, [LossEntry(CONFIG.steps, 1.0, 2.0)])
+    ResumableTraining(tmp_path, SPACE, MODEL, CONFIG, key).save(run)
+    path = tmp_path / "steps" / str(CONFIG.steps)
+    metadata = json.loads((path / "metadata" / "metadata").read_text())
+    del metadata["model"]["products"]
+    (path / "metadata" / "metadata").write_text(json.dumps(metadata))
+    (path / "digests.json").unlink()
     assert go(key=key, folder=tmp_path).resumed_from == CONFIG.steps
 
 
@@ -295,11 +298,11 @@ def test_needs_tasks(tmp_path):
 def test_who_computed_is_kept_and_another_is_told_of(saved, tmp_path, monkeypatch):
     folder, other = shutil.copytree(saved, tmp_path / "s"), {"steps": "native 1a2b", "device": "H200"}
     mine = native.backend()
-    assert Checkpoint(folder).metadata()["backends"] == [mine]
+    assert TrainingCheckpoint(folder).metadata()["backends"] == [mine]
     for module in (native, native.trial):
         monkeypatch.setattr(module, "backend", lambda: other)
     go(key=jax.random.key(0), folder=folder)  # nothing is left to do
     with pytest.warns(DataWarning, match=r"was computed by .* on cpu, and goes on by native 1a2b on H200") as told:
         meta_train(SPACE, MODEL, dataclasses.replace(CONFIG, steps=14), key=jax.random.key(0), folder=folder)
     assert len(told) == 1
-    assert Checkpoint(folder).metadata()["backends"] == [mine, other]
+    assert TrainingCheckpoint(folder).metadata()["backends"] == [mine, other]

@@ -13,21 +13,18 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
+from dre_jax.data import SearchSpace, Task, fingerprint
 from dre_jax.errors import CheckpointError
-from dre_jax.methods.dre.checkpoint import (
-    Checkpoint,
-    describe,
-    differences,
-    load_params,
-    model_config,
-    training_config,
-)
+from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingCheckpoint, training_configs
 from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.state import LossEntry, TrainingRun
 from dre_jax.methods.dre.steps import TrainState, start
 from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
 
 MODEL = ModelConfig(members=2, hidden=(4, 3), phi=(4,), rho=(4, 2))
 CONFIG = MetaTrainConfig(steps=100, evaluate_every=10, loss=LossConfig(weights="none"), patience=3)
+SPACE = SearchSpace("svm", train={"a": Task("a", np.zeros((2, 3), np.float32), np.arange(2.0))})
+HISTORY = [LossEntry(0, 5.25, 5.5), LossEntry(40, 4.125, None)]
 
 
 def make_state(model=MODEL, step=40, seed=0):
@@ -38,10 +35,10 @@ def make_state(model=MODEL, step=40, seed=0):
     return TrainState(drawn.params, drawn.moments, jnp.int32(step))
 
 
-def make_metadata(model=MODEL, best_step=None, **changed):
-    facts = describe(space="svm", n_columns=3, model=model, config=CONFIG, key=jax.random.key(5), fingerprint="f" * 64)
-    history = [[0, 5.25, 5.5], [40, 4.125, None]]
-    return {**facts, "history": history, "best_step": best_step, "versions": {"jax": jax.__version__}, **changed}
+def save(folder, model=MODEL, step=40, seed=0, best=None):
+    """Saves a made-up state; with the best parameters of step 20, if they are given."""
+    run = TrainingRun(make_state(model, step, seed), HISTORY, best, None if best is None else 20)
+    ResumableTraining(folder, SPACE, model, CONFIG, jax.random.key(5)).save(run)
 
 
 assert_same = partial(chex.assert_trees_all_equal, strict=True)
@@ -52,8 +49,8 @@ def saved(tmp_path_factory):
     """Two steps; treat as read-only."""
     folder = tmp_path_factory.mktemp("saved")
     best = make_state(seed=9).params
-    Checkpoint(folder).save(make_state(step=30), best, make_metadata(best_step=20))
-    Checkpoint(folder).save(make_state(step=40, seed=1), best, make_metadata(best_step=20))
+    save(folder, step=30, best=best)
+    save(folder, step=40, seed=1, best=best)
     return folder
 
 
@@ -80,24 +77,25 @@ def test_round_trip(tmp_path, context, with_best):
     model = dataclasses.replace(MODEL, context=context)
     state = make_state(model)
     best = make_state(model, seed=1).params if with_best else None
-    metadata = make_metadata(model, best_step=20 if with_best else None)
-    Checkpoint(tmp_path).save(state, best, metadata)
-    found = Checkpoint(tmp_path).load()
-    assert_same(found.state, state)
-    assert_same(found.best, best)
-    assert (found.state.params.deep_set is None) == (context == "none")
-    params, described = load_params(tmp_path)
-    assert_same(params, best if with_best else state.params)
-    arrays = described.pop("arrays")
-    assert described == {**json.loads(json.dumps(metadata)), "step": 40}
+    save(tmp_path, model, best=best)
+    saved = TrainingCheckpoint(tmp_path).load()
+    assert_same(saved.state, state)
+    assert_same(saved.best, best)
+    assert (saved.state.params.deep_set is None) == (context == "none")
+    assert_same(saved.params, best if with_best else state.params)
+    metadata = saved.metadata
+    assert [metadata[name] for name in ("format", "space", "columns", "schema", "step")] == [1, "svm", 3, None, 40]
+    assert (metadata["key"], metadata["fingerprint"]) == ([0, 5], fingerprint(SPACE))
+    assert metadata["history"] == [list(entry) for entry in HISTORY]
+    assert metadata["best_step"] == (20 if with_best else None)
+    arrays = metadata["arrays"]
     assert arrays["state.params.scorers.hidden_1_kernel"] == [2, 4, 3]
     assert ("best.scorers.hidden_1_kernel" in arrays) == with_best
-    assert model_config(described) == model
-    assert training_config(described) == CONFIG
+    assert training_configs(metadata) == (model, CONFIG)
 
 
 def test_the_copies_for_people(saved):
-    assert json.loads((saved / "metadata.json").read_text()) == Checkpoint(saved).metadata()
+    assert json.loads((saved / "metadata.json").read_text()) == TrainingCheckpoint(saved).metadata()
     expected = ["step,train_loss,validation_loss", "0,5.250000,5.500000", "40,4.125000,"]
     assert (saved / "losses.csv").read_text().splitlines() == expected
 
@@ -113,17 +111,16 @@ def test_a_step_that_vanishes_while_it_is_looked_at(saved, monkeypatch, times):
         return manager(*args, **kwargs)
 
     monkeypatch.setattr(ocp, "CheckpointManager", vanishing)
-    message = message_of(Checkpoint(saved).latest_step)
+    message = message_of(TrainingCheckpoint(saved).latest_step)
     assert message is None if times == 1 else "changes while it is read" in message
 
 
 def test_saving_a_step_again_replaces_it(copy):
     # Whoever goes on at 30 after 40 was lost comes to 40 once more.
-    state = make_state(step=50, seed=4)
     for seed in (3, 4):
         shutil.rmtree(copy / "steps" / "50", ignore_errors=True)
-        Checkpoint(copy).save(make_state(step=50, seed=seed), None, make_metadata())
-    assert_same(Checkpoint(copy).load().state, state)
+        save(copy, step=50, seed=seed)
+    assert_same(TrainingCheckpoint(copy).load().state, make_state(step=50, seed=4))
 
 
 def test_no_pickles(saved):
@@ -146,7 +143,7 @@ BREAKAGES = {
 @pytest.mark.parametrize("breakage", [*BREAKAGES, "missing"])
 def test_broken_files(saved, copy, breakage):
     """Every file of the last step in turn: either it is refused in a line, or all that is read is right."""
-    good = Checkpoint(saved).load()
+    good = TrainingCheckpoint(saved).load()
     refused = []
     for path in sorted(path for path in (copy / "steps" / "40").rglob("*") if path.is_file()):
         content = path.read_bytes()
@@ -154,38 +151,38 @@ def test_broken_files(saved, copy, breakage):
             path.unlink()
         else:
             path.write_bytes(BREAKAGES[breakage](content))
-        message = message_of(Checkpoint(copy).load)
+        message = message_of(TrainingCheckpoint(copy).load)
         if message is None:
-            assert_same(Checkpoint(copy).load(), good)
+            assert_same(TrainingCheckpoint(copy).load(), good)
         else:
             assert str(copy) in message
             refused.append(path.relative_to(copy / "steps" / "40").parts[0])
         path.write_bytes(content)
     assert {"arrays", "metadata"} <= set(refused)
-    assert_same(Checkpoint(copy).load(), good)
+    assert_same(TrainingCheckpoint(copy).load(), good)
 
 
 def test_the_step_before_a_damaged_one(copy):
     damaged = copy / "steps" / "40" / "arrays" / "manifest.ocdbt"
     damaged.write_bytes(b"")
-    message = message_of(Checkpoint(copy).load)
+    message = message_of(TrainingCheckpoint(copy).load)
     assert str(damaged) in message
     assert f"remove {copy / 'steps' / '40'} to use the step before" in message
     shutil.rmtree(copy / "steps" / "40")
-    assert_same(Checkpoint(copy).load().state, make_state(step=30))
+    assert_same(TrainingCheckpoint(copy).load().state, make_state(step=30))
 
 
 def test_killed_before_the_digests(copy):
     """A process that died between a step and its digests leaves a step that is whole."""
     (copy / "steps" / "40" / "digests.json").unlink()
-    assert_same(Checkpoint(copy).load().state, make_state(step=40, seed=1))
+    assert_same(TrainingCheckpoint(copy).load().state, make_state(step=40, seed=1))
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"format": 999}', b"{", b"null", b'{"format": 1}'])
 def test_metadata_that_is_not_ours(copy, content):
     (copy / "steps" / "40" / "metadata" / "metadata").write_bytes(content)
     (copy / "steps" / "40" / "digests.json").unlink()
-    assert str(copy) in message_of(Checkpoint(copy).load)
+    assert str(copy) in message_of(TrainingCheckpoint(copy).load)
 
 
 OTHER_SIZES = "state.params.scorers.hidden_0_kernel ([2, 5, 5] here, [2, 5, 4] in the checkpoint)"
@@ -196,19 +193,11 @@ OTHER_SIZES = "state.params.scorers.hidden_0_kernel ([2, 5, 5] here, [2, 5, 4] i
     [({"layers_of_tomorrow": 3}, "layers_of_tomorrow"), ({"hidden": [5, 3]}, OTHER_SIZES)],
     ids=["another version", "other sizes than the arrays have"],
 )
-def test_a_configuration_that_does_not_fit(tmp_path, changed, named):
-    metadata = make_metadata()
-    Checkpoint(tmp_path).save(make_state(), None, metadata | {"model": metadata["model"] | changed})
-    message = message_of(Checkpoint(tmp_path).load)
-    assert str(tmp_path) in message
+def test_a_configuration_that_does_not_fit(copy, rewrite, changed, named):
+    rewrite(copy / "steps", lambda metadata: metadata["model"].update(changed))
+    message = message_of(TrainingCheckpoint(copy).load)
+    assert str(copy) in message
     assert named in message
-
-
-@pytest.mark.parametrize("made", [(), ("",), ("steps",), ("steps/40",)])
-def test_nothing_there(tmp_path, made):
-    for name in made:
-        (tmp_path / "a" / name).mkdir(parents=True)
-    assert str(tmp_path / "a") in message_of(Checkpoint(tmp_path / "a").load)
 
 
 def test_a_step_that_was_being_written_is_no_step(saved, copy):
@@ -217,12 +206,12 @@ def test_a_step_that_was_being_written_is_no_step(saved, copy):
     shutil.copytree(copy / "steps" / "40", half)
     shutil.rmtree(half / "metadata")
     (copy / ".metadata.json.17-ab.tmp").write_text('{"half')
-    assert Checkpoint(copy).latest_step() == 40
-    assert_same(Checkpoint(copy).load(), Checkpoint(saved).load())
-    Checkpoint(copy).save(make_state(step=50), None, make_metadata())
+    assert TrainingCheckpoint(copy).latest_step() == 40
+    assert_same(TrainingCheckpoint(copy).load(), TrainingCheckpoint(saved).load())
+    save(copy, step=50)
     assert sorted(path.name for path in (copy / "steps").iterdir()) == ["40", "50"]
     assert sorted(path.name for path in copy.iterdir()) == ["losses.csv", "metadata.json", "steps"]
-    assert_same(Checkpoint(copy).load().state, make_state(step=50))
+    assert_same(TrainingCheckpoint(copy).load().state, make_state(step=50))
 
 
 @pytest.mark.parametrize("occupied", ["", "steps"])
@@ -230,23 +219,4 @@ def test_a_folder_that_cannot_be_written(tmp_path, occupied):
     folder = tmp_path / "a"
     (folder / occupied).parent.mkdir(exist_ok=True)
     (folder / occupied).write_text("a file where a folder should be")
-    assert str(folder) in message_of(Checkpoint(folder).save, make_state(), None, make_metadata())
-
-
-def test_load_params_refuses_what_does_not_fit(saved):
-    load_params(saved, space="svm", n_columns=3)
-    for wanted, named in (
-        ({"space": "xgboost"}, "space (xgboost here, svm in the checkpoint)"),
-        ({"n_columns": 4}, "columns (4 here, 3 in the checkpoint)"),
-    ):
-        message = message_of(load_params, saved, **wanted)
-        assert named in message
-        assert str(saved) in message
-
-
-def test_differences():
-    ours = {"a": 1, "b": {"c": (1, 2), "d": 2}, "e": "x" * 64}
-    assert differences(ours, {"a": 1, "b": {"c": [1, 2], "d": 2}, "e": "x" * 64, "more": 0}) == []
-    found = differences(ours, {"a": 2, "b": {"c": [1, 3], "d": 2}})
-    assert [phrase.split(" ")[0] for phrase in found] == ["a", "b.c", "e"]
-    assert "x" * 25 not in found[2]
+    assert str(folder) in message_of(save, folder)

@@ -5,20 +5,23 @@ import functools
 import json
 import re
 import shutil
+from typing import NamedTuple
 
 import chex
 import jax
 import pytest
+from jax import Array
 
+from dre_jax.data import SearchSpace
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods import METHODS
 from dre_jax.methods.baselines.fsbo import FewShotBO
 from dre_jax.methods.baselines.gcp import GaussianCopulaProcess
-from dre_jax.methods.checkpoints.fitted import describe, is_fitted, load_fitted
+from dre_jax.methods.checkpoints.fitted import has_fitted, load_fitted
+from dre_jax.methods.checkpoints.meta_training import configure_training, meta_train_method
 from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
-from dre_jax.methods.learn import learn, method_to_learn
 from dre_jax.methods.settings import configure
 from dre_jax.methods.start_configurations import start_rows
 
@@ -32,6 +35,10 @@ def space(past):
     return dataclasses.replace(past(2), columns=COLUMNS)
 
 
+class Unregistered(NamedTuple):
+    weights: Array
+
+
 class Interrupted(Exception):
     pass
 
@@ -43,20 +50,26 @@ def interrupt(*_):
 @pytest.mark.parametrize("name", ["committee", "dre-gp", "pairwise", "gcp"])
 def test_what_fit_learns_is_in_the_folder(name, fitted, space, tmp_path):
     method, params = fitted(name)
-    told = []
-    trained = learn(
-        name, method, space, key=KEY, folder=tmp_path, extra={"note": 1}, tell=lambda: told.append(is_fitted(tmp_path))
+    calls = []
+    trained = meta_train_method(
+        name,
+        method,
+        space,
+        key=KEY,
+        folder=tmp_path,
+        extra={"note": 1},
+        on_fit=lambda: calls.append(has_fitted(tmp_path)),
     )
     assert (trained is None) == (name == "gcp")
-    assert told == ([False] if name in ("committee", "gcp") else [])
-    found = load_fitted(tmp_path, space="hard", columns=COLUMNS)
-    assert (found.name, found.method) == (name, method)
-    assert_same(found.params, params)
-    assert found.extra == {"note": 1, "start_rows": start_rows(space.train, 4, seed=1).tolist()}
-    assert found.facts["tasks"] == list(space.train)
-    assert found.facts.get("step") == (None if name == "gcp" else 4)
-    said = json.loads((tmp_path / "metadata.json").read_text())["method"]
-    assert name in (said, dict(said).get("name") if isinstance(said, dict) else said)
+    assert calls == ([False] if name in ("committee", "gcp") else [])
+    loaded = load_fitted(tmp_path, space="hard", columns=COLUMNS)
+    assert (loaded.name, loaded.method) == (name, method)
+    assert_same(loaded.params, params)
+    assert loaded.extra == {"note": 1, "start_rows": start_rows(space.train, 4, seed=1).tolist()}
+    assert loaded.facts["tasks"] == list(space.train)
+    assert loaded.facts.get("step") == (None if name == "gcp" else 4)
+    owner = json.loads((tmp_path / "metadata.json").read_text())["method"]
+    assert name in (owner, owner["name"] if isinstance(owner, dict) else owner)
 
 
 def test_interrupted_twice(fitted, space, tmp_path, monkeypatch):
@@ -64,15 +77,17 @@ def test_interrupted_twice(fitted, space, tmp_path, monkeypatch):
     method, params = fitted("committee")
     often = configure(method, {"members.0.training.evaluate_every": 2}, name="it")
     with pytest.raises(Interrupted):
-        learn("committee", often, space, key=KEY, folder=tmp_path, report=lambda at: at.step < 4 or interrupt())
-    assert describe(tmp_path).facts["step"] == 2
+        meta_train_method(
+            "committee", often, space, key=KEY, folder=tmp_path, report=lambda at: at.step < 4 or interrupt()
+        )
+    assert load_fitted(tmp_path, with_params=False).facts["step"] == 2
     with monkeypatch.context() as patch:
         patch.setattr(FewShotBO, "fit", interrupt)
         with pytest.raises(Interrupted):
-            learn("committee", often, space, key=KEY, folder=tmp_path)
-    unfinished = describe(tmp_path)
+            meta_train_method("committee", often, space, key=KEY, folder=tmp_path)
+    unfinished = load_fitted(tmp_path, with_params=False)
     assert (unfinished.name, unfinished.facts["step"], unfinished.facts["part_of"]) == ("dre", 4, "committee")
-    trained = learn("committee", often, space, key=KEY, folder=tmp_path)
+    trained = meta_train_method("committee", often, space, key=KEY, folder=tmp_path)
     assert trained.resumed_from == 4
     assert_same(load_fitted(tmp_path).params, params)
 
@@ -80,30 +95,30 @@ def test_interrupted_twice(fitted, space, tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def folder(fitted, space, tmp_path_factory):
     """A committee's; treat as read-only."""
-    made = tmp_path_factory.mktemp("learned") / "hard"
-    learn("committee", fitted("committee")[0], space, key=KEY, folder=made)
-    return made
+    path = tmp_path_factory.mktemp("learned") / "hard"
+    meta_train_method("committee", fitted("committee")[0], space, key=KEY, folder=path)
+    return path
 
 
 def test_what_is_there_is_not_fitted_again(folder, fitted, space, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     monkeypatch.setattr(FewShotBO, "fit", interrupt)
-    assert learn("committee", fitted("committee")[0], space, key=KEY, folder=folder) is None
+    assert meta_train_method("committee", fitted("committee")[0], space, key=KEY, folder=folder) is None
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
 def test_more_steps_go_on_and_replace_what_is_there(folder, fitted, space, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "hard")
     longer = configure(fitted("committee")[0], {"members.0.training.steps": 8, "members.1.tuning.steps": 2}, name="it")
-    assert learn("committee", longer, space, key=KEY, folder=copy).resumed_from == 4
-    found = load_fitted(copy)
-    assert found.facts["step"] == 8
-    assert_same(found.params, longer.fit(space, KEY))
+    assert meta_train_method("committee", longer, space, key=KEY, folder=copy).resumed_from == 4
+    loaded = load_fitted(copy)
+    assert loaded.facts["step"] == 8
+    assert_same(loaded.params, longer.fit(space, KEY))
     assert [path.name for path in (copy / "fitted").iterdir()] == ["2"]
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "phrase"),
     [
         ({"name": "dre-gp"}, "method (dre-gp here, committee in the checkpoint)"),
         ({"key": jax.random.key(2)}, "key ([0, 2] here, [0, 1] in the checkpoint)"),
@@ -114,53 +129,62 @@ def test_more_steps_go_on_and_replace_what_is_there(folder, fitted, space, tmp_p
         ({"drop": "flat"}, "fingerprint"),
     ],
 )
-def test_something_else_is_there(folder, fitted, space, changed, said):
+def test_something_else_is_there(folder, fitted, space, changed, phrase):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     name = changed.get("name", "committee")
     method = configure(fitted(name)[0], changed.get("settings", {}), name="it")
     train = {name: task for name, task in space.train.items() if name != changed.get("drop")}
     meta = dataclasses.replace(space, train=train, **changed.get("space", {}))
     with pytest.raises(CheckpointError) as caught:
-        learn(name, method, meta, key=changed.get("key", KEY), folder=folder)
+        meta_train_method(name, method, meta, key=changed.get("key", KEY), folder=folder)
     message = str(caught.value)
     assert message.startswith(f"{folder} holds another training: ")
-    assert said in message
-    assert message.count(" here") == (2 if "only here" in said else 1) - ("only here" in said)
+    assert phrase in message
+    assert message.count(" here") == (2 if "only here" in phrase else 1) - ("only here" in phrase)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
 def test_an_ensemble_with_other_fields(fitted, space, tmp_path):
     method = fitted("dre-gp")[0]
-    learn("dre-gp", method, space, key=KEY, folder=tmp_path)
+    meta_train_method("dre-gp", method, space, key=KEY, folder=tmp_path)
     other = configure(method, {"fitting.steps": 9}, name="it")
-    for name, changed, said in (
+    for name, changed, phrase in (
         ("dre-gp", other, "fitting.steps (9 here, 2 in the checkpoint)"),
         ("dre", fitted("dre")[0], "method (dre here, dre-gp in the checkpoint)"),
         ("gcp", fitted("gcp")[0], "method (gcp here, dre-gp in the checkpoint)"),
     ):
-        with pytest.raises(CheckpointError, match=re.escape(f"holds another training: {said}; give another folder")):
-            learn(name, changed, space, key=KEY, folder=tmp_path)
-    assert learn("dre-gp", method, space, key=KEY, folder=tmp_path).resumed_from == 4
+        with pytest.raises(CheckpointError, match=re.escape(f"holds another training: {phrase}; give another folder")):
+            meta_train_method(name, changed, space, key=KEY, folder=tmp_path)
+    assert meta_train_method("dre-gp", method, space, key=KEY, folder=tmp_path).resumed_from == 4
+
+
+def test_parameters_that_cannot_be_saved_are_refused_before_the_fit(space, tmp_path, monkeypatch):
+    def fit(self, meta: SearchSpace, key: Array) -> tuple[Unregistered, ...] | None:
+        raise Interrupted
+
+    monkeypatch.setattr(GaussianCopulaProcess, "fit", fit)
+    with pytest.raises(CheckpointError, match="PARAMETER_CLASSES, but GaussianCopulaProcess learns Unregistered"):
+        meta_train_method("gcp", GaussianCopulaProcess(), space, key=KEY, folder=tmp_path)
 
 
 def test_configurations():
     committee, fsbo = METHODS["committee"], METHODS["fsbo"]
-    assert method_to_learn(committee, {}) == committee.default
-    made = method_to_learn(
+    assert configure_training(committee, {}) == committee.default
+    method = configure_training(
         committee, {"members.0.fitting.steps": "7"}, preset="paper", training={"steps": 20, "patience": 3}
     )
-    inside = made.members[0]
+    inside = method.members[0]
     assert inside.model == preset("paper")
     training = dataclasses.replace(META_TRAINING_PRESETS["paper"], steps=20, patience=3, evaluate_every=20)
     assert (inside.training, inside.fitting.steps) == (training, 7)
-    assert made.members[1] == committee.default.members[1]
-    assert method_to_learn(METHODS["dre-paper"], {}) == METHODS["dre-paper"].default
-    assert method_to_learn(fsbo, {"meta_training.steps": "8"}, training={"steps": None}).meta_training.steps == 8
-    assert method_to_learn(METHODS["gcp"], {}) == GaussianCopulaProcess()
+    assert method.members[1] == committee.default.members[1]
+    assert configure_training(METHODS["dre-paper"], {}) == METHODS["dre-paper"].default
+    assert configure_training(fsbo, {"meta_training.steps": "8"}, training={"steps": None}).meta_training.steps == 8
+    assert configure_training(METHODS["gcp"], {}) == GaussianCopulaProcess()
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "given", "said"),
+    ("name", "settings", "given", "phrase"),
     [
         ("random", {}, {}, "learns from past tasks, but random learns nothing"),
         ("fsbo", {}, {"training": {"steps": 5}}, "--steps train a ranking ensemble, but fsbo has none: --set sets its"),
@@ -175,6 +199,6 @@ def test_configurations():
         ("dre", {}, {"preset": "thesis"}, "the preset must be one of default, paper, but got 'thesis'"),
     ],
 )
-def test_configurations_that_cannot_be(name, settings, given, said):
-    with pytest.raises(ConfigError, match=re.escape(said)):
-        method_to_learn(METHODS[name], settings, **given)
+def test_configurations_that_cannot_be(name, settings, given, phrase):
+    with pytest.raises(ConfigError, match=re.escape(phrase)):
+        configure_training(METHODS[name], settings, **given)

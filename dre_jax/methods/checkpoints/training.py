@@ -1,0 +1,206 @@
+"""The training of a ranking ensemble, step by step in a folder.
+
+Complete steps in ``FOLDER/steps/`` are all that counts. ``FOLDER/metadata.json`` and ``FOLDER/losses.csv`` are copies
+for people, rewritten with every step that is saved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+from jax import Array
+
+from dre_jax import native
+from dre_jax.data import SearchSpace
+from dre_jax.data.columns import Column
+from dre_jax.errors import CheckpointError
+from dre_jax.methods.checkpoints.compatibility import check_same_training, check_version, differences
+from dre_jax.methods.checkpoints.provenance import provenance, warn_of_backends
+from dre_jax.methods.checkpoints.storage import Steps, flatten, unflatten
+from dre_jax.methods.dre.ensemble import EnsembleParams
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.dre.state import LossEntry, TrainingRun, TrainState
+from dre_jax.methods.dre.steps import start
+from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
+
+STEPS = "steps"
+"""The folder of the steps in that of a search space."""
+_COMPARED = ("space", "columns", "model", "training", "key", "fingerprint")  # before a training is resumed
+
+
+class TrainingStep(NamedTuple):
+    """One step of a training."""
+
+    state: TrainState
+    """Parameters, moments, step."""
+    best: EnsembleParams | None
+    """Parameters of the best validation loss, where the training keeps them."""
+    metadata: dict[str, Any]
+    """Description, configurations, losses and origin; see docs/architecture.md, Files."""
+
+    @property
+    def params(self) -> EnsembleParams:
+        """The best parameters by validation loss where the training keeps them, else the last."""
+        return self.state.params if self.best is None else self.best
+
+
+def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrainConfig]:
+    """Returns the configurations in metadata; options that came after they were written have their defaults.
+
+    Raises:
+      TypeError, KeyError, ConfigError: for fields or values that this version does not have.
+    """
+    model: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in metadata["model"].items()}
+    training = {**metadata["training"], "loss": LossConfig(**metadata["training"]["loss"])}
+    return ModelConfig(**model), MetaTrainConfig(**training)
+
+
+def columns_to_json(columns: Sequence[Column] | None) -> list[list[Any]] | None:
+    """Returns the fields of columns; None where they are not known."""
+    return None if columns is None else [list(column) for column in columns]
+
+
+def columns_from_json(columns: Any) -> tuple[Column, ...] | None:
+    """Returns the columns that `columns_to_json` described."""
+    return None if columns is None else tuple(Column(*column) for column in columns)
+
+
+class TrainingCheckpoint:
+    """The training in the folder of one search space.
+
+    Example:
+      >>> TrainingCheckpoint("nowhere").latest_step() is None
+      True
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder).absolute()
+        self._steps = Steps(self.folder / STEPS, keep=2)
+
+    def latest_step(self) -> int | None:
+        """Returns the last complete step, or None.
+
+        Raises:
+          CheckpointError: if steps keep vanishing while the folder is read.
+        """
+        return self._steps.latest()
+
+    def metadata(self) -> dict[str, Any]:
+        """Returns the metadata of the last complete step.
+
+        Raises:
+          CheckpointError: without a complete step, or if it is damaged.
+        """
+        step = self.latest_step()
+        if step is None:
+            raise CheckpointError(f"{self.folder} must hold a checkpoint, but holds none")
+        return {**self._steps.metadata(step), "step": step}
+
+    def load(self) -> TrainingStep:
+        """Returns the last complete step.
+
+        Raises:
+          CheckpointError: if there is none, or it cannot be read.
+        """
+        metadata = self.metadata()
+        with check_version(self.folder):
+            model, config = training_configs(metadata)
+            state = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
+        like = {"state": state, "best": None if metadata.get("best_step") is None else state.params}
+        phrases = differences(_shapes(flatten(like)), metadata.get("arrays", {}))
+        if phrases:
+            raise CheckpointError(f"the arrays in {self.folder} are not this version's: {'; '.join(phrases)}")
+        arrays = self._steps.arrays(metadata["step"], _nest(flatten(like)))
+        return TrainingStep(**unflatten(like, flatten(arrays)), metadata=metadata)
+
+
+class ResumableTraining(TrainingCheckpoint):
+    """A training that saves its run, and resumes it."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        space: SearchSpace,
+        model: ModelConfig,
+        config: MetaTrainConfig,
+        key: Array,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """A training in a folder.
+
+        Args:
+          folder: the search space's, made by the first step that is saved.
+          space: the search space.
+          model: sizes.
+          config: what training does.
+          key: the training's PRNG key.
+          facts: JSON that metadata keep too.
+        """
+        super().__init__(folder)
+        self._config, self._columns = config, space.columns
+        self._metadata = {
+            "space": space.name,
+            "columns": space.n_columns,
+            "schema": columns_to_json(space.columns),
+            "model": dataclasses.asdict(model),
+            "training": dataclasses.asdict(config),
+            **{name: fact for name, fact in provenance(space, key).items() if name != "tasks"},
+            **(facts or {}),
+        }
+
+    def save(self, run: TrainingRun) -> None:
+        """Writes a step. Raises `CheckpointError` if the folder cannot be written."""
+        step, arrays = int(run.state.step), flatten({"state": run.state, "best": run.best})
+        history = [list(entry) for entry in run.history]
+        metadata = {**self._metadata, "history": history, "best_step": run.best_step, "arrays": _shapes(arrays)}
+        losses = [f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}" for s, train, val in run.history]
+        copies = {
+            "metadata.json": {**metadata, "step": step},
+            "losses.csv": "\n".join(["step,train_loss,validation_loss", *losses, ""]),
+        }
+        self._steps.save(step, _nest(arrays), metadata, copies)
+
+    def resume(self) -> TrainingRun | None:
+        """Returns the run as it was last saved; None without a complete step.
+
+        Raises:
+          CheckpointError: if the folder holds another training, or a step that cannot be read.
+        """
+        if self.latest_step() is None:
+            return None
+        metadata = self.metadata()
+        with check_version(self.folder):
+            model, config = training_configs(metadata)
+            columns = columns_from_json(metadata.get("schema"))
+        configs = {"model": dataclasses.asdict(model), "training": dataclasses.asdict(config)}
+        ours = {name: self._metadata[name] for name in _COMPARED}
+        if self._config.schedule == "constant" and self._config.steps >= metadata["step"]:
+            # At a constant learning rate the number of steps is only where training ends: it may be moved.
+            ours["training"] = {**ours["training"], "steps": config.steps}
+        check_same_training(self.folder, ours, {**metadata, **configs}, self._columns, columns)
+        saved = self.load()
+        self._metadata["backends"] = native.with_backend(metadata.get("backends", []))
+        if metadata["step"] < self._config.steps:
+            warn_of_backends(self._metadata["backends"], self.folder)
+        history = [LossEntry(*entry) for entry in metadata["history"]]
+        return TrainingRun(saved.state, history, saved.best, metadata["best_step"], metadata["step"])
+
+
+def _shapes(arrays: Mapping[str, Any]) -> dict[str, list[int]]:
+    return {path: list(array.shape) for path, array in arrays.items()}
+
+
+def _nest(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns arrays by their paths in a dictionary for each part of a path, as files of steps have them."""
+    tree: dict[str, Any] = {}
+    for path, array in arrays.items():
+        *parents, name = path.split(".")
+        node = tree
+        for parent in parents:
+            node = node.setdefault(parent, {})
+        node[name] = array
+    return tree
