@@ -58,7 +58,7 @@ def spread(gaps: list[float]) -> str:
 
 def measure(objective: Objective, trials: int, longest: int, asks: int, seed: int) -> tuple[float, list[float]]:
     """How far above the least value the best of the suggestions is, and what each of them took but the first."""
-    engine = Engine(objective.space, seed=seed, config=EngineConfig(longest=longest))
+    engine = Engine(objective.space, seed=seed, config=EngineConfig(max_history=longest))
     told, times = list(history(objective, trials, seed)), []
     for number in range(trials, trials + asks):
         begun = time.perf_counter()

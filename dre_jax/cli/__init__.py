@@ -53,11 +53,11 @@ def _warn_in_one_line(message: Warning | str, category: type[Warning], *args: An
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line; errors of the user's are one line on standard error and exit status 2."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    arguments_list = list(sys.argv[1:] if arguments is None else arguments)
     warnings.simplefilter("always", DataWarning)
     warnings.showwarning = _warn_in_one_line
     try:
-        status = app(args=given or ["--help"], prog_name="dre-jax", standalone_mode=False)
+        status = app(args=arguments_list or ["--help"], prog_name="dre-jax", standalone_mode=False)
         if status != 130:
             distributed.wait()
     except DreError as error:

@@ -13,13 +13,13 @@ import typer
 
 from dre_jax.cli import options
 
-LEARNED = ("dre", "hedged-prior")
-"""Methods that are meta-trained, into one folder a search space."""
+META_TRAINED = ("dre", "hedged-prior")
+"""Methods that are meta-trained, into one folder per search space."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done."""
+    """Size of the demo."""
 
     steps: int
     trials: int
@@ -67,12 +67,12 @@ def demo(
     from dre_jax.data import bundled
     from dre_jax.report import write_report
 
-    begun, scale = time.monotonic(), QUICK if quick else FULL
+    start, scale = time.monotonic(), QUICK if quick else FULL
     for space in scale.spaces or bundled.spaces():
         _train(space, out, scale, seed, quiet)
     files = {method: _evaluate(method, out, scale, seed, quiet) for method in scale.methods}
     print_summary(write_report(files, out, at=scale.at))
-    print(f"{time.monotonic() - begun:.0f} s in all; results, figures and report.html in {out}")
+    print(f"{time.monotonic() - start:.0f} s in all; results, figures and report.html in {out}")
 
 
 def _train(space: str, out: Path, scale: Size, seed: int, quiet: bool) -> None:
@@ -83,7 +83,7 @@ def _train(space: str, out: Path, scale: Size, seed: int, quiet: bool) -> None:
     from dre_jax.methods import find
 
     more = {"dre": {"training.evaluate_every": scale.steps // 2}}
-    methods = {name: find(name).make({"training.steps": scale.steps, **more.get(name, {})}) for name in LEARNED}
+    methods = {name: find(name).make({"training.steps": scale.steps, **more.get(name, {})}) for name in META_TRAINED}
     train_space(bundled.load(space), methods, jax.random.key(seed), out / "checkpoints" / space, quiet=quiet)
 
 

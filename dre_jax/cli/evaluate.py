@@ -108,14 +108,14 @@ def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:
     """Runs a plan with progress on standard error and a closing line on standard output.
 
     Raises:
-      MethodError: at the end, after a line about each, for runs that a host method's fault ended.
+      MethodError: at the end, after one line per failed run, if a host method failed.
     """
     from dre_jax.cli.progress import Bar
     from dre_jax.errors import DataWarning, MethodError
     from dre_jax.hpob.evaluation import Evaluation
     from dre_jax.runtime.processes import is_first
 
-    if not is_first():  # all processes see the same, and the first tells of it
+    if not is_first():  # only the first process prints
         quiet = True
         warnings.simplefilter("ignore", DataWarning)
     evaluation = Evaluation(plan, out)

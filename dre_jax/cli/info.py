@@ -1,4 +1,4 @@
-"""``dre-jax info``: what a checkpoint holds."""
+"""``dre-jax info``: the content of a checkpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def info(
 
 
 def print_facts(facts: Mapping[str, str]) -> None:
-    """Prints a line each, with the texts below one another."""
+    """Prints one line per fact, with aligned texts."""
     width = max(map(len, facts))
     for name, text in facts.items():
         print(f"{name:<{width}}  {text}")
@@ -57,7 +57,7 @@ def _lines(folder: Path, fitted: FittedMethod) -> Iterator[tuple[str, str]]:
 
 
 def _columns(columns: Sequence[Column]) -> str:
-    """Names of columns, those of one kind together."""
+    """Returns the names of columns, grouped by kind."""
     kinds: dict[str, list[str]] = {}
     for column in columns:
         kinds.setdefault(f"log {column.kind}" if column.log else column.kind, []).append(column.name)
@@ -65,7 +65,7 @@ def _columns(columns: Sequence[Column]) -> str:
 
 
 def _training(folder: Path) -> Iterator[tuple[str, str]]:
-    """How far the training of an ensemble is, and how it goes."""
+    """Yields the progress and losses of an ensemble's training."""
     from dre_jax.methods.checkpoints.training import TrainingCheckpoint
 
     metadata = TrainingCheckpoint(folder).metadata()
@@ -78,7 +78,7 @@ def _training(folder: Path) -> Iterator[tuple[str, str]]:
     yield "training", f"{lists}, learning rate {training['learning_rate']:g} {training['schedule']}"
     loss = training["loss"]
     yield "loss", f"{loss['name']}, weights {loss['weights']}, ties {loss['ties']}"
-    (_, first, begun), (_, last, ended) = history[0], history[-1]
-    validation = "" if ended is None else f", validation {begun:.3f} -> {ended:.3f}"
+    (_, first, first_validation), (_, last, last_validation) = history[0], history[-1]
+    validation = "" if last_validation is None else f", validation {first_validation:.3f} -> {last_validation:.3f}"
     yield "losses", f"training {first:.3f} -> {last:.3f}{validation}"
     yield "best step", "not kept" if metadata["best_step"] is None else str(metadata["best_step"])

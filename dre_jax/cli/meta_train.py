@@ -107,8 +107,8 @@ def meta_train(
     entry = find(method)
     training: dict[str, object] = {"steps": steps, "lists_per_step": lists_per_step, "patience": patience}
     training["evaluate_every"] = evaluate_every
-    made = configure_training(entry, parse(settings or []), preset=preset, training=training)
-    methods = {entry.name: made}
+    learner = configure_training(entry, parse(settings or []), preset=preset, training=training)
+    methods = {entry.name: learner}
     if entry.companion is not None:  # first, since it says how far it is
         methods = {
             entry.companion: configure_training(find(entry.companion), {}, preset=preset, training=training),
@@ -118,8 +118,8 @@ def meta_train(
     folders = _folders(data, space, mode, read, space_file, seed)
     mine = share(list(folders))
     for name in mine:
-        found, extra = folders[name]()
-        train_space(found, methods, jax.random.key(seed), out / name, extra, stream=stream, quiet=quiet)
+        tasks, extra = folders[name]()
+        train_space(tasks, methods, jax.random.key(seed), out / name, extra, stream=stream, quiet=quiet)
     wait()
     if is_first():
         for name in folders:
@@ -128,28 +128,28 @@ def meta_train(
 
 
 _Tasks = tuple["SearchSpace", dict[str, Any]]
-"""A search space, and what its checkpoint keeps beside what is learned from it."""
+"""A search space, and further entries of its checkpoint."""
 
 
 def _reader(
     data: Path | None, storage: str | None, table: Path | None, columns: Mapping[str, str | None]
 ) -> Callable[[Space], PastTasks] | None:
-    """The reader of past studies or trials; None for meta-datasets."""
+    """Returns the reader of past studies or trials; None for meta-datasets."""
     from dre_jax.errors import ConfigError
     from dre_jax.tuning import from_csv, from_studies
 
     sources = {"--data": data, "--from-optuna": storage, "--from-csv": table}
-    given = [name for name, source in sources.items() if source is not None]
-    if len(given) != 1:
-        raise ConfigError(f"past tasks come from one of {', '.join(sources)}, but got {' and '.join(given) or 'none'}")
-    told = {name: text for name, text in columns.items() if text is not None}
+    used = [name for name, source in sources.items() if source is not None]
+    if len(used) != 1:
+        raise ConfigError(f"past tasks come from one of {', '.join(sources)}, but got {' and '.join(used) or 'none'}")
+    column_options = {name: text for name, text in columns.items() if text is not None}
     if table is None:
-        if told:
-            raise ConfigError(f"--{next(iter(told))} goes with --from-csv, but got {given[0]}")
+        if column_options:
+            raise ConfigError(f"--{next(iter(column_options))} goes with --from-csv, but got {used[0]}")
         return None if storage is None else partial(from_studies, storage)
-    if "direction" not in told:
+    if "direction" not in column_options:
         raise ConfigError("--from-csv takes --direction, minimize or maximize, but got none")
-    return lambda space: from_csv(table, space, **told)
+    return lambda space: from_csv(table, space, **column_options)
 
 
 def _folders(
@@ -160,7 +160,7 @@ def _folders(
     space_file: Path | None,
     seed: int,
 ) -> dict[str, Callable[[], _Tasks]]:
-    """The data to learn from, by the folder inside of OUT; read when its turn comes."""
+    """Returns readers of the training data, by the folder inside of OUT."""
     from dre_jax.data import list_spaces
     from dre_jax.errors import ConfigError
 
@@ -169,8 +169,8 @@ def _folders(
             raise ConfigError("--space-file goes with --from-optuna or --from-csv, but got --data")
         return {name: partial(_of_data, data, name, mode) for name in spaces or list_spaces(data, mode)}
     if read is None or space_file is None or spaces:
-        given = "--space" if spaces else "none"
-        raise ConfigError(f"--from-optuna and --from-csv take the search space from --space-file, but got {given}")
+        option = "--space" if spaces else "none"
+        raise ConfigError(f"--from-optuna and --from-csv take the search space from --space-file, but got {option}")
     return {".": partial(_of_trials, read, space_file, seed)}
 
 
@@ -183,22 +183,22 @@ def _of_data(data: Path, name: str, mode: str) -> _Tasks:
 
 
 def _of_trials(read: Callable[[Space], PastTasks], space_file: Path, seed: int) -> _Tasks:
-    """Past studies or trials; says on standard error what does not fit."""
+    """Returns past studies or trials; prints exclusions to standard error."""
     from dre_jax.errors import DataError
     from dre_jax.methods.start_configurations import N_START
     from dre_jax.tuning import read_space
-    from dre_jax.tuning.surrogate import SPACE_NAME, kept_of, start_design
+    from dre_jax.tuning.surrogate import SPACE_NAME, checkpoint_extra, start_design
 
     past = read(read_space(space_file))
     for one in past.exclusions:
         print(f"dre-jax: left out: {one}", file=sys.stderr)
     if not past.tasks:
         raise DataError(f"at least one past task must fit {space_file}, but none does")
-    return past.search_space(SPACE_NAME), kept_of(past.space, start_design(past, N_START, seed))
+    return past.search_space(SPACE_NAME), checkpoint_extra(past.space, start_design(past, N_START, seed))
 
 
 def train_space(
-    found: SearchSpace,
+    data: SearchSpace,
     methods: Mapping[str, Method],
     key: Array,
     folder: Path,
@@ -207,21 +207,21 @@ def train_space(
     stream: bool | None = None,
     quiet: bool,
 ) -> None:
-    """Meta-trains methods on one search space, into one folder; the first process tells of its own: a closing line."""
+    """Meta-trains methods on one search space, into one folder; the first process prints a closing line."""
     from dre_jax.runtime.processes import is_first
 
     resumed = [
-        _train(found, name, method, key, folder, extra, stream=stream, quiet=quiet) for name, method in methods.items()
+        _train(data, name, method, key, folder, extra, stream=stream, quiet=quiet) for name, method in methods.items()
     ]
     if is_first():
         for step in resumed:
             if step is not None:
-                print(f"{found.name}: went on from step {step}")
+                print(f"{data.name}: went on from step {step}")
         print(_closing_lines(folder))
 
 
 def _train(
-    found: SearchSpace,
+    data: SearchSpace,
     name: str,
     method: Method,
     key: Array,
@@ -231,7 +231,7 @@ def _train(
     stream: bool | None,
     quiet: bool,
 ) -> int | None:
-    """Meta-trains a method; returns the step from which the training of its ensemble went on."""
+    """Meta-trains a method; returns the step at which the training of its ensemble resumed."""
     from dre_jax.cli.progress import Bar
     from dre_jax.methods.checkpoints.ensembles import find_ensemble
     from dre_jax.methods.checkpoints.meta_training import meta_train_method
@@ -240,35 +240,35 @@ def _train(
 
     quiet = quiet or not is_first()
     ensemble = find_ensemble(method)
-    begun = TrainingCheckpoint(folder).latest_step() or 0
+    start_step = TrainingCheckpoint(folder).latest_step() or 0
 
     def on_fit() -> None:
         if not quiet:
-            print(f"meta-train {found.name}: fitting {name}", file=sys.stderr, flush=True)
+            print(f"meta-train {data.name}: fitting {name}", file=sys.stderr, flush=True)
 
     with Bar(
-        f"meta-train {found.name}",
+        f"meta-train {data.name}",
         ensemble.training.steps if ensemble else 0,
         quiet=quiet or ensemble is None,
-        start=begun,
+        start=start_step,
         unit="steps",
     ) as bar:
         trained = meta_train_method(
             name,
             method,
-            found,
+            data,
             key=key,
             folder=folder,
             extra=extra,
-            report=lambda at: bar.advance_to(at.step, f"loss {at.loss:.3f}"),
+            report=lambda progress: bar.advance_to(progress.step, f"loss {progress.loss:.3f}"),
             on_fit=on_fit,
             stream=stream,
         )
-    return None if trained is None or trained.step == begun else trained.resumed_from
+    return None if trained is None or trained.step == start_step else trained.resumed_from
 
 
 def _closing_lines(folder: Path) -> str:
-    """The content of a search space's checkpoint, and the decisions made on the way."""
+    """Returns the content of a search space's checkpoint, and the decisions of the training."""
     from dre_jax.methods import METHODS
     from dre_jax.methods.checkpoints.fitted import has_fitted, load_fitted
 

@@ -1,4 +1,4 @@
-"""``dre-jax methods``: the methods by name, and what can be set of one."""
+"""``dre-jax methods``: the methods by name, and the settings of one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def methods(
 
 
 def _print_settings(entry: Entry) -> None:
-    """Short options with the fields that they set, then every field with its value."""
+    """Prints short options with the fields that they set, then every field with its value."""
     from dre_jax.methods.foreign import constructor
     from dre_jax.methods.settings import leaves, to_text
 

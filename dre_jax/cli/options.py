@@ -30,10 +30,10 @@ ProcessId = Annotated[int | None, typer.Option(min=0, help="Index of this proces
 
 
 def names(text: str, option: str) -> list[str]:
-    """A comma-separated list.
+    """Returns the names in a comma-separated list.
 
     Raises:
-      ConfigError: where it names nothing, or the same twice.
+      ConfigError: if the list is empty, or has a name twice.
 
     Example:
       >>> names("test0, test1", "--seeds")
@@ -41,7 +41,7 @@ def names(text: str, option: str) -> list[str]:
     """
     from dre_jax.errors import ConfigError
 
-    found = [part.strip() for part in text.split(",") if part.strip()]
-    if not found or len(set(found)) < len(found):
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or len(set(parts)) < len(parts):
         raise ConfigError(f"{option} must name different things separated by commas, but got {text!r}")
-    return found
+    return parts

@@ -1,4 +1,4 @@
-"""Progress: a bar with rate and time left on a terminal, a line now and then elsewhere, nothing when quiet."""
+"""Progress: a bar with rate and remaining time on a terminal, occasional lines elsewhere, nothing if quiet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 class Bar:
-    """Counts towards a total, on standard error.
+    """Shows progress towards a total on standard error.
 
     Example:
       >>> with Bar("runs", total=10, quiet=True) as bar:
@@ -26,7 +26,7 @@ class Bar:
         self._total = total
         self._unit = unit
         self._first = self._done = start
-        self._began = self._told = time.monotonic()
+        self._started_at = self._last_line = time.monotonic()
         self._quiet = quiet
         self._rich: Progress | None = None
         if not quiet and sys.stderr.isatty():
@@ -57,24 +57,24 @@ class Bar:
             print(self._line(""), file=sys.stderr, flush=True)
 
     def advance_to(self, done: int, note: str = "") -> None:
-        """Shows that so much is done; the note stands behind it."""
+        """Updates the progress; the note follows it."""
         self._done = done
         if self._rich:
             note = f"  {note}" if note else ""
             self._rich.update(self._task, completed=done, rate=self._rate(), note=note)
-        elif not self._quiet and time.monotonic() - self._told >= _SECONDS_BETWEEN_LINES:
-            self._told = time.monotonic()
+        elif not self._quiet and time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
             print(self._line(note), file=sys.stderr, flush=True)
 
     def _rate(self) -> str:
-        seconds = time.monotonic() - self._began
+        seconds = time.monotonic() - self._started_at
         rate = (self._done - self._first) / seconds if seconds > 0 else 0.0
         return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2f}/s"
 
     def _line(self, note: str) -> str:
-        seconds = time.monotonic() - self._began
+        seconds = time.monotonic() - self._started_at
         done = f"{self._what}: {self._done}/{self._total} {self._unit}".rstrip()
-        left = ""
+        remaining = ""
         if self._first < self._done < self._total:
-            left = f", about {seconds * (self._total - self._done) / (self._done - self._first):.0f} s left"
-        return f"{done}, {self._rate()}, {seconds:.0f} s{left}{f', {note}' if note else ''}"
+            remaining = f", about {seconds * (self._total - self._done) / (self._done - self._first):.0f} s left"
+        return f"{done}, {self._rate()}, {seconds:.0f} s{remaining}{f', {note}' if note else ''}"

@@ -1,4 +1,4 @@
-"""``dre-jax suggest``: what to try next, for people with a queue and no Python loop."""
+"""``dre-jax suggest``: prints the next configurations of a history in CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials as they run: a table on a terminal, a line a trial elsewhere, nothing when quiet."""
+"""Progress of trials: a table on a terminal, one line per trial elsewhere, nothing if quiet."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from dre_jax.tuning.command.runner import Progress
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.trial import Trial
 
-_SHOWN = 8
-"""Trials that have ended, of those in the table."""
+_MAX_ROWS = 8
+"""Maximum number of ended trials in the table."""
 
 
-class Trials:
-    """Shows a run of trials on standard error."""
+class TrialsDisplay:
+    """Shows the progress of trials on standard error."""
 
     def __init__(self, optimizer: Optimizer, total: int, *, quiet: bool = False) -> None:
         self._optimizer, self._total, self._quiet = optimizer, total, quiet
-        self._last: deque[tuple[Trial, Outcome]] = deque(maxlen=_SHOWN)
+        self._last: deque[tuple[Trial, Outcome]] = deque(maxlen=_MAX_ROWS)
         console = Console(stderr=True)
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal and not quiet else None
 
     def __enter__(self) -> Self:
-        told = [trial for trial in self._optimizer.trials if trial.state != "running"]
+        finished = [trial for trial in self._optimizer.trials if trial.state != "running"]
         if self._live:
             self._live.start()
         elif not self._quiet:
-            _print(f"tune: {len(told)}/{self._total} trials{self._best()}")
+            _print(f"tune: {len(finished)}/{self._total} trials{self._best()}")
         return self
 
     def __exit__(
@@ -50,24 +50,24 @@ class Trials:
             self._live.stop()
 
     def show(self, progress: Progress) -> None:
-        """Shows where the run stands."""
+        """Updates the display."""
         self._last += progress.ended
         if self._live:
             self._live.update(self._table(progress), refresh=True)
         elif not self._quiet:
             for trial, outcome in progress.ended:
-                found = f"{trial.value:g}{self._best()}" if trial.value is not None else f"failed, {outcome.why}"
-                _print(f"trial {trial.number}: {found}, {outcome.seconds:.1f} s, {json.dumps(trial.params)}")
+                result = f"{trial.value:g}{self._best()}" if trial.value is not None else f"failed, {outcome.reason}"
+                _print(f"trial {trial.number}: {result}, {outcome.seconds:.1f} s, {json.dumps(trial.params)}")
 
     @property
     def best(self) -> Trial:
-        """The best trial. Raises `DataError` where none gave a value; the message ends with why the last one failed."""
+        """The best trial. Raises `DataError` if no trial has a value; the message ends with the last failure."""
         try:
             return self._optimizer.best
         except DataError:
-            why = f"; {self._last[-1][1].why}" if self._last else ""
+            reason = f"; {self._last[-1][1].reason}" if self._last else ""
             rule = "a study needs a trial that gives a value, but none of"
-            raise DataError(f"{rule} {len(self._optimizer.trials)} does{why}") from None
+            raise DataError(f"{rule} {len(self._optimizer.trials)} does{reason}") from None
 
     def _best(self) -> str:
         try:
@@ -76,23 +76,23 @@ class Trials:
             return ""
 
     def _table(self, progress: Progress) -> Table:
-        told = sum(trial.state != "running" for trial in self._optimizer.trials)
-        table = Table(title=f"{told}/{self._total} trials{self._best()}", title_justify="left", expand=True)
+        n_finished = sum(trial.state != "running" for trial in self._optimizer.trials)
+        table = Table(title=f"{n_finished}/{self._total} trials{self._best()}", title_justify="left", expand=True)
         for name in ("trial", "value", "s"):
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("hyperparameters", overflow="ellipsis", no_wrap=True, ratio=1)
         for trial, outcome in self._last:
             value = "failed" if trial.value is None else f"{trial.value:g}"
-            about = outcome.why if trial.value is None else _words(trial)
+            about = outcome.reason if trial.value is None else _format_params(trial)
             table.add_row(str(trial.number), value, f"{outcome.seconds:.1f}", Text(about))
         for trial, seconds in progress.running:
-            table.add_row(str(trial.number), "…", f"{seconds:.0f}", Text(_words(trial)))
+            table.add_row(str(trial.number), "…", f"{seconds:.0f}", Text(_format_params(trial)))
         return table
 
 
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Takes the end of the terminal, or a request to end, for an interruption by the keyboard."""
+def signals_as_interrupts() -> Iterator[None]:
+    """Converts SIGTERM and SIGHUP to `KeyboardInterrupt`."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -105,8 +105,8 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _words(trial: Trial) -> str:
-    """A configuration in a few words."""
+def _format_params(trial: Trial) -> str:
+    """Returns a configuration as short text."""
     return "  ".join(f"{name}={v:.4g}" if isinstance(v, float) else f"{name}={v}" for name, v in trial.params.items())
 
 

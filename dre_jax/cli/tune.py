@@ -1,4 +1,4 @@
-"""``dre-jax tune``: a command a trial."""
+"""``dre-jax tune``: runs a command per trial."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tune(
     exits with a status other than 0, prints no value, or exceeds --timeout. An inactive hyperparameter is left out
     together with its flag. Rerun the command to resume an interrupted study.
     """
-    from dre_jax.cli.trials import Trials, ended_by_signals
+    from dre_jax.cli.trials import TrialsDisplay, signals_as_interrupts
     from dre_jax.errors import ConfigError
     from dre_jax.tuning import Surrogate, read_space
     from dre_jax.tuning.command.runner import StudyFile, run_trials
@@ -66,10 +66,14 @@ def tune(
     progress = run_trials(
         optimizer, template, file, trials=trials, workers=workers, timeout=timeout, metric=metric, logs=logs
     )
-    with ended_by_signals(), Trials(optimizer, trials, quiet=quiet) as shown, contextlib.closing(progress):
+    with (
+        signals_as_interrupts(),
+        TrialsDisplay(optimizer, trials, quiet=quiet) as display,
+        contextlib.closing(progress),
+    ):
         for state in progress:
-            shown.show(state)
-    best = shown.best
+            display.show(state)
+    best = display.best
     picture = study.with_suffix(".png")
     plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture)
     print(f"best of {len(optimizer.trials)} trials: {best.value} (trial {best.number})")

@@ -1,4 +1,4 @@
-"""``dre-jax version``: what a report of a bug has to say of the machine."""
+"""``dre-jax version``: versions and devices for bug reports."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def version(
     from dre_jax.runtime.setup import prepare
 
     prepare()
-    found = describe()
+    description = describe()
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(description, indent=2))
         return
-    print_facts(dict(_lines(found)))
+    print_facts(dict(_lines(description)))
 
 
 def describe() -> dict[str, Any]:
-    """Describes what this process computes with; a package that is not installed has None for a version."""
+    """Returns versions and devices of this process; the version of a package that is not installed is None."""
     from dre_jax import __version__, native
     from dre_jax.runtime import cache, devices
 
@@ -83,32 +83,32 @@ def _installed(name: str) -> str | None:
 
 
 def _devices() -> dict[str, Any]:
-    """The devices of this process, or the error where JAX cannot use those that it was told to."""
+    """Returns the devices of this process, or the error if JAX cannot use them."""
     import jax
 
     try:
-        found = jax.local_devices()
+        devices = jax.local_devices()
     except Exception as error:  # a plugin may fail in any way, and JAX asserts where JAX_PLATFORMS names none it has
         return {"error": " ".join(f"{type(error).__name__} {error}".split())}
-    return {"platform": found[0].platform, "kind": found[0].device_kind, "count": len(found)}
+    return {"platform": devices[0].platform, "kind": devices[0].device_kind, "count": len(devices)}
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _lines(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("dre_jax", "python", "platform"):
-        yield name, found[name]
-    packages = found["packages"]
+        yield name, description[name]
+    packages = description["packages"]
     for name in CORE:
         yield name, packages[name] or "not installed"
     yield "extras", ", ".join(f"{name} {packages[name]}" for name in OPTIONAL if packages[name]) or "none"
-    devices, native = found["devices"], found["native"]
-    yield "cores", str(found["cores"])
+    devices, native = description["devices"], description["native"]
+    yield "cores", str(description["cores"])
     if "error" in devices:
         yield "devices", f"none: {devices['error']}"
     else:
         kind = "" if devices["kind"] == devices["platform"] else f", {devices['kind']}"
         yield "devices", f"{devices['count']} {devices['platform']}{kind}"
-    yield "compiler", found["compiler"] or "none found"
-    yield "cache", found["cache"] or "off"
+    yield "compiler", description["compiler"] or "none found"
+    yield "cache", description["cache"] or "off"
     if native is not None:
         yield "C++ steps", f"on, {native['fingerprint']}" if native["fingerprint"] else f"off: {native['why_not']}"
-    yield "variables", " ".join(f"{name}={value}" for name, value in found["variables"].items()) or "none"
+    yield "variables", " ".join(f"{name}={value}" for name, value in description["variables"].items()) or "none"

@@ -16,8 +16,8 @@ from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Par
 from dre_jax.tuning.space.space import Space
 
 
-def from_configspace(given: Any) -> Space:
-    """The space of a `ConfigSpace.ConfigurationSpace`; a constant becomes a categorical of one choice.
+def from_configspace(config_space: Any) -> Space:
+    """Returns the space of a `ConfigSpace.ConfigurationSpace`; a constant becomes a categorical of one choice.
 
     Raises:
       ConfigError: for anything else, forbidden clauses, alternative conditions (`OrConjunction`), a condition on a
@@ -31,29 +31,29 @@ def from_configspace(given: Any) -> Space:
              'kernel': Categorical(choices=('rbf', 'poly'), ordered=False, when=())})
     """
     library = _library()
-    if not isinstance(given, library.ConfigurationSpace):
-        raise ConfigError(f"a space must be a ConfigurationSpace, but got {given!r}")
-    if given.forbidden_clauses:
-        raise ConfigError(f"a space has no forbidden clauses, but this one has {given.forbidden_clauses[0]!r}")
+    if not isinstance(config_space, library.ConfigurationSpace):
+        raise ConfigError(f"a space must be a ConfigurationSpace, but got {config_space!r}")
+    if config_space.forbidden_clauses:
+        raise ConfigError(f"a space has no forbidden clauses, but this one has {config_space.forbidden_clauses[0]!r}")
     when: dict[str, dict[str, tuple[Choice, ...]]] = {}
-    for condition in given.conditions:
+    for condition in config_space.conditions:
         for one in _single(condition):
             allowed = when.setdefault(one.child.name, {})
             levels = _allowed(one)
             before = allowed.get(one.parent.name, levels)
             allowed[one.parent.name] = tuple(level for level in levels if level in before)
-    return Space({name: _parameter(one, when.get(name)) for name, one in given.items()})
+    return Space({name: _parameter(one, when.get(name)) for name, one in config_space.items()})
 
 
 def to_configspace(space: Space, *, name: str | None = None, seed: int | None = None) -> Any:
-    """A `ConfigSpace.ConfigurationSpace` of the same configurations.
+    """Returns a `ConfigSpace.ConfigurationSpace` of the same configurations.
 
     Encodings of others (`Space.codes`) are left out; a hyperparameter of one value becomes a constant.
 
     Args:
-      space: what is searched.
-      name: of the result.
-      seed: of what it draws.
+      space: the search space.
+      name: name of the result.
+      seed: seed of the result.
 
     Raises:
       ConfigError: for a number with a step, or choices that ConfigSpace takes for equal (1 and True).
@@ -64,17 +64,17 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
       True
     """
     library = _library()
-    made = library.ConfigurationSpace(name=name, seed=seed)
+    config_space = library.ConfigurationSpace(name=name, seed=seed)
     for one, parameter in space.items():
         try:
-            made.add(_hyperparameter(library, one, parameter))
+            config_space.add(_hyperparameter(library, one, parameter))
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{one} must be one that ConfigSpace takes, but: {error}") from error
     for one in space.sequence:
-        conditions = [_condition(library, made, one, *each) for each in space[one].when]
+        conditions = [_condition(library, config_space, one, *each) for each in space[one].when]
         if conditions:
-            made.add(conditions[0] if len(conditions) == 1 else library.AndConjunction(*conditions))
-    return made
+            config_space.add(conditions[0] if len(conditions) == 1 else library.AndConjunction(*conditions))
+    return config_space
 
 
 def _library() -> Any:
@@ -86,7 +86,7 @@ def _library() -> Any:
 
 
 def _single(condition: Any) -> Iterable[Any]:
-    """The conditions that must hold together."""
+    """Yields the conditions of a conjunction."""
     library = _library()
     if isinstance(condition, library.AndConjunction):
         for part in condition.components:
@@ -98,7 +98,7 @@ def _single(condition: Any) -> Iterable[Any]:
 
 
 def _allowed(condition: Any) -> tuple[Choice, ...]:
-    """The choices of the parent with which a condition holds, whatever its comparison."""
+    """Returns the choices of the parent that satisfy a condition."""
     levels = _levels(condition.parent)
     if levels is None:
         raise ConfigError(f"a hyperparameter can depend on a categorical, but this does not: {condition!r}")
@@ -106,9 +106,9 @@ def _allowed(condition: Any) -> tuple[Choice, ...]:
 
 
 def _levels(one: Any) -> tuple[Any, ...] | None:
-    found = getattr(one, "choices", getattr(one, "sequence", (one.value,) if hasattr(one, "value") else None))
+    levels = getattr(one, "choices", getattr(one, "sequence", (one.value,) if hasattr(one, "value") else None))
     # NumPy's numbers as Python's.
-    return None if found is None else tuple(x.item() if isinstance(x, np.generic) else x for x in found)
+    return None if levels is None else tuple(x.item() if isinstance(x, np.generic) else x for x in levels)
 
 
 def _parameter(one: Any, when: Mapping[str, tuple[Choice, ...]] | None) -> Parameter:
@@ -137,7 +137,7 @@ def _hyperparameter(library: Any, name: str, parameter: Parameter) -> Any:
     return kind(name, parameter.low, parameter.high, log=parameter.log)
 
 
-def _condition(library: Any, made: Any, child: str, parent: str, values: tuple[Choice, ...]) -> Any:
+def _condition(library: Any, config_space: Any, child: str, parent: str, values: tuple[Choice, ...]) -> Any:
     if len(values) == 1:
-        return library.EqualsCondition(made[child], made[parent], values[0])
-    return library.InCondition(made[child], made[parent], list(values))
+        return library.EqualsCondition(config_space[child], config_space[parent], values[0])
+    return library.InCondition(config_space[child], config_space[parent], list(values))

@@ -1,6 +1,6 @@
-"""The next configuration from those tried so far: the part that ask and tell, Optuna and scikit-learn share.
+"""Suggestions from the trials so far: what ask and tell, Optuna and scikit-learn share.
 
-An engine remembers nothing: the same trials, seed and number give the same suggestion, in every process that asks.
+An engine has no state: the same trials, seed and number give the same suggestion in every process.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
     from dre_jax.search.method import Method
 
-WITHOUT_SURROGATE = "gp"
+DEFAULT_METHOD = "gp"
 """The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
-FITTING: Mapping[str, Any] = {
+DEFAULT_SETTINGS: Mapping[str, Any] = {
     "fitting.optimiser": "bfgs",
     "fitting.steps": 30,
     "fitting.first_log_noises": (-9.0, -1.0),
     "fitting.log_noise_prior": (-6.0, 4.0),
     "fitting.least_noise": 1e-8,
 }
-"""Its settings: a better fit in a fifth of the time, and the little noise that float64 can tell from none. On tables
-it is as docs/results have it."""
+"""Settings of the default method: a better fit in a fifth of the time, and a noise floor for float64. The results on
+tables in docs/results are without them."""
 N_START = 4
-"""Even points that are tried first where nothing is known of past tasks."""
-_MOST_KNOWN = 20_000
-_NOT_PICKLED = ("_params", "_method", "_worked_out")
+"""Number of Sobol points that are evaluated first without a surrogate."""
+_MAX_ENCODINGS = 20_000
+_NOT_PICKLED = ("_params", "_method", "_encodings")
 
 
 class Observation(NamedTuple):
@@ -57,7 +57,7 @@ class EngineConfig:
     """Settings of an engine.
 
     Raises:
-      ConfigError: for an unknown pending strategy, or fewer than two trials to show.
+      ConfigError: for an unknown pending strategy, or max_history < 2.
     """
 
     pending_strategy: str = "mean"
@@ -65,20 +65,20 @@ class EngineConfig:
     the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
     they are only not proposed again. With "draw" neither, and every trial is the best by one model, drawn of those that
     a method averages (Thompson sampling), whether others run or not."""
-    longest: int = 192
-    """Most trials that a method is shown, running ones included: the better half by response, and the latest."""
+    max_history: int = 192
+    """Maximum number of trials that a method gets, pending ones included: the better half, and the latest."""
     failed_radius: float = 0.02
-    """Nothing is proposed that is as near to a failed trial in every coordinate of the unit cube."""
+    """No configuration is proposed within this distance of a failed trial, in every coordinate of the unit cube."""
     ignore_extra: bool = False
-    """Use a surrogate that does not know some of the hyperparameters: those are drawn at random."""
+    """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
 
     def __post_init__(self) -> None:
         one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
-        at_least(2, self, "longest")
+        at_least(2, self, "max_history")
 
 
-class _Known(NamedTuple):
-    """A configuration, checked."""
+class _EncodedParams(NamedTuple):
+    """A valid configuration, encoded."""
 
     identity: bytes
     """Equal for equal configurations, whose numbers may differ by a billionth of their range."""
@@ -99,13 +99,13 @@ class Engine:
     def __init__(
         self, space: Space, surrogate: Surrogate | None = None, *, seed: int = 0, config: EngineConfig | None = None
     ) -> None:
-        """An engine.
+        """Creates an engine.
 
         Args:
-          space: what is searched.
-          surrogate: what is known of past tasks.
-          seed: of all suggestions.
-          config: how it suggests.
+          space: the search space.
+          surrogate: knowledge of past tasks.
+          seed: seed of all suggestions.
+          config: settings.
 
         Raises:
           DataError: for a surrogate of another space; the message names the hyperparameters that differ.
@@ -127,95 +127,100 @@ class Engine:
         number: int,
         pending: Iterable[Mapping[str, Any]] = (),
         failed: Iterable[Mapping[str, Any]] = (),
-        held: Mapping[str, Any] | None = None,
+        fixed: Mapping[str, Any] | None = None,
     ) -> Params:
-        """The configuration to evaluate next.
+        """Returns the configuration to evaluate next.
 
         Args:
           observed: trials that have a value.
-          number: the trial's, as the study counts: another number gives another suggestion.
+          number: number of the trial in the study; another number gives another suggestion.
           pending: configurations that are being evaluated.
           failed: configurations that have no value and will have none.
-          held: values of some hyperparameters that this trial has, whatever is suggested for the others.
+          fixed: values of hyperparameters that are not searched in this trial.
 
         Raises:
           DataError: for configurations of another space, or NaN.
         """
         pending, failed = list(pending), list(failed)
-        seen = {self._known(params).identity for params in [*(o.params for o in observed), *pending, *failed]}
-        at = self._coordinates(held or {})
-        for params in self._begin(len(seen), number, at):
-            if self._known(params).identity not in seen:
+        evaluated = {self._encode(params).identity for params in [*(o.params for o in observed), *pending, *failed]}
+        fixed_coordinates = self._coordinates(fixed or {})
+        for params in self._initial_configurations(len(evaluated), number, fixed_coordinates):
+            if self._encode(params).identity not in evaluated:
                 return params
         if self._can_value(observed):
             with suggestion_runtime, self._precision() as dtype:
-                ranked = self._ranked(observed, pending, failed, number, at, dtype)
+                ranked = self._rank_candidates(observed, pending, failed, number, fixed_coordinates, dtype)
         else:
-            ranked = self._even(number, at)
-        fresh = (params for params in ranked if self._known(params).identity not in seen)
-        found = next(fresh, None)
-        if found is not None:
-            return found
-        # All that the method valued was seen: anything else, or, once a finite space is used up, anything.
-        more = list(self._even(number, at))
-        return next((params for params in more if self._known(params).identity not in seen), more[0])
+            ranked = self._sobol_configurations(number, fixed_coordinates)
+        unevaluated = (params for params in ranked if self._encode(params).identity not in evaluated)
+        best = next(unevaluated, None)
+        if best is not None:
+            return best
+        # All ranked candidates have been evaluated: any other configuration, or an evaluated one in a finite space.
+        fallback = list(self._sobol_configurations(number, fixed_coordinates))
+        return next((params for params in fallback if self._encode(params).identity not in evaluated), fallback[0])
 
     def _can_value(self, observed: Sequence[Observation]) -> bool:
         return bool(observed) or self.surrogate is not None
 
-    def _coordinates(self, held: Mapping[str, Any]) -> np.ndarray:
-        """Coordinates f64[P] of values that are given, NaN elsewhere."""
-        found = np.full(len(self.space), np.nan)
+    def _coordinates(self, fixed: Mapping[str, Any]) -> np.ndarray:
+        """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
+        coordinates = np.full(len(self.space), np.nan)
         for i, name in enumerate(self.space.sequence):
-            if name in held:
-                found[i] = self.space.coordinate(name, held[name])
-        return found
+            if name in fixed:
+                coordinates[i] = self.space.coordinate(name, fixed[name])
+        return coordinates
 
-    def _begin(self, n_seen: int, number: int, at: np.ndarray) -> Iterable[Params]:
-        """Configurations that come first, whatever the method."""
+    def _initial_configurations(self, n_evaluated: int, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
+        """Returns the configurations that precede those of the method."""
         if self.surrogate is None:
-            return self._even(number, at) if n_seen < N_START else ()
-        if n_seen >= len(self.surrogate.start):
+            return self._sobol_configurations(number, fixed_coordinates) if n_evaluated < N_START else ()
+        if n_evaluated >= len(self.surrogate.start):
             return ()
-        even = self._even_points(0)  # the same at every trial, so that what was seen is known again
-        joined = (self._joined(params, point, at) for params, point in zip(self.surrogate.start, even, strict=False))
-        return (params for params in joined if params is not None)
+        points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
+        configurations = (
+            self._start_configuration(params, point, fixed_coordinates)
+            for params, point in zip(self.surrogate.start, points, strict=False)
+        )
+        return (params for params in configurations if params is not None)
 
-    def _joined(self, params: Params, even: np.ndarray, at: np.ndarray) -> Params | None:
-        """A configuration of the surrogate's in this space, even where it says nothing; None if it does not fit."""
+    def _start_configuration(
+        self, params: Params, default_point: np.ndarray, fixed_coordinates: np.ndarray
+    ) -> Params | None:
+        """Returns a surrogate's configuration, completed by a default point; None if it is not in the space."""
         assert self.surrogate is not None
         try:
-            point = _given(even, self._coordinates(params))
+            point = _with_fixed(default_point, self._coordinates(params))
         except DataError:
             return None
-        found = self.space.params(point)
-        if {name for name in found if name in self.surrogate.space} != set(params):
+        configuration = self.space.params(point)
+        if {name for name in configuration if name in self.surrogate.space} != set(params):
             return None
-        if not np.isnan(at).all():
-            return self.space.params(_given(point, at))
-        return self.space.check(found | params)  # to the last digit
+        if not np.isnan(fixed_coordinates).all():
+            return self.space.params(_with_fixed(point, fixed_coordinates))
+        return self.space.check(configuration | params)  # to the last digit
 
-    def _even(self, number: int, at: np.ndarray) -> Iterable[Params]:
-        return (self.space.params(_given(point, at)) for point in self._even_points(number))
+    def _sobol_configurations(self, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
+        return (self.space.params(_with_fixed(point, fixed_coordinates)) for point in self._sobol_points(number))
 
-    def _even_points(self, number: int) -> np.ndarray:
-        """Points of a scrambled Sobol sequence; of one sequence for the trials that come first."""
+    def _sobol_points(self, number: int) -> np.ndarray:
+        """Returns points of a scrambled Sobol sequence; the first trials share one sequence."""
         from dre_jax.search.candidates import sobol_points
 
         first = number < N_START
         points = sobol_points(256, len(self.space), _seed(self.seed, 0 if first else number))
         return np.roll(points, -number if first else 0, axis=0)
 
-    def _ranked(
+    def _rank_candidates(
         self,
         observed: Sequence[Observation],
         pending: Sequence[Mapping[str, Any]],
         failed: Sequence[Mapping[str, Any]],
         number: int,
-        at: np.ndarray,
+        fixed_coordinates: np.ndarray,
         dtype: type[np.floating[Any]],
     ) -> Iterable[Params]:
-        """Configurations, the method's best first; JAX computes in the precision of ``dtype``."""
+        """Returns configurations, the best by the method first; JAX computes in the precision of ``dtype``."""
         import jax
         import jax.numpy as jnp
 
@@ -225,69 +230,69 @@ class Engine:
         from dre_jax.search.loop import initial_state
         from dre_jax.search.suggester import capacity_for
 
-        points, running, broken = (
-            np.array([self._known(params).point for params in group]).reshape(-1, len(self.space))
+        points, pending_points, failed_points = (
+            np.array([self._encode(params).point for params in group]).reshape(-1, len(self.space))
             for group in ([o.params for o in observed], pending, failed)
         )
-        longest = self.config.longest
-        room = max(longest - len(running), longest // 2)
-        shown, responses = _shown(points, np.array([o.response for o in observed], np.float64), room)
-        known = np.vstack([shown, running])
-        capacity = capacity_for(len(known))
-        if len(known) <= longest:
-            capacity = min(capacity, longest)
-        history = make_history(self._layout.columns(shown), clip_responses(responses), capacity, dtype)
-        levels = np.pad(tie_levels(responses), (0, capacity - len(shown)))
-        hidden = points if len(points) > len(shown) else points[:0]
-        avoid = np.vstack([broken, hidden])
-        radius = np.repeat([self.config.failed_radius, 1e-6], [len(broken), len(hidden)])
+        max_history = self.config.max_history
+        room = max(max_history - len(pending_points), max_history // 2)
+        selected, responses = _select_trials(points, np.array([o.response for o in observed], np.float64), room)
+        history_points = np.vstack([selected, pending_points])
+        capacity = capacity_for(len(history_points))
+        if len(history_points) <= max_history:
+            capacity = min(capacity, max_history)
+        history = make_history(self._layout.columns(selected), clip_responses(responses), capacity, dtype)
+        levels = np.pad(tie_levels(responses), (0, capacity - len(selected)))
+        hidden = points if len(points) > len(selected) else points[:0]
+        avoid = np.vstack([failed_points, hidden])
+        radius = np.repeat([self.config.failed_radius, 1e-6], [len(failed_points), len(hidden)])
         # Where all coordinates have few values, a neighbour is another configuration.
         radius = np.minimum(radius, 1e-6) if np.isfinite(self.space.size) else radius
         slots = capacity_for(len(avoid))
-        level, *others = jax.device_put(
+        level, *arrays = jax.device_put(
             (
                 levels,
-                _padded(known, capacity).astype(dtype),
-                (np.arange(capacity) >= len(shown)) & (np.arange(capacity) < len(known)),
+                _padded(history_points, capacity).astype(dtype),
+                (np.arange(capacity) >= len(selected)) & (np.arange(capacity) < len(history_points)),
                 _padded(avoid, slots).astype(dtype),
                 np.pad(radius, (0, slots - len(radius)), constant_values=-1.0).astype(dtype),
             )
         )
-        tried = TrialRecord(history._replace(level=level), *others)
+        trials = TrialRecord(history._replace(level=level), *arrays)
         key = jax.random.key(self.seed)
         state = initial_state(self._method, self._params, self._layout.n_columns, key)
-        even = sobol_points(self._candidates.even, len(self.space), _seed(self.seed, number))
-        found, _ = propose(
+        sobol = sobol_points(self._candidates.even, len(self.space), _seed(self.seed, number))
+        proposals, _ = propose(
             self._method,
             self._layout,
             self._candidates,
             self._params,
             state,
-            tried,
-            jax.device_put(even.astype(dtype)),
+            trials,
+            jax.device_put(sobol.astype(dtype)),
             key,
             jnp.int32(number % 2**31),
             64,
-            None if np.isnan(at).all() else jnp.asarray(at, dtype),
+            None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
         )
-        best, values = np.asarray(found.points), np.asarray(found.values)
-        return (self.space.params(_given(point, at)) for point in best[values > -np.inf])
+        best, values = np.asarray(proposals.points), np.asarray(proposals.values)
+        return (self.space.params(_with_fixed(point, fixed_coordinates)) for point in best[values > -np.inf])
 
-    def _known(self, params: Mapping[str, Any]) -> _Known:
-        """A configuration's columns and point, worked out once: every suggestion asks for those of all trials."""
+    def _encode(self, params: Mapping[str, Any]) -> _EncodedParams:
+        """Returns an encoded configuration, from a cache: every suggestion encodes all trials."""
         try:
             key = (*params.items(), *map(type, params.values()))
-            found = self._worked_out.get(key)
-        except (AttributeError, TypeError):  # no configuration
-            return _known(self.space, params)
-        if found is None:
-            if len(self._worked_out) >= _MOST_KNOWN:
-                self._worked_out.clear()
-            found = self._worked_out[key] = _known(self.space, params)
-        return found
+            encoded = self._encodings.get(key)
+        except (AttributeError, TypeError):  # not a configuration
+            return _encode_params(self.space, params)
+        if encoded is None:
+            if len(self._encodings) >= _MAX_ENCODINGS:
+                self._encodings.clear()
+            encoded = self._encodings[key] = _encode_params(self.space, params)
+        return encoded
 
     @cached_property
-    def _worked_out(self) -> dict[tuple[Any, ...], _Known]:
+    def _encodings(self) -> dict[tuple[Any, ...], _EncodedParams]:
         return {}
 
     @cached_property
@@ -304,7 +309,7 @@ class Engine:
     def _method(self) -> Method:
         from dre_jax.methods import find
 
-        return find(WITHOUT_SURROGATE).make(dict(FITTING)) if self.surrogate is None else self.surrogate.method
+        return find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS)) if self.surrogate is None else self.surrogate.method
 
     @cached_property
     def _params(self) -> Any:
@@ -323,29 +328,29 @@ class Engine:
         return precision_of(self._method)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what lies on a device, or is soon worked out anew."""
+        """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
 
 
-def _known(space: Space, params: Mapping[str, Any]) -> _Known:
+def _encode_params(space: Space, params: Mapping[str, Any]) -> _EncodedParams:
     point = space.point(params)
-    return _Known((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
+    return _EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
 
 
-def _shown(points: np.ndarray, responses: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """The trials that a method is shown: all, or the better half and the latest."""
+def _select_trials(points: np.ndarray, responses: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the trials that a method gets: all, or the better half and the latest."""
     if np.isnan(responses).any():
         raise DataError("a response must be a number, but got NaN")
     if len(responses) <= room:
         return points, responses
-    best = np.argsort(-responses, kind="stable")[: room // 2]
-    rest = np.setdiff1d(np.arange(len(responses)), best)[-(room - len(best)) :]
-    rows = np.sort(np.concatenate([best, rest]))
+    top = np.argsort(-responses, kind="stable")[: room // 2]
+    latest = np.setdiff1d(np.arange(len(responses)), top)[-(room - len(top)) :]
+    rows = np.sort(np.concatenate([top, latest]))
     return points[rows], responses[rows]
 
 
-def _given(point: np.ndarray, at: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(at), point, at)
+def _with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)
 
 
 def _padded(rows: np.ndarray, slots: int) -> np.ndarray:
@@ -353,5 +358,5 @@ def _padded(rows: np.ndarray, slots: int) -> np.ndarray:
 
 
 def _seed(seed: int, number: int) -> int:
-    """A seed of its own for every trial."""
+    """Returns the seed of a trial."""
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])

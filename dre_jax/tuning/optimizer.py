@@ -1,4 +1,4 @@
-"""Ask and tell: tunes a live model, one trial after the other or several at once."""
+"""Ask and tell: tunes a live model, with sequential or parallel trials."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Optimizer:
         seed: int = 0,
         config: EngineConfig | None = None,
     ) -> None:
-        """A study without trials.
+        """Creates a study without trials.
 
         Args:
           space: the search space.
           surrogate: knowledge of past tasks; without one, the best method that needs none is used.
           direction: "minimize" or "maximize".
-          seed: of all suggestions.
-          config: treatment of trials that run or failed.
+          seed: seed of all suggestions.
+          config: treatment of pending and failed trials.
 
         Raises:
           ConfigError: for an unknown direction, a seed that is no whole number from 0, or an empty space.
@@ -113,7 +113,7 @@ class Optimizer:
           The trial as it is now.
 
         Raises:
-          DataError: for a trial of another study, one that is told already, or a value that is no number.
+          DataError: if the trial is of another study or has ended already, or the value is not a number.
         """
         if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
             value = value.item()
@@ -141,7 +141,7 @@ class Optimizer:
             return self._finish(trial, "failed", None)
 
     def add(self, params: Mapping[str, Any], value: float | None) -> Trial:
-        """Adds an evaluation made elsewhere; its value is None if it failed.
+        """Adds an external evaluation; the value is None if it failed.
 
         Raises:
           DataError: for a configuration of another space, or a value that is no number.
@@ -156,7 +156,7 @@ class Optimizer:
                 raise
 
     def add_running(self, params: Mapping[str, Any]) -> Trial:
-        """Adds an evaluation that is running elsewhere, to be told later.
+        """Adds an external evaluation that is running, to be told later.
 
         Raises:
           DataError: for a configuration of another space.
@@ -166,7 +166,7 @@ class Optimizer:
             return self._trials[-1]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the study to a file, completely or not at all. Raises `DataError` where it cannot be written."""
+        """Writes the study to a file, completely or not at all. Raises `DataError` if it cannot be written."""
         with self._lock:
             write_study(Path(path), self.space, self.direction, self.seed, self._trials)
 
@@ -179,23 +179,23 @@ class Optimizer:
         space: Space | None = None,
         config: EngineConfig | None = None,
     ) -> Optimizer:
-        """Reads the study that `save` wrote. Trials that were running still are: tell them, or tell that they failed.
+        """Reads a study that `save` wrote. Running trials stay running: tell their values, or that they failed.
 
         Args:
           path: the file.
           surrogate: knowledge of past tasks, which is not in the file.
-          space: refuse a study of another space.
-          config: treatment of trials that run or failed.
+          space: the expected space; by default any.
+          config: treatment of pending and failed trials.
 
         Raises:
-          DataError: for a file that is torn, of another version, or no study; it stays as it is.
+          DataError: if the file is truncated, of another version, or not a study; it stays unchanged.
         """
-        found = read_study(Path(path))
-        if space is not None and space != found.space:
-            raise DataError(f"{path} must hold a study of the space given, but holds one of {found.space!r}")
-        made = cls(found.space, surrogate, direction=found.direction, seed=found.seed, config=config)
-        made._trials = found.trials
-        return made
+        study = read_study(Path(path))
+        if space is not None and space != study.space:
+            raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
+        optimizer = cls(study.space, surrogate, direction=study.direction, seed=study.seed, config=config)
+        optimizer._trials = study.trials
+        return optimizer
 
     def _ask(self) -> Trial:
         with self._turn:
@@ -213,14 +213,14 @@ class Optimizer:
         return trial.value if self.direction == "maximize" else -trial.value
 
     def _finish(self, trial: Trial | int, state: State, value: float | None) -> Trial:
-        own = self._own(trial)
+        own = self._trial_of(trial)
         if own.state != "running":
-            told = "failed" if own.state == "failed" else f"gave {own.value!r}"
-            raise DataError(f"a trial is told once, but trial {own.number} {told} already")
+            outcome = "failed" if own.state == "failed" else f"gave {own.value!r}"
+            raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
         self._trials[own.number] = own._replace(state=state, value=value)
         return self._trials[own.number]
 
-    def _own(self, trial: Trial | int) -> Trial:
+    def _trial_of(self, trial: Trial | int) -> Trial:
         number = trial.number if isinstance(trial, Trial) else trial
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
             raise DataError(f"a trial must be as `ask` returned it, or its number, but got {trial!r}")
@@ -228,6 +228,6 @@ class Optimizer:
             raise DataError(f"a trial must be one of the {len(self._trials)} of this study, but got number {number}")
         own = self._trials[number]
         if isinstance(trial, Trial) and trial.params != own.params:
-            given = f"trial {number} is {own.params!r}, not {trial.params!r}"
-            raise DataError(f"a trial must be of this study, but {given}")
+            mismatch = f"trial {number} is {own.params!r}, not {trial.params!r}"
+            raise DataError(f"a trial must be of this study, but {mismatch}")
         return own

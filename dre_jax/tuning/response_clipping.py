@@ -34,5 +34,5 @@ def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
     floor = middle - 2 * reach if reach > 0 and np.isfinite(2 * reach) else float(values.min())
     low = max(float(values.min()), floor)
     tenth = (best - low) / 10 if best > low else 1.0
-    cut = np.maximum(np.where(finite, responses, low), low)
-    return np.where(responses == np.inf, best + tenth, np.where(responses == -np.inf, low - tenth, cut))
+    clipped = np.maximum(np.where(finite, responses, low), low)
+    return np.where(responses == np.inf, best + tenth, np.where(responses == -np.inf, low - tenth, clipped))

@@ -66,23 +66,22 @@ class DRESearchCV(BaseSearchCV):
         error_score: Any = math.nan,
         return_train_score: bool = False,
     ) -> None:
-        """A search, which `fit` runs.
+        """Creates a search, which `fit` runs.
 
         Args:
-          estimator: what is tuned.
+          estimator: the estimator to tune.
           space: its parameters, by the names of `set_params`.
-          surrogate: what is known of past tasks.
-          n_iter: how many configurations are evaluated.
-          batch: how many are evaluated at once: with `n_jobs`, as many times the folds run side by side. Each batch is
-            suggested without the scores of its own.
-          config: how the engine suggests.
+          surrogate: knowledge of past tasks.
+          n_iter: number of configurations.
+          batch: number of configurations that are suggested, and evaluated in parallel with `n_jobs`, at once.
+          config: settings of the engine.
           random_state: a seed, a `numpy.random.RandomState`, or None.
           scoring: see `RandomizedSearchCV`, as all that follow. Of several metrics, `refit` names the one to maximise.
           n_jobs: number of processes.
-          refit: whether the best is fitted to all data.
-          cv: how data are split.
-          verbose: how much is said.
-          pre_dispatch: how many jobs are handed out in advance.
+          refit: whether the best configuration is fitted to all data.
+          cv: the cross-validation splitter.
+          verbose: verbosity.
+          pre_dispatch: number of jobs that are dispatched in advance.
           error_score: the score of a fit that fails; "raise" ends the search.
           return_train_score: whether `cv_results_` has them.
         """
@@ -105,7 +104,7 @@ class DRESearchCV(BaseSearchCV):
         )
 
     def _run_search(self, evaluate_candidates: _Evaluate) -> None:
-        """Called by `fit`: asks, has candidates evaluated, and tells."""
+        """Asks for configurations, evaluates them, and tells their scores; `fit` calls it."""
         for name in ("n_iter", "batch"):
             if not getattr(self, name) >= 1:
                 raise ConfigError(f"{name} >= 1 must hold, but got {name}={getattr(self, name)!r}")
@@ -137,8 +136,8 @@ class DRESearchCV(BaseSearchCV):
         if refusal is not None and not scored:
             raise refusal
         if unscored:
-            said = f"All fits of the last {len(unscored)} configurations failed: they are not in cv_results_."
-            warnings.warn(said, FitFailedWarning, stacklevel=2)
+            message = f"All fits of the last {len(unscored)} configurations failed: they are not in cv_results_."
+            warnings.warn(message, FitFailedWarning, stacklevel=2)
 
     def _scores(self, results: Mapping[str, Any]) -> Sequence[float]:
         name = f"mean_test_{self.refit}" if isinstance(self.refit, str) else "mean_test_score"
@@ -149,7 +148,7 @@ class DRESearchCV(BaseSearchCV):
 
 
 def _tell(optimizer: Optimizer, trials: Sequence[Trial], scores: Sequence[float]) -> None:
-    """Tells the last scores; a mean that is NaN is of fits that failed."""
+    """Tells the last scores; NaN is the mean of failed fits."""
     for trial, score in zip(trials, scores[-len(trials) :], strict=True):
         optimizer.tell(trial, score)
 

@@ -1,4 +1,4 @@
-"""Studies as files: JSON, written beside and renamed, so that a kill at any moment leaves a whole one."""
+"""Study files: JSON, replaced by an atomic rename, so that the file is complete at any moment."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Study(NamedTuple):
 
 
 def write_study(path: Path, space: Space, direction: str, seed: int, trials: Sequence[Trial]) -> None:
-    """Writes a study, all of it or nothing.
+    """Writes a study, completely or not at all.
 
     Raises:
-      DataError: where the file cannot be written; an old one stays as it is.
+      DataError: if the file cannot be written; an existing file stays unchanged.
     """
     content = {
         "dre_jax_study": FORMAT,
@@ -44,10 +44,10 @@ def write_study(path: Path, space: Space, direction: str, seed: int, trials: Seq
 
 
 def read_study(path: Path) -> Study:
-    """The study in a file.
+    """Returns the study in a file.
 
     Raises:
-      DataError: for a file that is torn, of another version, or no study; the message names what is wrong.
+      DataError: if the file is truncated, of another version, or not a study; the message names the fault.
     """
     content = read_json(path)
     if not isinstance(content, dict) or "dre_jax_study" not in content:
@@ -58,25 +58,25 @@ def read_study(path: Path) -> Study:
         space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
         validate_study(direction, seed)
         trials = []
-        for number, given in enumerate(content["trials"]):
-            state, value = given["state"], given.get("value")
+        for number, record in enumerate(content["trials"]):
+            state, value = record["state"], record.get("value")
             value = _INFINITIES.get(value, value) if isinstance(value, str) else value
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
             if state not in _STATES or is_number != (state == "complete"):
                 raise ConfigError(
-                    f"a trial is running, failed or complete with a value, but trial {number} is {given!r}"
+                    f"a trial is running, failed or complete with a value, but trial {number} is {record!r}"
                 )
-            trials.append(Trial(number, space.check(given["params"]), state, float(value) if is_number else None))
+            trials.append(Trial(number, space.check(record["params"]), state, float(value) if is_number else None))
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-        why = str(error) if isinstance(error, DreError) else repr(error)
-        why = f"{error} is missing" if isinstance(error, KeyError) else why
-        raise DataError(f"{path} must hold a whole study, but: {why}") from error
+        reason = str(error) if isinstance(error, DreError) else repr(error)
+        reason = f"{error} is missing" if isinstance(error, KeyError) else reason
+        raise DataError(f"{path} must hold a whole study, but: {reason}") from error
     return Study(space, direction, seed, trials)
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
-    found: dict[str, Any] = {"params": trial.params, "state": trial.state}
+    record: dict[str, Any] = {"params": trial.params, "state": trial.state}
     if trial.value is not None:
         finite = math.isfinite(trial.value)
-        found["value"] = trial.value if finite else next(k for k, v in _INFINITIES.items() if v == trial.value)
-    return found
+        record["value"] = trial.value if finite else next(k for k, v in _INFINITIES.items() if v == trial.value)
+    return record

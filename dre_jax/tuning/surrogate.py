@@ -1,4 +1,4 @@
-"""Surrogates: a method, what it has learned from past tasks of a search space, and what to try first."""
+"""Surrogates: a method with parameters learned from past tasks of a search space, and a start design."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dre_jax.methods.checkpoints.fitted import FittedMethod
 
 SPACE_NAME = "past"
-"""Of the search space in the checkpoint of a surrogate."""
+"""Name of the search space in the checkpoint of a surrogate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Surrogate:
     params: Any
     """Learned parameters: a tree of arrays."""
     start: tuple[Params, ...] = ()
-    """Configurations to try first: together they would have left the least regret on the past tasks."""
+    """The start design: the configurations with the least joint regret on the past tasks."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Origin: tasks, key and versions."""
 
@@ -69,11 +69,11 @@ class Surrogate:
 
         Args:
           past: tasks of one search space.
-          space: the search space, where it is to be checked that they are of this one.
+          space: the expected search space of the past tasks; by default any.
           method: a name of `dre_jax.methods.METHODS` that learns from past tasks.
           seed: the same seed learns the same.
           settings: of the method, by dotted field.
-          n_start: configurations to try first, at most.
+          n_start: maximum size of the start design.
 
         Raises:
           DataError: without tasks, or for tasks of another space.
@@ -88,24 +88,24 @@ class Surrogate:
         if space is not None and space != past.space:
             raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
         if not past.tasks:
-            why = f": {past.exclusions[0]}" if past.exclusions else ""
-            raise DataError(f"a surrogate needs at least one past task, but got none{why}")
+            reason = f": {past.exclusions[0]}" if past.exclusions else ""
+            raise DataError(f"a surrogate needs at least one past task, but got none{reason}")
         entry = find(method)
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
-        made = entry.make(settings)
+        configured = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
         with suggestion_runtime:
-            params = jax.block_until_ready(made.fit(meta, key))
+            params = jax.block_until_ready(configured.fit(meta, key))
         start = start_design(past, n_start, seed)
-        facts = {**provenance(meta, key), "seed": seed, "decided": decisions_of(made, params)}
-        return cls(past.space, entry.name, made, jax.tree.map(np.asarray, params), start, facts)
+        facts = {**provenance(meta, key), "seed": seed, "decided": decisions_of(configured, params)}
+        return cls(past.space, entry.name, configured, jax.tree.map(np.asarray, params), start, facts)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the surrogate as a checkpoint; an existing one is replaced in one step.
 
         Raises:
-          CheckpointError: where it cannot be written.
+          CheckpointError: if it cannot be written.
         """
         from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
 
@@ -119,7 +119,7 @@ class Surrogate:
                 n_columns=len(self.space.columns),
                 columns=self.space.columns,
                 facts=self.facts,
-                extra=kept_of(self.space, self.start),
+                extra=checkpoint_extra(self.space, self.start),
             ),
         )
 
@@ -142,66 +142,68 @@ class Surrogate:
         from dre_jax.methods.checkpoints.fitted import load_fitted
 
         fitted = load_fitted(Path(folder))
-        known, start = _own(folder, fitted) if "tuning" in fitted.extra else _described(folder, fitted, space)
+        own_space, start = (
+            _saved_space(folder, fitted) if "tuning" in fitted.extra else _space_of_data(folder, fitted, space)
+        )
         if space is not None:
-            require_compatible_spaces(space, known, ignore_extra=False)
-        return cls(known, fitted.name, fitted.method, jax.tree.map(np.asarray, fitted.params), start, fitted.facts)
+            require_compatible_spaces(space, own_space, ignore_extra=False)
+        return cls(own_space, fitted.name, fitted.method, jax.tree.map(np.asarray, fitted.params), start, fitted.facts)
 
 
 _Path = str | os.PathLike[str]
 
 
-def kept_of(space: Space, start: Sequence[Params]) -> dict[str, Any]:
-    """The part of a surrogate that a checkpoint keeps beside its method, for `Surrogate.load`."""
+def checkpoint_extra(space: Space, start: Sequence[Params]) -> dict[str, Any]:
+    """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method."""
     return {"tuning": {"space": to_json(space), "start": list(start)}}
 
 
-def _own(folder: _Path, fitted: FittedMethod) -> tuple[Space, tuple[Params, ...]]:
-    """The space and the start design that `Surrogate.save` kept."""
+def _saved_space(folder: _Path, fitted: FittedMethod) -> tuple[Space, tuple[Params, ...]]:
+    """Returns the space and the start design that `Surrogate.save` wrote."""
     try:
-        kept = fitted.extra["tuning"]
-        space = from_json(kept["space"])
-        return space, tuple(space.check(params) for params in kept["start"])
+        content = fitted.extra["tuning"]
+        space = from_json(content["space"])
+        return space, tuple(space.check(params) for params in content["start"])
     except (KeyError, TypeError, ConfigError, DataError) as error:
-        why = error if isinstance(error, DreError) else repr(error)
-        raise CheckpointError(f"the space of the surrogate in {folder} is not this version's: {why}") from error
+        reason = error if isinstance(error, DreError) else repr(error)
+        raise CheckpointError(f"the space of the surrogate in {folder} is not this version's: {reason}") from error
 
 
-def _described(folder: _Path, fitted: FittedMethod, space: Space | None) -> tuple[Space, tuple[Params, ...]]:
-    """The space whose columns `dre-jax meta-train` found, as its data describe it or as it is given."""
+def _space_of_data(folder: _Path, fitted: FittedMethod, space: Space | None) -> tuple[Space, tuple[Params, ...]]:
+    """Returns the space of a checkpoint of `dre-jax meta-train`, from the data's descriptor or from the argument."""
     if fitted.columns is None:
         rule = f"data that a surrogate learned from must come with a {DESCRIPTORS}.json"
         raise CheckpointError(f"{rule}, but those of the checkpoint in {folder} did not: its columns have no names")
     descriptor = fitted.extra.get("descriptor")
     try:
-        known = space if descriptor is None else of_descriptor(fitted.space, descriptor)
+        described = space if descriptor is None else of_descriptor(fitted.space, descriptor)
     except (DataError, ConfigError):  # columns alone
-        known = space
-    if known is None:
+        described = space
+    if described is None:
         names = ", ".join(dict.fromkeys(column.parent for column in fitted.columns))
         raise CheckpointError(f"the checkpoint in {folder} has no ranges of its hyperparameters, {names}: give space=")
-    found = differing_columns(known.columns, fitted.columns)
-    if found:
-        raise CheckpointError(f"the checkpoint in {folder} is of another space: {'; '.join(found)}")
-    return known, tuple(known.decode(row) for row in fitted.extra.get("start_rows", ()))
+    differences = differing_columns(described.columns, fitted.columns)
+    if differences:
+        raise CheckpointError(f"the checkpoint in {folder} is of another space: {'; '.join(differences)}")
+    return described, tuple(described.decode(row) for row in fitted.extra.get("start_rows", ()))
 
 
 def of_descriptor(name: str, descriptor: Mapping[str, Any]) -> Space:
-    """The space that the descriptor of a folder's search space describes; of HPO-B's by their names.
+    """Returns the space of a descriptor; HPO-B's spaces are known by their names.
 
     Raises:
-      DataError: where it says too little.
+      DataError: if the descriptor is incomplete.
     """
     return from_hpob(name, descriptor) if name in HPOB_SPACES else from_descriptor(descriptor)
 
 
 def start_design(past: PastTasks, n: int, seed: int) -> tuple[Params, ...]:
-    """Configurations to try first, see `dre_jax.methods.start_configurations.start_rows`.
+    """Returns a start design, see `dre_jax.methods.start_configurations.start_rows`.
 
     Args:
       past: tasks.
-      n: how many, at most.
-      seed: equally good ones fall by chance.
+      n: maximum number of configurations.
+      seed: breaks ties.
     """
     if n < 1:
         return ()

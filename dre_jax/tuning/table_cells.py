@@ -13,9 +13,9 @@ from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, 
 from dre_jax.tuning.space.space import Space
 
 _NEAR = 1e-6
-"""Numbers of single precision are as near to what they stand for."""
+"""Relative tolerance for numbers in single precision."""
 _PYTHON = {"True": True, "False": False, "None": None}
-"""Python's words, which JSON writes otherwise."""
+"""Python's literals that JSON spells differently."""
 
 
 def is_empty(cell: Any) -> bool:
@@ -27,26 +27,25 @@ def is_empty(cell: Any) -> bool:
 
 
 def read_cells(space: Space, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration in a row, for `Space.check` to look at.
+    """Returns the configuration in a row, to be validated by `Space.check`.
 
-    A cell that says nothing is a hyperparameter that is inactive, or the choice None where that is one.
+    An empty cell is an inactive hyperparameter, or the choice None if there is one.
     """
-    found = {}
+    values = {}
     for name, parameter in space.items():
         if not is_empty(row[name]):
-            found[name] = read_cell(parameter, row[name])
+            values[name] = read_cell(parameter, row[name])
         elif isinstance(parameter, Categorical) and None in parameter.choices:
-            found[name] = None
-    return space.active_part(found)
+            values[name] = None
+    return space.active_part(values)
 
 
 def read_cell(parameter: Parameter, cell: Any) -> Any:
-    """The value that a cell stands for, or the cell itself, for `Space.check` to refuse.
+    """Returns the value of a cell, or the cell itself, which `Space.check` then rejects.
 
     Args:
       parameter: the hyperparameter.
-      cell: its text, or its value, of single precision perhaps. Choices that are no text are written as in JSON
-        or in Python.
+      cell: text or a value, possibly in single precision. Choices other than text are written as in JSON or Python.
 
     Example:
       >>> read_cell(Categorical([True, "a", 2]), "true"), read_cell(Int(1, 9), "3"), read_cell(Float(0.0, 1.0), "x")

@@ -13,7 +13,7 @@ demo = import_module("dre_jax.cli.demo")  # the package's name `demo` is the com
 @pytest.mark.usefixtures("numbers_only")
 def test_the_quick_one(cli, tmp_path, monkeypatch):
     methods = {"dre-no-finetune": {}, "random": {}}
-    monkeypatch.setattr(demo, "LEARNED", ("dre",))  # priors take twenty seconds
+    monkeypatch.setattr(demo, "META_TRAINED", ("dre",))  # priors take twenty seconds
     monkeypatch.setattr(demo, "QUICK", replace(demo.QUICK, steps=2, trials=1, at=(1,), methods=methods))
     status, out, error = cli("demo", "--quick", "--out", tmp_path, "--quiet")
     assert (status, error) == (0, "")

@@ -60,17 +60,8 @@ def test_one_folder_for_the_recommended_method_and_for_the_ensemble_beside_it(me
     assert (status, error, "hedged-prior fitted" in out) == (0, "", True)
     assert meta_train(*alone)[0] == 0
     for method in ("recommended", "dre-no-finetune"):
-        more = (
-            "--checkpoints",
-            root,
-            "--trials",
-            1,
-            "--seeds",
-            "test0",
-            "--quiet",
-            "--out",
-            tmp_path / f"{method}.json",
-        )
+        out = tmp_path / f"{method}.json"
+        more = ("--checkpoints", root, "--trials", 1, "--seeds", "test0", "--quiet", "--out", out)
         assert cli("evaluate", "--data", bundled.path(), "--space", "svm", "--method", method, *more)[0] == 0
     told = {
         name: json.loads((tmp_path / f"{name}.json").read_text())["_meta"]

@@ -26,16 +26,8 @@ def tune(tmp_path, space):
 
     def arguments(*command, **options):
         more = [[f"--{name}"] if value is True else [f"--{name}", value] for name, value in options.items()]
-        return [
-            "tune",
-            "--space",
-            space,
-            "--study",
-            tmp_path / "study.json",
-            *(text for pair in more for text in pair),
-            "--",
-            *command,
-        ]
+        files = ["--space", space, "--study", tmp_path / "study.json"]
+        return ["tune", *files, *(text for pair in more for text in pair), "--", *command]
 
     return arguments
 
@@ -99,15 +91,9 @@ def test_refused(refused, tune, study, tmp_path, space):
     assert "cannot be read" in refused(*tune("echo", "{x}", space=tmp_path / "none.json"))
     assert not study.exists()
     assert "'no-such-program': No such file" in refused(*tune("no-such-program", "{x}", quiet=True))
-    for content, rule in [
-        ("", "the file is empty"),
-        ("{", "not valid JSON"),
-        ("[]", "must hold a study"),
-        ('{"dre_jax_study": 2}', "of format 1, but is of 2"),
-    ]:
-        study.write_text(content)
-        assert rule in refused(*tune("echo", "{x}"))
-        assert study.read_text() == content
+    study.write_text("{")
+    assert "not valid JSON" in refused(*tune("echo", "{x}"))
+    assert study.read_text() == "{"
 
 
 @pytest.mark.multiprocess

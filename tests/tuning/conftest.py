@@ -1,8 +1,16 @@
-"""What tests of damaged files share: strategies call it, which take no fixtures."""
+"""Shared strategies of the tests of damaged files, which take no fixtures."""
 
+import copy
 import os
 
 from hypothesis import settings
+from hypothesis import strategies as st
+
+NUMBERS = (
+    st.integers()
+    | st.floats()
+    | st.sampled_from([10**400, -(10**400), 2**53, 2**32, 1e308, -1e308, 5e-324, 1e-300, 0, -0.0, 1, 1.5])
+)
 
 
 def examples(many):
@@ -17,3 +25,34 @@ def places(node, path=()):
     if isinstance(node, (dict, list)):
         for key in node if isinstance(node, dict) else range(len(node)):
             yield from places(node[key], (*path, key))
+
+
+def leaves(words):
+    return st.none() | st.booleans() | NUMBERS | st.text(max_size=4) | words
+
+
+def json_values(words):
+    """Nested JSON values, with words of a format among them."""
+    nest = lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words | st.text(max_size=3), inner, max_size=5)  # noqa: E731
+    return st.recursive(leaves(words), nest)
+
+
+@st.composite
+def damaged(draw, wholes, words, replacements):
+    """One of several JSON values with a few places removed, replaced, or renamed."""
+    whole = copy.deepcopy(draw(st.sampled_from(wholes)))
+    for _ in range(draw(st.integers(1, 3))):
+        path = draw(st.sampled_from([path for path in places(whole) if path] or [()]))
+        if not path:
+            return draw(replacements)
+        parent = whole
+        for key in path[:-1]:
+            parent = parent[key]
+        what = draw(st.sampled_from(["remove", "replace", "rename"]))
+        if what == "replace" or isinstance(parent, list):
+            parent[path[-1]] = draw(replacements)
+        else:
+            value = parent.pop(path[-1])
+            if what == "rename":
+                parent[draw(words | st.text(max_size=3))] = value
+    return whole

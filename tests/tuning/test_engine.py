@@ -10,7 +10,7 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import RandomSearch
 from dre_jax.search.candidates import propose
 from dre_jax.tuning import Categorical, Engine, EngineConfig, Float, Int, Observation, Space, Surrogate
-from dre_jax.tuning.engine import _shown
+from dre_jax.tuning.engine import _select_trials
 
 SPACE = Space(
     {"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})}
@@ -65,7 +65,7 @@ def test_the_surrogates_start_comes_first_and_once():
     assert rising(start=start).suggest(observations(2), number=2) not in start  # as many were tried already
 
 
-def test_trials_that_run_are_in_the_history_as_a_lie():
+def test_pending_trials_have_imputed_responses():
     """The method turns round once it sees five trials."""
     told, running = observations(3), [o.params for o in observations(2, seed=1)]
     high = lambda **options: rising(turns=5, config=EngineConfig(**options)).suggest(told, number=5, pending=running)  # noqa: E731
@@ -83,7 +83,7 @@ def test_which_trials_a_method_is_shown(n, room):
     if n > room:
         best = sorted(wanted, key=lambda i: (-responses[i], i))[: room // 2]
         wanted = sorted([*best, *[i for i in wanted if i not in best][-(room - len(best)) :]])
-    shown, kept = _shown(points, responses, room)
+    shown, kept = _select_trials(points, responses, room)
     assert shown[:, 0].astype(int).tolist() == wanted
     assert kept.tolist() == responses[wanted].tolist()
     assert len(wanted) == min(n, room)
@@ -92,7 +92,7 @@ def test_which_trials_a_method_is_shown(n, room):
 def test_what_is_not_shown_is_not_proposed_again():
     """Levels enough for a hundred trials, most of them too many for the method."""
     space = Space({"x": Int(0, 63), "y": Int(0, 3)})
-    engine = rising(space, seed=1, config=EngineConfig(longest=16))
+    engine = rising(space, seed=1, config=EngineConfig(max_history=16))
     top = [{"x": 63 - i % 8, "y": i // 8} for i in range(32)]
     told = [Observation(params, -i) for i, params in enumerate(top)]
     found = engine.suggest(told[:30], number=30, pending=[top[30]], failed=[top[31]])
@@ -121,7 +121,7 @@ def test_trials_that_run_take_their_slots_from_the_largest_bucket():
     """Not a bucket of twice the size, which takes eight times as long."""
     told, running = observations(20), [o.params for o in observations(5, seed=1)]
     # The method turns round if it sees 16 trials, told and running.
-    engine = rising(turns=16, config=EngineConfig(longest=16))
+    engine = rising(turns=16, config=EngineConfig(max_history=16))
     assert engine.suggest(told, number=25, pending=running)["x"] < 0.05
 
 
@@ -138,10 +138,8 @@ def test_numbers_that_are_large_beside_their_range_are_told_apart():
     [
         ({"observed": [Observation({"x": 0.5, "kernel": "rbf"}, float("nan"))]}, "must be a number, but got NaN"),
         ({"observed": [Observation({"x": 0.5}, 1.0)]}, "'kernel' is missing"),
-        ({"observed": [Observation({"x": [0.5], "kernel": "rbf"}, 1.0)]}, "x must be a number"),
         ({"pending": [{"x": 2.0, "kernel": "rbf"}]}, "but got 2.0"),
         ({"failed": [{"z": 2.0}]}, "but got 'z'"),
-        ({"failed": [3]}, "must map names to values"),
     ],
 )
 def test_refused(more, rule):
@@ -151,13 +149,8 @@ def test_refused(more, rule):
     assert "\n" not in str(error.value)
 
 
-def test_an_unknown_lie():
-    with pytest.raises(
-        ConfigError, match="pending must be one of min, mean, max, believer, draw, none, but got 'best'"
-    ):
+def test_pending_strategies_are_checked_before_the_first_trial():
+    with pytest.raises(ConfigError, match="pending_strategy must be one of min, mean, max, believer, draw, none"):
         EngineConfig(pending_strategy="best")
-
-
-def test_a_lie_that_the_method_cannot_tell_is_refused_before_the_first_trial():
     with pytest.raises(ConfigError, match="draws need a method that has several models, but got GaussianProcess"):
         Engine(Space({"x": Float(0.0, 1.0)}), config=EngineConfig(pending_strategy="draw"))

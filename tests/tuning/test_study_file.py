@@ -148,36 +148,23 @@ def test_the_content_that_is_changed_below_is_a_study(study):
         ([], "must hold a study"),
         ({"x": {"type": "float", "low": 0, "high": 1}}, "must hold a study"),
         (content(dre_jax_study=2), "must hold a study of format 1, but is of 2"),
-        (content(dre_jax_study=None), "must hold a study of format 1, but is of None"),
         (content(dre_jax_study=True), "must hold a study of format 1, but is of True"),
         (content(direction="up"), "direction"),
-        (content(direction=["minimize"]), "direction"),
         (content(direction=...), "direction"),
         (content(seed=-1), "seed"),
-        (content(seed=2**32), "seed"),
-        (content(seed=0.5), "seed"),
-        (content(seed=True), "seed"),
-        (content(space={}), "at least one name"),
         (content(space=3), "a space must be a JSON object"),
         (content(space=...), "space"),
         (content(trials=...), "trials"),
         (content(trials=3), "whole study"),
-        (content(trials={"a": 1}), "whole study"),
         (content(trials=["a"]), "whole study"),
-        (content(trials="ab"), "whole study"),
         (content(**trial(params={"y": 0.5})), "but got 'y'"),
-        (content(**trial(params={"x": 1.5})), "but got 1.5"),
-        (content(**trial(params=3)), "must map names to values"),
         (content(**trial(params=...)), "params"),
         (content(**trial(state="done")), "trial 0"),
-        (content(**trial(state=["complete"])), "trial 0"),
         (content(**trial(value=...)), "trial 0"),
-        (content(**trial(value="big")), "trial 0"),
         (content(**trial(value=True)), "trial 0"),
         (content(**trial(value=math.nan)), "trial 0"),
         (content(**trial(value=10**400)), "whole study"),
         (content(**trial(state="failed")), "trial 0"),
-        (content(**trial(state="running")), "trial 0"),
     ],
 )
 def test_no_study_of_this_version(study, given, rule):
@@ -193,14 +180,6 @@ def test_a_file_of_something_else(study, tmp_path):
     for path, rule in ((tmp_path / "none.json", "No such file"), (tmp_path, "s a directory")):
         with pytest.raises(DataError, match=rule):
             Optimizer.load(path)
-
-
-def test_a_study_of_another_space(study):
-    filled().save(study)
-    before = study.read_bytes()
-    with pytest.raises(DataError, match="must hold a study of the space given"):
-        Optimizer.load(study, space=Space({"x": Float(0.0, 1.0)}))
-    assert study.read_bytes() == before
 
 
 def test_what_cannot_be_written_leaves_the_old_file(study, tmp_path):

@@ -1,4 +1,4 @@
-"""Commands as objectives: one process a trial, in a group of its own that is ended as a whole."""
+"""Commands as objectives: one process per trial, in a process group that is ended as a whole."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from dre_jax.tuning.command.printed_value import METRIC, read_value
 from dre_jax.tuning.command.process_guard import GRACE
 
 _TAIL = 1 << 16
-"""Bytes of what was printed that are looked at."""
+"""Number of bytes at the end of the output that are read."""
 
 
 class Outcome(NamedTuple):
     """The outcome of a command."""
 
     value: float | None
-    """The value that it printed; None where the trial failed."""
-    why: str
-    """Why it failed; empty where it did not."""
+    """The value that the command printed; None if the trial failed."""
+    reason: str
+    """Why the trial failed; empty if it did not."""
     seconds: float
 
 
 class Command:
-    """A command that runs.
+    """A process of a trial.
 
     Example:
       >>> command = Command(["echo", "accuracy: 0.5"])
       >>> while command.outcome is None:
-      ...     command.look()
+      ...     command.poll()
       >>> command.outcome.value
       0.5
     """
@@ -50,24 +50,24 @@ class Command:
         metric: str = METRIC,
         logs: Path | None = None,
     ) -> None:
-        """Starts it, without a shell and without input.
+        """Starts the process, without a shell and without input.
 
         Args:
           arguments: the program and its arguments.
-          timeout: seconds until it is ended.
+          timeout: time limit in seconds.
           metric: see `read_value`.
-          logs: where what it prints is kept, as `LOGS.out` and `LOGS.err`.
+          logs: prefix of the files for its output, `LOGS.out` and `LOGS.err`.
 
         Raises:
-          ConfigError: where it cannot be started.
-          DataError: where what it prints cannot be written.
+          ConfigError: if the process cannot be started.
+          DataError: if its output cannot be written.
         """
         self.outcome: Outcome | None = None
         self._metric, self._timeout = metric, timeout
-        self._asked: float | None = None  # when it was asked to end
-        self._begun = time.monotonic()
+        self._terminated_at: float | None = None  # when SIGTERM was sent
+        self._started_at = time.monotonic()
         with contextlib.ExitStack() as files:
-            # Files, not pipes: a pipe is open as long as anything has it that the command started.
+            # Files, not pipes: a pipe stays open as long as any process that the command started holds it.
             self._out = files.enter_context(_new_file(logs, "out"))
             self._error = files.enter_context(_new_file(logs, "err"))
             self._process = self._start(arguments)
@@ -75,24 +75,24 @@ class Command:
 
     @property
     def group(self) -> int:
-        """The number of its process group, to which all that it starts belongs."""
+        """The process group of the command and of all processes that it starts."""
         return self._process.pid
 
     @property
     def seconds(self) -> float:
-        """How long it has run, or ran."""
-        return time.monotonic() - self._begun if self.outcome is None else self.outcome.seconds
+        """Run time so far, or in total."""
+        return time.monotonic() - self._started_at if self.outcome is None else self.outcome.seconds
 
-    def look(self) -> None:
-        """Sets `outcome` once it has ended, and ends it where it has run too long."""
+    def poll(self) -> None:
+        """Sets `outcome` if the process has ended, and ends the process after its time limit."""
         if self.outcome is not None:
             return
         if self._timeout is not None and self.seconds > self._timeout:
             self._end()
         status = self._process.poll()
         if status is not None:
-            value, why = self._read(status)
-            self.outcome = Outcome(value, why, self.seconds)
+            value, reason = self._read(status)
+            self.outcome = Outcome(value, reason, self.seconds)
             self._files.close()
 
     def _start(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -101,20 +101,20 @@ class Command:
                 arguments, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._error, start_new_session=True
             )
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            raise ConfigError(f"the command must be one that can be started, but {arguments[0]!r}: {why}") from error
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ConfigError(f"the command must be one that can be started, but {arguments[0]!r}: {reason}") from error
 
     def _end(self) -> None:
-        """Asks all processes of the group to end, and later insists."""
-        if self._asked is None:
-            self._asked = time.monotonic()
+        """Sends SIGTERM to the process group, and SIGKILL after `GRACE`."""
+        if self._terminated_at is None:
+            self._terminated_at = time.monotonic()
             self._signal(signal.SIGTERM)
-        elif time.monotonic() - self._asked > GRACE:
+        elif time.monotonic() - self._terminated_at > GRACE:
             self._signal(signal.SIGKILL)
 
     def _read(self, status: int) -> tuple[float | None, str]:
-        if self._asked is not None:
-            self._signal(signal.SIGKILL)  # others of its group may not have listened
+        if self._terminated_at is not None:
+            self._signal(signal.SIGKILL)  # other processes of the group may have ignored SIGTERM
             return None, f"it took longer than {self._timeout} s"
         if status:
             how = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
@@ -126,21 +126,21 @@ class Command:
         return (None, "it printed NaN") if math.isnan(value) else (value, "")
 
     def _signal(self, number: int) -> None:
-        with contextlib.suppress(OSError):  # whoever is gone needs no signal
+        with contextlib.suppress(OSError):  # the group may be gone
             os.killpg(self._process.pid, number)
 
 
-def end(commands: Sequence[Command]) -> None:
-    """Ends commands that run, each with all processes that it started: asks, and after `GRACE` insists."""
+def terminate(commands: Sequence[Command]) -> None:
+    """Ends running commands with all their processes: by SIGTERM, and by SIGKILL after `GRACE`."""
     running = [command for command in commands if command.outcome is None]
     until = time.monotonic() + GRACE
     for command in running:
         command._signal(signal.SIGTERM)
-    with contextlib.suppress(KeyboardInterrupt):  # who insists need not wait
+    with contextlib.suppress(KeyboardInterrupt):  # a second interruption skips the wait
         while any(command._process.poll() is None for command in running) and time.monotonic() < until:
             time.sleep(0.01)
     for command in running:
-        command._signal(signal.SIGKILL)  # its group too, which may outlive it
+        command._signal(signal.SIGKILL)  # the whole group, which may outlive the command
         command._process.wait()
         command._files.close()
 

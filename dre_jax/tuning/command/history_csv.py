@@ -1,4 +1,4 @@
-"""A study's history as CSV: a row a trial, a column a hyperparameter, `value`, and `state` where there is one."""
+"""A study's history as CSV: one row per trial, one column per hyperparameter, `value`, and optionally `state`."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ class Row(NamedTuple):
 
     params: Params
     value: float | None = None
-    """The value told; None where the trial runs or failed."""
+    """The value; None if the trial is running or failed."""
     failed: bool = False
 
 
 def read_history(path: str | os.PathLike[str], space: Space) -> list[Row]:
-    """The trials in a CSV file, UTF-8, plain or gzip.
+    """Returns the trials in a CSV file, UTF-8, plain or gzip.
 
-    Its first line names the columns: hyperparameters in any order, `value`, and `state` if wanted. An empty cell is a
-    hyperparameter that is inactive, or the choice None. A trial whose `state` is `failed` or whose value is NaN has
-    failed; one without a value runs. Choices that are no text are written as in JSON: true, null.
+    The first line names the columns: hyperparameters in any order, `value`, and optionally `state`. An empty cell is an
+    inactive hyperparameter, or the choice None. A trial with the `state` `failed` or the value NaN has failed; a trial
+    without a value is running. Choices other than text are written as in JSON: true, null.
 
     Args:
       path: the file.
-      space: what the configurations are of.
+      space: the search space.
 
     Raises:
-      DataError: for a file that cannot be read, or a row that is no trial of the space; the message names the line.
+      DataError: if the file cannot be read, or a row is not a trial of the space; the message names the line.
     """
     rows = ((line, [cell.strip() for cell in cells]) for line, cells in read_csv(path))
     _, header = next(rows, (0, []))
     _check_header(path, header, space)
-    found = []
+    trials = []
     for line, cells in rows:
         try:
-            found.append(_trial(dict(zip(header, cells, strict=True)), space))
+            trials.append(_trial(dict(zip(header, cells, strict=True)), space))
         except DataError as error:
             raise DataError(f"{path}, line {line}: {error}") from error
-    return found
+    return trials
 
 
 def add_history(optimizer: Optimizer, path: str | os.PathLike[str]) -> None:
-    """Adds the trials in a CSV file to a study; see `read_history`. Raises `DataError`, then none is added."""
+    """Adds the trials in a CSV file to a study, all or none; see `read_history`. Raises `DataError`."""
     for row in read_history(path, optimizer.space):
         if row.value is None and not row.failed:
             optimizer.add_running(row.params)
@@ -62,9 +62,9 @@ def add_history(optimizer: Optimizer, path: str | os.PathLike[str]) -> None:
 
 
 def _check_header(path: str | os.PathLike[str], header: Sequence[str], space: Space) -> None:
-    taken = [name for name in (VALUE, STATE) if name in space]
-    if taken:
-        raise DataError(f"{path}: a hyperparameter of a history in CSV must not be called {taken[0]!r}, but one is")
+    reserved = [name for name in (VALUE, STATE) if name in space]
+    if reserved:
+        raise DataError(f"{path}: a hyperparameter of a history in CSV must not be called {reserved[0]!r}, but one is")
     unknown = [name for name in header if name not in (*space, VALUE, STATE)]
     if unknown or VALUE not in header:
         wrong = f"got {unknown[0]!r}" if unknown else f"{VALUE!r} is missing"
@@ -78,9 +78,9 @@ def _trial(cells: dict[str, str], space: Space) -> Row:
     state, text = cells.pop(STATE, ""), cells.pop(VALUE)
     if state not in _STATES:
         raise DataError(f"{STATE} must be running, failed, complete or empty, but got {state!r}")
-    given = {name: read_cell(space[name], cell) for name, cell in cells.items() if cell}
+    nonempty = {name: read_cell(space[name], cell) for name, cell in cells.items() if cell}
     # A cell that is empty may also be the choice None.
-    params = space.check(read_cells(space, dict.fromkeys(space, "") | cells) | given)
+    params = space.check(read_cells(space, dict.fromkeys(space, "") | cells) | nonempty)
     value = _number(text) if text else None
     if value is not None and math.isnan(value):
         state, value = state or "failed", None

@@ -1,4 +1,4 @@
-"""The value of a trial, out of what its command printed."""
+"""The value of a trial in the output of its command."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _NUMBER = re.compile(
 
 
 def read_value(printed: str, metric: str = METRIC) -> float | None:
-    r"""The value in the last line that has one: it ends in a number, or is a JSON object with a number of that name.
+    r"""Returns the value in the last line that ends in a number, or is a JSON object with a number for the metric.
 
     Args:
-      printed: all lines, or the last ones.
-      metric: the key in a JSON object; one with a single entry needs no key.
+      printed: the output, or its last lines.
+      metric: the key in a JSON object; ignored if the object has a single entry.
 
     Returns:
-      The value, which may be infinite or NaN; None where there is none.
+      The value, which may be infinite or NaN; None if there is no value.
 
     Example:
       >>> read_value("epoch 1: 0.4\naccuracy = 0.93\nsaved to /tmp/a.pt\n")
@@ -30,9 +30,9 @@ def read_value(printed: str, metric: str = METRIC) -> float | None:
     """
     for line in reversed(printed.splitlines()):
         text = line.strip()
-        found = _of_json(text, metric) if text.startswith("{") else _at_the_end(text)
-        if found is not None:
-            return found
+        value = _of_json(text, metric) if text.startswith("{") else _at_the_end(text)
+        if value is not None:
+            return value
     return None
 
 
@@ -43,10 +43,10 @@ def _at_the_end(line: str) -> float | None:
 
 def _of_json(line: str, metric: str) -> float | None:
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    value = found.get(metric, next(iter(found.values())) if len(found) == 1 else None)
+    value = content.get(metric, next(iter(content.values())) if len(content) == 1 else None)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:

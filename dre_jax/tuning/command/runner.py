@@ -1,4 +1,4 @@
-"""Trials of a study as commands that run side by side, with the study file up to date at every moment."""
+"""Trials of a study as parallel commands, with a study file that is always up to date."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dre_jax.data.files import make_folder, remove_left_over, stamp
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.command.commands import Command, Outcome, end
+from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import METRIC
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
@@ -21,27 +21,27 @@ from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
 
-_LOOK = 0.05
-"""Seconds between two looks at the commands."""
+_POLL_INTERVAL = 0.05
+"""Seconds between two polls of the commands."""
 
 
 class Progress(NamedTuple):
     """Progress of a run."""
 
     running: tuple[tuple[Trial, float], ...]
-    """Trials that run, and for how many seconds."""
+    """Running trials, with their run time in seconds."""
     ended: tuple[tuple[Trial, Outcome], ...]
-    """Trials that have ended since the last look."""
+    """Trials that have ended since the last poll."""
 
 
 class StudyFile:
-    """A study's file, locked against other writers."""
+    """A study's file, which must not be written by two processes."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """A file that may be there already; what a writer left that was killed is removed."""
+        """Opens a new or an existing file; removes temporary files of writers that were killed."""
         self.path = Path(path)
         remove_left_over(self.path)
-        self._known = stamp(self.path)
+        self._stamp = stamp(self.path)
 
     def open(
         self,
@@ -51,31 +51,31 @@ class StudyFile:
         direction: str | None = None,
         seed: int | None = None,
     ) -> Optimizer:
-        """The study in the file, or a new one where there is no file.
+        """Returns the study in the file, or a new one if there is no file.
 
         Args:
           space: the study's.
-          surrogate: what is known of past tasks.
+          surrogate: knowledge of past tasks.
           direction: "minimize" or "maximize"; None takes the study's, "minimize" for a new one.
           seed: None takes the study's, 0 for a new one.
 
         Raises:
-          DataError: for a file that is no whole study, or one of another space, direction or seed.
+          DataError: if the file is not a complete study, or is of another space, direction or seed.
         """
-        if self._known is None:
+        if self._stamp is None:
             return Optimizer(space, surrogate, direction=direction or "minimize", seed=seed or 0)
-        found = Optimizer.load(self.path, surrogate, space=space)
-        for what, given, own in (("direction", direction, found.direction), ("seed", seed, found.seed)):
-            if given is not None and given != own:
-                raise DataError(f"{self.path} must hold a study of the {what} given, {given}, but its own is {own}")
-        return found
+        study = Optimizer.load(self.path, surrogate, space=space)
+        for what, wanted, own in (("direction", direction, study.direction), ("seed", seed, study.seed)):
+            if wanted is not None and wanted != own:
+                raise DataError(f"{self.path} must hold a study of the {what} given, {wanted}, but its own is {own}")
+        return study
 
     def save(self, optimizer: Optimizer) -> None:
-        """Writes the study. Raises `DataError` where somebody else has written the file, or it cannot be written."""
-        if stamp(self.path) != self._known:
+        """Writes the study. Raises `DataError` if another process has written the file, or it cannot be written."""
+        if stamp(self.path) != self._stamp:
             raise DataError(f"{self.path} must be written by one command at a time, but another one has written it")
         optimizer.save(self.path)
-        self._known = stamp(self.path)
+        self._stamp = stamp(self.path)
 
 
 def run_trials(
@@ -89,30 +89,30 @@ def run_trials(
     metric: str = METRIC,
     logs: Path | None = None,
 ) -> Generator[Progress]:
-    """Runs a command a trial until the study has so many; whatever ends the loop, or this process, ends the commands.
+    """Runs one command per trial until the study has enough trials; the end of the loop or process ends the commands.
 
-    Trials that a study says still run, of a run that was interrupted, are run again first: nothing is known of them.
+    Running trials of an interrupted study are run again first.
 
     Args:
       optimizer: the study.
       template: the command.
-      file: written before a command starts, and after it has ended.
-      trials: of the study, those that it has already among them.
-      workers: commands side by side.
-      timeout: seconds until a command is ended; the trial has failed then.
+      file: is written before a command starts, and after it has ended.
+      trials: number of trials of the study, existing ones included.
+      workers: number of parallel commands.
+      timeout: time limit in seconds; a trial that exceeds it fails.
       metric: see `read_value`.
-      logs: a folder in which what a command prints is kept, `NUMBER.out` and `NUMBER.err`.
+      logs: folder for the output of each command, `NUMBER.out` and `NUMBER.err`.
 
     Returns:
-      Where it stands, some twenty times a second.
+      The progress, some twenty times a second.
 
     Raises:
-      ConfigError: for numbers that are not positive, or a command that cannot be started.
-      DataError: where the study cannot be written.
+      ConfigError: if a number is not positive, or a command cannot be started.
+      DataError: if the study cannot be written.
     """
     if min(trials, workers) < 1 or (timeout is not None and not timeout > 0):
-        given = f"{trials=}, {workers=}, {timeout=}"
-        raise ConfigError(f"trials, workers and the time-out must be positive, but got {given}")
+        settings = f"{trials=}, {workers=}, {timeout=}"
+        raise ConfigError(f"trials, workers and the time-out must be positive, but got {settings}")
     if logs is not None:
         make_folder(logs)
 
@@ -126,35 +126,35 @@ def run_trials(
 def _run(
     optimizer: Optimizer, file: StudyFile, start: Callable[[Trial], Command], trials: int, workers: int
 ) -> Generator[Progress]:
-    again = [trial for trial in optimizer.trials if trial.state == "running"]
+    resumed = [trial for trial in optimizer.trials if trial.state == "running"]
     commands: dict[int, Command] = {}
-    next_one: Future[Trial] | None = None
-    # Suggestions are made beside: a program that is being compiled must not hold up a time-out.
-    with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as beside, contextlib.ExitStack() as at_end:
-        at_end.callback(lambda: end(list(commands.values())))
+    next_trial: Future[Trial] | None = None
+    # A thread computes suggestions: compilation must not delay a time-out.
+    with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as executor, contextlib.ExitStack() as at_end:
+        at_end.callback(lambda: terminate(list(commands.values())))
         while True:
             ended = tuple(_tell(optimizer, commands))
-            if next_one is not None and next_one.done():
-                trial, next_one = next_one.result(), None
+            if next_trial is not None and next_trial.done():
+                trial, next_trial = next_trial.result(), None
                 file.save(optimizer)
                 commands[trial.number] = start(trial)
             elif ended:
                 file.save(optimizer)
             guard.set_groups(command.group for command in commands.values())
-            if next_one is None and len(commands) < workers and (again or len(optimizer.trials) < trials):
-                next_one = beside.submit(again.pop, 0) if again else beside.submit(optimizer.ask)
+            if next_trial is None and len(commands) < workers and (resumed or len(optimizer.trials) < trials):
+                next_trial = executor.submit(resumed.pop, 0) if resumed else executor.submit(optimizer.ask)
             yield Progress(tuple((optimizer.trials[n], command.seconds) for n, command in commands.items()), ended)
-            if not commands and next_one is None:
+            if not commands and next_trial is None:
                 return
-            time.sleep(_LOOK)
+            time.sleep(_POLL_INTERVAL)
 
 
 def _tell(optimizer: Optimizer, commands: dict[int, Command]) -> Iterator[tuple[Trial, Outcome]]:
-    """Tells what has ended, and takes it out of the commands that run."""
+    """Tells the outcomes of commands that have ended, and removes these commands."""
     for number, command in list(commands.items()):
-        command.look()
+        command.poll()
         if command.outcome is not None:
             del commands[number]
             value = command.outcome.value
-            told = optimizer.tell_failed(number) if value is None else optimizer.tell(number, value)
-            yield told, command.outcome
+            trial = optimizer.tell_failed(number) if value is None else optimizer.tell(number, value)
+            yield trial, command.outcome

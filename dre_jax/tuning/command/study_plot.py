@@ -47,13 +47,13 @@ def study_plot_data(trials: Sequence[Trial], direction: str) -> StudyPlotData:
     complete = [trial for trial in trials if trial.state == "complete"]
     sign = 1.0 if direction == "maximize" else -1.0
     raw = np.array([trial.value for trial in complete], np.float64)
-    shown = sign * clip_responses(sign * raw) if len(raw) else raw
+    clipped = sign * clip_responses(sign * raw) if len(raw) else raw
     return StudyPlotData(
         direction,
         np.array([trial.number for trial in complete], np.int64),
-        shown,
-        shown != raw,
-        sign * np.maximum.accumulate(sign * shown),
+        clipped,
+        clipped != raw,
+        sign * np.maximum.accumulate(sign * clipped),
         np.array([trial.number for trial in trials if trial.state == "failed"], np.int64),
         len(trials),
     )

@@ -1,4 +1,4 @@
-"""Commands with places for hyperparameters: `--lr {lr}`."""
+"""Commands with placeholders for hyperparameters: `--lr {lr}`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NUMBER = "trial"
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
 
 Piece = tuple[bool, str]
-"""A name or a text, behind True for a name."""
+"""Whether the text is a placeholder's name, and the text."""
 
 
 class Template(NamedTuple):
-    """A command, its arguments cut into text and names.
+    """A command whose arguments are split into text and placeholders.
 
     Example:
       >>> from dre_jax.tuning import Categorical, Float, Int
@@ -41,26 +41,26 @@ class Template(NamedTuple):
     space: Space
 
     def fill(self, params: Params, number: int) -> list[str]:
-        """The command of a trial, an argument each.
+        """Returns the arguments of a trial's command.
 
         An argument that names an inactive hyperparameter is left out. So is the flag before it: an argument that starts
         with `-` and names nothing, unless the one left out is a flag itself, as `--lr={lr}`.
         """
-        filled = [self._fill_one(pieces, params, number) for pieces in self.arguments]
-        return [text for i, text in enumerate(filled) if text is not None and not self._is_idle_flag(i, filled)]
+        texts = [self._fill_one(pieces, params, number) for pieces in self.arguments]
+        return [text for i, text in enumerate(texts) if text is not None and not self._is_idle_flag(i, texts)]
 
     def _fill_one(self, pieces: tuple[Piece, ...], params: Params, number: int) -> str | None:
-        """An argument; None where it names an inactive hyperparameter."""
+        """Returns an argument; None if it names an inactive hyperparameter."""
         if any(is_name and text in self.space and text not in params for is_name, text in pieces):
             return None
         return "".join(self._value(text, params, number) if is_name else text for is_name, text in pieces)
 
-    def _is_idle_flag(self, i: int, filled: Sequence[str | None]) -> bool:
+    def _is_idle_flag(self, i: int, texts: Sequence[str | None]) -> bool:
         """Returns whether an argument is a flag whose value is left out."""
-        behind = i + 1
-        if behind == len(filled) or filled[behind] is not None or not _is_value(self.arguments[behind]):
+        following = i + 1
+        if following == len(texts) or texts[following] is not None or not _is_value(self.arguments[following]):
             return False
-        return not _has_names(self.arguments[i]) and _is_flag(filled[i] or "")
+        return not _has_names(self.arguments[i]) and _is_flag(texts[i] or "")
 
     def _value(self, name: str, params: Params, number: int) -> str:
         if name in self.space:
@@ -69,7 +69,7 @@ class Template(NamedTuple):
 
 
 def parse(arguments: Sequence[str], space: Space) -> Template:
-    """Cuts a command into text and names; `{{` and `}}` are braces.
+    """Splits a command into text and placeholders; `{{` and `}}` are braces.
 
     Raises:
       ConfigError: for an empty command, a name that is no hyperparameter, a hyperparameter that is not named, a brace
@@ -77,23 +77,23 @@ def parse(arguments: Sequence[str], space: Space) -> Template:
     """
     if not arguments or not arguments[0]:
         raise ConfigError("a command must stand behind `--`, such as: -- python train.py --lr {lr}; but there is none")
-    cut = tuple(_cut(argument, space) for argument in arguments)
-    named = {text for pieces in cut for is_name, text in pieces if is_name}
-    missing = [name for name in space if name not in named]
-    if missing and not (ALL in named and ALL not in space):
+    split_arguments = tuple(_split(argument, space) for argument in arguments)
+    names = {text for pieces in split_arguments for is_name, text in pieces if is_name}
+    missing = [name for name in space if name not in names]
+    if missing and not (ALL in names and ALL not in space):
         raise ConfigError(f"the command must name every hyperparameter, but {{{missing[0]}}} is missing")
-    program = [text for is_name, text in cut[0] if is_name and text in space]
+    program = [text for is_name, text in split_arguments[0] if is_name and text in space]
     conditional = [name for name in program if space[name].when]
     if conditional:
         raise ConfigError(f"the program must not be named by {conditional[0]!r}, which may be inactive")
-    for name in named & set(space):
+    for name in names & set(space):
         for choice in getattr(space[name], "choices", ()):
             _check_text(as_text(choice))
-    return Template(cut, space)
+    return Template(split_arguments, space)
 
 
 def as_text(value: Choice) -> str:
-    """A value as an argument: text as it is, everything else as in JSON.
+    """Returns a value as an argument: text unchanged, everything else as in JSON.
 
     Example:
       >>> as_text(1e-05), as_text("rbf"), as_text(True), as_text(None)
@@ -102,23 +102,23 @@ def as_text(value: Choice) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _cut(argument: str, space: Space) -> tuple[Piece, ...]:
+def _split(argument: str, space: Space) -> tuple[Piece, ...]:
     _check_text(argument)
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for match in _PIECE.finditer(argument):
         text, name = match[0], match[1]
         if text in ("{{", "}}"):
-            found.append((False, text[0]))
+            pieces.append((False, text[0]))
         elif text in ("{", "}"):
             raise ConfigError(f"a brace must be doubled unless it encloses a name, but got {argument!r}")
         elif name is None:
-            found.append((False, text))
+            pieces.append((False, text))
         elif name in space or name in (ALL, NUMBER):
-            found.append((True, name))
+            pieces.append((True, name))
         else:
-            known = ", ".join(f"{{{one}}}" for one in space)
-            raise ConfigError(f"the command can name {known}; a brace of its own is doubled; but got {text!r}")
-    return tuple(found)
+            names = ", ".join(f"{{{one}}}" for one in space)
+            raise ConfigError(f"the command can name {names}; a brace of its own is doubled; but got {text!r}")
+    return tuple(pieces)
 
 
 def _has_names(pieces: tuple[Piece, ...]) -> bool:

@@ -15,10 +15,10 @@ from dre_jax.tuning.space.space import Params, Space
 
 
 def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
-    """The space of Optuna's distributions, all of them active.
+    """Returns the space of Optuna's distributions, all of them active.
 
     Raises:
-      ConfigError: for a distribution that is none of Optuna's, or has choices or bounds that a space cannot hold.
+      ConfigError: if a distribution is not one of Optuna's, or a space cannot hold its choices or bounds.
 
     Example:
       >>> from_optuna({"C": FloatDistribution(1e-3, 1e3, log=True), "degree": IntDistribution(1, 5)})["degree"]
@@ -28,7 +28,7 @@ def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
 
 
 def to_optuna(space: Space) -> dict[str, BaseDistribution]:
-    """The distributions of a space. Optuna has no conditions: the objective has to keep them.
+    """Returns the distributions of a space. Optuna has no conditions, so the objective has to check them.
 
     Example:
       >>> to_optuna(Space({"C": Float(1e-3, 1e3, log=True)}))
@@ -38,9 +38,9 @@ def to_optuna(space: Space) -> dict[str, BaseDistribution]:
 
 
 class Translation:
-    """A space, the distributions that Optuna knows it by, and values of the one as those of the other.
+    """Converts values between a space and Optuna's distributions.
 
-    Choices of any type are choices of the space by their position, where the space cannot hold them.
+    Choices that the space cannot hold are represented by their index.
     """
 
     def __init__(self, space: Space, distributions: Mapping[str, BaseDistribution]) -> None:
@@ -56,89 +56,91 @@ class Translation:
         }
 
     def names(self) -> list[str]:
-        """The hyperparameters that have more than one value."""
+        """Returns the hyperparameters with more than one value."""
         return [name for name in self.distributions if name not in self._fixed]
 
-    def adapted(self, distributions: Mapping[str, BaseDistribution]) -> Translation:
-        """The same space, searched within other distributions: of those, that lie inside of it."""
-        parameters, found = dict(self.space), dict(self.distributions)
+    def restrict(self, distributions: Mapping[str, BaseDistribution]) -> Translation:
+        """Returns the translation with those of the given distributions that are subsets of the current ones."""
+        parameters, adopted = dict(self.space), dict(self.distributions)
         for name, distribution in distributions.items():
-            if name in found and distribution != found[name] and can_hold(name, distribution):
-                narrower = {**parameters, name: replace(_held(name, distribution), when=parameters[name].when)}
+            if name in adopted and distribution != adopted[name] and can_hold(name, distribution):
+                narrower = {**parameters, name: replace(_to_parameter(name, distribution), when=parameters[name].when)}
                 try:
                     inside = not self.space.mismatches(Space(narrower))
                 except ConfigError:  # a choice is gone that others depend on
                     inside = False
                 if inside:
-                    parameters, found = narrower, {**found, name: distribution}
-        return self if found == self.distributions else Translation(Space(parameters), found)
+                    parameters, adopted = narrower, {**adopted, name: distribution}
+        return self if adopted == self.distributions else Translation(Space(parameters), adopted)
 
-    def inward(self, name: str, value: Any) -> Any:
-        """A value of Optuna's as one of the space. Raises `DataError` for one that it does not have."""
+    def from_optuna_value(self, name: str, value: Any) -> Any:
+        """Returns the space's value of a value of Optuna's. Raises `DataError` if the space does not have it."""
         if name not in self._choices:
             return value
         try:
-            at = int(self.distributions[name].to_internal_repr(value))
+            index = int(self.distributions[name].to_internal_repr(value))
         except ValueError as error:
             raise DataError(str(error)) from error
         parameter = self.space[name]
         assert isinstance(parameter, Categorical)
-        return parameter.choices[at]
+        return parameter.choices[index]
 
-    def outward(self, params: Mapping[str, Choice]) -> dict[str, Any]:
-        """A configuration as Optuna's values."""
-        found: dict[str, Any] = {}
+    def to_optuna_values(self, params: Mapping[str, Choice]) -> dict[str, Any]:
+        """Returns a configuration as Optuna's values."""
+        values: dict[str, Any] = {}
         for name, value in params.items():
             parameter, distribution = self.space[name], self.distributions[name]
             if isinstance(parameter, Categorical):
-                found[name] = self._choices[name][parameter.index(value)]
+                values[name] = self._choices[name][parameter.index(value)]
             else:
-                found[name] = _inside(value, distribution)
-        return found
+                values[name] = _inside(value, distribution)
+        return values
 
-    def plain(self, values: Mapping[str, Any]) -> dict[str, float]:
-        """Optuna's values as numbers: choices, which may be of any type, by their position."""
+    def to_numbers(self, values: Mapping[str, Any]) -> dict[str, float]:
+        """Returns Optuna's values as numbers: choices by their index."""
         return {name: self.distributions[name].to_internal_repr(value) for name, value in values.items()}
 
-    def revived(self, numbers: Mapping[str, float]) -> dict[str, Any]:
-        """Optuna's values, from what `plain` made of them."""
+    def from_numbers(self, numbers: Mapping[str, float]) -> dict[str, Any]:
+        """Inverts `to_numbers`."""
         known = self.distributions
         return {name: known[name].to_external_repr(value) for name, value in numbers.items() if name in known}
 
-    def read(self, values: Mapping[str, Any]) -> Params | None:
-        """The configuration in a trial's values; None where some are missing, or outside of the space."""
+    def read_params(self, values: Mapping[str, Any]) -> Params | None:
+        """Returns the configuration in a trial's values; None if values are missing or outside of the space."""
         try:
-            given = self._fixed | {name: value for name, value in values.items() if name in self.space}
-            return self.space.check(self.space.active_part({name: self.inward(name, v) for name, v in given.items()}))
+            merged = self._fixed | {name: value for name, value in values.items() if name in self.space}
+            return self.space.check(
+                self.space.active_part({name: self.from_optuna_value(name, v) for name, v in merged.items()})
+            )
         except DataError:
             return None
 
 
 def translation_of(space: Space | Mapping[str, BaseDistribution]) -> Translation:
-    """The translation of a space, or of the distributions of one.
+    """Returns the translation of a space or of distributions.
 
     Raises:
-      ConfigError: for anything else, or bounds that a space cannot hold.
+      ConfigError: if the argument is neither, or a space cannot hold a distribution.
     """
     if isinstance(space, Space):
         return Translation(space, to_optuna(space))
     if not isinstance(space, Mapping):
         raise ConfigError(f"a search space must be a Space or map names to distributions, but got {space!r}")
     distributions = cast("Mapping[str, BaseDistribution]", space)
-    return Translation(Space({name: _held(name, d) for name, d in distributions.items()}), distributions)
+    return Translation(Space({name: _to_parameter(name, d) for name, d in distributions.items()}), distributions)
 
 
 def can_hold(name: str, distribution: BaseDistribution) -> bool:
-    """Returns whether a space can hold a distribution, of whose choices there may be any type."""
+    """Returns whether a space can hold a distribution; choices may be of any type."""
     try:
-        _held(name, distribution)
+        _to_parameter(name, distribution)
     except ConfigError:
         return False
     return True
 
 
 def _first(distribution: BaseDistribution) -> Any:
-    """The value of a distribution that has but one."""
+    """Returns the value of a distribution that has one value."""
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[0]
     assert isinstance(distribution, (FloatDistribution, IntDistribution))
@@ -146,12 +148,12 @@ def _first(distribution: BaseDistribution) -> Any:
 
 
 def _inside(value: Any, distribution: BaseDistribution) -> Any:
-    """A number within its bounds: the last of many steps may lie a rounding beyond."""
+    """Returns a number within its bounds, which the last step may exceed by rounding."""
     assert isinstance(distribution, (FloatDistribution, IntDistribution))
     return min(max(value, distribution.low), distribution.high)
 
 
-def _held(name: str, distribution: BaseDistribution) -> Parameter:
+def _to_parameter(name: str, distribution: BaseDistribution) -> Parameter:
     if isinstance(distribution, CategoricalDistribution) and not _are_choices(distribution.choices):
         return Categorical(tuple(range(len(distribution.choices))))
     return _parameter(name, distribution)

@@ -18,22 +18,22 @@ from dre_jax.checks import check_seed
 from dre_jax.errors import DataError
 from dre_jax.tuning.engine import Engine, EngineConfig
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
-from dre_jax.tuning.optuna.trials import Reading, read, share, values_of
+from dre_jax.tuning.optuna.trials import StudyTrials, read_trials, share_suggestion, values_of
 from dre_jax.tuning.space.space import Params, Space
 
 if TYPE_CHECKING:
     from dre_jax.tuning.surrogate import Surrogate
 
 _TRIES = 16
-"""How often a suggestion is changed because another worker has just made the same."""
+"""Maximum number of suggestions while other workers make the same one."""
 
 
 class DRESampler(BaseSampler):
     """Sampler for Optuna studies with one objective.
 
-    All that it goes by is in the study: samplers in any number of threads, processes and machines, of one seed or of
-    several, give different suggestions, and one that is pickled goes on as it was. Trials that run count as running,
-    failed ones are not tried again, pruned ones and those that break constraints are taken as the worse ones; see
+    The sampler has no state beside the study: samplers in any number of threads, processes and machines, with equal or
+    different seeds, give different suggestions, and a pickled sampler continues unchanged. Running trials are pending,
+    failed trials are not repeated, and pruned trials and those that violate constraints rank below the others; see
     `dre_jax.tuning.optuna.trials`.
 
     Example:
@@ -54,15 +54,15 @@ class DRESampler(BaseSampler):
         config: EngineConfig | None = None,
         independent_sampler: BaseSampler | None = None,
     ) -> None:
-        """A sampler.
+        """Creates a sampler.
 
         Args:
-          surrogate: what is known of past tasks; without one, the best method that needs none is used.
+          surrogate: knowledge of past tasks; without one, the best method without transfer is used.
           search_space: what is searched, from the first trial on. By default the surrogate's space, within the bounds
             that finished trials have in common; without a surrogate, what they have in common, so that the first trials
             are drawn at random.
           seed: of all suggestions; None for one by chance.
-          config: how trials that run or failed are taken.
+          config: treatment of pending and failed trials.
           independent_sampler: draws what is not in the search space; by default Optuna's `RandomSampler`, seeded by the
             trial.
 
@@ -78,10 +78,10 @@ class DRESampler(BaseSampler):
         self._independent = independent_sampler
         self._follows = search_space is None
         space = search_space if search_space is not None else surrogate.space if surrogate is not None else None
-        self._given = None if space is None else translation_of(space)
+        self._search_space = None if space is None else translation_of(space)
         self._engine: Engine | None = None
-        if self._given is not None:
-            self._engine_for(self._given.space)
+        if self._search_space is not None:
+            self._engine_for(self._search_space.space)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The distributions that are searched together: those with more than one value.
@@ -93,11 +93,11 @@ class DRESampler(BaseSampler):
         common: dict[str, BaseDistribution] = {}
         if self._follows:
             common = intersection_search_space(study.get_trials(deepcopy=False), include_pruned=True)
-        if self._given is None:
+        if self._search_space is None:
             return {name: d for name, d in common.items() if not d.single() and can_hold(name, d)}
         # A dictionary of its own every time: `PartialFixedSampler` deletes names from it.
-        given = self._given.adapted(common)
-        return {name: given.distributions[name] for name in given.names()}
+        translation = self._search_space.restrict(common)
+        return {name: translation.distributions[name] for name in translation.names()}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -110,16 +110,16 @@ class DRESampler(BaseSampler):
         engine = self._engine_for(translation.space)
         maximise = study.direction == StudyDirection.MAXIMIZE
         others = _others(study, trial)
-        reading = read(others, translation, maximise=maximise)
-        held = _held(trial, others, translation, search_space)
+        reading = read_trials(others, translation, maximise=maximise)
+        fixed = _fixed_values(trial, others, translation, search_space)
         for _ in range(_TRIES):
-            params = _suggest(engine, reading, trial.number, held)
-            values = translation.outward(params)
-            share(study, trial, values, translation)
-            # Who writes first and then looks is seen by all who look later: of two that suggest the same, one sees it.
-            before, reading = reading, read(_others(study, trial), translation, maximise=maximise)
-            written = translation.read(values)
-            if not reading.has(written) or before.has(written):
+            params = _suggest(engine, reading, trial.number, fixed)
+            values = translation.to_optuna_values(params)
+            share_suggestion(study, trial, values, translation)
+            # Write first, read then: of two workers with the same suggestion, at least one sees the other.
+            before, reading = reading, read_trials(_others(study, trial), translation, maximise=maximise)
+            written = translation.read_params(values)
+            if not reading.contains(written) or before.contains(written):
                 break
         return {name: value for name, value in values.items() if name in search_space}
 
@@ -153,13 +153,13 @@ class DRESampler(BaseSampler):
             self._independent.after_trial(study, trial, state, values)
 
     def _translation(self, search_space: Mapping[str, BaseDistribution]) -> Translation:
-        """Of the whole space, of which some may be fixed by others; of what was asked for where that is another."""
-        if self._given is not None and search_space.keys() <= self._given.distributions.keys():
-            return self._given.adapted(search_space)
+        """Returns the translation of the whole space if it contains the search space, else of the search space."""
+        if self._search_space is not None and search_space.keys() <= self._search_space.distributions.keys():
+            return self._search_space.restrict(search_space)
         return translation_of(search_space)
 
     def _engine_for(self, space: Space) -> Engine:
-        """The engine of a space; the last one is kept, with what it has on the device."""
+        """Returns the engine of a space; the last engine is cached with its arrays on the device."""
         engine = self._engine
         if engine is None or engine.space != space:
             engine = Engine(space, self._surrogate, seed=self._seed, config=self._config)
@@ -176,27 +176,27 @@ def _others(study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
     return [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
 
 
-def _suggest(engine: Engine, reading: Reading, number: int, held: Mapping[str, Any]) -> Params:
-    return engine.suggest(reading.observed, number=number, pending=reading.pending, failed=reading.failed, held=held)
+def _suggest(engine: Engine, reading: StudyTrials, number: int, fixed: Mapping[str, Any]) -> Params:
+    return engine.suggest(reading.observed, number=number, pending=reading.pending, failed=reading.failed, fixed=fixed)
 
 
-def _held(
+def _fixed_values(
     trial: FrozenTrial, others: Sequence[FrozenTrial], translation: Translation, search_space: Mapping[str, Any]
 ) -> Params:
-    """Values that the trial has whatever is suggested: enqueued ones, and those that another sampler fixes.
+    """Returns the values that are not searched: enqueued ones, and those that another sampler fixes.
 
-    The latter may be told too late; they are taken to be as in the trial before.
+    The latter may arrive too late; then those of the previous trial are assumed.
     """
-    given = values_of(trial, translation)
-    before = max((other for other in others if other.params), key=lambda other: other.number, default=trial).params
-    given |= {name: before[name] for name in before if name not in search_space and name not in given}
-    found: Params = {}
+    fixed_values = values_of(trial, translation)
+    previous = max((other for other in others if other.params), key=lambda other: other.number, default=trial).params
+    fixed_values |= {name: previous[name] for name in previous if name not in search_space and name not in fixed_values}
+    fixed: Params = {}
     for name in translation.names():
-        if name in given:
+        if name in fixed_values:
             try:
-                value = translation.inward(name, given[name])
+                value = translation.from_optuna_value(name, fixed_values[name])
                 translation.space.coordinate(name, value)
             except DataError:  # not a value of this space: nothing can be made of it
                 continue
-            found[name] = value
-    return found
+            fixed[name] = value
+    return fixed

@@ -1,4 +1,4 @@
-"""Trials of a study as the engine counts them: values, running trials, failures."""
+"""Trials of an Optuna study as the engine's observations, pending and failed configurations."""
 
 from __future__ import annotations
 
@@ -17,52 +17,52 @@ from dre_jax.tuning.space.space import Params
 
 _KEY = "dre:relative_params"
 _CHUNK = 2045
-"""Characters of an attribute that every storage takes."""
+"""Maximum number of characters of an attribute in every storage."""
 _HUGE = 1e300
-"""Larger numbers overflow where they are added up."""
+"""Sums of larger numbers may overflow."""
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-class Reading(NamedTuple):
-    """A study's trials, those whose configuration can be read."""
+class StudyTrials(NamedTuple):
+    """A study's trials whose configuration can be read."""
 
     observed: list[Observation]
     pending: list[Params]
     failed: list[Params]
 
-    def has(self, params: Params | None) -> bool:
-        """Returns whether a configuration was tried, or is being tried."""
+    def contains(self, params: Params | None) -> bool:
+        """Returns whether a trial has this configuration."""
         return params in self.pending or params in self.failed or any(params == o.params for o in self.observed)
 
 
-def read(trials: Iterable[FrozenTrial], translation: Translation, *, maximise: bool) -> Reading:
-    """The trials that a sampler counts.
+def read_trials(trials: Iterable[FrozenTrial], translation: Translation, *, maximise: bool) -> StudyTrials:
+    """Returns the trials of a study.
 
-    A trial's configuration is what it suggested so far, what it was enqueued with, and what `share` wrote.
+    A trial's configuration consists of its suggested and enqueued values, and of those that `share_suggestion` wrote.
     """
-    known = [(trial, translation.read(values_of(trial, translation))) for trial in trials]
-    configured = [(trial, params) for trial, params in known if params is not None]
-    told = [(trial, params) for trial, params in configured if trial.state in FINISHED]
-    values = responses([trial for trial, _ in told], maximise=maximise)
-    return Reading(
-        [Observation(params, value) for (_, params), value in zip(told, values, strict=True)],
+    pairs = [(trial, translation.read_params(values_of(trial, translation))) for trial in trials]
+    configured = [(trial, params) for trial, params in pairs if params is not None]
+    finished = [(trial, params) for trial, params in configured if trial.state in FINISHED]
+    values = responses([trial for trial, _ in finished], maximise=maximise)
+    return StudyTrials(
+        [Observation(params, value) for (_, params), value in zip(finished, values, strict=True)],
         [params for trial, params in configured if trial.state == TrialState.RUNNING],
         [params for trial, params in configured if trial.state == TrialState.FAIL],
     )
 
 
 def values_of(trial: FrozenTrial, translation: Translation) -> dict[str, Any]:
-    """All that is known of a trial's values: those suggested, enqueued, and written by `share`."""
+    """Returns a trial's values: those suggested, enqueued, and written by `share_suggestion`."""
     enqueued = trial.system_attrs.get("fixed_params", {})
-    return {**translation.revived(_shared(trial)), **enqueued, **trial.params}
+    return {**translation.from_numbers(_shared(trial)), **enqueued, **trial.params}
 
 
-def share(study: Study, trial: FrozenTrial, values: Mapping[str, Any], translation: Translation) -> None:
-    """Writes what a trial will be suggested, for the other workers: its own record gets it only bit by bit.
+def share_suggestion(study: Study, trial: FrozenTrial, values: Mapping[str, Any], translation: Translation) -> None:
+    """Writes a trial's suggestion for the other workers: its own record gets the values one by one.
 
     In chunks, as Optuna's own samplers do; there is no public way to write a trial's attributes from a sampler.
     """
-    text = json.dumps(translation.plain(values))
+    text = json.dumps(translation.to_numbers(values))
     for i in range(0, len(text), _CHUNK):
         study._storage.set_trial_system_attr(trial._trial_id, f"{_KEY}:{i // _CHUNK}", text[i : i + _CHUNK])
 
@@ -71,7 +71,7 @@ def _shared(trial: FrozenTrial) -> dict[str, float]:
     chunks: list[str] = []
     while (chunk := trial.system_attrs.get(f"{_KEY}:{len(chunks)}")) is not None:
         chunks.append(chunk)
-    try:  # what follows is left over from a longer one
+    try:  # trailing characters belong to an earlier, longer text
         return dict(json.JSONDecoder().raw_decode("".join(chunks))[0]) if chunks else {}
     except ValueError:  # another worker is writing it
         return {}
@@ -88,21 +88,21 @@ def responses(trials: Sequence[FrozenTrial], *, maximise: bool) -> list[float]:
     """
     violations = [sum(value for value in trial.constraints.values() if value > 0) for trial in trials]
     feasible = [i for i, violation in enumerate(violations) if violation == 0]
-    found = np.zeros(len(trials))
+    result = np.zeros(len(trials))
     sign = 1.0 if maximise else -1.0
     complete = [i for i in feasible if trials[i].state == TrialState.COMPLETE]
     for i in complete:
         value = trials[i].value
         assert value is not None
-        found[i] = sign * value
+        result[i] = sign * value
     pruned = sorted(
         (i for i in feasible if trials[i].state == TrialState.PRUNED), key=lambda i: _progress(trials[i], sign)
     )
-    found[pruned] = _below_the_median(found[complete], len(pruned))
-    broken = [i for i, violation in enumerate(violations) if violation != 0]
-    if broken:
-        found[feasible], found[broken] = _below_all(found[feasible], np.array([violations[i] for i in broken]))
-    return [float(value) for value in found]
+    result[pruned] = _below_the_median(result[complete], len(pruned))
+    violating = [i for i, violation in enumerate(violations) if violation != 0]
+    if violating:
+        result[feasible], result[violating] = _below_all(result[feasible], np.array([violations[i] for i in violating]))
+    return [float(value) for value in result]
 
 
 def _progress(trial: FrozenTrial, sign: float) -> tuple[float, float]:

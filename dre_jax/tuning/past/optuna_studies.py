@@ -20,22 +20,21 @@ if TYPE_CHECKING:
 
 
 def from_studies(studies: Studies, space: Space) -> PastTasks:
-    """Past Optuna studies of a search space.
+    """Returns past tasks from Optuna studies.
 
-    Every study is turned by its own direction. Only complete trials count as numbers: those that were pruned, failed or
-    still run do not. Those that break constraints are taken for worse than all that do not. Values of hyperparameters
-    that are inactive by the space's conditions are dropped.
+    Every study has its own direction. Only complete trials count; those that violate constraints rank below all others.
+    Values of inactive hyperparameters are dropped.
 
     Args:
       studies: a study or several; a storage, or its address (`sqlite:///studies.db`), or the path of a journal or of an
         SQLite file, then all studies in it.
-      space: what they are configurations of. A study that has searched other hyperparameters does not fit.
+      space: the search space. A study of other hyperparameters is excluded.
 
     Returns:
-      A task a study, by its name; `exclusions` says which studies and trials do not fit, and why.
+      A task per study, by its name; `exclusions` lists the studies and trials that do not fit, with the reason.
 
     Raises:
-      DataError: for a storage that cannot be read, or something that is no study.
+      DataError: if a storage cannot be read, or an argument is not a study.
       MissingExtraError: without Optuna.
 
     Example:
@@ -48,14 +47,14 @@ def from_studies(studies: Studies, space: Space) -> PastTasks:
       ['wine']
     """
     tasks: dict[str, list[PastTrial]] = {}
-    missing: list[Exclusion] = []
+    exclusions: list[Exclusion] = []
     for study in _all(studies):
         name = _unused(study.study_name, tasks)
         if len(study.directions) > 1:
-            missing.append(Exclusion(name, f"a study must have one objective, but has {len(study.directions)}"))
+            exclusions.append(Exclusion(name, f"a study must have one objective, but has {len(study.directions)}"))
         else:
             tasks[name] = list(_evaluated(study, space))
-    return collect_past_tasks(space, tasks, direction="maximize", exclusions=missing)
+    return collect_past_tasks(space, tasks, direction="maximize", exclusions=exclusions)
 
 
 def _evaluated(study: Study, space: Space) -> Iterator[PastTrial]:
@@ -70,17 +69,17 @@ def _evaluated(study: Study, space: Space) -> Iterator[PastTrial]:
         yield PastTrial(space.active_part(trial.params), value)
 
 
-def _unused(name: str, taken: Iterable[str]) -> str:
-    """The name; with a number where a study of another storage has the same."""
-    number, found = 1, name
-    while found in taken:
+def _unused(name: str, names: Iterable[str]) -> str:
+    """Returns the name, with a number if a study of another storage has the same name."""
+    number, unique = 1, name
+    while unique in names:
         number += 1
-        found = f"{name} ({number})"
-    return found
+        unique = f"{name} ({number})"
+    return unique
 
 
 def _all(studies: Any) -> Iterator[Study]:
-    """The studies, one by one."""
+    """Yields the studies."""
     try:
         from optuna.storages import BaseStorage
         from optuna.study import Study
@@ -100,28 +99,28 @@ def _all(studies: Any) -> Iterator[Study]:
         yield study
 
 
-def _in_storage(given: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]:
+def _in_storage(source: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]:
     from optuna.study import get_all_study_names, load_study
 
-    where = re.sub(r"//[^@/]*@", "//", str(given))  # without a password
-    own: BaseStorage | None = None
+    address = re.sub(r"//[^@/]*@", "//", str(source))  # without a password
+    opened_storage: BaseStorage | None = None
     try:
-        if isinstance(given, (str, os.PathLike)):
-            storage = own = _opened(os.fspath(given))
+        if isinstance(source, (str, os.PathLike)):
+            storage = opened_storage = _open_storage(os.fspath(source))
         else:
-            storage = given
-        found = [load_study(study_name=name, storage=storage) for name in get_all_study_names(storage)]
+            storage = source
+        studies = [load_study(study_name=name, storage=storage) for name in get_all_study_names(storage)]
     except DreError:
         raise
     except Exception as error:  # of any database and driver
-        raise DataError(f"{where} must be a storage of Optuna's studies, but: {_short(error)}") from error
-    if not found:
-        raise DataError(f"{where} must hold studies, but holds none")
+        raise DataError(f"{address} must be a storage of Optuna's studies, but: {_first_line(error)}") from error
+    if not studies:
+        raise DataError(f"{address} must hold studies, but holds none")
     try:
-        yield from found
+        yield from studies
     finally:
-        if own is not None:
-            _close(own)
+        if opened_storage is not None:
+            _close(opened_storage)
 
 
 def _close(storage: BaseStorage) -> None:
@@ -131,8 +130,8 @@ def _close(storage: BaseStorage) -> None:
         engine.dispose()
 
 
-def _opened(address: str) -> BaseStorage:
-    """The storage at an address. Nothing is made where there is none."""
+def _open_storage(address: str) -> BaseStorage:
+    """Returns the storage at an address; creates none."""
     from optuna.storages import JournalStorage, RDBStorage
     from optuna.storages.journal import JournalFileBackend
 
@@ -148,7 +147,7 @@ def _opened(address: str) -> BaseStorage:
     return JournalStorage(JournalFileBackend(str(path)))
 
 
-def _short(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     """The first line of an error: drivers add pages."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else repr(error)

@@ -1,4 +1,4 @@
-"""Past evaluations in tables, a row a trial: data frames and CSV files."""
+"""Past evaluations in tables with one row per trial: data frames and CSV files."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dre_jax.tuning.table_cells import is_empty, read_cells
 
 
 def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", value: str = "value") -> PastTasks:
-    """Past evaluations in a data frame.
+    """Returns past tasks from a data frame.
 
     Args:
       frame: pandas', polars', or a mapping of names to columns: a row a trial, a column a hyperparameter, and two more.
         Other columns are ignored. An empty cell (None, NaN, no text) is a hyperparameter that is inactive, or a trial
         without a value.
-      space: what they are configurations of.
-      direction: whether values are minimised or maximised.
-      task: the column that says which task a trial is of.
-      value: the column of what it gave.
+      space: the search space.
+      direction: "minimize" or "maximize".
+      task: the column of task names.
+      value: the column of values.
 
     Returns:
-      A task for each name in the task column; `exclusions` says what does not fit, and why.
+      A task for each name in the task column; `exclusions` lists what does not fit, with the reason.
 
     Raises:
       DataError: for columns that are missing or of different lengths, or a row without a task.
@@ -41,25 +41,25 @@ def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", 
     """
     names = list(getattr(frame, "columns", frame))
     _require(names, space, task, value, "a table")
-    wanted = [task, value, *space]
-    columns = [list(frame[name]) for name in wanted]
+    required = [task, value, *space]
+    columns = [list(frame[name]) for name in required]
     if len({len(column) for column in columns}) > 1:
         raise DataError(f"columns must be equally long, but have {[len(column) for column in columns]} rows")
-    rows = (dict(zip(wanted, cells, strict=True)) for cells in zip(*columns, strict=True))
+    rows = (dict(zip(required, cells, strict=True)) for cells in zip(*columns, strict=True))
     return _past(rows, space, direction, task, value, "a table")
 
 
 def from_csv(
     path: str | os.PathLike[str], space: Space, *, direction: str, task: str = "task", value: str = "value"
 ) -> PastTasks:
-    r"""Past evaluations in a CSV file.
+    r"""Returns past tasks from a CSV file.
 
     Args:
       path: of the file, UTF-8, plain or gzip.
-      space: what they are configurations of.
-      direction: whether values are minimised or maximised.
-      task: the column that says which task a trial is of.
-      value: the column of what it gave.
+      space: the search space.
+      direction: "minimize" or "maximize".
+      task: the column of task names.
+      value: the column of values.
 
     Returns:
       As `from_frame`.
@@ -88,25 +88,25 @@ def _past(
     rows: Iterable[Mapping[str, Any]], space: Space, direction: str, task: str, value: str, source: str
 ) -> PastTasks:
     tasks: dict[str, list[PastTrial]] = {}
-    unread: dict[str, list[str]] = {}
+    unreadable: dict[str, list[str]] = {}
     for number, row in enumerate(rows, 1):
         if is_empty(row[task]):
             raise DataError(f"{source}: every row must name its task, but row {number} does not")
         trials = tasks.setdefault(str(row[task]), [])
         try:
-            given = float("nan") if is_empty(row[value]) else float(row[value])
+            number_value = float("nan") if is_empty(row[value]) else float(row[value])
         except (OverflowError, TypeError, ValueError):
-            unread.setdefault(str(row[task]), []).append(f"{value} must be a number, but got {row[value]!r}")
+            unreadable.setdefault(str(row[task]), []).append(f"{value} must be a number, but got {row[value]!r}")
             continue
-        trials.append(PastTrial(read_cells(space, row), given))
-    missing = [Exclusion(name, f"{whys[0]}{_times(len(whys))}") for name, whys in unread.items()]
-    return collect_past_tasks(space, tasks, direction=direction, exclusions=missing)
+        trials.append(PastTrial(read_cells(space, row), number_value))
+    exclusions = [Exclusion(name, f"{reasons[0]}{_times(len(reasons))}") for name, reasons in unreadable.items()]
+    return collect_past_tasks(space, tasks, direction=direction, exclusions=exclusions)
 
 
 def _require(names: Sequence[Any], space: Space, task: str, value: str, where: str) -> None:
     if task in space or value in space:
-        taken = task if task in space else value
-        raise DataError(f"{where}: {taken!r} must be a column of its own, but is a hyperparameter")
+        duplicate = task if task in space else value
+        raise DataError(f"{where}: {duplicate!r} must be a column of its own, but is a hyperparameter")
     for name in (task, value, *space):
         if list(names).count(name) > 1:
             raise DataError(f"{where}: a column must occur once, but {name!r} occurs {list(names).count(name)} times")

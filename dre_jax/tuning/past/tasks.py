@@ -15,8 +15,8 @@ from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
 
 DIRECTIONS = ("minimize", "maximize")
-FEWEST = 3
-"""Trials with a value that a task must have to be learned from."""
+MIN_TRIALS = 3
+"""Minimum number of trials with a value of a past task."""
 
 
 class PastTrial(NamedTuple):
@@ -29,16 +29,16 @@ class PastTrial(NamedTuple):
 
 
 class Exclusion(NamedTuple):
-    """A task, or some of its trials, that cannot be learned from."""
+    """Why a task, or some of its trials, cannot be learned from."""
 
     name: str
-    """Of the task."""
-    why: str
-    """The rule, and what was given."""
+    """Name of the task."""
+    reason: str
+    """The rule, and the value that violates it."""
 
     def __str__(self) -> str:
         """A line about it."""
-        return f"{self.name}: {self.why}"
+        return f"{self.name}: {self.reason}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class PastTasks:
     tasks: dict[str, Task] = field(default_factory=dict)
     """By name; columns as the space encodes them, responses maximised."""
     exclusions: tuple[Exclusion, ...] = ()
-    """Tasks and trials that do not fit, and why."""
+    """Tasks and trials that do not fit, with the reason."""
 
     def search_space(self, name: str = "past") -> SearchSpace:
         """The tasks as training tasks, for everything that takes a search space of HPO-B's form."""
@@ -66,13 +66,13 @@ def collect_past_tasks(
     direction: str = "maximize",
     exclusions: Sequence[Exclusion] = (),
 ) -> PastTasks:
-    """Past evaluations from plain values.
+    """Returns past tasks from trials.
 
     Args:
-      space: what they are configurations of.
-      tasks: evaluations by the task's name. NaN is left out; infinities become the worst or the best.
-      direction: whether values are minimised or maximised.
-      exclusions: what was left out already.
+      space: the search space.
+      tasks: trials by task name. Trials with NaN are skipped; infinities become the worst or the best value.
+      direction: "minimize" or "maximize".
+      exclusions: earlier exclusions.
 
     Returns:
       The tasks that have at least three different configurations that fit, and values that differ; `exclusions` says
@@ -90,8 +90,8 @@ def collect_past_tasks(
       (['a'], ['b: a task must have at least 3 trials with a value that fit, but has 2'])
     """
     one_of("direction", direction, DIRECTIONS)
-    found: dict[str, Task] = {}
-    missing = list(exclusions)
+    encoded_tasks: dict[str, Task] = {}
+    all_exclusions = list(exclusions)
     for name, trials in tasks.items():
         rows, values, misfits = [], list[float](), list[str]()
         for trial in trials:
@@ -105,19 +105,19 @@ def collect_past_tasks(
             values.append(trial.value if direction == "maximize" else -trial.value)
         if misfits:
             more = f" ({len(misfits)} trials)" if len(misfits) > 1 else ""
-            missing.append(Exclusion(name, f"{misfits[0]}{more}"))
-        why = _unusable(rows, values)
-        if why:
-            missing.append(Exclusion(name, why))
+            all_exclusions.append(Exclusion(name, f"{misfits[0]}{more}"))
+        reason = _unusable(rows, values)
+        if reason:
+            all_exclusions.append(Exclusion(name, reason))
             continue
-        found[name] = Task(name, np.asarray(rows, np.float32), clip_responses(np.asarray(values, np.float64)))
-    return PastTasks(space, found, tuple(missing))
+        encoded_tasks[name] = Task(name, np.asarray(rows, np.float32), clip_responses(np.asarray(values, np.float64)))
+    return PastTasks(space, encoded_tasks, tuple(all_exclusions))
 
 
 def _unusable(rows: Sequence[Any], values: Sequence[float]) -> str | None:
-    """Why nothing can be learned from a task, or None."""
-    if len(rows) < FEWEST:
-        return f"a task must have at least {FEWEST} trials with a value that fit, but has {len(rows)}"
+    """Returns why nothing can be learned from a task, or None."""
+    if len(rows) < MIN_TRIALS:
+        return f"a task must have at least {MIN_TRIALS} trials with a value that fit, but has {len(rows)}"
     if len(set(values)) < 2:
         return "a task must have values that differ, but all are equal"
     return None

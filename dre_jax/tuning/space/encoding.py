@@ -17,13 +17,13 @@ INVALID = "INVALID"
 
 @dataclass(frozen=True)
 class NumberCode:
-    """Encoding of a number by other bounds than its own."""
+    """Encoding of a number by bounds other than its own."""
 
     scale: Scale
     empty: float = 0.0
-    """Its column where it is not set."""
+    """Value of the column if the number is not set."""
     missing: bool = False
-    """Has a column that flags it as not set."""
+    """Whether another column flags the number as not set."""
     unset: float | None = None
     """A value that is encoded as not set."""
 
@@ -33,9 +33,9 @@ class LevelCode:
     """Encoding of levels by other names than their own."""
 
     names: tuple[str, ...]
-    """The level whose column each choice is encoded by; `INVALID` for one that counts as not set."""
+    """The level of each choice; `INVALID` for a choice that is encoded as not set."""
     columns: tuple[str, ...]
-    """All levels that have a column."""
+    """All levels with a column."""
 
 
 Code = NumberCode | LevelCode
@@ -67,7 +67,7 @@ def check_code(name: str, parameter: Parameter, code: Code) -> None:
 def number_part(
     name: str, parameter: Float | Int, code: Code | None, position: Mapping[str, int], conditions: Conditions
 ) -> Number:
-    """A number of a space as a coordinate, encoded by a code; without one methods do not see it.
+    """Returns a number's coordinate and its encoding; without a code it has no column.
 
     Args:
       name: the hyperparameter's.
@@ -108,7 +108,7 @@ def level_part(
     position: Mapping[str, int],
     conditions: Conditions,
 ) -> Level:
-    """A categorical of a space as a coordinate, encoded by a code; without one methods do not see it.
+    """Returns a categorical's coordinate and its encoding; without a code it has no column.
 
     Args:
       name: the hyperparameter's.

@@ -130,7 +130,7 @@ def hpob_space(space: str | int, folder: str | os.PathLike[str]) -> Space:
       ConfigError: for a search space that is none of HPO-B's.
       DataError: for a folder without its descriptor, or a descriptor that is not HPO-B's.
     """
-    descriptor = read_descriptor(folder, _known(space))
+    descriptor = read_descriptor(folder, _validate_name(space))
     if descriptor is None:
         raise DataError(f"{folder} must hold meta-dataset-descriptors.json with search space {space}, but does not")
     return from_hpob(space, descriptor)
@@ -153,7 +153,7 @@ def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
       >>> space.encode({"alpha": 0.25, "lambda": 500.0}).round(3).tolist()
       [0.25, 0.5]
     """
-    name = _known(space)
+    name = _validate_name(space)
     table = _OWN.get(name, _LEARNERS[HPOB_SPACES[name]])
     try:
         columns = columns_of(descriptor)
@@ -162,18 +162,18 @@ def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
         strange = parents - set(table)
         if strange:
             raise ConfigError(f"{HPOB_SPACES[name]} has no {', '.join(sorted(strange))}")
-        made = {parent: _encoded(parent, table[parent], descriptor, order) for parent in table if parent in parents}
-        parameters = {parent: parameter for parent, (parameter, _) in made.items()}
-        return Space(parameters, codes={parent: code for parent, (_, code) in made.items()}, order=order)
+        encoded = {parent: _encoded(parent, table[parent], descriptor, order) for parent in table if parent in parents}
+        parameters = {parent: parameter for parent, (parameter, _) in encoded.items()}
+        return Space(parameters, codes={parent: code for parent, (_, code) in encoded.items()}, order=order)
     except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
-        why = str(error) if isinstance(error, ConfigError) else repr(error)
-        raise DataError(f"the descriptor of search space {name} must be HPO-B's, but: {why}") from error
+        reason = str(error) if isinstance(error, ConfigError) else repr(error)
+        raise DataError(f"the descriptor of search space {name} must be HPO-B's, but: {reason}") from error
 
 
-def _known(space: str | int) -> str:
+def _validate_name(space: str | int) -> str:
     if str(space) not in HPOB_SPACES:
-        known = ", ".join(f"{name} ({learner})" for name, learner in HPOB_SPACES.items())
-        raise ConfigError(f"the search space must be one of HPO-B's, {known}, but got {space!r}")
+        space_names = ", ".join(f"{name} ({learner})" for name, learner in HPOB_SPACES.items())
+        raise ConfigError(f"the search space must be one of HPO-B's, {space_names}, but got {space!r}")
     return str(space)
 
 
@@ -197,11 +197,11 @@ def _encoded(
 
 def _levels(name: str, parameter: Categorical, default: Choice, columns: Sequence[str]) -> LevelCode:
     """The level of each choice: R's default is not set, and R writes its truth values in capitals."""
-    found = [level for level in map(split_level, columns) if level is not None]
+    columns_of_levels = [level for level in map(split_level, columns) if level is not None]
     own = (str(choice).upper() if isinstance(choice, bool) else str(choice) for choice in parameter.choices)
     return LevelCode(
         tuple(INVALID if choice == default else level for choice, level in zip(parameter.choices, own, strict=True)),
-        tuple(level for parent, level in found if parent == name),
+        tuple(level for parent, level in columns_of_levels if parent == name),
     )
 
 

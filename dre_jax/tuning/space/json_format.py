@@ -23,24 +23,24 @@ _FIELDS = {
 
 
 def to_json(space: Space) -> dict[str, Any]:
-    """A space as plain JSON.
+    """Returns a space as JSON.
 
     Example:
       >>> to_json(Space({"C": Float(0.5, 2.0)}))["parameters"]["C"]
       {'type': 'float', 'low': 0.5, 'high': 2.0}
     """
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "parameters": {name: _parameter(parameter) for name, parameter in space.items()},
     }
     if space.codes:
-        found["codes"] = {name: _code(code) for name, code in space.codes.items()}
-        found["columns"] = [column.name for column in space.columns]
-    return found
+        content["codes"] = {name: _code(code) for name, code in space.codes.items()}
+        content["columns"] = [column.name for column in space.columns]
+    return content
 
 
-def from_json(given: Any) -> Space:
-    """The space that `to_json` described; or a mapping of names to parameters alone, as people write it by hand.
+def from_json(content: Any) -> Space:
+    """Returns the space in the content of `to_json`, or in a plain mapping of names to parameters.
 
     Raises:
       ConfigError: for anything else; the message names the hyperparameter.
@@ -49,31 +49,33 @@ def from_json(given: Any) -> Space:
       >>> from_json({"C": {"type": "float", "low": 0.5, "high": 2.0, "log": True}})
       Space({'C': Float(low=0.5, high=2.0, log=True, step=None, when=())})
     """
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"a space must be a JSON object, but got {_short(given)}")
-    found = given.get("parameters")
-    if not isinstance(found, Mapping) or isinstance(found.get("type"), str):  # or a hyperparameter of that name
-        return Space({name: _from_parameter(name, value) for name, value in given.items()})
-    if given.get("format", FORMAT) != FORMAT:
-        raise ConfigError(f"a space must be of format {FORMAT}, but got {_short(given['format'])}")
-    unknown = set(given) - {"format", "parameters", "codes", "columns"}
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"a space must be a JSON object, but got {_abbreviate(content)}")
+    entries = content.get("parameters")
+    if not isinstance(entries, Mapping) or isinstance(
+        entries.get("type"), str
+    ):  # a hyperparameter may be called "parameters"
+        return Space({name: _from_parameter(name, value) for name, value in content.items()})
+    if content.get("format", FORMAT) != FORMAT:
+        raise ConfigError(f"a space must be of format {FORMAT}, but got {_abbreviate(content['format'])}")
+    unknown = set(content) - {"format", "parameters", "codes", "columns"}
     if unknown:
         raise ConfigError(f"a space has format, parameters, codes and columns, but got {_names(unknown)}")
-    parameters = {name: _from_parameter(name, value) for name, value in found.items()}
-    if "codes" not in given:
+    parameters = {name: _from_parameter(name, value) for name, value in entries.items()}
+    if "codes" not in content:
         return Space(parameters)
     try:
-        codes = {name: _from_code(value) for name, value in given["codes"].items()}
-        return Space(parameters, codes=codes, order=[str(name) for name in given["columns"]])
+        codes = {name: _from_code(value) for name, value in content["codes"].items()}
+        return Space(parameters, codes=codes, order=[str(name) for name in content["columns"]])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"the codes of a space must be as they were written, but: {error!r}") from error
 
 
 def read_space(path: str | os.PathLike[str]) -> Space:
-    """A space from a JSON file.
+    """Returns the space in a JSON file.
 
     Raises:
-      DataError: for a file that cannot be read or holds no space; the message names it.
+      DataError: if the file cannot be read or holds no space; the message names it.
 
     Example:
       >>> import tempfile
@@ -83,9 +85,9 @@ def read_space(path: str | os.PathLike[str]) -> Space:
       ...     list(read_space(file.name))
       ['layers']
     """
-    given = read_json(path)
+    content = read_json(path)
     try:
-        return from_json(given)
+        return from_json(content)
     except ConfigError as error:
         raise DataError(f"{path}: {error}") from error
 
@@ -94,7 +96,7 @@ def write_space(path: str | os.PathLike[str], space: Space) -> None:
     """Writes a space as a JSON file, `path`.
 
     Raises:
-      DataError: where it cannot be written.
+      DataError: if it cannot be written.
 
     Example:
       >>> import tempfile
@@ -110,41 +112,43 @@ def write_space(path: str | os.PathLike[str], space: Space) -> None:
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
     if isinstance(parameter, Categorical):
-        found: dict[str, Any] = {"type": "categorical", "choices": list(parameter.choices)}
-        found |= {"ordered": True} if parameter.ordered else {}
+        fields: dict[str, Any] = {"type": "categorical", "choices": list(parameter.choices)}
+        fields |= {"ordered": True} if parameter.ordered else {}
     else:
         kind = "float" if isinstance(parameter, Float) else "int"
-        found = {"type": kind, "low": parameter.low, "high": parameter.high}
-        found |= {"log": True} if parameter.log else {}
-        found |= (
+        fields = {"type": kind, "low": parameter.low, "high": parameter.high}
+        fields |= {"log": True} if parameter.log else {}
+        fields |= (
             {"step": parameter.step} if parameter.step not in (None, 1) or (kind == "float" and parameter.step) else {}
         )
-    return found | ({"when": {name: list(values) for name, values in parameter.when}} if parameter.when else {})
+    return fields | ({"when": {name: list(values) for name, values in parameter.when}} if parameter.when else {})
 
 
-def _from_parameter(name: Any, given: Any) -> Parameter:
-    kind = given.get("type") if isinstance(given, Mapping) else None
+def _from_parameter(name: Any, content: Any) -> Parameter:
+    kind = content.get("type") if isinstance(content, Mapping) else None
     if not isinstance(kind, str) or kind not in _FIELDS:
         rule = "a hyperparameter must have a type, float, int, categorical or bool"
-        if kind == "bool" and set(given) <= {"type", "when"}:
-            return _made(name, Categorical, {"choices": (False, True), "ordered": True, "when": given.get("when")})
-        raise ConfigError(f"{name}: {rule}, but got {_short(given)}")
-    fields = {field: value for field, value in given.items() if field != "type"}
+        if kind == "bool" and set(content) <= {"type", "when"}:
+            return _create_parameter(
+                name, Categorical, {"choices": (False, True), "ordered": True, "when": content.get("when")}
+            )
+        raise ConfigError(f"{name}: {rule}, but got {_abbreviate(content)}")
+    fields = {field: value for field, value in content.items() if field != "type"}
     unknown = set(fields) - _FIELDS[kind]
     if unknown:
-        known = ", ".join(sorted(_FIELDS[kind]))
-        raise ConfigError(f"{name}: a hyperparameter of type {kind} has {known}, but got {_names(unknown)}")
-    return _made(name, {"float": Float, "int": Int, "categorical": Categorical}[kind], fields)
+        expected = ", ".join(sorted(_FIELDS[kind]))
+        raise ConfigError(f"{name}: a hyperparameter of type {kind} has {expected}, but got {_names(unknown)}")
+    return _create_parameter(name, {"float": Float, "int": Int, "categorical": Categorical}[kind], fields)
 
 
-def _made(name: Any, kind: Any, fields: Mapping[str, Any]) -> Parameter:
+def _create_parameter(name: Any, kind: Any, fields: Mapping[str, Any]) -> Parameter:
     try:
-        made: Parameter = kind(**fields)
+        parameter: Parameter = kind(**fields)
     except TypeError as error:
         raise ConfigError(f"{name}: {str(error).partition('() ')[2] or error}") from error
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from error
-    return made
+    return parameter
 
 
 def _code(code: Code) -> dict[str, Any]:
@@ -154,15 +158,15 @@ def _code(code: Code) -> dict[str, Any]:
     return {"scale": scale, "empty": code.empty, "missing": code.missing, "unset": code.unset}
 
 
-def _from_code(given: Mapping[str, Any]) -> Code:
-    if "names" in given:
-        return LevelCode(tuple(map(str, given["names"])), tuple(map(str, given["columns"])))
-    scale, unset = given["scale"], given["unset"]
+def _from_code(content: Mapping[str, Any]) -> Code:
+    if "names" in content:
+        return LevelCode(tuple(map(str, content["names"])), tuple(map(str, content["columns"])))
+    scale, unset = content["scale"], content["unset"]
     low, high, offset = (float(scale[name]) for name in ("low", "high", "offset"))
     return NumberCode(
         Scale(low, high, bool(scale["log"]), offset),
-        float(given["empty"]),
-        bool(given["missing"]),
+        float(content["empty"]),
+        bool(content["missing"]),
         None if unset is None else float(unset),
     )
 
@@ -171,6 +175,6 @@ def _names(names: Iterable[Any]) -> str:
     return ", ".join(sorted(map(str, names)))
 
 
-def _short(value: Any) -> str:
+def _abbreviate(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

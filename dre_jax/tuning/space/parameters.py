@@ -18,7 +18,7 @@ Conditions = tuple[tuple[str, tuple[Choice, ...]], ...]
 
 
 def conditions_of(when: Mapping[str, Any] | None) -> Conditions:
-    """The conditions in `when`, whose values may be single choices or sequences of them.
+    """Returns the conditions in `when`, whose values are single choices or sequences of choices.
 
     Raises:
       ConfigError: for anything else.
@@ -27,13 +27,13 @@ def conditions_of(when: Mapping[str, Any] | None) -> Conditions:
         return ()
     if not isinstance(when, Mapping) or not all(isinstance(name, str) for name in when):
         raise ConfigError(f"when must map names of hyperparameters to their values, but got {when!r}")
-    found = []
+    conditions = []
     for name, values in when.items():
         values = tuple(values) if isinstance(values, (list, tuple, set, frozenset)) else (values,)
         if not values or not all(map(is_choice, values)):
             raise ConfigError(f"when must name at least one value of {name!r}, but got {when[name]!r}")
-        found.append((name, values))
-    return tuple(found)
+        conditions.append((name, values))
+    return tuple(conditions)
 
 
 def is_choice(value: object) -> bool:
@@ -73,8 +73,8 @@ class Float:
         if self.step is not None and self.log:
             raise ConfigError("a hyperparameter has a step or a log scale, but got both")
         if self.step is not None and not (self.high - self.low) / self.step < _MOST_STEPS:
-            given = f"low={self.low!r}, high={self.high!r}, step={self.step!r}"
-            raise ConfigError(f"a range must have fewer than {_MOST_STEPS:.0e} steps, but got {given}")
+            bounds = f"low={self.low!r}, high={self.high!r}, step={self.step!r}"
+            raise ConfigError(f"a range must have fewer than {_MOST_STEPS:.0e} steps, but got {bounds}")
         _normalise(self, float)
 
 
@@ -110,8 +110,8 @@ class Int:
         if self.step != 1 and self.log:
             raise ConfigError("a hyperparameter has a step or a log scale, but got both")
         if self.high - self.low >= 2**53 or max(abs(self.low), abs(self.high)) > 2**53:
-            given = f"{self.low!r} to {self.high!r}"
-            raise ConfigError(f"a whole number must have fewer than 2**53 values, within 2**53 of 0, but got {given}")
+            bounds = f"{self.low!r} to {self.high!r}"
+            raise ConfigError(f"a whole number must have fewer than 2**53 values, within 2**53 of 0, but got {bounds}")
         _normalise(self, int)
 
 
@@ -152,8 +152,8 @@ class Categorical:
         object.__setattr__(self, "when", conditions_of(_as_mapping(self.when)))
 
     def index(self, value: object) -> int:
-        """The position of a choice. Raises `ValueError` for a value that is none."""
-        # True and 1 are equal and not the same choice; 1.0 is taken for 1 where there is no 1.0.
+        """Returns the index of a choice. Raises `ValueError` if the value is not a choice."""
+        # True and 1 are equal but different choices; 1.0 stands for 1 if 1.0 is not a choice.
         equal = [i for i, choice in enumerate(self.choices) if _equal(choice, value)]
         same = [i for i in equal if type(self.choices[i]) is type(value)]
         if not equal:
@@ -175,7 +175,7 @@ Parameter = Float | Int | Categorical
 
 
 def levels_of(choices: Sequence[Choice]) -> tuple[str, ...]:
-    """The choices as texts, as columns are named after them: of two that read alike, text is put in quotes.
+    """Returns the choices as texts for column names; text that equals another choice's is quoted.
 
     Example:
       >>> levels_of(["a", 1, True, None, "1"])
@@ -209,23 +209,23 @@ def _is_whole(value: Any) -> bool:
 
 def _check_bounds(parameter: Float | Int, kind: type) -> None:
     low, high = parameter.low, parameter.high
-    given = f"low={low!r}, high={high!r}"
+    bounds = f"low={low!r}, high={high!r}"
     if not all(map(is_finite, (low, high))):
-        raise ConfigError(f"bounds must be finite numbers, but got {given}")
+        raise ConfigError(f"bounds must be finite numbers, but got {bounds}")
     if kind is int and not (_is_whole(low) and _is_whole(high)):
-        raise ConfigError(f"bounds of a whole number must be whole, but got {given}")
+        raise ConfigError(f"bounds of a whole number must be whole, but got {bounds}")
     if low > high:
-        raise ConfigError(f"low <= high must hold, but got {given}")
+        raise ConfigError(f"low <= high must hold, but got {bounds}")
     if not math.isfinite(float(high) - float(low)):
-        raise ConfigError(f"high - low must be finite, but got {given}")
+        raise ConfigError(f"high - low must be finite, but got {bounds}")
     if not isinstance(parameter.log, bool):
         raise ConfigError(f"log must be true or false, but got {parameter.log!r}")
     if parameter.log and low <= 0:
-        raise ConfigError(f"low > 0 must hold on a log scale, but got {given}")
+        raise ConfigError(f"low > 0 must hold on a log scale, but got {bounds}")
 
 
 def _normalise(parameter: Float | Int, kind: type) -> None:
-    """Bounds of the declared type; the upper one is a value that a step reaches."""
+    """Converts the bounds to the declared type, and the upper bound to the last step."""
     low, high, step = parameter.low, parameter.high, parameter.step
     if step is not None:
         # 0.3 is three steps of 0.1 from 0, though their quotient is less than 3.
@@ -238,5 +238,5 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
 
 
 def _as_mapping(when: Any) -> Any:
-    """Conditions that are normalised already, as `dataclasses.replace` hands them over, as a mapping."""
+    """Returns conditions as a mapping; `dataclasses.replace` passes normalised ones."""
     return dict(when) if isinstance(when, tuple) else when

@@ -1,4 +1,4 @@
-"""A search space of hyperparameters as a user writes them, and its encoding as columns in [0, 1].
+"""Search spaces of hyperparameters, and their encoding as columns in [0, 1].
 
 Columns are HPO-B's (Pineda Arango et al., HPO-B, NeurIPS 2021 Datasets and Benchmarks): a number is scaled by its
 bounds, after a logarithm if it has one; a categorical is one-hot; `NAME.na` is 1 where a conditional number is
@@ -46,12 +46,12 @@ class Space(Mapping[str, Parameter]):
         codes: Mapping[str, Code] | None = None,
         order: Sequence[str] | None = None,
     ) -> None:
-        """A search space.
+        """Creates a search space.
 
         Args:
-          parameters: by name.
-          codes: encodings that are not the hyperparameter's own, as those of meta-datasets of others.
-          order: names of all columns, where they do not follow the order of the hyperparameters.
+          parameters: hyperparameters by name.
+          codes: encodings other than the default ones, as those of existing meta-datasets.
+          order: names of all columns, if they do not follow the order of the hyperparameters.
 
         Raises:
           ConfigError: for an empty space, a name that is none, or a condition on a hyperparameter that is not there,
@@ -63,8 +63,8 @@ class Space(Mapping[str, Parameter]):
             if not isinstance(name, str) or not name:
                 raise ConfigError(f"the name of a hyperparameter must be text, but got {name!r}")
             if not isinstance(parameter, (Float, Int, Categorical)):
-                given = f"{name!r} is {parameter!r}"
-                raise ConfigError(f"a hyperparameter must be a Float, Int or Categorical, but {given}")
+                entry = f"{name!r} is {parameter!r}"
+                raise ConfigError(f"a hyperparameter must be a Float, Int or Categorical, but {entry}")
         self._parameters = dict(parameters)
         self._codes = dict(codes or {})
         for name, code in self._codes.items():
@@ -104,21 +104,21 @@ class Space(Mapping[str, Parameter]):
 
     @property
     def codes(self) -> Mapping[str, Code]:
-        """Encodings that are not the hyperparameter's own."""
+        """Encodings other than the default ones."""
         return self._codes
 
     @property
     def sequence(self) -> tuple[str, ...]:
-        """The names in an order in which those that others depend on come first; points have this order."""
+        """The names with parents first; points have this order."""
         return self._sequence
 
     @cached_property
     def layout(self) -> SpaceLayout:
-        """The space as points of the unit cube, with the columns of this space."""
+        """The layout of the unit cube with the columns of this space."""
         return self.layout_in(self)
 
     def layout_in(self, target: Space) -> SpaceLayout:
-        """This space as points of the unit cube, encoded as another space encodes them; see `mismatches`."""
+        """Returns the layout of the unit cube with the columns of another space; see `mismatches`."""
         position = {column.name: i for i, column in enumerate(target.columns)}
         index = {name: i for i, name in enumerate(self._sequence)}
         parts: list[Number | Level] = []
@@ -160,30 +160,30 @@ class Space(Mapping[str, Parameter]):
         unknown = [name for name in params if name not in self._parameters]
         if unknown:
             raise DataError(f"hyperparameters are {', '.join(self)}, but got {unknown[0]!r}")
-        found: Params = {}
+        checked: Params = {}
         for name in self._sequence:
-            active = self._is_active(name, found)
+            active = self._is_active(name, checked)
             if active and name not in params:
                 raise DataError(f"a configuration must give every active hyperparameter, but {name!r} is missing")
             if active:
-                found[name] = _checked(name, self._parameters[name], params[name])
+                checked[name] = _checked(name, self._parameters[name], params[name])
             elif name in params:
                 when = " and ".join(f"{parent} in {list(values)!r}" for parent, values in self._parameters[name].when)
                 raise DataError(f"{name!r} is active only for {when}, but got {name}={params[name]!r}")
-        return {name: found[name] for name in self if name in found}
+        return {name: checked[name] for name in self if name in checked}
 
     def encode(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
         """The columns f64[D] of a configuration. Raises `DataError` as `check` does."""
         return np.asarray(self.layout.columns(self.point(params)))
 
     def decode(self, row: Sequence[float] | npt.NDArray[Any]) -> Params:
-        """The configuration encoded by a row of columns: always a valid one, whatever the numbers.
+        """Returns the configuration of a row of columns; it is valid for any finite numbers.
 
         Args:
-          row: [D]. Numbers are cut at their bounds and set to the nearest value; of one-hot columns the largest counts.
+          row: [D]. Numbers are clipped and rounded to the nearest value; the largest one-hot column decides.
 
         Raises:
-          DataError: for another number of columns, or NaN.
+          DataError: if the number of columns differs, or a number is NaN.
         """
         try:
             values = np.asarray(row, np.float64)
@@ -192,74 +192,74 @@ class Space(Mapping[str, Parameter]):
         if values.shape != (len(self.columns),) or np.isnan(values).any():
             raise DataError(f"a row must hold {len(self.columns)} numbers, but got {row!r}")
         of = dict(zip(self._order, values.tolist(), strict=True))
-        found: Params = {}
+        decoded: Params = {}
         for name in self._sequence:
-            if self._is_active(name, found):
-                found[name] = self._decode(name, of)
-        return {name: found[name] for name in self if name in found}
+            if self._is_active(name, decoded):
+                decoded[name] = self._decode(name, of)
+        return {name: decoded[name] for name in self if name in decoded}
 
     def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
-        """The point f64[P] of a configuration, 0.5 where a hyperparameter is inactive; see `dre_jax.search.layout`."""
-        given = self.check(params)
-        found = np.full(len(self), 0.5)
+        """Returns the point f64[P] of a configuration, 0.5 where inactive; see `dre_jax.search.layout`."""
+        checked = self.check(params)
+        coordinates = np.full(len(self), 0.5)
         for i, name in enumerate(self._sequence):
-            if name in given:
-                found[i] = self._coordinate(i, given[name])
-        return found
+            if name in checked:
+                coordinates[i] = self._coordinate(i, checked[name])
+        return coordinates
 
     def coordinate(self, name: str, value: Any) -> float:
-        """The coordinate of a value of one hyperparameter. Raises `DataError` as `check` does."""
+        """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
         return self._coordinate(self._sequence.index(name), _checked(name, self._parameters[name], value))
 
     def _coordinate(self, i: int, value: Choice) -> float:
         parameter, part = self._parameters[self._sequence[i]], self.layout.parts[i]
-        at = parameter.index(value) if isinstance(parameter, Categorical) else value
-        return min(max(float(part.coordinates(np.float64(at))), 0.0), 1.0)
+        index = parameter.index(value) if isinstance(parameter, Categorical) else value
+        return min(max(float(part.coordinates(np.float64(index))), 0.0), 1.0)
 
     def active_part(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A configuration without the values of inactive hyperparameters.
+        """Returns a configuration without the values of inactive hyperparameters.
 
-        Those say nothing: a table often fills their cells, and a tuner that knows no conditions draws them.
+        Tables often have values in these cells, and tuners without conditions draw them.
 
         Example:
           >>> space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
           >>> space.active_part({"kernel": "rbf", "degree": 3})
           {'kernel': 'rbf'}
         """
-        found = dict(params)
+        active = dict(params)
         for name in self._sequence:
-            if name in found and not self._holds(name, found):
-                del found[name]
-        return found
+            if name in active and not self._holds(name, active):
+                del active[name]
+        return active
 
-    def _holds(self, name: str, found: Mapping[str, Any]) -> bool:
+    def _holds(self, name: str, values: Mapping[str, Any]) -> bool:
         try:
-            return self._is_active(name, dict(found))
-        except (TypeError, ValueError):  # a value that its parent does not take: `check` says so
+            return self._is_active(name, dict(values))
+        except (TypeError, ValueError):  # an invalid value of the parent, which `check` rejects
             return True
 
     def params(self, point: npt.NDArray[Any]) -> Params:
-        """The configuration at a point f[P]."""
+        """Returns the configuration at a point f[P]."""
         point = np.asarray(point, np.float64)
         active = self.layout.active(point)
-        found: Params = {}
+        values: Params = {}
         for i, (name, part) in enumerate(zip(self._sequence, self.layout.parts, strict=True)):
             if active[i]:
-                found[name] = _value(self._parameters[name], float(part.values(point[i])))
-        return {name: found[name] for name in self if name in found}
+                values[name] = _value(self._parameters[name], float(part.values(point[i])))
+        return {name: values[name] for name in self if name in values}
 
     def mismatches(self, other: Space) -> list[str]:
-        """Reasons why this space cannot encode configurations of another, a phrase each; empty if it can.
+        """Returns the reasons why this space cannot encode configurations of another space; empty if it can.
 
-        Numbers may have narrower bounds there, and categoricals fewer choices.
+        Numbers of the other space may have narrower bounds, and categoricals fewer choices.
         """
-        found = [f"{name} (only in the surrogate)" for name in self if name not in other]
+        reasons = [f"{name} (only in the surrogate)" for name in self if name not in other]
         for name in other:
             if name not in self:
-                found.append(f"{name} (only here)")
+                reasons.append(f"{name} (only here)")
             else:
-                found += _unreadable(name, self._parameters[name], other[name])
-        return found
+                reasons += _unreadable(name, self._parameters[name], other[name])
+        return reasons
 
     @cached_property
     def size(self) -> float:
@@ -279,12 +279,12 @@ class Space(Mapping[str, Parameter]):
         else:
             yield from (Column(level_column(name, level), "level", name) for level in code.columns)
 
-    def _is_active(self, name: str, found: Params) -> bool:
+    def _is_active(self, name: str, config: Params) -> bool:
         for parent, values in self._parameters[name].when:
-            if parent not in found:
+            if parent not in config:
                 return False
             levels = _levels(self._parameters[parent])
-            if levels.index(found[parent]) not in [levels.index(value) for value in values]:
+            if levels.index(config[parent]) not in [levels.index(value) for value in values]:
                 return False
         return True
 
@@ -332,8 +332,8 @@ def _parents_first(parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
             if name not in order and all(parent in order for parent, _ in parameter.when)
         ]
         if not ready:
-            left = [name for name in parameters if name not in order]
-            raise ConfigError(f"a hyperparameter must not depend on itself, but {', '.join(left)} do")
+            remaining = [name for name in parameters if name not in order]
+            raise ConfigError(f"a hyperparameter must not depend on itself, but {', '.join(remaining)} do")
         order |= dict.fromkeys(ready)
     return tuple(order)
 
@@ -353,15 +353,15 @@ def _checked(name: str, parameter: Parameter, value: Any) -> Choice:
     room = 1e-9 * max(abs(parameter.low), abs(parameter.high))
     if not parameter.low - room <= value <= parameter.high + room:
         raise DataError(f"{rule}, but got {value!r}")
-    found = _value(parameter, float(value) if isinstance(parameter, Float) else value)
-    assert isinstance(found, (int, float))
-    if abs(found - value) > 1e-6 * max(abs(parameter.step or 0.0), room):
+    number = _value(parameter, float(value) if isinstance(parameter, Float) else value)
+    assert isinstance(number, (int, float))
+    if abs(number - value) > 1e-6 * max(abs(parameter.step or 0.0), room):
         raise DataError(f"{rule} and steps of {parameter.step!r} from the lower bound, but got {value!r}")
-    return found
+    return number
 
 
 def _value(parameter: Parameter, x: float) -> Choice:
-    """The value nearest to a number; of a categorical, the choice of that position."""
+    """Returns the value nearest to a number; for a categorical, the choice with this index."""
     if isinstance(parameter, Categorical):
         return parameter.choices[int(x)]
     x = min(max(x, parameter.low), parameter.high)
@@ -374,7 +374,7 @@ def _value(parameter: Parameter, x: float) -> Choice:
 
 
 def _unreadable(name: str, ours: Parameter, theirs: Parameter) -> Iterator[str]:
-    """Why a hyperparameter of another space cannot be encoded as ours."""
+    """Yields the reasons why a hyperparameter of another space cannot be encoded."""
     if isinstance(ours, Categorical) != isinstance(theirs, Categorical):
         yield f"{name} ({_kind(theirs)} here, {_kind(ours)} in the surrogate)"
     elif isinstance(ours, Categorical) and isinstance(theirs, Categorical):

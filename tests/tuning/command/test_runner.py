@@ -13,7 +13,7 @@ import pytest
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import Float, Int, Optimizer, Space
 from dre_jax.tuning.command import commands as commands_module
-from dre_jax.tuning.command.commands import Command, end
+from dre_jax.tuning.command.commands import Command, terminate
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.runner import StudyFile, run_trials
 from dre_jax.tuning.command.templates import parse
@@ -28,7 +28,7 @@ def outcome_of(*arguments, **options):
     while command.outcome is None:
         assert time.monotonic() < until
         time.sleep(0.005)
-        command.look()
+        command.poll()
     return command.outcome
 
 
@@ -67,7 +67,8 @@ class TestCommand:
         assert shell("kill -9 $$")[:2] == (None, "ended by signal 9")
         assert shell("echo nan")[:2] == (None, "it printed NaN")
         assert (
-            shell("echo bye").why == "it printed neither a number at the end of a line nor a JSON object with 'value'"
+            shell("echo bye").reason
+            == "it printed neither a number at the end of a line nor a JSON object with 'value'"
         )
         assert shell(r"printf '\377\376\n'; cat; echo bye").value is None  # and there is no input to wait for
 
@@ -106,7 +107,7 @@ class TestCommand:
         texts = [f"echo $$ > {tmp_path / '0'}; sleep 100", f"trap '' TERM; echo $$ > {tmp_path / '1'}; sleep 100"]
         started = [Command(["sh", "-c", text]) for text in texts]
         pids = [pid_in(tmp_path / name) for name in "01"]
-        end(started)
+        terminate(started)
         assert not any(map(lives, pids))
 
     def test_what_it_leaves_behind_does_not_hold_it_up(self):
@@ -114,7 +115,7 @@ class TestCommand:
         begun = time.monotonic()
         command = Command(["sh", "-c", "sleep 100 & echo 0.5"])
         while command.outcome is None:
-            command.look()
+            command.poll()
         assert command.outcome.value == 0.5
         assert time.monotonic() - begun < WAIT
         os.killpg(command._process.pid, signal.SIGKILL)
@@ -134,7 +135,7 @@ def run(study, command, *, space=SPACE, trials=4, **options):
     return optimizer
 
 
-class TestWatcher:
+class TestProcessGroupGuard:
     @pytest.fixture
     def groups(self, tmp_path):
         """A process that ends when asked, one that does not and has a child, and one that nobody watches."""

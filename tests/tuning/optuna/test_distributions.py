@@ -63,10 +63,12 @@ def draw(distribution):
 @given(st.fixed_dictionaries({name: draw(d) for name, d in to_optuna(SPACE).items()}))
 def test_values_go_in_and_out(values):
     translation = translation_of(to_optuna(SPACE))
-    params = translation.read(values)
+    params = translation.read_params(values)
     assert params is not None
-    assert translation.outward(params) == pytest.approx(values)
-    assert translation.revived(translation.plain(translation.outward(params))) == translation.outward(params)
+    assert translation.to_optuna_values(params) == pytest.approx(values)
+    assert translation.from_numbers(
+        translation.to_numbers(translation.to_optuna_values(params))
+    ) == translation.to_optuna_values(params)
 
 
 def test_choices_of_any_type_keep_their_identity():
@@ -78,23 +80,23 @@ def test_choices_of_any_type_keep_their_identity():
         distribution = CategoricalDistribution(kernels)
     translation = translation_of({"kernel": distribution})
     for i, kernel in enumerate(kernels):
-        assert translation.read({"kernel": kernel}) == {"kernel": i}
-        assert translation.outward({"kernel": i})["kernel"] is kernel
+        assert translation.read_params({"kernel": kernel}) == {"kernel": i}
+        assert translation.to_optuna_values({"kernel": i})["kernel"] is kernel
 
 
 def test_the_last_step_stays_within_the_bounds():
     distribution = FloatDistribution(-10.2, 10.2, step=0.1)
     translation = translation_of({"x": distribution})
-    found = translation.outward(translation.space.params([0.9999]))["x"]
+    found = translation.to_optuna_values(translation.space.params([0.9999]))["x"]
     assert distribution.low <= found <= distribution.high
-    assert translation.read({"x": found}) == {"x": pytest.approx(10.2)}
+    assert translation.read_params({"x": found}) == {"x": pytest.approx(10.2)}
 
 
 def test_a_configuration_that_does_not_fit_is_none():
     space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
     translation = translation_of(space)
-    assert translation.read({"kernel": "rbf", "degree": 3, "other": 1}) == {"kernel": "rbf"}
-    assert translation.read({"kernel": "poly"}) is None
-    assert translation.read({"kernel": "poly", "degree": 7}) is None
-    assert translation.read({"kernel": "linear", "degree": 3}) is None
+    assert translation.read_params({"kernel": "rbf", "degree": 3, "other": 1}) == {"kernel": "rbf"}
+    assert translation.read_params({"kernel": "poly"}) is None
+    assert translation.read_params({"kernel": "poly", "degree": 7}) is None
+    assert translation.read_params({"kernel": "linear", "degree": 3}) is None
     assert optuna.trial.create_trial(value=0.0).params == {}

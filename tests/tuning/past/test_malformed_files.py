@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 
 from dre_jax.cli import main
 from dre_jax.cli.suggest import suggest
-from dre_jax.cli.tune import tune
 from dre_jax.errors import DreError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, write_space
 from dre_jax.tuning.command.history_csv import read_history
 from dre_jax.tuning.command.templates import parse
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.space.json_format import to_json
-from tests.tuning.conftest import examples, places
+from tests.tuning.conftest import NUMBERS, damaged, examples, json_values
 
 often = examples(300)
 SPACE = Space(
@@ -53,30 +52,11 @@ TABLE = [
     ["0.125", "1", "", "", "", "running"],
 ]
 
-NUMBERS = st.integers() | st.floats() | st.sampled_from([10**400, 2**53, 1e308, 5e-324, -0.0, 2**32])
-WORDS = st.sampled_from(
-    [
-        "params",
-        "state",
-        "value",
-        "complete",
-        "running",
-        "failed",
-        "inf",
-        "-inf",
-        "nan",
-        "lr",
-        "kernel",
-        "degree",
-        "scale",
-    ]
-)
+FIELDS = "params state value complete running failed inf -inf nan lr kernel degree scale"
+WORDS = st.sampled_from(FIELDS.split())
 LIKELY = st.sampled_from([0.5, 0.25, 3, "rbf", "poly", None, True, "1", "0.5", "null", "true", ""])
 """What may stand where something else stood."""
-LEAVES = st.none() | st.booleans() | NUMBERS | st.text(max_size=4) | WORDS
-ANYTHING = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=4)
-)
+ANYTHING = json_values(WORDS)
 CELLS = (
     LIKELY.map(str) | WORDS | NUMBERS.map(lambda x: str(x) if abs(x) < 1e300 else "1" + 400 * "0") | st.text(max_size=5)
 )
@@ -98,21 +78,8 @@ def folder(tmp_path_factory):
 
 @st.composite
 def damaged_studies(draw):
-    """A study with a few places removed, replaced, or named otherwise; some torn."""
-    whole = copy.deepcopy(STUDY)
-    for _ in range(draw(st.integers(1, 2))):
-        *path, last = draw(st.sampled_from([path for path in places(whole) if path]))
-        parent = whole
-        for key in path:
-            parent = parent[key]
-        what = draw(st.sampled_from(["remove", "replace", "rename"]))
-        if what == "replace" or isinstance(parent, list):
-            parent[last] = draw(LIKELY | ANYTHING)
-        else:
-            value = parent.pop(last)
-            if what == "rename":
-                parent[draw(WORDS | st.text(max_size=3))] = value
-    text = json.dumps(whole).encode()
+    """A damaged study; some torn."""
+    text = json.dumps(draw(damaged([STUDY], WORDS, LIKELY | ANYTHING))).encode()
     return text[: draw(st.integers(0, len(text)))] if draw(st.integers(0, 9)) == 0 else text
 
 
@@ -204,22 +171,6 @@ def test_calls(params, value, trial):
         assert (found.value is not None) == (found.state == "complete")
 
 
-@examples(100)
-@given(damaged_studies(), damaged_tables(), st.sampled_from(["space.json", "study.json", "history.csv", "none"]))
-def test_the_commands_functions(folder, study, history, space):
-    """Each with a file of what it wants, or of something else."""
-    (folder / "study.json").write_bytes(study)
-    (folder / "history.csv").write_bytes(history)
-    files = [folder / name for name in ("space.json", "study.json", "history.csv")]
-    command = ["true", "{params}"]
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        is_refused(lambda: suggest(folder / space, folder / "history.csv", n=2), *files)
-        is_refused(lambda: suggest(folder / space, folder / "study.json", direction="maximize"), *files)
-        if space != "space.json":
-            assert is_refused(lambda: tune(command, folder / space, trials=1, study=folder / "study.json"), *files)
-        assert is_refused(lambda: tune(command, folder / "space.json", trials=1, study=folder / "history.csv"), *files)
-
-
 @pytest.mark.parametrize("seed", range(3))
 @settings(often, max_examples=12)
 @given(content=damaged_studies())
@@ -239,33 +190,6 @@ def test_the_command_line(folder, seed, content):
         assert ended.value.code == 2
         assert len(error.getvalue().splitlines()) == 1
         assert error.getvalue().startswith("dre-jax: ")
-
-
-def test_damage_is_of_many_kinds(folder):
-    """What is drawn above is refused for many reasons; what is whole is not."""
-    whys = {"study.json": [], "history.csv": []}
-
-    def look(name, content, act):
-        path = folder / name
-        path.write_bytes(content)
-        try:
-            act(path)
-            whys[name].append("")
-        except DreError as error:
-            whys[name].append(str(error).replace(str(path), "")[:40])
-
-    @examples(100)
-    @given(damaged_studies(), damaged_tables())
-    def count(study, table):
-        look("study.json", study, load)
-        look("history.csv", table, lambda path: read_history(path, SPACE))
-
-    count()
-    look("study.json", json.dumps(STUDY).encode(), load)
-    look("history.csv", "\n".join(map(",".join, TABLE)).encode(), lambda path: read_history(path, SPACE))
-    assert whys["study.json"][-1] == whys["history.csv"][-1] == ""
-    assert len(set(whys["study.json"])) > 10
-    assert len(set(whys["history.csv"])) > 10
 
 
 def test_json_that_is_deep(folder):

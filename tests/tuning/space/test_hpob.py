@@ -201,8 +201,6 @@ def test_read_from_its_folder(tmp_path):
     assert hpob_space(5527, tmp_path) == hpob_space("5527", tmp_path) == from_hpob("5527", MADE["5527"])
     with pytest.raises(DataError, match=r"must hold meta-dataset-descriptors\.json with search space 5859"):
         hpob_space("5859", tmp_path)
-    with pytest.raises(DataError, match=r"must hold meta-dataset-descriptors\.json with search space 5859"):
-        hpob_space("5859", tmp_path / "none")
     with pytest.raises(ConfigError, match=r"one of HPO-B's, 4796 \(rpart\), .*, but got 'svm'"):
         hpob_space("svm", tmp_path)
 

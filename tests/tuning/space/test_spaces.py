@@ -241,9 +241,7 @@ def test_layouts_are_the_same_inside_a_compiled_program():
         ({"x": 1.0}, "but 'k' is missing"),
         ({"x": 1.0, "k": "b"}, "must be one of ['a', None], but got 'b'"),
         ({"x": 3.0, "k": None}, "x must be a number in [0.0, 2.0], but got 3.0"),
-        ({"x": math.nan, "k": None}, "x must be a number in [0.0, 2.0], but got nan"),
         ({"x": 10**400, "k": None}, "x must be a number in [0.0, 2.0], but got 1000"),
-        ({"x": True, "k": None}, "x must be a number in [0.0, 2.0], but got True"),
         ({"x": "1", "k": None}, "x must be a number in [0.0, 2.0], but got '1'"),
         ({"x": 1.0, "k": None, "z": 1}, "'z' is active only for k in ['a'], but got z=1"),
         (
