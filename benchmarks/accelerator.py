@@ -52,13 +52,13 @@ def main(arguments: list[str] | None = None) -> int:
     from benchmarks.suite import loops, ours, plan
 
     small = options.small
-    sizes, model = SMALL if small else LARGE, ours.default_model(2 if small else 10)
+    sizes, model, catalogue = SMALL if small else LARGE, ours.default_model(2 if small else 10), plan.catalogue()
     portions = STEPS // 200 if options.full else 1 if small else 50
     rows: dict[str, plan.Measure] = {
         "hpob-430-runs": partial(hpob_row, model=model, small=small),
         f"meta-train-{STEPS}": partial(steps_row, model=model, portions=portions, most_rows=128 if small else 10**9),
     }
-    rows |= plan.select_rows(False, list(SMALL_ROWS if small else ROWS))
+    rows |= {name: catalogue[name] for name in (SMALL_ROWS if small else ROWS)}
     workloads = loops.loop_workloads(model, (1, sizes["side_by_side"]), (1,))
     profile, device = list(map(loops.describe, workloads)), peer_device(small)
     module = "benchmarks.accelerator"

@@ -10,39 +10,47 @@ from typing import Any
 
 from benchmarks.suite.rows import Timing
 from dre_jax.hpob.evaluation import peak_memory
+from dre_jax.runtime.devices import cores
 
 
-def side_by_side(work: Callable[..., Any], given: list[dict[str, Any]]) -> list[Any]:
+def side_by_side(function: Callable[..., Any], arguments: list[dict[str, Any]]) -> list[Any]:
     """Calls a function in a fresh process for each of the arguments, all at the same time; returns the results."""
-    with ProcessPoolExecutor(len(given), get_context("spawn")) as pool:
-        return [one.result() for one in [pool.submit(work, **arguments) for arguments in given]]
+    with ProcessPoolExecutor(len(arguments), get_context("spawn")) as pool:
+        return [future.result() for future in [pool.submit(function, **each) for each in arguments]]
 
 
-def peak_of(what: str, **given: Any) -> dict[str, int]:
-    """Bytes at the most of a process that makes a `trial` or a `meta_step`, and those before any work."""
-    return side_by_side(_peak_here, [{"what": what, **given}])[0]
+def peak_of(what: str, **arguments: Any) -> dict[str, int]:
+    """Returns the peak bytes of a process that makes a `trial` or a `meta_step`, and those before any work."""
+    return side_by_side(_own_peak, [{"what": what, **arguments}])[0]
 
 
-def _peak_here(what: str, **given: Any) -> dict[str, int]:
+def _own_peak(what: str, **arguments: Any) -> dict[str, int]:
     from benchmarks.suite import ours
 
-    _get_ready()
+    _start_devices()
     before = peak_memory()
-    getattr(ours, what)(ours.default_model(), repeats=1, **given)
+    getattr(ours, what)(ours.default_model(), repeats=1, **arguments)
     return {"ours_bytes": peak_memory(), "idle_bytes": before}
 
 
-def steps_on(*, core: list[int], columns: int, repeats: int) -> Timing:
-    """A step of meta-training on some cores."""
+def steps_of_spaces(count: int, *, columns: int, repeats: int) -> list[Timing]:
+    """Returns a step of meta-training of each of so many processes at once, among which the cores are shared out."""
+    available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(cores()))
+    n = max(1, len(available) // count)
+    shares = [[available[(i * n + j) % len(available)] for j in range(n)] for i in range(count)]
+    return side_by_side(_steps_on, [{"core": core, "columns": columns, "repeats": repeats} for core in shares])
+
+
+def _steps_on(*, core: list[int], columns: int, repeats: int) -> Timing:
     from benchmarks.suite import ours
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, core)
-    _get_ready()
+    _start_devices()
     return ours.meta_step(ours.default_model(), lists=1, columns=columns, repeats=repeats)
 
 
-def _get_ready() -> None:
+def _start_devices() -> None:
     """Makes devices as the commands have them."""
     import jax
 
@@ -50,12 +58,3 @@ def _get_ready() -> None:
 
     prepare()
     jax.numpy.zeros(1).block_until_ready()
-
-
-def shares(count: int) -> list[list[int]]:
-    """The cores of each of so many processes."""
-    from dre_jax.runtime.devices import cores
-
-    available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(cores()))
-    share = max(1, len(available) // count)
-    return [[available[(i * share + j) % len(available)] for j in range(share)] for i in range(count)]

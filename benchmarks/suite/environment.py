@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.suite import rates
 from dre_jax.data.files import write_json
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.runtime.devices import cores
@@ -38,13 +37,6 @@ def describe(module: str, arguments: list[str]) -> dict[str, Any]:
         "threads": {name: os.environ[name] for name in _SETTINGS if name in os.environ},
         "load_before": _load(),
     }
-
-
-def begin(module: str, arguments: list[str]) -> tuple[dict[str, Any], rates.Rates]:
-    """Where a benchmark runs, with what the machine does at most."""
-    about = describe(module, arguments)
-    measured = rates.measure(about["cores"])
-    return {**about, "matrix_flops_per_s": measured.flops, "copy_bytes_per_s": measured.bytes}, measured
 
 
 def write(path: Path | None, about: dict[str, Any], rows: Sequence[dict[str, Any]], **more: Any) -> None:

@@ -10,6 +10,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
+import jax
+
+from dre_jax.methods.dre.ensemble import init
 from dre_jax.methods.dre.model_config import ModelConfig
 
 _FLOAT = 4
@@ -29,11 +32,6 @@ class Work(NamedTuple):
         return max(self.flops / matrix_rate, self.bytes / copy_rate)
 
 
-def deep_sets(model: ModelConfig) -> int:
-    """How many there are."""
-    return {"own": model.members, "shared": 1, "none": 0}[model.context]
-
-
 Layers = list[tuple[int, int]]
 """Inputs and outputs of each."""
 
@@ -45,11 +43,9 @@ def _layers(model: ModelConfig, n_columns: int) -> tuple[Layers, Layers, Layers]
 
 
 def n_parameters(model: ModelConfig, n_columns: int) -> int:
-    """Of all members."""
-    phi, rho, scorer = _layers(model, n_columns)
-    scorer[0] = model.scorer_inputs(n_columns), model.hidden[0]
-    each, deep = (sum((inputs + 1) * outputs for inputs, outputs in layers) for layers in (scorer, phi + rho))
-    return model.members * each + deep_sets(model) * deep
+    """Returns the number of parameters of all members."""
+    shapes = jax.eval_shape(lambda: init(model, n_columns, jax.random.key(0)))
+    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
 
 
 def _products(layers: Layers, rows: int, *, backward: bool, first_has_gradient: bool = False) -> int:
@@ -71,7 +67,7 @@ def products(
     context = _products(joint, lists, backward=backward, first_has_gradient=True)
     deep = _products(phi[:-1], lists * support, backward=backward)
     deep += _products([phi[-1], *rho], lists, backward=backward, first_has_gradient=len(phi) > 1)
-    return total + model.members * context + deep_sets(model) * deep
+    return total + model.members * context + {"own": model.members, "shared": 1, "none": 0}[model.context] * deep
 
 
 def step(model: ModelConfig, n_columns: int, support: int, query: int, *, lists: int = 1) -> Work:
@@ -95,8 +91,3 @@ def run(model: ModelConfig, n_columns: int, design: int, trials: int, candidates
     """A whole run; every trial reads the candidates anew."""
     each = [trial(model, n_columns, design + t, candidates, epochs) for t in range(trials)]
     return Work(*map(sum, zip(*each, strict=True)))
-
-
-def state_bytes(model: ModelConfig, n_columns: int) -> int:
-    """Bytes of parameters, gradient and moments that a step reads and writes, wherever they lie."""
-    return 8 * _FLOAT * n_parameters(model, n_columns)

@@ -62,7 +62,7 @@ def meta_step(
     rows: int = 300,
     own_lists: bool = True,
 ) -> Timing:
-    """A step of meta-training, timed portion by portion as `meta_train` reports them."""
+    """Measures a step of meta-training, portion by portion as `meta_train` reports them."""
     config = meta_config(lists, own_lists)
     steps = portion(config) * (repeats + 1)
     config = replace(config, steps=steps, evaluate_every=steps, evaluation_lists=1)
@@ -73,7 +73,7 @@ def meta_step(
         reports.append((at.step, time.perf_counter()))
 
     meta_train(space, model, config, key=jax.random.key(0), report=report)
-    each = [(end - begun) / (last - step) for (step, begun), (last, end) in pairwise(reports)]
+    each = [(end - begin) / (last - step) for (step, begin), (last, end) in pairwise(reports)]
     # The first portion stands behind the sorting of the table, a loss, and the compiling of both.
     return timing(each[1:], 1, each[0] * reports[1][0])
 
@@ -81,7 +81,7 @@ def meta_step(
 def trial(
     model: ModelConfig, *, history: int, candidates: int, columns: int, epochs: int, repeats: int, runs: int
 ) -> Timing:
-    """A trial of one run among several at once: runs that begin with so large a design, and end after one trial."""
+    """Measures a trial of one run among several: runs that begin with so large a design, and end after one trial."""
     tasks = random_tasks(runs, history + candidates, columns)
     first, later = whole_runs(model, tasks, design=history, trials=1, epochs=epochs, repeats=repeats)
     return timing(later, runs, first, f"{runs} runs at once")
@@ -90,19 +90,19 @@ def trial(
 def whole_runs(
     model: ModelConfig, tasks: dict[str, Task], *, design: int, trials: int, epochs: int, repeats: int
 ) -> tuple[float, list[float]]:
-    """Seconds of all runs of `run_tasks`: of the first call, and of each of the later ones."""
-    params, ask = parameters(model, next(iter(tasks.values())).n_columns), method(model, epochs)
+    """Returns the seconds of all runs of `run_tasks`: of the first call, and of each of the later ones."""
+    params = parameters(model, next(iter(tasks.values())).n_columns)
     designs = {name: {"test0": np.arange(design)} for name in tasks}
     # Every trial is made, as no run stops at its optimum.
-    given: dict[str, Any] = {"n_trials": trials, "key": jax.random.key(1), "stop_at_optimum": False}
-    return repeated(lambda: list(run_tasks(ask, params, tasks, designs, **given)), repeats)
+    options: dict[str, Any] = {"n_trials": trials, "key": jax.random.key(1), "stop_at_optimum": False}
+    return repeated(lambda: list(run_tasks(method(model, epochs), params, tasks, designs, **options)), repeats)
 
 
 def runs_of_spaces(
     model: ModelConfig, spaces: dict[str, dict[str, Task]], *, design: int, designs: int, trials: int, epochs: int
 ) -> float:
-    """Seconds of all runs of several search spaces by `run_spaces`, with compiling."""
-    begun = time.perf_counter()
+    """Returns the seconds of all runs of several search spaces by `run_spaces`, with compiling."""
+    begin = time.perf_counter()
     seeds = {f"test{i}": np.arange(design) + i for i in range(designs)}
     work = {}
     for name, tasks in spaces.items():
@@ -110,15 +110,15 @@ def runs_of_spaces(
         work[name] = SpaceRuns(params, tasks, dict.fromkeys(tasks, seeds), jax.random.key(1))
     for _ in run_spaces(method(model, epochs), work, n_trials=trials, stop_at_optimum=False):
         pass
-    return time.perf_counter() - begun
+    return time.perf_counter() - begin
 
 
 def runs(
-    model: ModelConfig, *, count: int, candidates: int, columns: int, trials: int, epochs: int, patience: float
+    model: ModelConfig, *, count: int, candidates: int, columns: int, trials: int, epochs: int, most_s: float = 300.0
 ) -> Timing:
-    """One run of so many at once, each from its design to its last trial.
+    """Measures one run of so many at once, each from its design to its last trial.
 
-    What would take longer than ``patience`` seconds is told from fewer epochs, on a straight line.
+    Where two calls would take longer than ``most_s`` seconds, the time is that of fewer epochs, on a straight line.
     """
     tasks = random_tasks(count, candidates + DESIGN, columns)
 
@@ -130,16 +130,16 @@ def runs(
     less, some = at(few), at(more)
     none = timing([max(0.0, less.median - (some.median - less.median) / (more - few) * few)])
     estimate = at_epochs(none, some, more, epochs)
-    if estimate.median * count * 2 > patience:
+    if estimate.median * count * 2 > most_s:
         note = f"{few} and {more} epochs timed, {epochs} by a straight line"
         return replace(estimate, low=estimate.median, high=estimate.median, note=note)
     return at(epochs)
 
 
 def suggestion(model: ModelConfig, *, history: int, candidates: int, columns: int, epochs: int, repeats: int) -> Timing:
-    """One call of `Suggester.observe_and_suggest`; what the first one takes longer is the time of compiling."""
+    """Measures `Suggester.observe_and_suggest`; what the first call takes longer is the time of compiling."""
     (task,) = random_tasks(1, history + candidates, columns).values()
     suggester = Suggester(method(model, epochs), parameters(model, columns), seed=0)
-    given = task.X[:history], task.y[:history], task.X[history:]
-    first, later = repeated(lambda: suggester.observe_and_suggest(*given), repeats)
+    data = task.X[:history], task.y[:history], task.X[history:]
+    first, later = repeated(lambda: suggester.observe_and_suggest(*data), repeats)
     return timing(later, 1, first)

@@ -51,83 +51,82 @@ class Way:
     """Each process has a share of the members, instead of work of its own."""
 
     def work(self, work: Work) -> Work:
-        """The work of one process."""
+        """Returns the work of one process."""
         members = work.members // self.processes if self.split_members else work.members
         return replace(work, threads=self.threads, compiled=self.compiled, runs=self.runs, members=members)
 
     def units(self, work: Work) -> int:
-        """Pieces of the work that are done at once."""
+        """Returns the pieces of the work that are done at once."""
         return 1 if self.split_members else self.processes * (self.runs if work.kind == "trial" else 1)
 
-    def told(self, work: Work) -> str:
-        how = ("compiled, " if self.compiled else "not compiled, ") if work.peer == "best" else ""
+    def words(self, work: Work) -> str:
+        compiled = ("compiled, " if self.compiled else "not compiled, ") if work.peer == "best" else ""
         each = f"{self.processes} processes of" if self.processes > 1 else "one process of"
         runs = f", {self.runs} runs stacked" if work.peer == "best" and self.runs > 1 else ""
-        return f"{how}{each} {self.threads} threads{runs}"
+        return f"{compiled}{each} {self.threads} threads{runs}"
 
 
-def _begin(threads: int) -> None:
+def _set_threads(threads: int) -> None:
     """The first step of a process: PyTorch reads the number of threads when it is imported."""
     os.environ |= {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "JAX_PLATFORMS": "cpu"}
 
 
-def _in_worker(name: str, given: Any) -> Any:
+def _call_worker(name: str, argument: Any) -> Any:
     from benchmarks.suite import peer_worker
 
-    return getattr(peer_worker, name)(given)
-
-
-Ask = Callable[[str, Any], list[Any]]
-"""Has all processes call a function of `benchmarks.suite.peer_worker` at the same time."""
+    return getattr(peer_worker, name)(argument)
 
 
 @contextmanager
-def team(work: Work, processes: int) -> Iterator[Ask]:
-    """Processes that do the same work, each a ``ready`` before a ``go``. Where one fails `PeerError` is raised."""
+def team(work: Work, processes: int) -> Iterator[Callable[[str, Any], list[Any]]]:
+    """Yields a function that has all processes call a function of `peer_worker`: ``ready`` before ``go``.
+
+    Raises:
+      PeerError: if a process fails.
+    """
     with ExitStack() as stack:
-        pools = [
-            stack.enter_context(ProcessPoolExecutor(1, get_context("spawn"), _begin, (work.threads,)))
-            for _ in range(processes)
-        ]
+        pools = [ProcessPoolExecutor(1, get_context("spawn"), _set_threads, (work.threads,)) for _ in range(processes)]
+        for pool in pools:
+            stack.enter_context(pool)
 
-        def ask(name: str, given: Any) -> list[Any]:
-            asked = [pool.submit(_in_worker, name, given) for pool in pools]
+        def call(name: str, argument: Any) -> list[Any]:
+            futures = [pool.submit(_call_worker, name, argument) for pool in pools]
             try:
-                return [one.result() for one in asked]
+                return [future.result() for future in futures]
             except Exception as error:
-                given = f"it failed: {type(error).__name__}: {error}"
-                raise PeerError(f"a peer's process must answer, but {given}") from error
+                reason = f"it failed: {type(error).__name__}: {error}"
+                raise PeerError(f"a peer's process must answer, but {reason}") from error
 
-        yield ask
+        yield call
 
 
 def measure(work: Work, way: Way, *, part: int, whole: int, repeats: int) -> tuple[Timing, int]:
-    """A trial of ``whole`` epochs, or one step of meta-training; and the most memory of a process.
+    """Measures a trial of ``whole`` epochs, or one step of meta-training; also returns a process's peak bytes.
 
     ``part`` epochs or steps are timed, ``repeats`` times.
     """
-    units = way.units(work)
-    with team(way.work(work), way.processes) as ask:
-        first_s, note = max(ask("ready", way.work(work)))
-        peak = 0
+    units, peaks = way.units(work), [0]
+    with team(way.work(work), way.processes) as call:
+        first_s, note = max(call("ready", way.work(work)))
 
         def go(amount: int) -> list[float]:
-            """Seconds until the last process is through."""
-            nonlocal peak
-            told = [ask("go", amount) for _ in range(repeats)]
-            peak = max(bytes_ for one in told for _, bytes_ in one)
-            return [max(seconds for seconds, _ in one) for one in told]
+            """Returns the seconds until the last process is through."""
+            answers = [call("go", amount) for _ in range(repeats)]
+            peaks.append(max(peak for each in answers for _, peak in each))
+            return [max(seconds for seconds, _ in each) for each in answers]
 
-        note = "; ".join(words for words in (way.told(work), note) if words)
+        note = "; ".join(filter(None, (way.words(work), note)))
         compile_s = first_s if work.peer == "best" else None
         if work.kind == "meta-train":
-            return replace(timing(go(part), part * units, note=note), compile_s=compile_s), peak
-        base = timing(go(0), units)
-        found = replace(timing(go(part), units, note=note), compile_s=compile_s)
-        return at_epochs(base, found, part, whole), peak
+            result = replace(timing(go(part), part * units, note=note), compile_s=compile_s)
+        else:
+            none = timing(go(0), units)
+            some = replace(timing(go(part), units, note=note), compile_s=compile_s)
+            result = at_epochs(none, some, part, whole)
+        return result, peaks[-1]
 
 
 def fastest(work: Work, ways: Sequence[Way], *, part: int, whole: int, repeats: int) -> tuple[Timing, Way]:
     fit = [way for way in ways if not way.split_members or work.members % way.processes == 0]
-    found = [(measure(work, way, part=part, whole=whole, repeats=repeats)[0], way) for way in fit]
-    return min(found, key=lambda one: one[0].median)
+    times = [(measure(work, way, part=part, whole=whole, repeats=repeats)[0], way) for way in fit]
+    return min(times, key=lambda pair: pair[0].median)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.suite import children, environment, floors, ours, peers, table
+from benchmarks.suite import children, environment, floors, ours, peers, rates, table
 from benchmarks.suite.peers import Peer, Way, Work
 from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, timing
@@ -38,22 +38,19 @@ class Bench:
     epochs: int = EPOCHS
     repeats: int = 5
     eager_epochs: int = 20
-    best_epochs: int = 500
-    patience: float = 300.0
-    """Seconds that the runs of a row may take; longer ones are extrapolated."""
     side_by_side: int | None = None
     """Runs at once; one a core by default."""
-    won: dict[tuple[str, str], Way] = field(default_factory=dict)
-    """The fast peer's fastest way, by kind of work and structure, once all were tried."""
-    known: dict[Work, Timing] = field(default_factory=dict)
-    """Peers' times that were measured."""
+    fastest_ways: dict[tuple[str, str], Way] = field(default_factory=dict)
+    """Of the fast peer, by kind of work and structure, once all were timed."""
+    peer_times: dict[Work, Timing] = field(default_factory=dict)
+    """Times of the peers' work that was done."""
 
     @property
     def runs(self) -> int:
         return self.side_by_side or self.cores
 
     def ways(self, work: Work) -> list[Way]:
-        """Ways of a peer to try: processes of one thread each, one process with all threads, compiled or not."""
+        """Returns the ways of a peer to time: processes of one thread, or one with all threads; compiled or not."""
         both = (True, False)
         if work.peer == "eager":
             if self.device != "cpu":
@@ -61,8 +58,8 @@ class Bench:
             if work.kind == "trial":
                 return [Way(processes=self.cores, threads=1)]
             return [Way(processes=1, threads=t) for t in (1, self.cores)]
-        if (work.kind, work.preset) in self.won:
-            return [self.won[work.kind, work.preset]]
+        if (work.kind, work.preset) in self.fastest_ways:
+            return [self.fastest_ways[work.kind, work.preset]]
         if self.device != "cpu":
             return [Way(processes=1, threads=1, compiled=c, runs=self.runs) for c in both]
         # Members that share a deep set cannot be shared out among processes.
@@ -76,27 +73,27 @@ class Bench:
         return [*apart[:1], *together[:1]] if self.quick else apart + together
 
     def part(self, work: Work) -> int:
-        """Epochs or steps of a peer that are timed."""
+        """Returns the epochs or steps of a peer that are timed."""
         if work.kind != "trial":
             return max(2, 20 // work.lists) if work.peer == "eager" else max(50, 400 // work.lists)
-        most = 200 if self.quick else self.best_epochs
-        return min(self.eager_epochs if work.peer == "eager" else most, self.epochs)
+        return min(self.eager_epochs if work.peer == "eager" else 200 if self.quick else 500, self.epochs)
 
-    def peer(self, peer: Peer, **given: Any) -> Timing | None:
-        """A peer's time of some work in its fastest way, measured once; None where there are no peers."""
+    def peer(self, peer: Peer, **sizes: Any) -> Timing | None:
+        """Returns a peer's time of some work in its fastest way, measured once; None where there are no peers."""
         if self.device is None:
             return None
-        work = Work(peer=peer, device=self.device, **given)
-        if work not in self.known:
+        work = Work(peer=peer, device=self.device, **sizes)
+        if work not in self.peer_times:
             repeats = max(2, self.repeats) if peer == "best" else 2 if self.quick else 3
-            found, way = peers.fastest(work, self.ways(work), part=self.part(work), whole=self.epochs, repeats=repeats)
-            self.known[work] = found
+            self.peer_times[work], way = peers.fastest(
+                work, self.ways(work), part=self.part(work), whole=self.epochs, repeats=repeats
+            )
             if peer == "best":
-                self.won.setdefault((work.kind, work.preset), way)
-        return self.known[work]
+                self.fastest_ways.setdefault((work.kind, work.preset), way)
+        return self.peer_times[work]
 
-    def both(self, **given: Any) -> dict[str, Timing | None]:
-        return {peer: self.peer(peer, **given) for peer in get_args(Peer)}
+    def both(self, **sizes: Any) -> dict[str, Timing | None]:
+        return {peer: self.peer(peer, **sizes) for peer in get_args(Peer)}
 
 
 def trial_row(
@@ -110,14 +107,15 @@ def trial_row(
     epochs: int | None = None,
     published: bool = False,
 ) -> Row:
-    """A trial of one run among as many as there are cores; `epochs` are ours, where the peers have more.
+    """Measures a trial of one run among as many as there are cores.
 
-    Published: that structure on all sides, and beside it the library's own.
+    ``epochs`` are ours, where the peers have more. A published row has that structure on all sides, and the time of the
+    library's own besides.
     """
     own, epochs = ours.default_model(members), min(epochs or bench.epochs, bench.epochs)
     model = preset("paper") if published else own
     sizes: dict[str, Any] = {"history": history, "candidates": candidates, "columns": columns}
-    mine: Callable[[Any], Timing] = partial(ours.trial, epochs=epochs, repeats=bench.repeats, runs=bench.runs, **sizes)
+    own_time = partial(ours.trial, epochs=epochs, repeats=bench.repeats, runs=bench.runs, **sizes)
     floor = floors.trial(model, columns, history, candidates, epochs)
     fewer = (
         f"ours: {epochs} epochs, the default; peers: {bench.epochs}; docs/results/defaults.md has the regrets of both"
@@ -125,46 +123,38 @@ def trial_row(
     return Row(
         name=name,
         unit="trial of a run, all cores busy with runs",
-        ours=mine(model),
+        ours=own_time(model),
         **bench.both(kind="trial", members=members, preset="paper" if published else "default", **sizes),
         floor_s=floor.seconds(*bench.rates),
         notes=(_PUBLISHED,) * published + (fewer,) * (epochs < bench.epochs),
         extra={"flops": floor.flops, "members": members, **sizes}
-        | ({"default_s": mine(own).median} if published else {}),
+        | ({"default_s": own_time(own).median} if published else {}),
     )
 
 
 def meta_row(bench: Bench, name: str, *, lists: int = 1, published: bool = False) -> Row:
-    """A step of meta-training, members with lists of their own.
+    """Measures a step of meta-training, members with lists of their own.
 
-    Published: one list for all members, and beside it the library's own.
+    A published row has one list for all members, and the time of the library's own structure besides.
     """
     model = preset("paper") if published else ours.default_model()
-    mine = partial(ours.meta_step, lists=lists, columns=COLUMNS, repeats=bench.repeats)
+    own_time = partial(ours.meta_step, lists=lists, columns=COLUMNS, repeats=bench.repeats)
     work = floors.step(model, COLUMNS, N_SUPPORT, N_QUERY, lists=lists)
     return Row(
         name=name,
         unit="step",
-        ours=mine(model, own_lists=not published),
+        ours=own_time(model, own_lists=not published),
         **bench.both(kind="meta-train", lists=lists, preset="paper" if published else "default"),
         floor_s=work.seconds(*bench.rates),
         notes=(_PUBLISHED,) * published,
-        extra={"flops": work.flops, "bytes": work.bytes, "state_bytes": floors.state_bytes(model, COLUMNS)}
-        | ({"default_s": mine(ours.default_model()).median} if published else {}),
+        extra={"flops": work.flops, "bytes": work.bytes}
+        | ({"default_s": own_time(ours.default_model()).median} if published else {}),
     )
 
 
 def run_row(bench: Bench, name: str, *, count: int) -> Row:
     model, measured = ours.default_model(), min(count, 50)
-    mine = ours.runs(
-        model,
-        count=measured,
-        candidates=CANDIDATES,
-        columns=COLUMNS,
-        trials=TRIALS,
-        epochs=bench.epochs,
-        patience=bench.patience,
-    )
+    sizes = {"candidates": CANDIDATES, "columns": COLUMNS, "trials": TRIALS, "epochs": bench.epochs}
     notes = [] if measured == count else [f"ours is that of {measured} runs: time goes with the number of runs"]
     notes.append("peers: trials at history 10, 30 and 105, straight lines between them, summed up")
     notes += ["one run leaves the other cores idle, peers' do not"] * (count == 1)
@@ -172,7 +162,7 @@ def run_row(bench: Bench, name: str, *, count: int) -> Row:
     return Row(
         name=name,
         unit="run of 100 trials",
-        ours=mine,
+        ours=ours.runs(model, count=measured, **sizes),
         **{peer: _peer_run(bench, peer) for peer in get_args(Peer)},
         floor_s=work.seconds(*bench.rates),
         notes=tuple(notes),
@@ -181,25 +171,25 @@ def run_row(bench: Bench, name: str, *, count: int) -> Row:
 
 
 def _peer_run(bench: Bench, peer: Peer) -> Timing | None:
-    """The sum of a peer's trials over a run."""
+    """Returns the sum of a peer's trials over a run."""
     at = tuple(sorted(HISTORIES))
-    found = [bench.peer(peer, kind="trial", history=n) for n in at]
-    points = [one.median for one in found if one is not None]
+    trials = [bench.peer(peer, kind="trial", history=n) for n in at]
+    points = [trial.median for trial in trials if trial is not None]
     histories = range(ours.DESIGN, ours.DESIGN + TRIALS)
     return timing([sum(between(n, at, points) for n in histories)]) if len(points) == len(at) else None
 
 
 def between(n: float, at: tuple[int, ...], values: list[float]) -> float:
-    """On straight lines between points; beyond them on the nearest line."""
+    """Returns the value at ``n`` on straight lines between points; beyond them on the nearest line."""
     i = next((i for i in range(1, len(at) - 1) if n <= at[i]), len(at) - 1)
     share = (n - at[i - 1]) / (at[i] - at[i - 1])
     return max(0.0, values[i - 1] + share * (values[i] - values[i - 1]))
 
 
 def suggest_row(bench: Bench, name: str) -> Row:
-    """One call of `Suggester.observe_and_suggest`, warm; the first takes its compile time more."""
+    """Measures a warm call of `Suggester.observe_and_suggest`; the first takes its compile time more."""
     model, sizes = ours.default_model(), {"history": 30, "candidates": CANDIDATES, "columns": COLUMNS}
-    mine = ours.suggestion(model, epochs=bench.epochs, repeats=bench.repeats, **sizes)
+    call = ours.suggestion(model, epochs=bench.epochs, repeats=bench.repeats, **sizes)
     alone: dict[str, Timing | None] = {}
     for peer in get_args(Peer) if bench.device else ():
         work = Work(peer=peer, kind="trial", device=bench.device or "cpu", history=30)
@@ -209,18 +199,18 @@ def suggest_row(bench: Bench, name: str) -> Row:
     return Row(
         name=name,
         unit="call, warm",
-        ours=mine,
+        ours=call,
         **alone,
         floor_s=floors.trial(model, COLUMNS, 30, CANDIDATES, bench.epochs).seconds(*bench.rates),
         notes=("history 30; one run alone",),
-        extra={"first_s": mine.median + (mine.compile_s or 0.0)},
+        extra={"first_s": call.median + (call.compile_s or 0.0)},
     )
 
 
 def spaces_row(bench: Bench, name: str, *, count: int) -> Row:
-    """Search spaces meta-trained side by side, a process each; the cores are shared out among them."""
-    given = [{"core": core, "columns": COLUMNS, "repeats": bench.repeats} for core in children.shares(count)]
-    slowest = max(children.side_by_side(children.steps_on, given), key=lambda one: one.median)
+    """Measures search spaces that are meta-trained side by side, a process each."""
+    spaces = children.steps_of_spaces(count, columns=COLUMNS, repeats=bench.repeats)
+    slowest = max(spaces, key=lambda space: space.median)
     return Row(
         name=name,
         unit="step of one space",
@@ -231,7 +221,7 @@ def spaces_row(bench: Bench, name: str, *, count: int) -> Row:
 
 
 def memory_trial_row(bench: Bench, name: str) -> Row:
-    """Peak memory of a process that makes trials at 30,000 candidates."""
+    """Measures the peak memory of a process that makes trials at 30,000 candidates."""
     sizes: dict[str, Any] = {"history": 105, "candidates": 30_000, "columns": COLUMNS}
     extra = children.peak_of("trial", epochs=50, runs=bench.runs, **sizes)
     pair: tuple[tuple[Peer, int], ...] = (("eager", 2), ("best", 50))
@@ -253,40 +243,20 @@ Measure = Callable[[Bench, str], Row]
 
 
 def catalogue() -> dict[str, Measure]:
-    """All rows by name, in the order of the table."""
-    found: dict[str, Measure] = {f"trial-{n}": partial(trial_row, history=n) for n in HISTORIES}
-    found |= {f"meta-train-step-{b}": partial(meta_row, lists=b) for b in (1, 16, 100)}
-    # After the library's own structure, which they time as well: what they find compiled would lack its time.
-    found |= {f"trial-{n}-published": partial(trial_row, history=n, published=True) for n in HISTORIES}
-    found["meta-train-step-published"] = partial(meta_row, published=True)
-    found |= {f"trial-105-candidates-{n}": partial(trial_row, candidates=n) for n in (3_000, 30_000)}
-    found["trial-105-default"] = partial(trial_row, epochs=FineTuneConfig().epochs)
-    found["suggest"] = suggest_row
-    found |= {f"runs-{n}": partial(run_row, count=n) for n in (1, 10, 50, 430)}
-    found |= {f"members-{n}": partial(trial_row, members=n) for n in (1, 2, 5, 20, 50)}
-    found |= {f"columns-{n}": partial(trial_row, columns=n) for n in (3, 8, 32, 64)}
-    found |= {f"spaces-{n}": partial(spaces_row, count=n) for n in (1, 2, 4)}
-    return found | {"memory-trial": memory_trial_row, "memory-meta-train": memory_meta_row}
-
-
-def select_rows(quick: bool, only: list[str] | None) -> dict[str, Measure]:
-    """The rows that are asked for. Raises `ValueError` for a name that there is not."""
-    rows = catalogue()
-    unknown = [name for name in only or [] if name not in rows]
-    if unknown:
-        raise ValueError(f"--only must name rows, one of {', '.join(rows)}, but got {', '.join(unknown)}")
-    return {name: rows[name] for name in only or (QUICK if quick else rows)}
-
-
-def record(name: str, measure: Measure, bench: Bench) -> dict[str, Any]:
-    """A row as it is kept: one that fails says why, and the others are measured nevertheless."""
-    try:
-        return measure(bench, name).as_json()
-    except (RuntimeError, MemoryError) as error:
-        words = str(error).strip().splitlines()
-        reason = f"{type(error).__name__}: {words[0] if words else ''}"
-        print(f"{name} failed: {reason}", file=sys.stderr)
-        return {**Row(name=name, unit="failed").as_json(), "error": reason}
+    """Returns all rows by name, in the order of the table."""
+    rows: dict[str, Measure] = {f"trial-{n}": partial(trial_row, history=n) for n in HISTORIES}
+    rows |= {f"meta-train-step-{b}": partial(meta_row, lists=b) for b in (1, 16, 100)}
+    # After the library's own structure, which they time as well: what is compiled already would lack its time.
+    rows |= {f"trial-{n}-published": partial(trial_row, history=n, published=True) for n in HISTORIES}
+    rows["meta-train-step-published"] = partial(meta_row, published=True)
+    rows |= {f"trial-105-candidates-{n}": partial(trial_row, candidates=n) for n in (3_000, 30_000)}
+    rows["trial-105-default"] = partial(trial_row, epochs=FineTuneConfig().epochs)
+    rows["suggest"] = suggest_row
+    rows |= {f"runs-{n}": partial(run_row, count=n) for n in (1, 10, 50, 430)}
+    rows |= {f"members-{n}": partial(trial_row, members=n) for n in (1, 2, 5, 20, 50)}
+    rows |= {f"columns-{n}": partial(trial_row, columns=n) for n in (3, 8, 32, 64)}
+    rows |= {f"spaces-{n}": partial(spaces_row, count=n) for n in (1, 2, 4)}
+    return rows | {"memory-trial": memory_trial_row, "memory-meta-train": memory_meta_row}
 
 
 def run(
@@ -295,40 +265,49 @@ def run(
     rows: Mapping[str, Measure],
     out: Path | None,
     profile: Sequence[dict[str, Any]] = (),
-    **given: Any,
+    **settings: Any,
 ) -> int:
-    """Measures rows, keeps what is done after each, and prints; the exit status. ``given`` are fields of `Bench`."""
-    begun, done = time.perf_counter(), list[dict[str, Any]]()
-    about, rates = environment.begin(module, arguments)
-    bench = Bench(cores=about["cores"], rates=rates, **given)
-    about["peer_device"] = bench.device
-    environment.write(out, about, done, profile=profile)
+    """Measures rows, writes them after each, prints them, and returns the exit status.
+
+    A row that fails says why, and the others are measured nevertheless. ``settings`` are fields of `Bench`.
+    """
+    begin, results = time.perf_counter(), list[dict[str, Any]]()
+    about = environment.describe(module, arguments)
+    peak = rates.measure(about["cores"])
+    bench = Bench(cores=about["cores"], rates=peak, **settings)
+    about |= {"matrix_flops_per_s": peak.flops, "copy_bytes_per_s": peak.bytes, "peer_device": bench.device}
+    environment.write(out, about, results, profile=profile)
     for name, measure in rows.items():
-        print(f"{time.perf_counter() - begun:5.0f} s  {name}", file=sys.stderr)
-        done.append(record(name, measure, bench))
-        environment.write(out, about, done, profile=profile)
-    if bench.known and bench.device == "cpu" and not bench.quick:
+        print(f"{time.perf_counter() - begin:5.0f} s  {name}", file=sys.stderr)
+        try:
+            results.append(measure(bench, name).as_json())
+        except (RuntimeError, MemoryError) as error:
+            reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+            print(f"{name} failed: {reason}", file=sys.stderr)
+            results.append({**Row(name=name, unit="failed").as_json(), "error": reason})
+        environment.write(out, about, results, profile=profile)
+    if bench.peer_times and bench.device == "cpu" and not bench.quick:
         about["linearity"] = linearity(bench)
-    about["took_s"] = round(time.perf_counter() - begun)
-    environment.write(out, about, done, profile=profile)
+    about["took_s"] = round(time.perf_counter() - begin)
+    environment.write(out, about, results, profile=profile)
     for loop in profile:
         print(", ".join(f"{key} {value}" for key, value in loop.items()))
     facts = ", ".join(f"{key} {about[key]}" for key in ("device", "cores", "load_before", "took_s"))
-    print(f"{facts}\nmatrix product {rates.flops / 1e9:.0f} GFLOP/s, copy {rates.bytes / 1e9:.1f} GB/s")
-    print(table.markdown(done, table.ROW))
-    return 1 if any("error" in row for row in done) else 0
+    print(f"{facts}\nmatrix product {peak.flops / 1e9:.0f} GFLOP/s, copy {peak.bytes / 1e9:.1f} GB/s")
+    print(table.markdown(results, table.ROW))
+    return 1 if any("error" in row for row in results) else 0
 
 
 def linearity(bench: Bench) -> dict[str, float]:
-    """How far a peer's time goes with its epochs: that of three times as many, over three times that of some."""
-    found: dict[str, float] = {}
+    """Returns the time of three times as many epochs of a peer, over three times that of some."""
+    ratios: dict[str, float] = {}
     for peer in get_args(Peer):
-        if peer == "best" and ("trial", "default") not in bench.won:
+        if peer == "best" and ("trial", "default") not in bench.fastest_ways:
             continue
         work = Work(peer=peer, kind="trial")
         way, part = bench.ways(work)[0], bench.eager_epochs if peer == "eager" else 100
-        with peers.team(way.work(work), way.processes) as ask:
-            ask("ready", way.work(work))
-            none, some, more = (min(max(ask("go", n))[0] for _ in range(2)) for n in (0, part, 3 * part))
-        found[peer] = (more - none) / (some - none) / 3
-    return found
+        with peers.team(way.work(work), way.processes) as call:
+            call("ready", way.work(work))
+            none, some, more = (min(max(call("go", n))[0] for _ in range(2)) for n in (0, part, 3 * part))
+        ratios[peer] = (more - none) / (some - none) / 3
+    return ratios

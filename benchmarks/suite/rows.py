@@ -22,14 +22,14 @@ class Timing:
 
 
 def timing(seconds: Sequence[float], units: float = 1, first: float | None = None, note: str = "") -> Timing:
-    """Of repeats that do so many units each; ``first`` is the call before them, which compiled."""
+    """Returns the timing of repeats that do so many units each; ``first`` is the call before them, which compiled."""
     median, low, high = (of(seconds) for of in (statistics.median, min, max))
     compiled = None if first is None else max(0.0, first - median)
     return Timing(median=median / units, low=low / units, high=high / units, compile_s=compiled, note=note)
 
 
 def at_epochs(base: Timing, part: Timing, done: int, wanted: int) -> Timing:
-    """Time of ``wanted`` epochs from that of none and that of ``done``, on a straight line."""
+    """Returns the time of ``wanted`` epochs from that of none and that of ``done``, on a straight line."""
 
     def stretch(none: float, some: float) -> float:
         return none + (some - none) * wanted / done
@@ -59,10 +59,10 @@ class Row:
     """Further keys."""
 
     def as_json(self) -> dict[str, Any]:
-        """The row in the file; null where a peer does not apply."""
+        """Returns the row in the file; null where a peer does not apply."""
         timings = {"ours": self.ours, "eager": self.eager, "best": self.best}
-        median = {name: found.median if found else None for name, found in timings.items()}
-        spread = {name: [found.low, found.high] if found else None for name, found in timings.items()}
+        median = {name: t.median if t else None for name, t in timings.items()}
+        spread = {name: [t.low, t.high] if t else None for name, t in timings.items()}
 
         def times_ours(seconds: float | None) -> float | None:
             return seconds / median["ours"] if median["ours"] and seconds else None

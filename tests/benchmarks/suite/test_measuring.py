@@ -53,8 +53,8 @@ def test_a_trial_is_made_at_the_history_that_is_asked_for(monkeypatch):
 
 def test_long_runs_are_told_from_few_epochs(monkeypatch):
     monkeypatch.setattr(ours, "whole_runs", lambda *_, epochs, **__: (3.0, [2.0 + 0.1 * epochs]))
-    for patience, note in ((50.0, "20 and 40 epochs timed, 1000 by a straight line"), (5e3, "")):
-        found = ours.runs(MODEL, count=2, candidates=9, columns=3, trials=2, epochs=1000, patience=patience)
+    for most_s, note in ((50.0, "20 and 40 epochs timed, 1000 by a straight line"), (5e3, "")):
+        found = ours.runs(MODEL, count=2, candidates=9, columns=3, trials=2, epochs=1000, most_s=most_s)
         assert (found.median, found.note) == (pytest.approx(51.0), note)
 
 
@@ -84,16 +84,24 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         assert bench.cores >= 1
         return plan.Row(name=name, unit="second", ours=plan.timing([1.0], first=2.0), floor_s=0.5)
 
-    monkeypatch.setattr(plan, "catalogue", lambda: {"one": row, "two": row})
+    def fails(bench, name):
+        raise RuntimeError("no memory\nat all")
+
+    monkeypatch.setattr(plan, "catalogue", lambda: {"one": row, "fails": fails, "two": row})
     out = tmp_path / "found.json"
     assert command.main(["--only", "two", "--out", str(out)]) == 0
     found = read_json(out)
     assert [line["name"] for line in found["rows"]] == ["two"]
     assert found["environment"]["command"] == "python -m benchmarks --only two --out found.json"
     assert found["environment"]["versions"]["jax"] == jax.__version__
-    assert "two" in capsys.readouterr().out
-    assert command.main(["--only", "three"]) == 2
-    assert "one, two" in capsys.readouterr().err
+    assert "| two | 1.00 s |" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        command.main(["--only", "three"])
+    assert "invalid choice: 'three'" in capsys.readouterr().err
+    # A row that fails says why, and those after it are measured nevertheless.
+    assert command.main(["--out", str(out)]) == 1
+    results = [(line["name"], line["ours_s"], line.get("error")) for line in read_json(out)["rows"]]
+    assert results == [("one", 1.0, None), ("fails", None, "RuntimeError: no memory"), ("two", 1.0, None)]
 
 
 @pytest.mark.slow

@@ -37,14 +37,6 @@ def test_medians_epochs_and_ratios():
     assert [plan.between(n, (10, 30, 105), [1.0, 2.0, 9.0]) for n in (5, 30, 105)] == [0.75, 2.0, 9.0]
 
 
-def test_failures_are_rows_too():
-    def fails(bench, name):
-        raise RuntimeError("no memory\nat all")
-
-    found = plan.record("runs-430", fails, BENCH)
-    assert (found["error"], found["ours_s"]) == ("RuntimeError: no memory", None)
-
-
 def about(platform="cpu"):
     numbers = {"cores": 2, "devices": 2, "matrix_flops_per_s": 2e11, "copy_bytes_per_s": 1e10, "load_before": 0.1}
     words = {
@@ -99,22 +91,15 @@ def test_the_page_says_what_the_file_holds(tmp_path):
         assert words in text, words
 
 
-def test_rows_are_chosen_by_name():
-    assert {"runs-1", "runs-430", "members-50", "columns-64", "spaces-4", *plan.QUICK} <= set(plan.catalogue())
-    assert list(plan.select_rows(False, ["runs-10"])) == ["runs-10"]
-    with pytest.raises(ValueError, match="but got runs-11"):
-        plan.select_rows(False, ["runs-11"])
-
-
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_ways_of_the_fast_peer_keep_all_cores_busy(preset):
-    bench = replace(BENCH, won={})
+    bench = replace(BENCH, fastest_ways={})
     trial, steps = (plan.Work(peer="best", kind=kind, preset=preset) for kind in ("trial", "meta-train"))
     ways = bench.ways(trial)
     assert {way.processes * way.threads for way in ways} == {way.units(trial) for way in ways} == {2}
     # Half of the members each, where they have nothing in common.
     assert {way.work(steps).members for way in bench.ways(steps)} == ({5, 10} if preset == "default" else {10})
-    bench.won["trial", preset] = ways[1]
+    bench.fastest_ways["trial", preset] = ways[1]
     assert bench.ways(trial) == [ways[1]]
 
 
