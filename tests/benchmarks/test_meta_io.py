@@ -8,9 +8,11 @@ from benchmarks import meta_io
 
 
 @pytest.mark.thorough
-def test_rows_tell_bytes_seconds_and_shares(tmp_path, capsys):
-    sizes = ["--members", "2", "--steps", "2000", "--lists", "2", "--rows", "1000", "--columns", "3", "--repeats", "2"]
-    assert meta_io.main([*sizes, "--step-us", "500", "--out", str(tmp_path / "io.json")]) == 0
+def test_rows_have_bytes_seconds_and_shares(tmp_path, monkeypatch, capsys):
+    sizes = {"MEMBERS": (2,), "LISTS": (2,), "STEPS": 2000, "ROWS": 1000, "COLUMNS": 3, "REPEATS": 2}
+    for name, value in sizes.items():
+        monkeypatch.setattr(meta_io, name, value)
+    assert meta_io.main(["--step-us", "500", "--out", str(tmp_path / "io.json")]) == 0
     saved, own, shared = json.loads((tmp_path / "io.json").read_text())["rows"]
     assert saved["share"] == pytest.approx(saved["seconds"] / 0.5)  # of a thousand steps
     assert 0 < saved["blocking_s"] < saved["seconds"]
