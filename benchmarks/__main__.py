@@ -1,7 +1,7 @@
 """Speed beside PyTorch: ``python -m benchmarks [--quick] [--out FILE.json] [--only NAME ...]``.
 
-Prints a table and, if asked, writes it as JSON. Times are seconds of a unit of work, medians over repeats, compile time
-apart. Two peers do the same work: `eager` (benchmarks/torch_reference.py, members in a loop) and `best`
+Prints a table, and writes it as JSON with ``--out``. Times are seconds of a unit of work, medians over repeats, compile
+time apart. Two peers do the same work: `eager` (benchmarks/torch_reference.py, members in a loop) and `best`
 (benchmarks/torch_best.py, the fastest PyTorch we can write). The floor is the time of the operations and bytes that
 cannot be avoided, at the rates of a large matrix product and a large copy on the same cores.
 

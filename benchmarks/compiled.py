@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.update(ENVIRONMENT[options.platform], JAX_PLATFORMS="cpu")
     with tempfile.TemporaryDirectory() as folder:
         if options.platform == "tpu" and options.runs:
-            # The compiler is asked for the schedules of fine-tuning; writing them doubles the time of compiling.
+            # The compiler writes the schedules of fine-tuning, which doubles the time of compiling.
             dump = f"--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
             os.environ["LIBTPU_INIT_ARGS"] = f"{dump} --xla_jf_dump_llo_pass_label_regex=.*pre-delay.*"
         try:

@@ -1,1 +1,1 @@
-"""Parts of ``python -m benchmarks``: what is timed, against whom, and how it is told."""
+"""Parts of ``python -m benchmarks``: the rows, the peers, the floors, and the tables."""

@@ -17,7 +17,7 @@ _SETTINGS = ("DRE_JAX_NATIVE", *_THREADS, "XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
 
 
 def describe(module: str, arguments: list[str]) -> dict[str, Any]:
-    """Machine, versions, settings and command; folders of paths in the command are left out."""
+    """Returns machine, versions, settings and command, whose paths are without their folders."""
     import jax
 
     from dre_jax import native
@@ -40,7 +40,7 @@ def describe(module: str, arguments: list[str]) -> dict[str, Any]:
 
 
 def write(path: Path | None, about: dict[str, Any], rows: Sequence[dict[str, Any]], **more: Any) -> None:
-    """The file of a benchmark, if it is to have one; ``more`` are further keys, left out where they are empty."""
+    """Writes the file of a benchmark if there is a path; ``more`` are further keys, left out where they are empty."""
     if path:
         further = {name: value for name, value in more.items() if value}
         write_json(path, {"environment": {**about, "load_after": _load()}, "rows": list(rows), **further}, indent=1)
@@ -51,7 +51,7 @@ def _load() -> float | None:
 
 
 def _processor() -> str:
-    """The processor's name; on Linux from the kernel, as Python does not know it there."""
+    """Returns the processor's name; on Linux from the kernel, as Python does not know it there."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -1,12 +1,13 @@
-"""Operations and bytes that a step cannot do without: the floor under its time.
+"""Operations and bytes that a step needs at least: the floor under its time.
 
 The count is of the cheapest way to the same numbers: a deep set's last layer before the mean is linear, so it is
 applied to the mean; a context meets the scorer's first layer once a list, not once a row; nothing is differentiated by
-the configurations. Parameters and moments are taken to stay in the caches from step to step.
+the configurations. Parameters and moments are assumed to stay in the caches from step to step.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ class Work(NamedTuple):
     """To and from main memory."""
 
     def seconds(self, matrix_rate: float, copy_rate: float) -> float:
-        """Least time at so many operations and bytes a second."""
+        """Returns the least time at so many operations and bytes a second."""
         return max(self.flops / matrix_rate, self.bytes / copy_rate)
 
 
@@ -37,11 +38,12 @@ Layers = list[tuple[int, int]]
 
 
 def _layers(model: ModelConfig, n_columns: int) -> tuple[Layers, Layers, Layers]:
-    """Phi, whose last is done after the mean; rho; and the scorer without the context."""
+    """Returns phi, whose last layer comes after the mean; rho; and the scorer without the context."""
     phi, rho = (n_columns + 1, *model.phi), (model.phi[-1], *model.rho)
     return list(pairwise(phi)), list(pairwise(rho)), list(pairwise((n_columns, *model.hidden, 1)))
 
 
+@cache
 def n_parameters(model: ModelConfig, n_columns: int) -> int:
     """Returns the number of parameters of all members."""
     shapes = jax.eval_shape(lambda: init(model, n_columns, jax.random.key(0)))
@@ -49,7 +51,7 @@ def n_parameters(model: ModelConfig, n_columns: int) -> int:
 
 
 def _products(layers: Layers, rows: int, *, backward: bool, first_has_gradient: bool = False) -> int:
-    """Operations of the layers' matrix products: forward; backward for kernels, and for inputs but the first's."""
+    """Returns the operations of the matrix products: forward; backward for kernels, and for inputs but the first's."""
     once = [2 * rows * inputs * outputs for inputs, outputs in layers]
     for_inputs = once if first_has_gradient else once[1:]
     return sum(once) + (sum(once) + sum(for_inputs)) * backward
@@ -58,7 +60,7 @@ def _products(layers: Layers, rows: int, *, backward: bool, first_has_gradient: 
 def products(
     model: ModelConfig, n_columns: int, support: int, query: int, *, lists: int = 1, backward: bool = True
 ) -> int:
-    """Operations of the matrix products of all members, each with so many lists."""
+    """Returns the operations of the matrix products of all members, each with so many lists."""
     phi, rho, scorer = _layers(model, n_columns)
     total = model.members * _products(scorer, lists * query, backward=backward)
     if model.context == "none":
@@ -71,7 +73,7 @@ def products(
 
 
 def step(model: ModelConfig, n_columns: int, support: int, query: int, *, lists: int = 1) -> Work:
-    """One training step: gradient of the loss, and Adam. Bytes: the rows that it reads."""
+    """Returns the work of a training step: gradient of the loss, and Adam. Bytes: the rows that it reads."""
     flops = products(model, n_columns, support, query, lists=lists)
     flops += _ADAM * n_parameters(model, n_columns) + _LIST_MLE * model.members * lists * query
     rows = lists * model.members * (support * (n_columns + 1) + query * n_columns)
@@ -79,7 +81,7 @@ def step(model: ModelConfig, n_columns: int, support: int, query: int, *, lists:
 
 
 def trial(model: ModelConfig, n_columns: int, history: int, candidates: int, epochs: int) -> Work:
-    """One trial: fine-tuning, then scores of all candidates. Bytes: what is read once, the values written."""
+    """Returns the work of a trial: fine-tuning, then scores of all candidates. Bytes: what it reads once, values."""
     support = max(1, history // 5)
     epoch = step(model, n_columns, support, history - support)
     flops = epochs * epoch.flops + products(model, n_columns, history, candidates + 1, backward=False)
@@ -88,6 +90,6 @@ def trial(model: ModelConfig, n_columns: int, history: int, candidates: int, epo
 
 
 def run(model: ModelConfig, n_columns: int, design: int, trials: int, candidates: int, epochs: int) -> Work:
-    """A whole run; every trial reads the candidates anew."""
+    """Returns the work of a whole run; every trial reads the candidates anew."""
     each = [trial(model, n_columns, design + t, candidates, epochs) for t in range(trials)]
     return Work(*map(sum, zip(*each, strict=True)))

@@ -1,4 +1,4 @@
-"""A PyTorch peer at work in a process of its own: `benchmarks.suite.peers` tells it what to do, and how much."""
+"""A PyTorch peer in a process of its own, whose work `benchmarks.suite.peers` decides."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from dre_jax.hpob.evaluation import peak_memory
 from dre_jax.methods.dre.model_config import preset
 
 Doing = Callable[[int], Any]
+"""Does so many epochs or steps."""
 
 _RATE = 1e-3
 _TASKS, _ROWS = 30, 300  # of the meta-training data
@@ -30,12 +31,12 @@ _doing: list[tuple[Work, Doing]] = []
 
 
 def ready(work: Work) -> tuple[float, str]:
-    """Seconds until the work is warm, and a note."""
+    """Returns the seconds until the work is warm, and a note."""
     torch.set_num_threads(work.threads)
     torch.manual_seed(0)
     if work.device != "cpu" and work.peer == "eager":  # which names no device of its own
         torch.set_default_device(work.device)
-    begun, note = time.perf_counter(), ""
+    begin, note = time.perf_counter(), ""
     if work.peer == "eager":
         do = eager(work)
         do(1)
@@ -50,23 +51,23 @@ def ready(work: Work) -> tuple[float, str]:
             do = best(replace(work, compiled=False))
             do(_WARM_UP)
     _doing[:] = [(work, do)]
-    return time.perf_counter() - begun, note
+    return time.perf_counter() - begin, note
 
 
 def go(amount: int) -> tuple[float, int]:
-    """Seconds of so many epochs or steps, and bytes of memory at the most."""
+    """Returns the seconds of so many epochs or steps, and the peak bytes."""
     ((work, do),) = _doing
     on_cpu = work.device == "cpu"
     synchronise = (lambda: None) if on_cpu else torch.cuda.synchronize
     synchronise()
-    begun = time.perf_counter()
+    begin = time.perf_counter()
     do(amount)
     synchronise()
-    return time.perf_counter() - begun, peak_memory() if on_cpu else torch.cuda.max_memory_allocated()
+    return time.perf_counter() - begin, peak_memory() if on_cpu else torch.cuda.max_memory_allocated()
 
 
 def tables_of(work: Work) -> list[Table]:
-    """A task a run, or those of meta-training."""
+    """Returns a task a run, or those of meta-training."""
     n_tasks, rows = (work.runs, work.history + work.candidates) if work.kind == "trial" else (_TASKS, _ROWS)
     return [tensors(task) for task in random_tasks(n_tasks, rows, work.columns).values()]
 

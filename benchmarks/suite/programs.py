@@ -78,14 +78,14 @@ Program = dict[str, list[Instruction]]
 
 
 def parse(text: str) -> Program:
-    """Reads a module as ``compiled.as_text()`` prints it."""
+    """Returns the computations of a module as ``compiled.as_text()`` prints it."""
     program: Program = {}
     current: list[Instruction] = []
     for line in text.splitlines():
         if header := _HEADER.match(line):
             current = program[header.group(2)] = []
-        elif found := _INSTRUCTION.match(line):
-            current.append(_instruction(*found.groups()))
+        elif instruction := _INSTRUCTION.match(line):
+            current.append(_instruction(*instruction.groups()))
     return program
 
 
@@ -307,8 +307,8 @@ def array_sizes(type_: str) -> Counts:
     On a TPU the innermost dimension comes in lanes of 128. ``S(1)`` is a memory on the chip.
 
     Example:
-      >>> found = array_sizes("(f32[10,17,32]{2,1,0:T(8,128)}, f32[10,17,32]{2,1,0:T(8,128)S(1)}, pred[], s32[3])")
-      >>> found.bytes - 13, found.padded_bytes - 13, found.main_bytes - 13
+      >>> sizes = array_sizes("(f32[10,17,32]{2,1,0:T(8,128)}, f32[10,17,32]{2,1,0:T(8,128)S(1)}, pred[], s32[3])")
+      >>> sizes.bytes - 13, sizes.padded_bytes - 13, sizes.main_bytes - 13
       (43520, 245760, 122880)
     """
     total = Counts()

@@ -22,17 +22,17 @@ class Rates(NamedTuple):
 
 
 def repeated(work: Callable[[], Any], repeats: int) -> tuple[float, list[float]]:
-    """Seconds of the first call, and of each of the later ones."""
+    """Returns the seconds of the first call, and of each of the later ones."""
     seconds = []
     for _ in range(repeats + 1):
-        begun = time.perf_counter()
+        begin = time.perf_counter()
         jax.block_until_ready(work())
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - begin)
     return seconds[0], seconds[1:]
 
 
 def measure(cores: int) -> Rates:
-    """The better of what JAX and NumPy do, in this process and on these cores."""
+    """Returns the better rates of JAX and NumPy, in this process and on these cores."""
     on_cpu = jax.devices()[0].platform == "cpu"
     n, length = (2048, 2**25) if on_cpu else (8192, 2**29)
     a, b = jnp.ones((n, n), jnp.float32), jnp.zeros(length, jnp.float32)

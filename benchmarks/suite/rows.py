@@ -28,13 +28,15 @@ def timing(seconds: Sequence[float], units: float = 1, first: float | None = Non
     return Timing(median=median / units, low=low / units, high=high / units, compile_s=compiled, note=note)
 
 
-def at_epochs(base: Timing, part: Timing, done: int, wanted: int) -> Timing:
-    """Returns the time of ``wanted`` epochs from that of none and that of ``done``, on a straight line."""
+def at_epochs(base: Timing, part: Timing, part_epochs: int, epochs: int) -> Timing:
+    """Returns the time of ``epochs`` from that of none and that of ``part_epochs``, on a straight line."""
 
     def stretch(none: float, some: float) -> float:
-        return none + (some - none) * wanted / done
+        return none + (some - none) * epochs / part_epochs
 
-    note = part.note if done == wanted else f"{part.note}; {done} epochs timed, {wanted} by a straight line".strip("; ")
+    note = part.note
+    if part_epochs != epochs:
+        note = f"{note}; {part_epochs} epochs timed, {epochs} by a straight line".strip("; ")
     return Timing(
         median=stretch(base.median, part.median),
         low=max(0.0, stretch(base.high, part.low)),
