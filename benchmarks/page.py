@@ -168,36 +168,12 @@ _WHOLE_PROGRAM: Columns = {
 }
 
 
-def compiled_for_gpu(report: Report) -> str:
-    """Returns the section of loops that were compiled for a GPU that was not there."""
-    about, chip = report["environment"], CHIPS["h200"]
-    words = (
-        f"Nothing here was measured: `{about['command']}`\nhas XLA compile the loops for a described "
-        f"{about['device']} on a machine without one. A turn takes at least {1e6 * chip.kernel_s:.0f} us a\n"
-        f"kernel, as kernels this small wait for each other, or its bytes over {chip.bytes_per_s / 1e12} TB/s, "
-        "whichever is longer."
-    )
-    heading = f"## Compiled for an {about['device'].split()[-1]}, without one"
-    return "\n\n".join([heading, words, markdown(report["profile"], {**_LOOP, "least time": key("least_s", seconds)})])
-
-
-def compiled_for_tpu(reports: Sequence[Report]) -> str:
-    """Returns the section of programs that were compiled for a TPU that was not there."""
-    device = reports[0]["environment"]["device"]
-    words = (
-        f"Nothing here was measured: the compiler of TPUs compiled the loops for a described {device} on a machine\n"
-        "without one. Bytes are those of a turn, as numbers and with what tiles are filled up with. The least time is "
-        "that of the\ncycles that the compiler counts for its schedule, or of the bytes in the main memory, whichever "
-        "is longer. Fine-tuning is\none kernel for all epochs, run by run. Compiling takes seconds of a processor."
-    )
-    commands = "\n".join(f"- `{report['environment']['command']}`" for report in reports)
-    rows = [row for report in reports for row in report["rows"]]
-    loops, whole = ([row for row in rows if ("chain" in row) == chained] for chained in (False, True))
-    parts = [f"## Compiled for a {device}, without one", words, commands, markdown(loops, _TPU_LOOP)]
-    return "\n\n".join([*parts, _WHOLE_PROGRAMS, markdown(whole, _WHOLE_PROGRAM)] if whole else parts)
-
-
-_WHOLE_PROGRAMS = """\
+_GPU_PROGRAMS = """\
+Whole programs: suggestions of methods with Gaussian processes, `{}`.
+The chain is of kernels that come one after the other; an n is a number of turns that the data decide, and counts as
+one. Factors and triangular systems are calls of cuSOLVER and cuBLAS, each for all runs; serial are the steps of a
+fit."""
+_TPU_PROGRAMS = """\
 Whole programs. The chain is of kernels that come one after the other; an n is a number of turns that the data decide,
 and counts as one: of runs that go one by one, one is counted. The compiler has no estimate of the cycles of
 factorisations, sorts, and fine-tuning's kernel.
@@ -205,6 +181,45 @@ factorisations, sorts, and fine-tuning's kernel.
 Gaussian processes go side by side: Cholesky factors, and the inverses that triangular systems need, are the chip's own
 calls, each for all runs at once. Serial are the steps of a fit, blocks of 2,048 candidates, and the jitter of a factor
 that fails, for which all runs wait."""
+
+
+def split_rows(reports: Sequence[Report]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns the loops of what `benchmarks.compiled` wrote, and the whole programs."""
+    rows = [row for report in reports for row in report.get("profile", report["rows"])]
+    return [row for row in rows if "chain" not in row], [row for row in rows if "chain" in row]
+
+
+def compiled_for_gpu(reports: Sequence[Report]) -> str:
+    """Returns the section of programs that were compiled for a GPU that was not there."""
+    about, chip = reports[0]["environment"], CHIPS["h200"]
+    loops, whole = split_rows(reports)
+    words = (
+        f"Nothing here was measured: `{about['command']}`\nhas XLA compile the loops for a described "
+        f"{about['device']} on a machine without one. A turn takes at least {1e6 * chip.kernel_s:.0f} us a\n"
+        f"kernel, as kernels this small wait for each other, or its bytes over {chip.bytes_per_s / 1e12} TB/s, "
+        "whichever is longer."
+    )
+    heading = f"## Compiled for an {about['device'].split()[-1]}, without one"
+    parts = [heading, words, markdown(loops, {**_LOOP, "least time": key("least_s", seconds)})]
+    if whole:
+        columns = {head: cell for head, cell in _WHOLE_PROGRAM.items() if head != "cycles"}
+        parts += [_GPU_PROGRAMS.format(reports[-1]["environment"]["command"]), markdown(whole, columns)]
+    return "\n\n".join(parts)
+
+
+def compiled_for_tpu(reports: Sequence[Report]) -> str:
+    """Returns the section of programs that were compiled for a TPU that was not there."""
+    device = reports[0]["environment"]["device"]
+    loops, whole = split_rows(reports)
+    words = (
+        f"Nothing here was measured: the compiler of TPUs compiled the loops for a described {device} on a machine\n"
+        "without one. Bytes are those of a turn, as numbers and with what tiles are filled up with. The least time is "
+        "that of the\ncycles that the compiler counts for its schedule, or of the bytes in the main memory, whichever "
+        "is longer. Fine-tuning is\none kernel for all epochs, run by run. Compiling takes seconds of a processor."
+    )
+    commands = "\n".join(f"- `{report['environment']['command']}`" for report in reports)
+    parts = [f"## Compiled for a {device}, without one", words, commands, markdown(loops, _TPU_LOOP)]
+    return "\n\n".join([*parts, _TPU_PROGRAMS, markdown(whole, _WHOLE_PROGRAM)] if whole else parts)
 
 
 _SPREAD = """\
@@ -268,15 +283,11 @@ def page(reports: Sequence[Report]) -> str:
         ratios = ratios_of(machines, peer, "-published")
         spans[peer] = f"{min(ratios):.0f} to {max(ratios):.0f}"
     parts = [_HEAD.format(command=reports[0]["environment"]["command"], graph=graph, **spans).rstrip()]
-    on_tpu = []
-    for platform, report in zip(platforms, reports, strict=True):
-        if platform != "described":
-            parts.append(measured(report))
-        elif "TPU" in report["environment"]["device"]:
-            on_tpu.append(report)
-        else:
-            parts.append(compiled_for_gpu(report))
-    parts += [compiled_for_tpu(on_tpu)] if on_tpu else []
+    described = [report for report in reports if report["environment"]["platform"] == "described"]
+    tpu = [report for report in described if "TPU" in report["environment"]["device"]]
+    gpu = [report for report in described if report not in tpu]
+    parts += [measured(report) for report in reports if report not in described]
+    parts += [section(group) for section, group in ((compiled_for_gpu, gpu), (compiled_for_tpu, tpu)) if group]
     parts.insert(2, on_other_machines(machines))
     return "\n\n".join(parts) + "\n"
 
