@@ -37,7 +37,7 @@ class Row(NamedTuple):
     """From the start of the process to its first suggestion."""
     later: float | None
     slowest: float | None
-    """None in a new study, where nothing is valued yet."""
+    """None in a new study, where no suggestion uses a model yet."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,24 +46,24 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m benchmarks.ask", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, help="JSON file")
-    parser.add_argument("--repeats", type=int, default=3, help="processes with a warm cache; their median is told")
+    parser.add_argument("--repeats", type=int, default=3, help="processes with a warm cache; their median is printed")
     parser.add_argument("--child", nargs=2, metavar=("SURROGATE", "TRIALS"), help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    if given.child:
-        print(json.dumps(suggest(Path(given.child[0]), int(given.child[1]))))
+    options = parser.parse_args(arguments)
+    if options.child:
+        print(json.dumps(suggest(Path(options.child[0]), int(options.child[1]))))
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        rows = measure(Path(folder), given.repeats)
+        rows = measure(Path(folder), options.repeats)
     print_table(rows)
-    if given.out:
+    if options.out:
         from dre_jax.data.files import write_json
 
-        write_json(given.out, [row._asdict() for row in rows], indent=1)
+        write_json(options.out, [row._asdict() for row in rows], indent=1)
     return 0
 
 
 def measure(folder: Path, repeats: int) -> list[Row]:
-    """A row for each surrogate and number of trials."""
+    """Returns a row for each surrogate and number of trials."""
     surrogate = folder / "surrogate"
     make_surrogate(surrogate)
     rows = []
@@ -74,25 +74,25 @@ def measure(folder: Path, repeats: int) -> list[Row]:
             warm = [child(path, trials, cache) for _ in range(repeats)]
             later = [seconds for _, times in warm for seconds in times]
             first = statistics.median(seconds for seconds, _ in warm)
-            known = (statistics.median(later), max(later)) if later else (None, None)
-            rows.append(Row(name, trials, cold, first, *known))
+            steady = (statistics.median(later), max(later)) if later else (None, None)
+            rows.append(Row(name, trials, cold, first, *steady))
             print(rows[-1], file=sys.stderr)
     return rows
 
 
 def child(surrogate: Path, trials: int, cache: Path) -> tuple[float, list[float]]:
-    """Seconds to the first suggestion of a process, and of those after it."""
+    """Returns the seconds to the first suggestion of a process, and those of each suggestion after it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     environment["DRE_JAX_CACHE"] = str(cache)
     command = [sys.executable, "-m", "benchmarks.ask", "--child", str(surrogate), str(trials)]
-    begun = time.time()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout.splitlines()[-1])
-    return told["at"] - begun, told["later"]
+    begin = time.time()
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    result = json.loads(process.stdout.splitlines()[-1])
+    return result["at"] - begin, result["later"]
 
 
 def suggest(surrogate: Path, trials: int) -> dict[str, Any]:
-    """The time of the first suggestion in this process, and what those after it take."""
+    """Returns the time of the first suggestion in this process, and the seconds of each suggestion after it."""
     from dre_jax.tuning import Optimizer, Surrogate
 
     space = make_space()
@@ -102,15 +102,15 @@ def suggest(surrogate: Path, trials: int) -> dict[str, Any]:
     optimizer.tell(trial := optimizer.ask(), loss(trial.params, 0))
     at, later = time.time(), []
     for _ in range(LATER if trials else 0):
-        begun = time.perf_counter()
+        begin = time.perf_counter()
         trial = optimizer.ask()
-        later.append(time.perf_counter() - begun)
+        later.append(time.perf_counter() - begin)
         optimizer.tell(trial, loss(trial.params, 0))
     return {"at": at, "later": later}
 
 
 def make_space() -> Any:
-    """The space that is searched."""
+    """Returns the search space."""
     from dre_jax.tuning import Categorical, Float, Int, Space
 
     return Space(
@@ -126,7 +126,7 @@ def make_space() -> Any:
 
 
 def loss(params: Any, task: int) -> float:
-    """A bowl, elsewhere for each task."""
+    """Returns a quadratic whose minimum differs from task to task."""
     import math
 
     at = 0.1 * task
@@ -135,7 +135,7 @@ def loss(params: Any, task: int) -> float:
 
 
 def evaluations(n: int, task: int) -> list[tuple[Any, float]]:
-    """Configurations and what they gave."""
+    """Returns configurations with their losses."""
     from dre_jax.search.candidates import sobol_points
 
     space = make_space()

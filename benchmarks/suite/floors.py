@@ -47,7 +47,7 @@ def _layers(model: ModelConfig, n_columns: int) -> tuple[Layers, Layers, Layers]
 def n_parameters(model: ModelConfig, n_columns: int) -> int:
     """Returns the number of parameters of all members."""
     shapes = jax.eval_shape(lambda: init(model, n_columns, jax.random.key(0)))
-    return sum(leaf.size for leaf in jax.tree.leaves(shapes))
+    return int(sum(leaf.size for leaf in jax.tree.leaves(shapes)))
 
 
 def _products(layers: Layers, rows: int, *, backward: bool, first_has_gradient: bool = False) -> int:

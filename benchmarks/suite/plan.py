@@ -115,7 +115,9 @@ def trial_row(
     own, epochs = ours.default_model(members), min(epochs or bench.epochs, bench.epochs)
     model = preset("paper") if published else own
     sizes: dict[str, Any] = {"history": history, "candidates": candidates, "columns": columns}
-    own_time = partial(ours.trial, epochs=epochs, repeats=bench.repeats, runs=bench.runs, **sizes)
+    own_time: Callable[[Any], Timing] = partial(
+        ours.trial, epochs=epochs, repeats=bench.repeats, runs=bench.runs, **sizes
+    )
     floor = floors.trial(model, columns, history, candidates, epochs)
     fewer = (
         f"ours: {epochs} epochs, the default; peers: {bench.epochs}; docs/results/defaults.md has the regrets of both"
