@@ -67,3 +67,27 @@ def layer_sizes(config: Any, *names: str, empty: bool = False) -> None:
         sizes = getattr(config, name)
         if (not sizes and not empty) or any(size < 1 for size in sizes):
             raise ConfigError(f"{name} must list positive layer sizes, but got {name}={sizes}")
+
+
+def parse_names(text: str, option: str) -> list[str]:
+    """Returns the parts of a comma-separated list.
+
+    Raises:
+      ConfigError: if there is no name, or one occurs twice.
+
+    Example:
+      >>> parse_names("test0, test1", "--seeds")
+      ['test0', 'test1']
+    """
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if not names or len(set(names)) < len(names):
+        raise ConfigError(f"{option} must name different things separated by commas, but got {text!r}")
+    return names
+
+
+def parse_trials(text: str, option: str) -> list[int]:
+    """Returns the whole numbers of a comma-separated list. Raises `ConfigError` as `parse_names` does."""
+    names = parse_names(text, option)
+    if not all(name.isascii() and name.isdigit() for name in names):
+        raise ConfigError(f"{option} must be whole numbers separated by commas, but got {text!r}")
+    return [int(name) for name in names]

@@ -26,10 +26,10 @@ from ablations.studies import STUDIES as CHOICES
 from ablations.studies import Study
 from one_line import errors_in_one_line
 
-from dre_jax.cli.compare import run
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.data_variants import unfold, write_folds
+from dre_jax.hpob.job_grid import run_jobs_with_progress
 from dre_jax.hpob.jobs import BUNDLED, Job, collect, make_jobs
 from dre_jax.report import Comparison, compare
 
@@ -68,7 +68,7 @@ def main() -> None:
     designs = given.designs or ("test0,test1" if given.folds is None else "test0,test1,test2,test3,test4")
     jobs = jobs_of(studies.values(), data, given.seeds, tuple(designs.split(",")), given.out, given.space)
     if not given.table_only:
-        run(jobs, given.workers, "ablate", quiet=False)
+        run_jobs_with_progress(jobs, given.workers, "ablate")
     text = tell(given, studies, jobs)
     write_text(given.page or given.out / ("ablations.md" if given.folds is None else "folds.md"), text)
 

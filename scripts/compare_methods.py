@@ -24,17 +24,17 @@ from comparing.misled import GUARD, misled_page
 from comparing.page import page
 from one_line import errors_in_one_line
 
-from dre_jax.cli.compare import check_method, finished, run, save
-from dre_jax.cli.report import trials_of
+from dre_jax.checks import parse_trials
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.hpob.data_variants import write_misleading
-from dre_jax.hpob.jobs import BUNDLED, Job, collect, cost_of, make_jobs
+from dre_jax.hpob.job_grid import run_jobs_with_progress
+from dre_jax.hpob.jobs import BUNDLED, Job, check_method, collect, complete_methods, cost_of, make_jobs
 from dre_jax.hpob.timing import suggestion_times
 from dre_jax.methods import METHODS
 from dre_jax.methods.dre.variants import LOSSES
 from dre_jax.methods.registry import real_name
-from dre_jax.report import compare
+from dre_jax.report import compare, write_results_and_report
 from dre_jax.runtime.setup import prepare
 
 AT = (5, 10, 25, 50, 100)
@@ -73,8 +73,8 @@ def main() -> None:
         return
     jobs = jobs_of(given, names, given.data or [BUNDLED])
     if not given.table_only:
-        run(jobs, given.workers, "compare", quiet=False)
-    tell(given, jobs, finished(jobs), at)
+        run_jobs_with_progress(jobs, given.workers, "compare")
+    tell(given, jobs, complete_methods(jobs), at)
 
 
 def trials_to_tell(given: argparse.Namespace) -> tuple[int, ...]:
@@ -84,7 +84,8 @@ def trials_to_tell(given: argparse.Namespace) -> tuple[int, ...]:
     if given.misled and (given.split != "test" or given.published):
         rule = "--reverse and --permute change test tasks, of which nothing is published"
         raise ConfigError(f"{rule}, but got {'--published' if given.published else f'--split {given.split}'}")
-    at = sorted(set(trials_of(given.at))) if given.at else [t for t in AT if t <= given.trials] or [given.trials]
+    default = [t for t in AT if t <= given.trials] or [given.trials]
+    at = sorted(set(parse_trials(given.at, "--at"))) if given.at else default
     if not 1 <= at[0] <= at[-1] <= given.trials:
         raise ConfigError(f"--at must be from 1 to --trials {given.trials}, but got {given.at}")
     return tuple(at)
@@ -112,15 +113,15 @@ def compare_misled(given: argparse.Namespace, names: Sequence[str], at: tuple[in
         for how in dict.fromkeys(given.misled)
     }
     if not given.table_only:
-        run([job for own in jobs.values() for job in own], given.workers, "compare", quiet=False)
-    results = {how: {name: collect(own, name) for name in finished(own)} for how, own in jobs.items()}
+        run_jobs_with_progress([job for own in jobs.values() for job in own], given.workers, "compare")
+    results = {how: {name: collect(own, name) for name in complete_methods(own)} for how, own in jobs.items()}
     options = {"reversed": "--reverse", "permuted": "--permute"}
     command = command_of(given, *(options[how] for how in jobs))
     text = misled_page(given.title, command, {how: compare(found) for how, found in results.items()}, at)
     print(text)
     write_text(given.page or given.out / f"{'-'.join(jobs)}.md", text)
     for how, found in results.items():
-        save(found, given.out / how, at, reference=GUARD, title=f"{given.title}, test tasks {how}")
+        write_results_and_report(found, given.out / how, at, reference=GUARD, title=f"{given.title}, test tasks {how}")
 
 
 def available(names: Sequence[str]) -> list[str]:
@@ -145,7 +146,7 @@ def tell(given: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str],
     text = page(given.title, command, comparison, costs, times, jobs, at, given.published)
     print(text)
     write_text(given.page or given.out / "methods.md", text)
-    save(results, given.out, at, reference="dre" if "dre" in results else None, title=given.title)
+    write_results_and_report(results, given.out, at, reference="dre" if "dre" in results else None, title=given.title)
 
 
 def command_of(given: argparse.Namespace, *more: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dre_jax.cli import options
-from dre_jax.cli.progress import Bar
+from dre_jax.runtime.progress import Bar
 
 
 def download(

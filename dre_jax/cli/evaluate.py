@@ -72,6 +72,7 @@ def evaluate(
 
     Several processes share out the runs.
     """
+    from dre_jax.checks import parse_names
     from dre_jax.errors import ConfigError
     from dre_jax.runtime.devices import cores
     from dre_jax.runtime.setup import prepare
@@ -93,7 +94,7 @@ def evaluate(
         checkpoints=checkpoints,
         split=split,
         trials=trials,
-        seeds=None if seeds is None else tuple(options.names(seeds, "--seeds")),
+        seeds=None if seeds is None else tuple(parse_names(seeds, "--seeds")),
         settings=parse([*texts, *(settings or [])]),
         continuous=continuous,
         surrogates=surrogates,
@@ -110,10 +111,10 @@ def run_plan(plan: Plan, out: Path, *, quiet: bool) -> None:
     Raises:
       MethodError: at the end, after one line per failed run, if a host method failed.
     """
-    from dre_jax.cli.progress import Bar
     from dre_jax.errors import DataWarning, MethodError
     from dre_jax.hpob.evaluation import Evaluation
     from dre_jax.runtime.processes import is_first
+    from dre_jax.runtime.progress import Bar
 
     if not is_first():  # only the first process prints
         quiet = True

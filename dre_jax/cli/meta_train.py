@@ -232,11 +232,11 @@ def _train(
     quiet: bool,
 ) -> int | None:
     """Meta-trains a method; returns the step at which the training of its ensemble resumed."""
-    from dre_jax.cli.progress import Bar
     from dre_jax.methods.checkpoints.ensembles import find_ensemble
     from dre_jax.methods.checkpoints.meta_training import meta_train_method
     from dre_jax.methods.checkpoints.training import TrainingCheckpoint
     from dre_jax.runtime.processes import is_first
+    from dre_jax.runtime.progress import Bar
 
     quiet = quiet or not is_first()
     ensemble = find_ensemble(method)

@@ -27,21 +27,3 @@ Coordinator = Annotated[
 ]
 Processes = Annotated[int | None, typer.Option(min=1, help="Number of processes, with --coordinator.")]
 ProcessId = Annotated[int | None, typer.Option(min=0, help="Index of this process, from 0, with --coordinator.")]
-
-
-def names(text: str, option: str) -> list[str]:
-    """Returns the names in a comma-separated list.
-
-    Raises:
-      ConfigError: if the list is empty, or has a name twice.
-
-    Example:
-      >>> names("test0, test1", "--seeds")
-      ['test0', 'test1']
-    """
-    from dre_jax.errors import ConfigError
-
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or len(set(parts)) < len(parts):
-        raise ConfigError(f"{option} must name different things separated by commas, but got {text!r}")
-    return parts

@@ -46,6 +46,7 @@ def report(
     """Compare methods: ranks, regret and significance; tables, figures and one page."""
     import sys
 
+    from dre_jax.checks import parse_trials
     from dre_jax.errors import ConfigError
     from dre_jax.report import write_report
 
@@ -55,20 +56,10 @@ def report(
     if not quiet:
         print(f"report: comparing, and drawing into {out}", file=sys.stderr, flush=True)
     summary = write_report(
-        files, out, at=None if at is None else trials_of(at), order=order, reference=reference, title=title
+        files, out, at=None if at is None else parse_trials(at, "--at"), order=order, reference=reference, title=title
     )
     print_summary(summary)
     print(f"report: saved in {out}, page {out / 'report.html'}")
-
-
-def trials_of(text: str) -> list[int]:
-    """The numbers of ``--at``. Raises `ConfigError`."""
-    from dre_jax.errors import ConfigError
-
-    found = options.names(text, "--at")
-    if not all(name.isascii() and name.isdigit() for name in found):
-        raise ConfigError(f"--at must be whole numbers separated by commas, but got {text!r}")
-    return [int(name) for name in found]
 
 
 def print_summary(summary: Mapping[str, Any]) -> None:

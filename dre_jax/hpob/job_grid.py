@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dre_jax.hpob.jobs import Job, run_job
 from dre_jax.hpob.workers import Pool, WorkerDeath
+from dre_jax.runtime.progress import Bar
 
-__all__ = ["Failure", "run_jobs"]
+__all__ = ["Failure", "run_jobs", "run_jobs_with_progress"]
 
 # Hundreds of compiled programs in one process end in a crash inside XLA, sooner or later.
 _GROUPS_A_PROCESS = 10
@@ -50,6 +52,18 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, list[Fail
                 yield past, failures
         finally:
             pool.close()
+
+
+def run_jobs_with_progress(jobs: Sequence[Job], workers: int, label: str, *, quiet: bool = False) -> list[Failure]:
+    """Runs the jobs that are not done; prints progress and a line for each failure on standard error."""
+    progress = run_jobs(jobs, workers)
+    n_done, failures = next(progress)
+    with Bar(label, len(jobs), quiet=quiet, start=n_done, unit="jobs") as bar:
+        for n_done, failures in progress:  # noqa: B007 (the last failures are all of them)
+            bar.advance_to(n_done)
+    for failure in failures:
+        print(f"dre-jax: failed: {failure}", file=sys.stderr)
+    return failures
 
 
 def _groups(jobs: Sequence[Job]) -> list[tuple[Job, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,13 +22,16 @@ from dre_jax.methods import METHODS, find
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import MetaTrainConfig
+from dre_jax.methods.foreign import host_of, load_class
 from dre_jax.search.method import Method
 
 __all__ = [
     "BUNDLED",
     "Cost",
     "Job",
+    "check_method",
     "collect",
+    "complete_methods",
     "cost_of",
     "data_folder",
     "finished_methods",
@@ -252,3 +256,23 @@ def finished_methods(jobs: Sequence[Job]) -> dict[str | Method, tuple[int, int]]
         ended, total = counts.get(job.method, (0, 0))
         counts[job.method] = ended + (job.cost is not None and any(_runs(job))), total + 1
     return counts
+
+
+def complete_methods(jobs: Sequence[Job]) -> list[str]:
+    """Returns the methods whose jobs are all finished; prints a line for each other method on standard error."""
+    names = []
+    for method, (ended, total) in finished_methods(jobs).items():
+        if ended == total:
+            names.append(str(method))
+        else:
+            print(f"{method} is left out: finished on {ended} of {total} search spaces", file=sys.stderr)
+    return names
+
+
+def check_method(method: str) -> None:
+    """Raises `ConfigError` if a method is unknown, and `MissingExtraError` if a package that it needs is missing."""
+    host = host_of(method)
+    if host is None:
+        find(method)
+    else:
+        load_class(host)()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dre_jax.checks import one_of
+from dre_jax.data import Results, write_results
 from dre_jax.data.files import make_folder
 from dre_jax.errors import ConfigError
 from dre_jax.report.comparison import Comparison, compare
@@ -15,7 +16,7 @@ from dre_jax.report.result_files import Files, read_files, read_order, warn_of_l
 from dre_jax.report.statistics import significances
 from dre_jax.report.summary import summarise, write_summary
 
-__all__ = ["DEFAULT_AT", "write_report"]
+__all__ = ["DEFAULT_AT", "write_report", "write_results_and_report"]
 
 DEFAULT_AT = (25, 50, 100)
 
@@ -67,6 +68,22 @@ def write_report(
     figures = draw_all(comparison, tests["tasks"], folder, title)
     write_page(folder / "report.html", title, [Section("", comparison, tests, figures, summary)])
     return summary
+
+
+def write_results_and_report(
+    results: Mapping[str, Results],
+    out: Path,
+    at: Sequence[int],
+    *,
+    reference: str | None = None,
+    title: str | None = None,
+) -> dict[str, Any]:
+    """Writes a result file for each method into `out/results`, and the report into `out/report`; see `write_report`."""
+    make_folder(out / "results")
+    files = {name: out / "results" / f"{name.replace('/', '-')}.json" for name in results}
+    for name, path in files.items():
+        write_results(path, results[name])
+    return write_report(files, out / "report", at=at, reference=reference, title=title)
 
 
 def _trials(at: Sequence[int] | None, comparison: Comparison) -> tuple[int, ...]:

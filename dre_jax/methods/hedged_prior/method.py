@@ -134,12 +134,6 @@ class HedgedPrior:
         y = standardise(history.response, history.where).y
         return condition_all(self.prior, self.processes, params, history.x, y, history.where)
 
-    def predict(self, params: WeighedPriors, history: History, x: Array) -> tuple[Array, Array, Array]:
-        """Trials' responses on the method's scale, f[C]; mean and deviation at configurations f[m, D], f[m] each."""
-        posterior = self.condition(params, history)
-        mean, variance = predict_mixture(self.prior, params, posterior, x)
-        return posterior.trials.y, mean, jnp.sqrt(variance)
-
     def draw(self, params: WeighedPriors, history: History, candidates: Candidates, key: Array) -> Array:
         """The responses of one function, of a component that is drawn by its weight: for batches."""
         return draw_response(self.prior, params, self.condition(params, history), candidates.x, key)
