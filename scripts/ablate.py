@@ -20,10 +20,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ablations import folds, tables
-from ablations.by_loss import BY_LOSS
-from ablations.own import OWN
-from ablations.studies import STUDIES as CHOICES
-from ablations.studies import Study
+from ablations.studies import STUDIES, Study
 from one_line import errors_in_one_line
 
 from dre_jax.data.files import make_folder, write_text
@@ -33,7 +30,6 @@ from dre_jax.hpob.job_grid import run_jobs_with_progress
 from dre_jax.hpob.jobs import BUNDLED, Job, collect, make_jobs
 from dre_jax.report import Comparison, compare
 
-STUDIES = CHOICES | BY_LOSS | OWN
 OF_VALIDATION = [name for name, study in STUDIES.items() if study.split == "validation"]
 
 
@@ -55,22 +51,22 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    given = arguments()
-    make_folder(given.out)
-    names = list(dict.fromkeys(one for name in given.name for one in (OF_VALIDATION if name == "all" else [name])))
-    studies = {name: replace(STUDIES[name], trials=given.trials or STUDIES[name].trials) for name in names}
-    data = given.data or [BUNDLED]
-    if given.folds is not None:
+    args = arguments()
+    make_folder(args.out)
+    names = list(dict.fromkeys(one for name in args.name for one in (OF_VALIDATION if name == "all" else [name])))
+    studies = {name: replace(STUDIES[name], trials=args.trials or STUDIES[name].trials) for name in names}
+    data = args.data or [BUNDLED]
+    if args.folds is not None:
         if apart := [name for name in names if name not in OF_VALIDATION]:
             raise ConfigError(f"folds are of past tasks, but {', '.join(apart)} looks at the test tasks")
         studies = {name: replace(study, split="test") for name, study in studies.items()}
-        data = [fold for one in data for fold in write_folds(one, given.out / "data", given.folds)]
-    designs = given.designs or ("test0,test1" if given.folds is None else "test0,test1,test2,test3,test4")
-    jobs = jobs_of(studies.values(), data, given.seeds, tuple(designs.split(",")), given.out, given.space)
-    if not given.table_only:
-        run_jobs_with_progress(jobs, given.workers, "ablate")
-    text = tell(given, studies, jobs)
-    write_text(given.page or given.out / ("ablations.md" if given.folds is None else "folds.md"), text)
+        data = [fold for one in data for fold in write_folds(one, args.out / "data", args.folds)]
+    designs = args.designs or ("test0,test1" if args.folds is None else "test0,test1,test2,test3,test4")
+    jobs = jobs_of(studies.values(), data, args.seeds, tuple(designs.split(",")), args.out, args.space)
+    if not args.table_only:
+        run_jobs_with_progress(jobs, args.workers, "ablate")
+    text = tell(args, studies, jobs)
+    write_text(args.page or args.out / ("ablations.md" if args.folds is None else "folds.md"), text)
 
 
 def jobs_of(
@@ -95,16 +91,16 @@ def _setting(study: Study) -> tuple[str, int]:
     return study.split, study.trials
 
 
-def tell(given: argparse.Namespace, studies: Mapping[str, Study], jobs: Sequence[Job]) -> str:
+def tell(args: argparse.Namespace, studies: Mapping[str, Study], jobs: Sequence[Job]) -> str:
     """Prints the tables of what is finished; returns them as a page."""
     sections = {}
     for name, study in studies.items():
         comparison = finished(name, study, jobs)
         if comparison is not None:
-            kind = tables if given.folds is None else folds
+            kind = tables if args.folds is None else folds
             sections[name] = kind.markdown(name, study, comparison)
             print(sections[name], end="\n\n")
-    return tables.page(given.title, sections) if given.folds is None else folds.page(given.title, sections, given.folds)
+    return tables.page(args.title, sections) if args.folds is None else folds.page(args.title, sections, args.folds)
 
 
 def finished(name: str, study: Study, jobs: Sequence[Job]) -> Comparison | None:

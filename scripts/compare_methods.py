@@ -63,65 +63,65 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    given = arguments()
-    at = trials_to_tell(given)
+    args = arguments()
+    at = trials_to_tell(args)
     prepare()
-    make_folder(given.out)
-    names = available(given.methods or [name for name in METHODS if not name.startswith(OF_LOSSES)])
-    if given.misled:
-        compare_misled(given, names, at)
+    make_folder(args.out)
+    names = available(args.methods or [name for name in METHODS if not name.startswith(OF_LOSSES)])
+    if args.misled:
+        compare_misled(args, names, at)
         return
-    jobs = jobs_of(given, names, given.data or [BUNDLED])
-    if not given.table_only:
-        run_jobs_with_progress(jobs, given.workers, "compare")
-    tell(given, jobs, complete_methods(jobs), at)
+    jobs = jobs_of(args, names, args.data or [BUNDLED])
+    if not args.table_only:
+        run_jobs_with_progress(jobs, args.workers, "compare")
+    tell(args, jobs, complete_methods(jobs), at)
 
 
-def trials_to_tell(given: argparse.Namespace) -> tuple[int, ...]:
+def trials_to_tell(args: argparse.Namespace) -> tuple[int, ...]:
     """The trials of the tables. Raises `ConfigError` for options that do not go together as well."""
-    if given.trials < 1:
-        raise ConfigError(f"--trials must be at least 1, but got {given.trials}")
-    if given.misled and (given.split != "test" or given.published):
+    if args.trials < 1:
+        raise ConfigError(f"--trials must be at least 1, but got {args.trials}")
+    if args.misled and (args.split != "test" or args.published):
         rule = "--reverse and --permute change test tasks, of which nothing is published"
-        raise ConfigError(f"{rule}, but got {'--published' if given.published else f'--split {given.split}'}")
-    default = [t for t in AT if t <= given.trials] or [given.trials]
-    at = sorted(set(parse_trials(given.at, "--at"))) if given.at else default
-    if not 1 <= at[0] <= at[-1] <= given.trials:
-        raise ConfigError(f"--at must be from 1 to --trials {given.trials}, but got {given.at}")
+        raise ConfigError(f"{rule}, but got {'--published' if args.published else f'--split {args.split}'}")
+    default = [t for t in AT if t <= args.trials] or [args.trials]
+    at = sorted(set(parse_trials(args.at, "--at"))) if args.at else default
+    if not 1 <= at[0] <= at[-1] <= args.trials:
+        raise ConfigError(f"--at must be from 1 to --trials {args.trials}, but got {args.at}")
     return tuple(at)
 
 
-def jobs_of(given: argparse.Namespace, names: Sequence[str], data: Sequence[str]) -> list[Job]:
+def jobs_of(args: argparse.Namespace, names: Sequence[str], data: Sequence[str]) -> list[Job]:
     return make_jobs(
         names,
         data,
-        designs=tuple(given.designs.split(",")),
-        out=given.out,
-        split=given.split,
-        trials=given.trials,
-        seeds=[given.seed],
+        designs=tuple(args.designs.split(",")),
+        out=args.out,
+        split=args.split,
+        trials=args.trials,
+        seeds=[args.seed],
     )
 
 
-def compare_misled(given: argparse.Namespace, names: Sequence[str], at: tuple[int, ...]) -> None:
+def compare_misled(args: argparse.Namespace, names: Sequence[str], at: tuple[int, ...]) -> None:
     """Compares methods on test tasks on which the past misleads, each kind by itself."""
     if GUARD not in names:
         raise ConfigError(f"--reverse and --permute compare with {GUARD}, but --methods are {', '.join(names)}")
-    data = given.data or [BUNDLED]
+    data = args.data or [BUNDLED]
     jobs = {
-        how: jobs_of(given, names, [write_misleading(one, given.out / "data", how) for one in data])
-        for how in dict.fromkeys(given.misled)
+        how: jobs_of(args, names, [write_misleading(one, args.out / "data", how) for one in data])
+        for how in dict.fromkeys(args.misled)
     }
-    if not given.table_only:
-        run_jobs_with_progress([job for own in jobs.values() for job in own], given.workers, "compare")
+    if not args.table_only:
+        run_jobs_with_progress([job for own in jobs.values() for job in own], args.workers, "compare")
     results = {how: {name: collect(own, name) for name in complete_methods(own)} for how, own in jobs.items()}
-    options = {"reversed": "--reverse", "permuted": "--permute"}
-    command = command_of(given, *(options[how] for how in jobs))
-    text = misled_page(given.title, command, {how: compare(found) for how, found in results.items()}, at)
+    flags = {"reversed": "--reverse", "permuted": "--permute"}
+    command = command_of(args, *(flags[how] for how in jobs))
+    text = misled_page(args.title, command, {how: compare(found) for how, found in results.items()}, at)
     print(text)
-    write_text(given.page or given.out / f"{'-'.join(jobs)}.md", text)
+    write_text(args.page or args.out / f"{'-'.join(jobs)}.md", text)
     for how, found in results.items():
-        write_results_and_report(found, given.out / how, at, reference=GUARD, title=f"{given.title}, test tasks {how}")
+        write_results_and_report(found, args.out / how, at, reference=GUARD, title=f"{args.title}, test tasks {how}")
 
 
 def available(names: Sequence[str]) -> list[str]:
@@ -137,25 +137,25 @@ def available(names: Sequence[str]) -> list[str]:
     return found
 
 
-def tell(given: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str], at: tuple[int, ...]) -> None:
+def tell(args: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str], at: tuple[int, ...]) -> None:
     results = {name: collect(jobs, name) for name in methods}
     comparison = compare(results)
     costs = {name: cost_of(jobs, name) for name in methods}
-    command = command_of(given, *(["--published", given.published.name] if given.published else []))
-    times = {name: suggestion_times(name, given.out) for name in methods}
-    text = page(given.title, command, comparison, costs, times, jobs, at, given.published)
+    command = command_of(args, *(["--published", args.published.name] if args.published else []))
+    times = {name: suggestion_times(name, args.out) for name in methods}
+    text = page(args.title, command, comparison, costs, times, jobs, at, args.published)
     print(text)
-    write_text(given.page or given.out / "methods.md", text)
-    write_results_and_report(results, given.out, at, reference="dre" if "dre" in results else None, title=given.title)
+    write_text(args.page or args.out / "methods.md", text)
+    write_results_and_report(results, args.out, at, reference="dre" if "dre" in results else None, title=args.title)
 
 
-def command_of(given: argparse.Namespace, *more: str) -> str:
-    data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in given.data or [BUNDLED])
-    chosen = f" --methods {' '.join(given.methods)}" if given.methods else ""
-    at = ["--at", given.at] if given.at else []
+def command_of(args: argparse.Namespace, *more: str) -> str:
+    data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in args.data or [BUNDLED])
+    chosen = f" --methods {' '.join(args.methods)}" if args.methods else ""
+    at = ["--at", args.at] if args.at else []
     beside = "".join(f" {word}" for word in (*at, *more))
     return (
-        f"scripts/compare_methods.py{chosen} {data} --designs {given.designs} --trials {given.trials}{beside} --out DIR"
+        f"scripts/compare_methods.py{chosen} {data} --designs {args.designs} --trials {args.trials}{beside} --out DIR"
     )
 
 

@@ -27,16 +27,16 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"pictures (default: all): {', '.join(PICTURES)}")
     parser.add_argument("--regret", type=Path, metavar="DIR", help=f"what `{stored.COMMAND}` wrote")
     parser.add_argument("--sinusoid", action="store_true", help="compute it anew")
-    given = parser.parse_args()
-    unknown = [name for name in given.names if name not in PICTURES]
+    args = parser.parse_args()
+    unknown = [name for name in args.names if name not in PICTURES]
     if unknown:
         raise ConfigError(f"pictures are {', '.join(PICTURES)}, but got {', '.join(unknown)}")
-    if given.regret:
-        stored.write(DOCS / "figures" / "regret.json", stored.regret_of(given.regret))
-    if given.sinusoid:
+    if args.regret:
+        stored.write(DOCS / "figures" / "regret.json", stored.regret_of(args.regret))
+    if args.sinusoid:
         prepare()
         stored.write(DOCS / "figures" / "sinusoid.json", stored.sinusoid())
-    for name in given.names or PICTURES:
+    for name in args.names or PICTURES:
         for path in PICTURES[name](DOCS, DOCS / "figures"):
             print(path)
 

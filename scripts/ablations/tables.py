@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -66,14 +65,11 @@ def facts(comparison: Comparison, kind: str) -> str:
 
 
 def markdown(name: str, study: Study, comparison: Comparison) -> str:
-    """The study as a section: question, what the papers say, table, and what was found."""
+    """Returns the study as a section: question, what the papers say, and table."""
     heads = ["variant", *(f"{what} at {t}" for what in ("regret", "rank", "p") for t in shown(comparison))]
     rows = [_cells(line) for line in lines(comparison)]
     papers = f"`{name}`. The papers: {study.papers}."
-    parts = [f"## {study.question}", papers, facts(comparison, study.split), markdown_table(heads, rows)]
-    if study.found:
-        parts.append(textwrap.fill(study.found, 120))
-    return "\n\n".join(parts)
+    return "\n\n".join([f"## {study.question}", papers, facts(comparison, study.split), markdown_table(heads, rows)])
 
 
 def _cells(line: Line) -> list[str]:
