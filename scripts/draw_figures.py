@@ -2,7 +2,6 @@
 
     python scripts/draw_figures.py [NAME ...]       # from stored results and from the tables of the pages
     python scripts/draw_figures.py --regret DIR     # stores what scripts/compare_methods.py left in DIR, then draws
-    python scripts/draw_figures.py --sinusoid       # computes a step of the motivating example anew, then draws
 
 Run it after a table of docs/results has changed; a test says which pictures are older than their numbers.
 """
@@ -17,7 +16,6 @@ from drawing.pictures import PICTURES
 from one_line import errors_in_one_line
 
 from dre_jax.errors import ConfigError
-from dre_jax.runtime.setup import prepare
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -26,16 +24,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"pictures (default: all): {', '.join(PICTURES)}")
     parser.add_argument("--regret", type=Path, metavar="DIR", help=f"what `{stored.COMMAND}` wrote")
-    parser.add_argument("--sinusoid", action="store_true", help="compute it anew")
     args = parser.parse_args()
     unknown = [name for name in args.names if name not in PICTURES]
     if unknown:
         raise ConfigError(f"pictures are {', '.join(PICTURES)}, but got {', '.join(unknown)}")
     if args.regret:
         stored.write(DOCS / "figures" / "regret.json", stored.regret_of(args.regret))
-    if args.sinusoid:
-        prepare()
-        stored.write(DOCS / "figures" / "sinusoid.json", stored.sinusoid())
     for name in args.names or PICTURES:
         for path in PICTURES[name](DOCS, DOCS / "figures"):
             print(path)

@@ -57,23 +57,22 @@ def _draw_curves(
 
 def sinusoid(docs: Path, out: Path) -> list[Path]:
     """A task, the scores that ten members give, and the ranks that these scores make."""
-    from papers.sinusoid import X, sinusoid
-
     stored = read(docs / "figures" / "sinusoid.json")
     scores, ranks = (np.array(stored[kind], float) for kind in ("scores", "ranks"))
     ranked = ~np.isnan(ranks).any(axis=0)  # candidates and the incumbent
-    x, ranks = X[ranked], ranks[:, ranked]
-    rows, chosen, y = stored["rows"], stored["chosen"], sinusoid(0.0)
+    grid = np.linspace(-10.0, 10.0, 201)
+    x, ranks = grid[ranked], ranks[:, ranked]
+    rows, chosen, y = stored["rows"], stored["chosen"], np.sin((grid + np.pi) / 2.0)
 
     def paint(figure: Figure, theme: Theme) -> None:
         task, by_score, by_rank = figure.subplots(1, 3)
-        task.plot(X, y, color=theme.ink, lw=1.2)
-        task.plot(X[rows], y[rows], "o", color=theme.colours[0], ms=6, label="evaluated")
-        task.plot(X[chosen], y[chosen], "*", color=theme.colours[1], ms=12, label="next")
+        task.plot(grid, y, color=theme.ink, lw=1.2)
+        task.plot(grid[rows], y[rows], "o", color=theme.colours[0], ms=6, label="evaluated")
+        task.plot(grid[chosen], y[chosen], "*", color=theme.colours[1], ms=12, label="next")
         task.set_ylim(-1.1, 1.75)
         task.legend(loc="upper left", ncols=2, fontsize=8, handletextpad=0.3, columnspacing=1.0)
         task.set(title="a task", ylabel="response, higher is better")
-        by_score.plot(X, scores.T, color=theme.ink, lw=0.9, alpha=0.6)
+        by_score.plot(grid, scores.T, color=theme.ink, lw=0.9, alpha=0.6)
         by_score.set(title="scores of ten members", ylabel="score")
         by_rank.plot(x, ranks.T, color=theme.ink, lw=0.7, alpha=0.35)
         mean, deviation = ranks.mean(axis=0), ranks.std(axis=0)
@@ -84,7 +83,7 @@ def sinusoid(docs: Path, out: Path) -> list[Path]:
         by_rank.set(title="their ranks, mean and deviation", ylabel="rank, 1 is the best")
         by_rank.invert_yaxis()
         for axes in (task, by_score, by_rank):
-            axes.axvline(X[chosen], color=theme.colours[1], lw=1, ls="--", zorder=0)
+            axes.axvline(grid[chosen], color=theme.colours[1], lw=1, ls="--", zorder=0)
             axes.set_xlabel("x")
             axes.title.set_size(9.5)
 

@@ -18,7 +18,6 @@ COMMAND = (
     "scripts/compare_methods.py --methods hedged-prior dre tpe gp random --data bundled --designs test0,test1,test2 "
     "--trials 50 --out DIR"
 )
-SEED, STEP = 4, 4  # of the motivating example: members disagree in one half, and agree in the other
 
 
 def regret_of(folder: Path) -> dict[str, Any]:
@@ -38,26 +37,6 @@ def regret_of(folder: Path) -> dict[str, Any]:
             name: {"regret": _rounded(regret, 5), "error": _rounded(error, 5)}
             for name, (regret, error) in zip(comparison.methods, numbers, strict=True)
         },
-    }
-
-
-def sinusoid() -> dict[str, Any]:
-    """The members' scores and ranks in one step of the motivating example's untrained ensemble."""
-    import jax
-    from papers.inside import walk
-    from papers.sinusoid import initial_rows, make_task
-    from papers.transfer import Sizes, untrained
-
-    task = make_task("beta 0", 0.0)
-    step = walk(untrained(Sizes()), None, task, initial_rows(SEED, (0.0,)), STEP, jax.random.key(SEED))[-1]
-    return {
-        "command": "scripts/draw_figures.py --sinusoid",
-        "seed": SEED,
-        "step": STEP,
-        "rows": np.asarray(step.rows).tolist(),
-        "chosen": step.chosen,
-        "scores": _rounded(step.scores, 2),
-        "ranks": _rounded(step.ranks, 1),
     }
 
 

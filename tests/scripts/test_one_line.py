@@ -14,9 +14,7 @@ def test_a_defect_of_ours_keeps_its_traceback(part):
         raise KeyError("x")
 
 
-@pytest.mark.parametrize(
-    "script", ["ablate", "compare_methods", "motivating_example", "inverse_mapping", "reproduce_published"]
-)
+@pytest.mark.parametrize("script", ["ablate", "compare_methods", "reproduce_published"])
 def test_out_is_a_file(part, script, tmp_path, capsys, monkeypatch):
     taken = tmp_path / "taken"
     taken.touch()

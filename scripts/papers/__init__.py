@@ -1,1 +1,0 @@
-"""Parts of the scripts that repeat the papers' own small experiments."""
