@@ -7,6 +7,7 @@ score, which is smooth; others the share of right answers, which is a staircase 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +23,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
-from dre_jax.tuning import Categorical, Float, Int, Space
+from dre_jax.data.files import read_json
+from dre_jax.tuning import Space
+from dre_jax.tuning.space.json_format import from_json
 
 from .scoring import MODEL_SEED, Configuration, cross_validate, parts_of, scaler
 from .tasks import Problem
 
-SCALERS = Categorical(("standard", "minmax", "rank"))
 TREES: dict[tuple[str, bool], Any] = {
     ("best", True): DecisionTreeClassifier,
     ("best", False): DecisionTreeRegressor,
@@ -35,10 +37,12 @@ TREES: dict[tuple[str, bool], Any] = {
     ("random", False): ExtraTreeRegressor,
 }
 
-
 MAPS = {"fourier": RBFSampler, "nystroem": Nystroem}
 ROBUST = {"hinge": "epsilon_insensitive", "log_loss": "squared_error", "modified_huber": "huber"}
 """For numbers, the loss that stands for one of classes."""
+
+
+Score = Callable[[BaseEstimator, Problem], float]
 
 
 def right(model: BaseEstimator, problem: Problem) -> float:
@@ -55,7 +59,7 @@ class Unseen(NamedTuple):
     space: Space
     make: Callable[[Configuration, Problem], BaseEstimator]
     rows: int
-    score: Callable[[BaseEstimator, Problem], float] = cross_validate
+    score: Score
 
 
 def decision_tree(c: Configuration, problem: Problem) -> BaseEstimator:
@@ -118,140 +122,16 @@ def ada_boost(c: Configuration, problem: Problem) -> BaseEstimator:
     return AdaBoostRegressor(tree, random_state=MODEL_SEED, loss=c["loss"], **arguments)
 
 
-SPACES = {
-    "decision-tree": Unseen(
-        Space(
-            {
-                "max_depth": Int(1, 16),
-                "min_samples_split": Float(0.005, 0.5, log=True),
-                "min_samples_leaf": Float(0.002, 0.3, log=True),
-                "max_features": Float(0.1, 1.0),
-                "ccp_alpha": Float(1e-5, 0.1, log=True),
-                "splitter": Categorical(("best", "random")),
-            }
-        ),
-        decision_tree,
-        256,
-    ),
-    "linear": Unseen(
-        Space(
-            {
-                "scaler": SCALERS,
-                "alpha": Float(1e-6, 1.0, log=True),
-                "l1_ratio": Float(0.0, 1.0),
-                "learning_rate": Categorical(("constant", "invscaling", "adaptive")),
-                "eta0": Float(1e-4, 1.0, log=True),
-                "power_t": Float(0.05, 0.8),
-                "max_iter": Int(2, 100, log=True),
-                "average": Categorical(("false", "true")),
-            }
-        ),
-        linear,
-        256,
-    ),
-    "perceptron": Unseen(
-        Space(
-            {
-                "scaler": SCALERS,
-                "width": Int(4, 64, log=True),
-                "layers": Int(1, 3),
-                "activation": Categorical(("relu", "tanh")),
-                "alpha": Float(1e-6, 10.0, log=True),
-                "learning_rate_init": Float(1e-4, 0.3, log=True),
-                "batch_size": Int(8, 64, log=True),
-                "max_iter": Int(3, 40, log=True),
-                "solver": Categorical(("adam", "sgd")),
-                "momentum": Float(0.0, 0.99, when={"solver": "sgd"}),
-            }
-        ),
-        perceptron,
-        160,
-    ),
-    "pruned-tree": Unseen(
-        Space(
-            {
-                "max_depth": Int(1, 30, log=True),
-                "min_samples_leaf": Int(1, 40, log=True),
-                "min_samples_split": Int(2, 80, log=True),
-                "min_impurity_decrease": Float(1e-5, 0.1, log=True),
-                "max_leaf_nodes": Int(2, 64, log=True),
-            }
-        ),
-        decision_tree,
-        256,
-        right,
-    ),
-    "random-features": Unseen(
-        Space(
-            {
-                "scaler": SCALERS,
-                "map": Categorical(tuple(MAPS)),
-                "gamma": Float(1e-3, 10.0, log=True),
-                "n_components": Int(4, 64, log=True),
-                "alpha": Float(1e-4, 100.0, log=True),
-            }
-        ),
-        random_features,
-        192,
-        right,
-    ),
-    "selected-features": Unseen(
-        Space(
-            {
-                "scaler": SCALERS,
-                "percentile": Float(10.0, 100.0),
-                "degree": Int(1, 2),
-                "squares": Categorical(("false", "true")),
-                "alpha": Float(1e-3, 1e3, log=True),
-            }
-        ),
-        selected_features,
-        192,
-        right,
-    ),
-    "margins": Unseen(
-        Space(
-            {
-                "scaler": SCALERS,
-                "components": Float(0.2, 1.0),
-                "loss": Categorical(tuple(ROBUST)),
-                "penalty": Categorical(("l2", "l1")),
-                "learning_rate": Categorical(("constant", "invscaling", "adaptive")),
-                "alpha": Float(1e-6, 0.3, log=True),
-                "eta0": Float(1e-4, 1.0, log=True),
-                "max_iter": Int(1, 40, log=True),
-            }
-        ),
-        margins,
-        256,
-        right,
-    ),
-    "bagging": Unseen(
-        Space(
-            {
-                "max_depth": Int(1, 12),
-                "min_samples_leaf": Int(1, 20, log=True),
-                "n_estimators": Int(1, 12, log=True),
-                "max_samples": Float(0.1, 1.0),
-                "max_features": Float(0.1, 1.0),
-                "bootstrap": Categorical(("false", "true")),
-            }
-        ),
-        bagging,
-        192,
-    ),
-    "ada-boost": Unseen(
-        Space(
-            {
-                "max_depth": Int(1, 6),
-                "max_features": Float(0.1, 1.0),
-                "n_estimators": Int(1, 20, log=True),
-                "learning_rate": Float(0.02, 2.0, log=True),
-                "loss": Categorical(("linear", "square", "exponential")),
-            }
-        ),
-        ada_boost,
-        160,
-        right,
-    ),
+_MODELS: dict[str, tuple[Callable[[Configuration, Problem], BaseEstimator], int, Score]] = {
+    "decision-tree": (decision_tree, 256, cross_validate),
+    "linear": (linear, 256, cross_validate),
+    "perceptron": (perceptron, 160, cross_validate),
+    "pruned-tree": (decision_tree, 256, right),
+    "random-features": (random_features, 192, right),
+    "selected-features": (selected_features, 192, right),
+    "margins": (margins, 256, right),
+    "bagging": (bagging, 192, cross_validate),
+    "ada-boost": (ada_boost, 160, right),
 }
+_PARAMETERS = read_json(Path(__file__).with_name("unseen_spaces.json"))
+SPACES = {name: Unseen(from_json(_PARAMETERS[name]), *model) for name, model in _MODELS.items()}
