@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ from dre_jax.report.statistics import Significance, Significances
 TOLERANCE = 1e-4
 Verdict = tuple[bool, str]
 """True if the traces agree, and a sentence on what they show."""
-Check = Callable[[Comparison, Significances], Verdict]
 
 
 class Claim(NamedTuple):
@@ -22,83 +21,75 @@ class Claim(NamedTuple):
 
     text: str
     methods: tuple[str, ...]
-    check: Check
+    check: Callable[[Comparison, Significances], Verdict]
     trials: int = 0
     """That it takes."""
     is_number: bool = False
 
 
-def number(quantity: str, method: str, trial: int, value: float, everyone: Sequence[str]) -> Claim:
-    """An average over the runs of everyone, pooled, that the traces must give to four decimals."""
-
-    def check(comparison: Comparison, tests: Significances) -> Verdict:
-        averages = comparison.average_rank() if quantity == "rank" else comparison.average_regret()
-        found = float(averages[comparison.methods.index(method), trial])
-        return abs(found - value) <= TOLERANCE, f"{found:.4f}"
-
-    text = f"Average {quantity} of {method} after {trial} trials: {value:.4f}"
-    return Claim(text, tuple(everyone), check, trial, is_number=True)
+def equals(
+    comparison: Comparison, tests: Significances, *, quantity: str, method: str, trial: int, value: float
+) -> Verdict:
+    """An average over all runs has a value, to four decimals."""
+    averages = comparison.average_rank() if quantity == "rank" else comparison.average_regret()
+    average = float(averages[comparison.methods.index(method), trial])
+    return abs(average - value) <= TOLERANCE, f"{average:.4f}"
 
 
-def leads(text: str, method: str, until: int | None = None) -> Claim:
-    """A method has the best average rank, as the mean over all trials or those up to a last one."""
-
-    def check(comparison: Comparison, tests: Significances) -> Verdict:
-        rank = comparison.average_rank()[:, 1 : None if until is None else until + 1]
-        own, mean = comparison.methods.index(method), rank.mean(axis=1)
-        ahead = rank[own] <= rank.min(axis=0)
-        found = f"best after {ahead.sum()} of {ahead.size} trials"
-        if not ahead.all():
-            found += f", not after {_few(1 + np.flatnonzero(~ahead))}"
-        best = comparison.methods[int(mean.argmin())]
-        return best == method, f"{found}; best mean over them: {best}, {mean.min():.3f}"
-
-    return Claim(text, (method,), check)
+def leads(comparison: Comparison, tests: Significances, *, methods: Sequence[str], until: int | None = None) -> Verdict:
+    """The method has the best average rank, as the mean over all trials or those up to a last one."""
+    rank = comparison.average_rank()[:, 1 : None if until is None else until + 1]
+    own, mean = comparison.methods.index(methods[0]), rank.mean(axis=1)
+    ahead = rank[own] <= rank.min(axis=0)
+    text = f"best after {ahead.sum()} of {ahead.size} trials"
+    if not ahead.all():
+        text += f", not after {_few(1 + np.flatnonzero(~ahead))}"
+    best = comparison.methods[int(mean.argmin())]
+    return best == methods[0], f"{text}; best mean over them: {best}, {mean.min():.3f}"
 
 
-def better(text: str, method: str, other: str) -> Claim:
-    """A method has the better rank than another, as the mean over all trials."""
-
-    def check(comparison: Comparison, tests: Significances) -> Verdict:
-        mean = dict(zip(comparison.methods, comparison.average_rank()[:, 1:].mean(axis=1), strict=True))
-        found = f"mean rank over all trials {mean[method]:.3f} against {mean[other]:.3f}"
-        return bool(mean[method] < mean[other]), found
-
-    return Claim(text, (method, other), check)
+def better(comparison: Comparison, tests: Significances, *, methods: Sequence[str]) -> Verdict:
+    """The first method has the better rank than the second, as the mean over all trials."""
+    mean = dict(zip(comparison.methods, comparison.average_rank()[:, 1:].mean(axis=1), strict=True))
+    first, second = (mean[method] for method in methods)
+    return bool(first < second), f"mean rank over all trials {first:.3f} against {second:.3f}"
 
 
-def none_differ(text: str, methods: tuple[str, ...]) -> Claim:
+def none_differ(comparison: Comparison, tests: Significances, *, methods: Sequence[str]) -> Verdict:
     """No two methods differ significantly over tasks."""
-
-    def check(comparison: Comparison, tests: Significances) -> Verdict:
-        pairs = [(*pair, trial) for trial, test in sorted(tests["tasks"].items()) for pair in _differing(test)]
-        found = "; ".join(f"{a} and {b} after {trial}" for a, b, trial in pairs)
-        return not pairs, f"{found} differ" if pairs else "no pair does"
-
-    return Claim(text, methods, check)
+    pairs = [(*pair, trial) for trial, test in sorted(tests["tasks"].items()) for pair in _differing(test)]
+    text = "; ".join(f"{a} and {b} after {trial}" for a, b, trial in pairs)
+    return not pairs, f"{text} differ" if pairs else "no pair does"
 
 
-def differs(text: str, method: str, others: tuple[str, ...]) -> Claim:
-    """A method differs significantly from others, over tasks and at every trial that is tested."""
+def differs(comparison: Comparison, tests: Significances, *, methods: Sequence[str]) -> Verdict:
+    """The first method differs significantly from the others, over tasks and at every trial that is tested."""
+    first, *others = methods
 
     def alike(test: Significance) -> list[str]:
         apart = {frozenset(pair) for pair in _differing(test)}
-        return [other for other in others if frozenset((method, other)) not in apart]
+        return [other for other in others if frozenset((first, other)) not in apart]
 
-    def check(comparison: Comparison, tests: Significances) -> Verdict:
-        missed = {
-            unit: [
-                f"not from {' and '.join(alike(test))} after {trial}"
-                for trial, test in sorted(by_trial.items())
-                if alike(test)
-            ]
-            for unit, by_trial in tests.items()
-        }
-        always = "it does at every trial tested"
-        found = "; ".join(f"over {unit}: {', '.join(names) or always}" for unit, names in missed.items())
-        return not missed["tasks"], found
+    missed = {
+        unit: [
+            f"not from {' and '.join(alike(test))} after {trial}"
+            for trial, test in sorted(by_trial.items())
+            if alike(test)
+        ]
+        for unit, by_trial in tests.items()
+    }
+    always = "it does at every trial tested"
+    text = "; ".join(f"over {unit}: {', '.join(names) or always}" for unit, names in missed.items())
+    return not missed["tasks"], text
 
-    return Claim(text, (method, *others), check)
+
+CHECKS: Mapping[str, Callable[..., Verdict]] = {
+    "leads": leads,
+    "better": better,
+    "none_differ": none_differ,
+    "differs": differs,
+}
+"""By the name of `check` in `experiments.toml`."""
 
 
 def _differing(test: Significance) -> list[tuple[str, str]]:
