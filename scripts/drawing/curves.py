@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from drawing.theme import Theme
+from drawing.theme import Theme, plain_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,21 +38,13 @@ def paint_curves(axes: Axes, curves: Sequence[Curve], theme: Theme, *, log: bool
         axes.fill_between(curve.at, low, value + error, color=colour, alpha=0.22 if first else 0.14, lw=0)
         axes.plot(curve.at, value, color=colour, lw=2.4 if first else 1.5, label=curve.name)
     if log:
-        _log_axis(axes, min(min(curve.value) for curve in curves))
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=max(1e-4, 0.55 * min(min(curve.value) for curve in curves)))
+        plain_numbers(axes.yaxis)
     axes.grid(axis="y", lw=0.6)
     axes.margins(x=0.0)
     if names:
         _names_at_ends(axes, curves, colours, log=log)
-
-
-def _log_axis(axes: Axes, least: float) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=max(1e-4, 0.55 * least))
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _names_at_ends(axes: Axes, curves: Sequence[Curve], colours: Mapping[str, str], *, log: bool) -> None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from drawing.curves import Curve, paint_curves
-from drawing.dots import paint_dots, plain_log
+from drawing.dots import paint_dots
 from drawing.stored import read
 from drawing.tables import Table, of_section, tables, with_columns
-from drawing.theme import Theme, draw
+from drawing.theme import Theme, draw, plain_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,8 @@ def budgets(name: str, page: str, at: Sequence[int], docs: Path, out: Path) -> l
     def paint(figure: Figure, theme: Theme) -> None:
         axes = figure.add_subplot()
         _paint_regret(axes, table, "method", at, theme)
-        plain_log(axes)
+        axes.set_xscale("log")
+        plain_numbers(axes.xaxis)
         axes.set_xlabel(REGRET)
         figure.legend(loc="outside upper center", ncols=len(at))
 
@@ -132,13 +133,11 @@ def _paint_regret(axes: Axes, table: Table, first: str, at: Sequence[int], theme
 def misled(docs: Path, out: Path) -> list[Path]:
     """Regret on test tasks whose responses are reversed or permuted, for methods that learned from the true past."""
     table = of_section((docs / "results" / "recommended.md").read_text(), "Where the past misleads")
-    at = [int(head.rpartition(" ")[2]) for head in table.heads[2:]]
-    values = {head: table.numbers(head) for head in table.heads[2:]}
+    at, rows = table.series("regret")
     panels: dict[str, list[Curve]] = {}
-    for i, (responses, method) in enumerate(zip(table.column("responses"), table.column("method"), strict=True)):
+    for responses, method, row in zip(table.column("responses"), table.column("method"), rows, strict=True):
         kind = responses or list(panels)[-1]
-        value, error = zip(*(numbers[i] for numbers in values.values()), strict=True)
-        panels.setdefault(kind, []).append(Curve(NAMES.get(method, method), at, value, error))
+        panels.setdefault(kind, []).append(Curve(NAMES.get(method, method), at, *row))
 
     def paint(figure: Figure, theme: Theme) -> None:
         grid = figure.subplots(1, 2, sharey=True)
@@ -157,14 +156,9 @@ def misled(docs: Path, out: Path) -> list[Path]:
 def live(docs: Path, out: Path) -> list[Path]:
     """Regret on live functions over trials, with pasts of one study to twenty and without."""
     table = with_columns((docs / "results" / "live.md").read_text(), ["past", "tuner"])
-    heads = [head for head in table.heads if head.startswith("regret at ")]
-    at = [int(head.rpartition(" ")[2]) for head in heads]
-    rows = list(zip(table.column("past"), table.column("tuner"), strict=True))
-    curves = []
-    for row, name in LIVE.items():
-        i = rows.index(row)
-        values = [table.numbers(head)[i][0] for head in heads]
-        curves.append(Curve(name, at, values, [0.0] * len(at)))
+    at, rows = table.series("regret")
+    regret = dict(zip(zip(table.column("past"), table.column("tuner"), strict=True), rows, strict=True))
+    curves = [Curve(name, at, regret[key][0], [0.0] * len(at)) for key, name in LIVE.items()]
     labels = "trials", "mean regret, lower is better"
     return _draw_curves(out, "live", (7.2, 3.5), curves, labels, log=True)
 
@@ -172,14 +166,8 @@ def live(docs: Path, out: Path) -> list[Path]:
 def tuners(docs: Path, out: Path) -> list[Path]:
     """The best value so far of live models, from nothing, by tuner."""
     table = of_section((docs / "results" / "tuners.md").read_text(), "Live models")
-    heads = [head for head in table.heads if head.startswith("value at ")]
-    at = [int(head.rpartition(" ")[2]) for head in heads]
-    values = [table.numbers(head) for head in heads]
-    curves = []
-    for i, name in enumerate(table.column("tuner")):
-        value, error = zip(*(numbers[i] for numbers in values), strict=True)
-        curves.append(Curve(TUNERS.get(name, name), at, value, error))
-
+    at, rows = table.series("value")
+    curves = [Curve(TUNERS[name], at, *row) for name, row in zip(table.column("tuner"), rows, strict=True)]
     labels = "evaluations", "best value so far, 1 is the best of all"
     return _draw_curves(out, "tuners", (7.2, 3.3), curves, labels, log=False)
 
@@ -194,7 +182,8 @@ def speed(docs: Path, out: Path) -> list[Path]:
     def paint(figure: Figure, theme: Theme) -> None:
         axes = figure.add_subplot()
         paint_dots(axes, list(SPEED.values()), series, theme)
-        plain_log(axes)
+        axes.set_xscale("log")
+        plain_numbers(axes.xaxis)
         axes.axvline(1.0, color=theme.ink, lw=1)
         axes.set_xlabel("times as fast, on two CPU cores")
         figure.legend(loc="outside upper center", ncols=2)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from dre_jax.errors import DataError
 
+Series = tuple[float, ...]
+
 
 class Table(NamedTuple):
     """A Markdown table."""
@@ -25,6 +27,13 @@ class Table(NamedTuple):
     def numbers(self, head: str) -> list[tuple[float, float]]:
         """The cells of a column such as "0.02 ± 0.01": values and errors, 0 without one, NaN where there is none."""
         return [number(cell) for cell in self.column(head)]
+
+    def series(self, quantity: str) -> tuple[list[int], list[tuple[Series, Series]]]:
+        """Returns the trials N of the columns "QUANTITY at N", and each row's values and errors there."""
+        heads = [head for head in self.heads if head.startswith(f"{quantity} at ")]
+        by_row = zip(*(self.numbers(head) for head in heads), strict=True)
+        rows = [(tuple(value for value, _ in row), tuple(error for _, error in row)) for row in by_row]
+        return [int(head.rpartition(" ")[2]) for head in heads], rows
 
 
 def number(cell: str) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dre_jax.report.style import save
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 
@@ -47,6 +48,15 @@ def draw(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> li
     for theme, path in paths.items():
         save(size, partial(_painted, paint, theme), path)
     return list(paths.values())
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Labels a logarithmic axis with plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _painted(paint: Paint, theme: Theme, figure: Figure) -> None:
