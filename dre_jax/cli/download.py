@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -28,35 +27,28 @@ def download(
     ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fetch HPO-B and check it before it is put in place; rerun an interrupted download to resume it."""
-    from dre_jax.hpob.download.download import download as fetch_and_check
+    """Download HPO-B and check it before it is put in place (extra `download` for a URL)."""
+    from dre_jax.hpob.download.download import download as download_and_check
 
     with Display(quiet=quiet) as display:
-        line = fetch_and_check(what, out, url=url, watch=display)
-    print(line)
+        summary = download_and_check(what, out, url=url, progress=display.progress)
+    print(summary)
 
 
 class Display(contextlib.ExitStack):
-    """A `dre_jax.hpob.download.fetch.Watch`: on standard error, one bar after the other in megabytes, and notes."""
+    """One bar after the other on standard error, in megabytes."""
 
     def __init__(self, *, quiet: bool) -> None:
         super().__init__()
         self._quiet = quiet
         self._bar: Bar | None = None
-        self._what = ""
+        self._label = ""
 
-    def progress(self, what: str, done: int, total: int) -> None:
-        """Opens the bar of `what` if another is shown, and moves it."""
+    def progress(self, label: str, done: int, total: int) -> None:
+        """Opens the bar of `label` if another is shown, and moves it to so many bytes."""
         megabytes = -(-done // 10**6)
-        if what != self._what or self._bar is None:
+        if label != self._label or self._bar is None:
             self.close()
-            self._what = what
-            self._bar = self.enter_context(Bar(f"{what} (MB)", -(-total // 10**6), quiet=self._quiet, start=megabytes))
+            self._label = label
+            self._bar = self.enter_context(Bar(f"{label} (MB)", -(-total // 10**6), quiet=self._quiet, start=megabytes))
         self._bar.advance_to(megabytes)
-
-    def note(self, text: str) -> None:
-        """Closes the bar, so that the line stands alone."""
-        self.close()
-        self._bar = None
-        if not self._quiet:
-            print(f"dre-jax: {text}", file=sys.stderr, flush=True)

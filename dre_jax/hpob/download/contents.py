@@ -2,173 +2,119 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 import warnings
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dre_jax.data import checks
-from dre_jax.data.files import find_json, place, read_json
+from dre_jax.data.files import find_json, has_json, place, read_json
+from dre_jax.data.hpob import DESIGNS
 from dre_jax.data.json_stream import iter_everything
 from dre_jax.errors import DataError, DataWarning
-from dre_jax.hpob.download.fetch import Silent, Watch
+from dre_jax.hpob.continuous import read_ranges
 
-__all__ = ["HPO_B", "Expected", "check_surrogates", "check_tables", "surrogate_names"]
+__all__ = ["ProgressCallback", "check_surrogates", "check_tables", "surrogate_names"]
 
-STATISTICS = "summary-stats"
-_TEST, _VALIDATION, _TRAIN = (f"meta-{split}-dataset" for split in ("test", "validation", "train"))
-AUGMENTED, DESIGNS = f"{_TRAIN}-augmented", "bo-initializations"
+ProgressCallback = Callable[[str, int, int], None]
+"""Gets the label of a step, its bytes so far, and its bytes in all (0 where they are unknown)."""
+
+TEST, VALIDATION, TRAIN = (f"meta-{split}-dataset" for split in ("test", "validation", "train"))
+AUGMENTED = f"{TRAIN}-augmented"
+# Of HPO-B v3: designs of a test task, rows of a design.
+N_SPACES, N_TEST_TASKS, N_DESIGNS, N_DESIGN_ROWS = 16, 86, 5, 5
 # A surrogate's name becomes a file's name, so nothing else may be in it.
 _SURROGATE = re.compile(r"surrogate-(\w[\w.]*)-(\w[\w.]*)")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """How much there must be; by default what HPO-B v3 holds."""
-
-    spaces: int = 16
-    test_tasks: int = 86
-    designs: int = 5
-    design_rows: int = 5
-
-
-HPO_B = Expected()
-
-
-@dataclass
-class _Tables:
-    """The content of one file."""
-
-    tasks: int = 0
-    rows: int = 0
-    columns: dict[str, int] = field(default_factory=dict)  # by search space
-
-
-def check_tables(folder: Path, expected: Expected = HPO_B, watch: Watch | None = None) -> str:
-    """Reads all of HPO-B v3's files, the larger training file too if it is there, and says what they hold.
+def check_tables(folder: Path, progress: ProgressCallback) -> str:
+    """Reads all of HPO-B v3's files, and the larger training file if there is one, and returns a summary.
 
     Raises:
       DataError: for a file that is missing or malformed, tables with other than finite numbers, search spaces or
-        columns that differ between the files, and for less or more than is expected: search spaces, tasks of the test
-        split, designs of each and rows of a design.
+        columns that differ between the files, and other numbers of search spaces, test tasks and designs than HPO-B's.
     """
-    watch = watch or Silent()
-    paths = {stem: find_json(folder, stem) for stem in (_TEST, _VALIDATION, _TRAIN)}
-    designs = read_json(find_json(folder, DESIGNS))
-    with contextlib.suppress(DataError):  # only two of HPO-B's modes need it
-        paths[AUGMENTED] = find_json(folder, AUGMENTED)
-    found: dict[str, _Tables] = {}
-    for stem, path in paths.items():
-        found[stem] = _read(path, designs if stem == _TEST else None, expected, watch)
-        if stem == _TEST:  # the smaller file tells first
-            _check_counts(folder, found[stem], expected)
-        _check_spaces(path, found[stem], found[_TEST], paths[_TEST], same_spaces=stem != AUGMENTED)
-    tasks = " / ".join(f"{found[stem].tasks}" for stem in (_TRAIN, _VALIDATION, _TEST))
-    rows = sum(found[stem].rows for stem in (_TRAIN, _VALIDATION, _TEST))
+    path = find_json(folder, DESIGNS)
+    designs = {(space, dataset): seeds for space, dataset, seeds, _ in iter_everything(path)}
+    n_columns: dict[str, int] = {}
+    spaces: dict[str, set[str]] = {}
+    n_tasks: Counter[str] = Counter()
+    n_rows: Counter[str] = Counter()
+    for stem in (TEST, VALIDATION, TRAIN, *([AUGMENTED] if has_json(folder, AUGMENTED) else [])):
+        path, spaces[stem] = find_json(folder, stem), set()
+        size = path.stat().st_size
+        for space, dataset, value, end in iter_everything(path):
+            where = place(path, space, dataset)
+            n, columns = checks.table(value, where)[0].shape
+            if columns != n_columns.setdefault(space, columns):
+                rule = f"X must have {n_columns[space]} columns like the space's other tasks"
+                raise DataError(f"{where}: {rule}, but has {columns}")
+            if stem == TEST:
+                _check_designs(designs.get((space, dataset), {}), n, f"{DESIGNS}: space {space!r}, dataset {dataset!r}")
+            spaces[stem].add(space)
+            n_tasks[stem] += 1
+            n_rows[stem] += n
+            progress(f"check {path.name}", min(end, size), size)
+        if (len(spaces[TEST]), n_tasks[TEST]) != (N_SPACES, N_TEST_TASKS):
+            rule = f"HPO-B must hold {N_SPACES} search spaces and {N_TEST_TASKS} test tasks"
+            raise DataError(f"{folder}: {rule}, but there are {len(spaces[TEST])} and {n_tasks[TEST]}")
+        if stem != AUGMENTED and (differing := sorted(spaces[stem] ^ spaces[TEST])):
+            raise DataError(f"{path}: must hold the search spaces of {TEST}, but they differ in {differing[:5]}")
+    tasks = " / ".join(f"{n_tasks[stem]}" for stem in (TRAIN, VALIDATION, TEST))
+    rows = n_rows.total() - n_rows[AUGMENTED]
     return (
-        f"{len(found[_TEST].columns)} search spaces, {tasks} tasks for training / validation / test, "
-        f"{rows:,} evaluations, {expected.designs} initial designs"
+        f"{N_SPACES} search spaces, {tasks} tasks for training / validation / test, {rows:,} evaluations, "
+        f"{N_DESIGNS} initial designs"
     )
 
 
-def _read(path: Path, designs: Any, expected: Expected, watch: Watch) -> _Tables:
-    found, size = _Tables(), path.stat().st_size
-    for space, dataset, value, end in iter_everything(path):
-        where = place(path, space, dataset)
-        x, _ = checks.table(value, where)
-        columns = found.columns.setdefault(space, x.shape[1])
-        if x.shape[1] != columns:
-            raise DataError(
-                f"{where}: X must have {columns} columns like the space's other tasks, but has {x.shape[1]}"
-            )
-        if designs is not None:
-            _check_designs(designs, space, dataset, len(x), expected)
-        found.tasks += 1
-        found.rows += len(x)
-        watch.progress(f"check {path.name}", min(end, size), size)
-    return found
-
-
-def _check_designs(designs: Any, space: str, dataset: str, n_rows: int, expected: Expected) -> None:
-    where = f"{DESIGNS}: space {space!r}, dataset {dataset!r}"
-    seeds = designs.get(space, {}) if isinstance(designs, dict) else {}
-    seeds = seeds.get(dataset, {}) if isinstance(seeds, dict) else {}
-    if not isinstance(seeds, dict) or len(seeds) != expected.designs:
-        given = len(seeds) if isinstance(seeds, dict) else checks.show(seeds)
-        raise DataError(f"{where}: a test task must have {expected.designs} initial designs, but has {given}")
+def _check_designs(seeds: dict[str, Any], n_rows: int, where: str) -> None:
+    if len(seeds) != N_DESIGNS:
+        raise DataError(f"{where}: a test task must have {N_DESIGNS} initial designs, but has {len(seeds)}")
     for seed, rows in seeds.items():
         n = len(checks.design_rows(rows, n_rows, f"{where}, seed {seed!r}"))
-        if n < expected.design_rows:
-            raise DataError(f"{where}, seed {seed!r}: a design must have {expected.design_rows} rows, but has {n}")
-
-
-def _check_counts(folder: Path, test: _Tables, expected: Expected) -> None:
-    if (len(test.columns), test.tasks) != (expected.spaces, expected.test_tasks):
-        raise DataError(
-            f"{folder}: HPO-B must hold {expected.spaces} search spaces and {expected.test_tasks} test tasks, "
-            f"but there are {len(test.columns)} and {test.tasks}"
-        )
-
-
-def _check_spaces(path: Path, found: _Tables, test: _Tables, test_path: Path, *, same_spaces: bool) -> None:
-    if same_spaces and (differing := sorted(set(found.columns) ^ set(test.columns))):
-        raise DataError(f"{path}: must hold the search spaces of {test_path.name}, but they differ in {differing[:5]}")
-    for space, columns in found.columns.items():
-        if columns != test.columns.get(space, columns):
-            raise DataError(
-                f"{place(path, space)}: X must have {test.columns[space]} columns as in {test_path.name}, "
-                f"but has {columns}"
-            )
+        if n < N_DESIGN_ROWS:
+            raise DataError(f"{where}, seed {seed!r}: a design must have {N_DESIGN_ROWS} rows, but has {n}")
 
 
 def surrogate_names(folder: Path) -> list[str]:
-    """The surrogates that `summary-stats.json` names, as the stems of their files.
+    """Returns the stems of the surrogates' files that `summary-stats.json` names.
 
-    Raises `DataError` when it is missing, is no object of statistics, or a name is not `surrogate-<space>-<dataset>`.
+    Raises `DataError` if it is missing or malformed, or if a name is not `surrogate-<space>-<dataset>`.
     """
-    path = folder / f"{STATISTICS}.json"
-    statistics = read_json(path)
-    if not isinstance(statistics, dict) or not statistics:
-        raise DataError(f"{path}: must be an object {{surrogate: statistics}}, but got {checks.show(statistics)}")
-    for name, values in statistics.items():
+    for name, values in (ranges := read_ranges(folder)).items():
         if not _SURROGATE.fullmatch(name):
-            raise DataError(f"{path}: a name must be surrogate-<space>-<dataset>, but got {checks.show(name)}")
+            raise DataError(f"{folder}: a name must be surrogate-<space>-<dataset>, but got {checks.show(name)}")
         ends: list[Any] = [values.get(end) for end in ("y_min", "y_max")] if isinstance(values, dict) else [None]
         if not all(checks.is_number(end) and math.isfinite(end) for end in ends) or ends != sorted(ends):
-            raise DataError(f"{path}: {name} must have finite y_min <= y_max, but got {checks.show(values)}")
-    return list(statistics)
+            raise DataError(f"{folder}: {name} must have finite y_min <= y_max, but got {checks.show(values)}")
+    return list(ranges)
 
 
-def check_surrogates(folder: Path, expected: Expected = HPO_B, watch: Watch | None = None) -> str:
-    """Reads the statistics and every surrogate that they name, one at a time, and says what there is.
+def check_surrogates(folder: Path, progress: ProgressCallback) -> str:
+    """Reads the statistics and every surrogate that they name, one at a time, and returns a summary.
 
-    A named surrogate without a file is warned of (`DataWarning`), as most belong to tasks that are not tested on.
+    A surrogate without a file is warned of (`DataWarning`), as most belong to tasks that are not tested on.
 
     Raises:
-      DataError: for statistics or a model that cannot be read, and for less than is expected: as many surrogates as
-        there are test tasks, from as many search spaces.
+      DataError: for statistics or a model that cannot be read, and for fewer surrogates or search spaces than HPO-B's.
     """
-    watch = watch or Silent()
-    names = surrogate_names(folder)
-    there = [name for name in names if (folder / f"{name}.json").is_file()]
-    done, total = 0, sum((folder / f"{name}.json").stat().st_size for name in there)
-    for name in there:
-        path = folder / f"{name}.json"
-        model = read_json(path)
+    paths = {name: folder / f"{name}.json" for name in surrogate_names(folder)}
+    missing = [name for name, path in paths.items() if not path.is_file()]
+    sizes = {name: path.stat().st_size for name, path in paths.items() if name not in missing}
+    for number, name in enumerate(sizes, 1):
+        model = read_json(path := paths[name])
         if not isinstance(model, dict) or "learner" not in model:
             raise DataError(f"{path}: must be an XGBoost model, an object with 'learner', but got {checks.show(model)}")
-        done += path.stat().st_size
-        watch.progress("check surrogates", done, total)
-    spaces = {match[1] for name in there if (match := _SURROGATE.fullmatch(name))}
-    if len(spaces) < expected.spaces or len(there) < expected.test_tasks:
-        raise DataError(
-            f"{folder}: HPO-B must have surrogates of at least {expected.test_tasks} tasks "
-            f"in {expected.spaces} search spaces, but there are {len(there)} in {len(spaces)}"
-        )
-    if missing := [name for name in names if name not in set(there)]:
+        progress("check surrogates", sum([*sizes.values()][:number]), sum(sizes.values()))
+    n_spaces = len({match[1] for name in sizes if (match := _SURROGATE.fullmatch(name))})
+    if n_spaces < N_SPACES or len(sizes) < N_TEST_TASKS:
+        rule = f"surrogates of at least {N_TEST_TASKS} tasks in {N_SPACES} search spaces"
+        raise DataError(f"{folder}: HPO-B must have {rule}, but there are {len(sizes)} in {n_spaces}")
+    if missing:
         text = f"{folder}: {len(missing)} surrogates have statistics but no file, {missing[0]} the first"
         warnings.warn(text, DataWarning, stacklevel=2)
-    return f"surrogates of {len(there)} tasks in {len(spaces)} search spaces"
+    return f"surrogates of {len(sizes)} tasks in {n_spaces} search spaces"

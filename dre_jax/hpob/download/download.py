@@ -1,29 +1,38 @@
-"""Fetches HPO-B's data, checks them, and only then puts them in place.
+"""Downloads HPO-B's data with pooch (extra `download`), checks them, and only then puts them in place.
 
-All work is done in a folder beside the target, `<target>.part`. What was fetched stays there until the whole is in
-place, so that an interrupted download goes on; what turned out to be wrong does not.
+All work is done in a folder beside the target, `<target>.part`. Files that were downloaded to their end stay there
+until the whole is in place, so that a rerun does not download them again; wrong content does not stay.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
+from dre_jax.checks import one_of
 from dre_jax.data.files import find_json, make_folder, read_json, write_json
-from dre_jax.errors import DataError
-from dre_jax.hpob.download.archive import unpack
-from dre_jax.hpob.download.contents import HPO_B, Expected
-from dre_jax.hpob.download.fetch import JSON, ZIP, Patience, Refused, Silent, Unreachable, Watch, fetch
-from dre_jax.hpob.download.part import Part, check_room, disk
-from dre_jax.hpob.download.sources import Collection, Source, collection, parse_source, url_of
+from dre_jax.errors import DataError, DataWarning, MissingExtraError
+from dre_jax.hpob.download.archive import ArchiveError, unpack
+from dre_jax.hpob.download.contents import ProgressCallback
+from dre_jax.hpob.download.sources import COLLECTIONS, Collection, is_archive, is_url, parse_source
+from dre_jax.runtime.locks import folder_lock
 
 __all__ = ["MARKER", "download"]
 
 MARKER = "dre-jax-download.json"
+_PAUSES = (1.0, 4.0)  # seconds between attempts
+_TIMEOUT = 30.0
+_CHUNK = 1 << 16
+
+
+class SourceError(DataError):
+    """A file cannot be downloaded, or is not what it must be: another source may have it."""
 
 
 def download(
@@ -31,197 +40,181 @@ def download(
     out: str | os.PathLike[str] | None = None,
     *,
     url: str | None = None,
-    expected: Expected = HPO_B,
-    patience: Patience | None = None,
-    watch: Watch | None = None,
+    progress: ProgressCallback = lambda label, done, total: None,
 ) -> str:
-    """Fetches a collection (`hpo-b` or `hpo-b-surrogates`) into the folder `out`, and says in one line what is there.
+    """Downloads a collection (`hpo-b` or `hpo-b-surrogates`) into the folder `out`, and returns a one-line summary.
 
-    `url` is the address or the path of a zip archive or of a folder of loose files; without it, the authors' places
-    are tried in turn. The same call goes on after an interruption, and does nothing when all is there. The folder
-    appears at once, when its content has been read through and found to be what is expected.
+    `url` is the address or the path of a zip archive or of a folder of loose files; without it, the authors' addresses
+    are tried in turn. The folder appears at once, when its content has been read and is HPO-B's. If it is there
+    already, nothing is done.
 
     Raises:
       ConfigError: for an unknown collection, and a `url` that is none of these.
-      DataError: when `out` holds anything else; when nothing can be fetched, or what was is not as it must be; when the
-        disk is full; when another process is at it.
+      DataError: if `out` holds anything else, nothing can be downloaded, the content is wrong or the disk is full.
+      MissingExtraError: without pooch, for a URL.
     """
-    wanted, watch = collection(name), watch or Silent()
-    sources = (parse_source(url),) if url is not None else wanted.sources
-    given = Path(wanted.folder if out is None else out)
-    target = Path(os.path.realpath(given))
-    if there := _already(target, wanted, expected, watch):
-        return f"{given} is there already: {there}"
-    make_folder(target.parent)
-    with _workshop(target) as work:
-        source, content = _from_any(sources, work, wanted, patience or Patience(), watch)
-        try:
-            holds = wanted.check(content, expected, watch)
-        except DataError as error:
-            shutil.rmtree(work, ignore_errors=True)  # it would be no better the next time
-            raise DataError(str(error).replace(str(content), source.place)) from error
-        _place(content, target, {"collection": wanted.name, "source": source.place, "holds": holds})
-        shutil.rmtree(work, ignore_errors=True)
-    return f"{given}: {holds}, from {source.place}"
-
-
-def _already(target: Path, wanted: Collection, expected: Expected, watch: Watch) -> str | None:
-    """The content of a finished folder; None where there is nothing yet. Raises `DataError` for anything else."""
-    if not os.path.lexists(target):
-        return None
-    with disk(target):
-        if target.is_dir() and not any(target.iterdir()):
-            return None
-    rule = f"the folder must be new, empty, or hold {wanted.name} already"
-    if not target.is_dir():
-        raise DataError(f"{rule}, but {target} is a file")
-    try:
-        return _marked(target, wanted) or wanted.check(target, expected, watch)
-    except DataError as error:
-        raise DataError(f"{rule}, but: {error}") from error
-
-
-def _marked(target: Path, wanted: Collection) -> str | None:
-    """The content of an earlier download's note, if it is still true."""
-    if not (target / MARKER).exists():
-        return None  # somebody else put it there: it has to be read
-    note = read_json(target / MARKER)
-    files = note.get("files") if isinstance(note, dict) else None
-    if not isinstance(files, dict) or note.get("collection") != wanted.name:
-        raise DataError(f"{target / MARKER} tells of something else")
-    for name, size in files.items():
-        path = target / name
-        if not path.is_file() or path.stat().st_size != size:
-            raise DataError(f"{path} is no longer the file that was downloaded; remove the folder to start anew")
-    return f"{note.get('holds')}"
-
-
-@contextlib.contextmanager
-def _workshop(target: Path) -> Iterator[Path]:
-    """The folder beside the target, for one process at a time; it goes when nothing is in it."""
+    one_of("what to download", name, COLLECTIONS)
+    sources = COLLECTIONS[name].sources if url is None else {parse_source(url): None}
+    folder = Path(COLLECTIONS[name].folder if out is None else out)
+    target = Path(os.path.realpath(folder))
     work = target.with_name(f"{target.name}.part")
-    make_folder(work)
-    with disk(work):
-        handle = os.open(work, os.O_RDONLY)
+    if (summary := _existing(target, name, progress)) is None:
+        make_folder(work)
+        with folder_lock(work):
+            try:
+                if (summary := _existing(target, name, progress)) is None:  # another process may have been at it
+                    return f"{folder}: {_fill(target, work, name, sources, progress)}"
+            except OSError as error:
+                raise DataError(f"{work} cannot be written: {error.strerror or error}") from error
+            finally:
+                shutil.rmtree(work / "content", ignore_errors=True)
+                if not any(path.is_file() for path in work.rglob("*")):
+                    shutil.rmtree(work, ignore_errors=True)
+    return f"{folder} is there already: {summary}"
+
+
+def _existing(target: Path, name: str, progress: ProgressCallback) -> str | None:
+    """Returns the summary of a finished folder, None for none or an empty one. Raises `DataError` for anything else."""
     try:
-        _lock(handle, target)
-        try:
-            shutil.rmtree(work / "content", ignore_errors=True)  # of a process that was killed
-            yield work
-        finally:
-            if not _has_bytes(work):
-                shutil.rmtree(work, ignore_errors=True)
-    finally:
-        os.close(handle)
+        if not os.path.lexists(target) or not any(target.iterdir()):
+            return None
+        if not (target / MARKER).exists():
+            return COLLECTIONS[name].check(target, progress)
+        note = read_json(target / MARKER)
+        files = note.get("files") if isinstance(note, dict) else None
+        if not isinstance(files, dict) or note.get("collection") != name:
+            raise DataError(f"{target / MARKER} tells of something else")
+        for file, size in files.items():
+            if not (target / file).is_file() or (target / file).stat().st_size != size:
+                raise DataError(f"{target / file} is no longer the file that was downloaded; remove the folder")
+        return str(note.get("holds"))
+    except (DataError, OSError) as error:
+        raise DataError(f"the folder must be new, empty, or hold {name} already, but: {error}") from error
 
 
-def _lock(handle: int, target: Path) -> None:
-    import fcntl
-
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise DataError(f"one download at a time may fill {target}, but another is running") from error
-    except OSError:
-        pass  # some network file systems lock no folders
-
-
-def _from_any(
-    sources: tuple[Source, ...], work: Path, wanted: Collection, patience: Patience, watch: Watch
-) -> tuple[Source, Path]:
-    """The first source that can be had, and the folder with its files, unchecked."""
+def _fill(target: Path, work: Path, name: str, sources: Mapping[str, str | None], progress: ProgressCallback) -> str:
+    """Puts the files of the first source that has them in place, and returns a summary."""
+    work.mkdir(exist_ok=True)
+    for partial in work.rglob("tmp*"):  # so pooch names the file at hand; a process was killed
+        partial.unlink()
     failures: list[str] = []
-    for number, source in enumerate(sources, 1):
+    for number, (source, sha256) in enumerate(sources.items(), 1):
         try:
-            return source, _content(source, work, wanted, patience, watch)
-        except (Refused, Unreachable) as error:
-            if isinstance(error, Unreachable) and _has_bytes(work):
-                # Half of a source is worth more than the beginning of the next.
-                raise DataError(f"{error}; what has arrived is kept: rerun the command to resume") from error
-            if len(sources) == 1:
-                raise
+            content = _collect(source, sha256, work, COLLECTIONS[name], progress)
+            break
+        except SourceError as error:
             failures.append(str(error))
             if number < len(sources):
-                watch.note(f"{error}; trying {sources[number].place}")
-    raise DataError(f"{wanted.name} must be had from one of {len(sources)} places, but: {'; '.join(failures)}")
-
-
-def _has_bytes(work: Path) -> bool:
-    return any(path.stat().st_size for path in work.rglob("*") if path.is_file() and path.suffix != ".state")
-
-
-def _content(source: Source, work: Path, wanted: Collection, patience: Patience, watch: Watch) -> Path:
-    content = work / "content"
-    if source.is_archive and source.is_local:
-        _unpack(Path(source.place), content, wanted, watch)
-    elif source.is_archive:
-        archive = work / f"{wanted.folder}.zip"
-        fetch(source.place, archive, ZIP, patience=patience, watch=watch)
-        try:
-            _check_hash(archive, source)
-            _unpack(archive, content, wanted, watch)
-        except Refused as error:
-            Part(archive, source.place).discard()  # else the next call would find it again
-            raise Refused(str(error).replace(str(archive), source.place)) from error
-    elif source.is_local:
-        _gather(Path(source.place), content, wanted)
+                warnings.warn(f"{error}; trying the next source", DataWarning, stacklevel=3)
     else:
-        _gather(_fetch_files(source.place, work / "files", wanted, patience, watch), content, wanted)
+        raise DataError(f"{name} cannot be downloaded: {'; '.join(failures)}")
+    try:
+        summary = COLLECTIONS[name].check(content, progress)
+    except DataError as error:
+        shutil.rmtree(work, ignore_errors=True)  # it would be no better the next time
+        raise DataError(str(error).replace(str(content), source)) from error
+    files = {path.name: path.stat().st_size for path in sorted(content.iterdir())}
+    for file in files:  # else a power cut may keep the rename and lose the content
+        with (content / file).open("rb") as stream:
+            os.fsync(stream.fileno())
+    note = {"collection": name, "source": source, "holds": summary, "files": files}
+    write_json(content / MARKER, note, indent=1)
+    os.rename(content, target)  # also over an empty folder
+    shutil.rmtree(work, ignore_errors=True)
+    return f"{summary}, from {source}"
+
+
+def _collect(source: str, sha256: str | None, work: Path, collection: Collection, progress: ProgressCallback) -> Path:
+    """Returns a folder inside `work` with the source's files, unchecked; loose files of a server have one of their own.
+
+    Raises `SourceError`, and `DataError` for a local folder without the required files.
+    """
+    content = work / "content"
+    shutil.rmtree(content, ignore_errors=True)
+    if is_archive(source):
+        archive = _retrieve(source, work, None, sha256, progress) if is_url(source) else Path(source)
+        try:
+            unpack(archive, content, collection.required[0], progress)
+        except ArchiveError as error:
+            if is_url(source):
+                archive.unlink()  # else the next call would use it again
+            raise SourceError(str(error).replace(str(archive), source)) from error
+        return content
+    if is_url(source):
+        content = work / hashlib.sha256(source.encode()).hexdigest()[:16]
+    content.mkdir(exist_ok=True)
+    for stem in collection.required:
+        _add_file(source, stem, content, progress)
+    for stem in collection.optional(content):
+        try:
+            _add_file(source, stem, content, progress)
+        except DataError as error:
+            if is_url(source):
+                warnings.warn(f"{error}; going on without it", DataWarning, stacklevel=4)
     return content
 
 
-def _check_hash(archive: Path, source: Source) -> None:
-    if not source.sha256:
+def _add_file(source: str, stem: str, content: Path, progress: ProgressCallback) -> None:
+    if not is_url(source):
+        path = find_json(source, stem)
+        shutil.copyfile(path, content / path.name)
         return
-    with archive.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != source.sha256:
-        raise Refused(
-            f"{source.place} must have the SHA-256 {source.sha256[:12]}.., but what came has {found[:12]}..; "
-            "if it is a newer version, name it with --url"
-        )
+    url = f"{source.rstrip('/')}/{stem}.json"
+    path = _retrieve(url, content, f"{stem}.json", None, progress)
+    with path.open("rb") as stream:
+        start = stream.read(60).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not start.startswith(b"{"):
+        path.unlink()
+        raise SourceError(f"{url} must be a JSON object, but starts with {start!r}")
 
 
-def _unpack(archive: Path, content: Path, wanted: Collection, watch: Watch) -> None:
+class _PoochBar:
+    """The methods of a progress bar that pooch calls."""
+
+    def __init__(self, label: str, progress: ProgressCallback) -> None:
+        self.total = self._done = 0
+        self._label, self._progress = label, progress
+
+    def update(self, n_bytes: int) -> None:
+        self._done += n_bytes
+        self._progress(self._label, min(self._done, self.total or self._done), self.total)
+
+    def reset(self) -> None:
+        self._done = 0
+
+    def close(self) -> None:
+        pass
+
+
+def _retrieve(url: str, folder: Path, file_name: str | None, sha256: str | None, progress: ProgressCallback) -> Path:
+    """Downloads a file into a folder, if it is not there from an earlier call, and returns its path.
+
+    Raises `SourceError`, and `MissingExtraError` without pooch.
+    """
     try:
-        unpack(archive, content, wanted.key, watch=watch)
-    except BaseException:
-        shutil.rmtree(content, ignore_errors=True)
-        raise
-
-
-def _fetch_files(base: str, folder: Path, wanted: Collection, patience: Patience, watch: Watch) -> Path:
-    make_folder(folder)
-    for stem in wanted.required:
-        fetch(url_of(base, f"{stem}.json"), folder / f"{stem}.json", JSON, patience=patience, watch=watch)
-    for stem in [*wanted.optional, *wanted.more(folder)]:
+        import pooch
+        import requests
+    except ImportError as error:
+        raise MissingExtraError("pooch", "download") from error
+    pooch.get_logger().setLevel("WARNING")  # else it prints every file with its hash
+    label, pauses = PurePosixPath(urlsplit(url).path).name, list(_PAUSES)
+    headers = {"User-Agent": "dre_jax", "Accept-Encoding": "identity"}
+    while True:
+        bar = _PoochBar(label, progress)
+        downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=_CHUNK, timeout=_TIMEOUT, headers=headers)
         try:
-            fetch(url_of(base, f"{stem}.json"), folder / f"{stem}.json", JSON, patience=patience, watch=watch)
-        except Refused as error:
-            watch.note(f"{error}; going on without it")
-    return folder
+            return Path(pooch.retrieve(url, sha256, fname=file_name, path=folder, downloader=downloader))
+        except requests.RequestException as error:
+            is_client_error = error.response is not None and error.response.status_code < 500
+            if is_client_error or not pauses or isinstance(error, ValueError):  # a ValueError is a URL that is none
+                raise SourceError(f"{url} cannot be downloaded: {_reason(error)}") from error
+            time.sleep(pauses.pop(0))
+        except ValueError as error:  # of the hash
+            raise SourceError(f"{url}: {error} If it is a newer version, name it with --url.") from error
 
 
-def _gather(folder: Path, content: Path, wanted: Collection) -> None:
-    """Links, or copies where links cannot be, the files that belong to the collection."""
-    files = [find_json(folder, stem) for stem in wanted.required]
-    for stem in [*wanted.optional, *wanted.more(folder)]:
-        with contextlib.suppress(DataError):
-            files.append(find_json(folder, stem))
-    with disk(content):
-        content.mkdir()
-        for file in files:
-            try:
-                os.link(os.path.realpath(file), content / file.name)
-            except OSError:
-                check_room(content, file.stat().st_size, str(file))
-                shutil.copyfile(file, content / file.name)
-
-
-def _place(content: Path, target: Path, note: dict[str, object]) -> None:
-    files = {
-        str(path.relative_to(content)): path.stat().st_size for path in sorted(content.rglob("*")) if path.is_file()
-    }
-    write_json(content / MARKER, note | {"files": files}, indent=1)
-    with disk(target):
-        os.rename(content, target)  # takes the place of an empty folder too
+def _reason(error: BaseException) -> str:
+    """Returns the first cause; requests' own message is a paragraph."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,55 +1,33 @@
-"""Where HPO-B's data are to be had, and what belongs to them."""
+"""Where HPO-B's data are, and which files belong together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from dre_jax.checks import one_of
-from dre_jax.data.spaces import SPLITS
+from dre_jax.data.hpob import DESIGNS
 from dre_jax.errors import ConfigError
-from dre_jax.hpob.download.contents import (
-    AUGMENTED,
-    DESIGNS,
-    STATISTICS,
-    Expected,
-    check_surrogates,
-    check_tables,
-    surrogate_names,
-)
-from dre_jax.hpob.download.fetch import Watch
+from dre_jax.hpob.download import contents
 
-__all__ = ["COLLECTIONS", "Collection", "Source", "collection", "parse_source", "url_of"]
+__all__ = ["COLLECTIONS", "Collection", "is_archive", "is_url", "parse_source"]
 
 
-class Source(NamedTuple):
-    """A zip archive or a folder of loose files; a URL or a path."""
+class Collection(NamedTuple):
+    """Files that belong together, named by their stems."""
 
-    place: str
-    is_archive: bool
-    is_local: bool = False
-    sha256: str = ""  # of the archive, where it is known
-
-
-@dataclass(frozen=True, kw_only=True)
-class Collection:
-    """A set of files that belong together."""
-
-    name: str
-    folder: str  # where it goes if nothing else is said
-    sources: tuple[Source, ...]
-    required: tuple[str, ...]  # the stems of loose files, the smallest first, so that a wrong address shows at once
-    optional: tuple[str, ...] = ()
-    check: Callable[[Path, Expected, Watch], str]
-    more: Callable[[Path], list[str]] = lambda folder: []  # stems that only the required files tell
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """File names, one of which marks the folder inside an archive."""
-        return tuple(f"{self.required[0]}{suffix}" for suffix in (".json", ".json.gz"))
+    folder: str
+    """Default target."""
+    sources: Mapping[str, str | None]
+    """Addresses in the order in which they are tried, with the SHA-256 of an archive where it is known."""
+    required: tuple[str, ...]
+    """The smallest first, so that a wrong address shows at once; it also marks the folder inside an archive."""
+    optional: Callable[[Path], Sequence[str]]
+    """Returns further files, by a folder that holds the required ones."""
+    check: Callable[[Path, contents.ProgressCallback], str]
+    """Returns a summary of a folder. Raises `DataError` for wrong content."""
 
 
 # HPO-B's README named archives on rewind.tf.uni-freiburg.de until those went away in June 2025 (the repository's issue
@@ -57,87 +35,63 @@ class Collection:
 _AUTHORS = "https://github.com/sebastianpinedaar/hpo-data/raw/refs/heads/main"
 _HUGGING_FACE = "https://huggingface.co/datasets/Sebastianpinar"
 _FREIBURG = "https://rewind.tf.uni-freiburg.de/index.php/s"
-
-_TABLES = Collection(
-    name="hpo-b",
-    folder="hpob-data",
-    sources=(
-        Source(
-            f"{_AUTHORS}/hpob-data.zip",
-            True,
-            sha256="ab1c439e50ffea3d8a3f1e0ad7ee7f03cd3c12df05576de84ad7c3b58fbf3358",
-        ),
-        Source(f"{_HUGGING_FACE}/hpob-data/resolve/main", False),
-        Source(f"{_HUGGING_FACE}/hpob/resolve/main", False),
-        Source(f"{_FREIBURG}/xdrJQPCTNi2zbfL/download/hpob-data.zip", True),
+COLLECTIONS = {
+    "hpo-b": Collection(
+        folder="hpob-data",
+        sources={
+            f"{_AUTHORS}/hpob-data.zip": "ab1c439e50ffea3d8a3f1e0ad7ee7f03cd3c12df05576de84ad7c3b58fbf3358",
+            f"{_HUGGING_FACE}/hpob-data/resolve/main": None,
+            f"{_HUGGING_FACE}/hpob/resolve/main": None,
+            f"{_FREIBURG}/xdrJQPCTNi2zbfL/download/hpob-data.zip": None,
+        },
+        required=(DESIGNS, contents.TEST, contents.VALIDATION, contents.TRAIN),
+        optional=lambda folder: ("meta-test-tasks-per-space", "meta-dataset-descriptors", contents.AUGMENTED),
+        check=contents.check_tables,
     ),
-    required=(DESIGNS, *(f"meta-{split}-dataset" for split in reversed(SPLITS))),
-    optional=("meta-test-tasks-per-space", "meta-dataset-descriptors", AUGMENTED),
-    check=check_tables,
-)
-_SURROGATES = Collection(
-    name="hpo-b-surrogates",
-    folder="saved-surrogates",
-    sources=(
-        Source(
-            f"{_AUTHORS}/saved-surrogates.zip",
-            True,
-            sha256="bda3a71e8b720efa97ea654a5e883f87aed1345fa35553318980e1d45b7b5662",
-        ),
-        Source(f"{_FREIBURG}/rTwPgaxS2Z7NH39/download/saved-surrogates.zip", True),
+    "hpo-b-surrogates": Collection(
+        folder="saved-surrogates",
+        sources={
+            f"{_AUTHORS}/saved-surrogates.zip": "bda3a71e8b720efa97ea654a5e883f87aed1345fa35553318980e1d45b7b5662",
+            f"{_FREIBURG}/rTwPgaxS2Z7NH39/download/saved-surrogates.zip": None,
+        },
+        required=("summary-stats",),
+        optional=contents.surrogate_names,
+        check=contents.check_surrogates,
     ),
-    required=(STATISTICS,),
-    check=check_surrogates,
-    more=surrogate_names,
-)
-COLLECTIONS = {each.name: each for each in (_TABLES, _SURROGATES)}
+}
 
 
-def collection(name: str) -> Collection:
-    """A collection by its name. Raises `ConfigError` for an unknown one."""
-    one_of("what to download", name, COLLECTIONS)
-    return COLLECTIONS[name]
+def is_url(source: str) -> bool:
+    """Returns whether a source is an address; the others are paths."""
+    return source.lower().startswith(("http://", "https://"))
 
 
-def parse_source(text: str) -> Source:
-    """The source that an address or a path stands for: an archive if it ends in `.zip`, else a folder of loose files.
+def is_archive(source: str) -> bool:
+    """Returns whether a source is a zip archive; the others are folders of loose files.
 
-    The page of a Hugging Face data set stands for its files. Raises `ConfigError` for other than http(s) addresses
-    and existing paths.
-
-    >>> parse_source("https://example.org/hpob-data.zip?download=").is_archive
+    >>> is_archive("https://example.org/hpob-data.zip?download=")
     True
-    >>> parse_source("https://huggingface.co/datasets/someone/hpob-data").place
+    """
+    return urlsplit(source).path.lower().endswith(".zip") if is_url(source) else Path(source).is_file()
+
+
+def parse_source(text: str) -> str:
+    """Returns the source that a user names; the page of a Hugging Face data set becomes the folder of its files.
+
+    Raises `ConfigError` for other than http(s) addresses and existing paths.
+
+    >>> parse_source("https://huggingface.co/datasets/someone/hpob-data")
     'https://huggingface.co/datasets/someone/hpob-data/resolve/main'
     """
-    address = urlsplit(text)
-    if address.scheme.lower() in ("http", "https"):
-        if not address.hostname:
-            raise ConfigError(f"a URL must name a host, but got {text!r}")
-        archive = address.path.lower().endswith(".zip")
-        path = address.path
-        if address.hostname == "huggingface.co" and not archive:
-            path = _files_of_data_set(path)
-        return Source(urlunsplit(address._replace(path=path)), archive)
-    local = Path(text).expanduser()
-    if not text or "://" in text or not local.exists():
+    if is_url(text):
+        address = urlsplit(text)
+        if not address.hostname or "@" in address.netloc:
+            raise ConfigError(f"a URL must name a host, without user and password, but got {text!r}")
+        if address.hostname != "huggingface.co" or is_archive(text):
+            return text
+        path = re.sub(r"^(/datasets/[^/]+/[^/]+)/?$", r"\1/tree/main", address.path)
+        path = re.sub(r"^(/datasets/[^/]+/[^/]+)/(tree|blob)/", r"\1/resolve/", path)
+        return urlunsplit(address._replace(path=path))
+    if not text or "://" in text or not Path(text).expanduser().exists():
         raise ConfigError(f"--url must be an http(s) URL, or a zip archive or a folder that exists, but got {text!r}")
-    return Source(str(local), local.is_file(), is_local=True)
-
-
-def _files_of_data_set(path: str) -> str:
-    parts = path.strip("/").split("/")
-    if parts[:1] != ["datasets"] or len(parts) < 3:
-        return path
-    kind, *rest = parts[3:] or ["tree", "main"]
-    return "/" + "/".join([*parts[:3], "resolve" if kind in ("tree", "blob") else kind, *rest])
-
-
-def url_of(folder: str, name: str) -> str:
-    """The address of a file in a folder, with the folder's query behind it.
-
-    >>> url_of("https://example.org/data/?download=true", "a.json")
-    'https://example.org/data/a.json?download=true'
-    """
-    address = urlsplit(folder)
-    return urlunsplit(address._replace(path=f"{address.path.rstrip('/')}/{name}"))
+    return str(Path(text).expanduser())

@@ -7,9 +7,15 @@ import pytest
 
 from dre_jax.data import write_dataset
 from dre_jax.errors import DataError, DataWarning
-from dre_jax.hpob.download.contents import Expected, check_surrogates, check_tables
+from dre_jax.hpob.download import contents
+from dre_jax.hpob.download.contents import check_surrogates, check_tables
 
-SMALL = Expected(spaces=2, test_tasks=3)
+
+@pytest.fixture
+def small(monkeypatch):
+    """Requires two search spaces and three test tasks."""
+    monkeypatch.setattr(contents, "N_SPACES", 2)
+    monkeypatch.setattr(contents, "N_TEST_TASKS", 3)
 
 
 @pytest.fixture
@@ -21,14 +27,15 @@ def folder(tmp_path, make_space):
     return tmp_path
 
 
-def test_what_must_be_there(folder, heard):
-    text = check_tables(folder, SMALL, heard)
+@pytest.mark.usefixtures("small")
+def test_complete_tables(folder, steps):
+    text = check_tables(folder, steps)
     assert text == (
         "2 search spaces, 4 / 2 / 3 tasks for training / validation / test, 72 evaluations, 5 initial designs"
     )
     for stem in ("test", "validation", "train"):
         name = f"meta-{stem}-dataset.json"
-        done = [(done, total) for what, done, total in heard.steps if what == f"check {name}"]
+        done = [(done, total) for label, done, total in steps if label == f"check {name}"]
         size = (folder / name).stat().st_size
         assert len(done) == {"test": 3, "validation": 2, "train": 4}[stem]
         assert done == sorted(done)
@@ -36,16 +43,22 @@ def test_what_must_be_there(folder, heard):
         assert {total for _, total in done} == {size}
 
 
-def test_compressed(folder):
-    with pytest.raises(DataError, match="must hold 16 search spaces and 86 test tasks, but there are 2 and 3"):
-        check_tables(folder)
+@pytest.mark.usefixtures("small")
+def test_compressed(folder, steps):
     for path in list(folder.iterdir()):
         (folder / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
-    assert check_tables(folder, SMALL).startswith("2 search spaces")
+    assert check_tables(folder, steps).startswith("2 search spaces")
     (folder / "bo-initializations.json.gz").unlink()
     with pytest.raises(DataError, match=r"must hold bo-initializations\.json"):
-        check_tables(folder, SMALL)
+        check_tables(folder, steps)
+
+
+def test_counts_of_hpo_b(folder, surrogates, steps):
+    with pytest.raises(DataError, match="must hold 16 search spaces and 86 test tasks, but there are 2 and 3"):
+        check_tables(folder, steps)
+    with pytest.raises(DataError, match="at least 86 tasks in 16 search spaces, but there are 3 in 2"):
+        check_surrogates(surrogates, steps)
 
 
 @pytest.mark.parametrize(
@@ -56,33 +69,35 @@ def test_compressed(folder):
         ("meta-test-dataset", lambda c: c["two"]["e1"]["y"].__setitem__(3, [float("nan")]), "row 3: y must be finite"),
         ("meta-train-dataset", lambda c: c["two"]["t1"]["X"].__setitem__(3, ["x", 0]), "row 3: X must hold numbers"),
         ("meta-train-dataset", lambda c: c["two"]["t1"].update(X=[[1.0]] * 8), "2 columns like the space's other"),
-        ("meta-validation-dataset", lambda c: c["one"]["v0"].update(X=[[1.0]] * 8), "3 columns as in meta-test"),
+        ("meta-validation-dataset", lambda c: c["one"]["v0"].update(X=[[1.0]] * 8), "3 columns like the space's other"),
         ("meta-train-dataset", lambda c: c.pop("one"), r"they differ in \['one'\]"),
         ("meta-train-dataset", lambda c: c.update(three=c["one"]), r"they differ in \['three'\]"),
         ("bo-initializations", lambda c: c["one"]["e0"].pop("test3"), "5 initial designs, but has 4"),
         ("bo-initializations", lambda c: c["one"]["e0"].update(test3=[0, 1]), "'test3': a design must have 5 rows"),
         ("bo-initializations", lambda c: c["one"]["e0"].update(test3=[0, 1, 2, 3, 8]), "but got row 8"),
-        ("bo-initializations", lambda c: c.update(one=[]), "5 initial designs, but has 0"),
-        ("bo-initializations", lambda c: c["one"].update(e0=[1, 2]), "5 initial designs, but has"),
+        ("bo-initializations", lambda c: c.update(one=[]), "'one'.* an object must follow"),
+        ("bo-initializations", lambda c: c["one"].update(e0=[1, 2]), "'e0'.* an object must follow"),
     ],
 )
-def test_wrong_content(folder, stem, edit, message):
+@pytest.mark.usefixtures("small")
+def test_wrong_content(folder, steps, stem, edit, message):
     path = folder / f"{stem}.json"
     content = json.loads(path.read_text())
     edit(content)
     path.write_text(json.dumps(content))
     with pytest.raises(DataError, match=message):
-        check_tables(folder, SMALL)
+        check_tables(folder, steps)
 
 
-def test_larger_training_file(folder):
+@pytest.mark.usefixtures("small")
+def test_larger_training_file(folder, steps):
     content = json.loads((folder / "meta-train-dataset.json").read_text())
     more = folder / "meta-train-dataset-augmented.json"
     more.write_text(json.dumps(content | {"three": {"t0": {"X": [[0.5]], "y": [[1.0]]}}}))
-    assert check_tables(folder, SMALL).startswith("2 search spaces, 4 / 2 / 3 tasks")
+    assert check_tables(folder, steps).startswith("2 search spaces, 4 / 2 / 3 tasks")
     more.write_text(more.read_text()[:-9])
     with pytest.raises(DataError, match=r"augmented\.json: .* ends inside"):
-        check_tables(folder, SMALL)
+        check_tables(folder, steps)
 
 
 @pytest.fixture
@@ -95,14 +110,14 @@ def surrogates(tmp_path):
     return tmp_path
 
 
-def test_surrogates(surrogates, heard):
-    assert check_surrogates(surrogates, SMALL, heard) == "surrogates of 3 tasks in 2 search spaces"
-    assert heard.steps[-1][1] == heard.steps[-1][2]
-    with pytest.raises(DataError, match="at least 86 tasks in 16 search spaces, but there are 3 in 2"):
-        check_surrogates(surrogates)
+@pytest.mark.usefixtures("small")
+def test_surrogates(surrogates, steps, monkeypatch):
+    assert check_surrogates(surrogates, steps) == "surrogates of 3 tasks in 2 search spaces"
+    assert steps[-1][1] == steps[-1][2]
     (surrogates / "surrogate-4796-17.json").unlink()
+    monkeypatch.setattr(contents, "N_TEST_TASKS", 2)
     with pytest.warns(DataWarning, match="1 surrogates have statistics but no file, surrogate-4796-17 the first"):
-        check_surrogates(surrogates, Expected(spaces=2, test_tasks=2))
+        check_surrogates(surrogates, steps)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +125,15 @@ def test_surrogates(surrogates, heard):
     [
         ("surrogate-4796-3", "{", "not valid JSON"),
         ("surrogate-4796-3", "{}", "must be an XGBoost model"),
-        ("summary-stats", "[]", "must be an object"),
+        ("summary-stats", "[]", "must hold {surrogate"),
         ("summary-stats", '{"surrogate-1-../../x": {"y_min": 0, "y_max": 1}}', "a name must be surrogate-"),
         ("summary-stats", '{"surrogate-4796-3": {"y_min": 0}}', "must have finite y_min <= y_max"),
         ("summary-stats", '{"surrogate-4796-3": {"y_min": 2, "y_max": 1}}', "must have finite y_min <= y_max"),
         ("summary-stats", '{"surrogate-4796-3": {"y_min": NaN, "y_max": 1}}', "must have finite y_min <= y_max"),
     ],
 )
-def test_wrong_surrogates(surrogates, stem, content, message):
+@pytest.mark.usefixtures("small")
+def test_wrong_surrogates(surrogates, steps, stem, content, message):
     (surrogates / f"{stem}.json").write_text(content)
     with pytest.raises(DataError, match=message):
-        check_surrogates(surrogates, SMALL)
+        check_surrogates(surrogates, steps)
