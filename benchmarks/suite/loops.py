@@ -215,7 +215,7 @@ def _run_grid(
 
 
 def _abstract_fit(method: Any, columns: int) -> Any:
-    """Returns shapes of what a method learns from past tasks of so many columns; nothing is trained."""
+    """Returns shapes of what a method learns from past tasks of so many columns; it is fitted only where it must be."""
     if members := members_of(method):
         return tuple(_abstract_fit(member, columns) for member in members)
     space, key = SearchSpace("past", train=ours.random_tasks(50, 120, columns)), jax.random.key(0)
@@ -223,7 +223,11 @@ def _abstract_fit(method: Any, columns: int) -> Any:
         return jax.eval_shape(partial(fit_sources, method.fitting), source_tasks(space, method.rows, key))
     if hasattr(method, "training") and hasattr(method, "model"):  # an ensemble, which a loop on the host trains
         return jax.eval_shape(partial(init, method.model, columns), key)
-    return jax.eval_shape(lambda: method.fit(space, key))
+    try:
+        return jax.eval_shape(lambda: method.fit(space, key))
+    except jax.errors.TracerArrayConversionError:  # a fit that is NumPy's in part; the shapes are those of few tasks
+        params = method.fit(SearchSpace("past", train=ours.random_tasks(4, 30, columns)), key)
+        return jax.eval_shape(lambda: params)
 
 
 def _chip_words(mesh: Mesh) -> str:
