@@ -109,7 +109,7 @@ def learnt(space):
             quick = replace(method, training=replace(method.training, steps=1))
             params = quick.fit(few, KEY)  # folds and rows are drawn by NumPy, so that it is no one program
             folds = make_folds(few.train, members=1, folds=2, histories=1, rows=8)
-            step = partial(_descend, method.prior, quick.training, folds.table, folds.everything)
+            step = partial(_descend, method.prior, quick.training, folds.table, folds.all_tasks)
             descent = begin(jax.tree.map(lambda a: a[:1], params.priors), keep_average=True)
             return jax.make_jaxpr(step)(descent, jnp.arange(1), KEY), params
         return jax.make_jaxpr(lambda: method.fit(few, KEY), return_shape=True)()

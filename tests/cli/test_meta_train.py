@@ -12,7 +12,9 @@ from dre_jax.data import bundled
 from dre_jax.methods.checkpoints.fitted import load_fitted
 from dre_jax.tuning import Surrogate, read_space
 
-QUICK = [f"--set={setting}" for setting in ("training.steps=4", "vote.designs=1", "vote.rows=60")]
+QUICK = [
+    f"--set={setting}" for setting in ("training.steps=4", "weight_selection.designs=1", "weight_selection.rows=60")
+]
 
 
 @pytest.fixture

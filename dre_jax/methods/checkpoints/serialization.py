@@ -21,11 +21,11 @@ from dre_jax.methods.baselines.deep_kernel import DeepKernel
 from dre_jax.methods.baselines.sources import SourceProcesses
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
-from dre_jax.methods.hedged_prior.hypotheses import Believed
+from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import LearnedPrior
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
-from dre_jax.methods.hedged_prior.weights import Voted, WeighedPriors
+from dre_jax.methods.hedged_prior.weights import HedgedPriorParams, WeightSelection
 from dre_jax.methods.settings import convert
 from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.search.method import Method, members_of
@@ -37,9 +37,9 @@ PARAMETER_CLASSES: dict[str, type] = {
     "Conditioned": ConditionedGP,
     "SourceProcesses": SourceProcesses,
     "LearnedPrior": LearnedPrior,
-    "Believed": Believed,
-    "Voted": Voted,
-    "WeighedPriors": WeighedPriors,
+    "HypothesisArrays": HypothesisArrays,
+    "WeightSelection": WeightSelection,
+    "HedgedPriorParams": HedgedPriorParams,
     "LengthScalePrior": LengthScalePrior,
     "HeldOutEvidence": HeldOutEvidence,
     "TaskHyperpriors": TaskHyperpriors,

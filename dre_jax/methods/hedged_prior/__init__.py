@@ -1,5 +1,5 @@
-"""The recommended method: priors that past tasks teach, hedged by processes of the task by itself.
+"""The recommended method: priors learned from past tasks, averaged with Gaussian processes of the task alone.
 
-Read `method` first, then `prior` (what past tasks teach) and `training`, `hypotheses` (what a prior may be worth on a
-new task), `task_process` (the task by itself), and `posterior` (the mixture of all of them).
+Read `method` first, then `prior` and `training` (learned priors), `hypotheses` (how they apply to a new task),
+`task_process` (processes without past tasks), and `posterior` (the mixture of all components).
 """

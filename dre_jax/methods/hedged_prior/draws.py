@@ -1,8 +1,8 @@
-"""Functions drawn from the mixture of `hedged_posterior`, for Thompson sampling.
+"""Samples of functions from the mixture of `posterior`, for Thompson sampling.
 
-A component is drawn by its weight, then a function of that process: one of its prior, by random features, is moved to
-the trials (Wilson et al. 2020, pathwise conditioning). So any number of configurations take no more than the product of
-their features.
+A component is sampled by its weight, then a function of its process: a sample of the prior from random Fourier features
+is conditioned on the trials (pathwise conditioning, Wilson et al. 2020). The cost is linear in the number of
+configurations.
 """
 
 from __future__ import annotations
@@ -19,109 +19,122 @@ from dre_jax.gp.cholesky import cholesky_solve
 from dre_jax.gp.kernels import matern52_features
 from dre_jax.gp.regression import ConditionedGP, matmul
 from dre_jax.methods.hedged_prior import task_process
-from dre_jax.methods.hedged_prior.hypotheses import changed_by
+from dre_jax.methods.hedged_prior.hypotheses import scale_variances
 from dre_jax.methods.hedged_prior.posterior import HedgedPosterior
-from dre_jax.methods.hedged_prior.prior import OFFSET, LearnedPrior, LearnedPriorConfig, View, covariance, view
+from dre_jax.methods.hedged_prior.prior import (
+    OFFSET_VAR,
+    LearnedPrior,
+    LearnedPriorConfig,
+    PriorFeatures,
+    compute_features,
+    prior_covariance,
+)
 from dre_jax.methods.hedged_prior.task_process import TaskProcess, Trials
-from dre_jax.methods.hedged_prior.weights import WeighedPriors
+from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from dre_jax.runtime.blocks import by_blocks
 
-FEATURES = 512
-"""Cosines of a drawn function, for each of its two kernels."""
+N_FEATURES = 512
+"""Random Fourier features of each of the two kernels."""
 
 
-def draw_response(
-    sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, new: Array, key: Array
+def sample_responses(
+    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array, key: Array
 ) -> Array:
-    """Responses f[m] of one function at new configurations f[m, D]; arguments as in `hedged_posterior`.
+    """Samples one function and returns its values f[m] at new configurations f[m, D].
 
-    Over keys they have the mean and the variance of the mixture.
+    Over keys, the values have the mean and the variance of the mixture. Other arguments as in `predict_mixture`.
     """
-    which_key, learned_key, own_key = jax.random.split(key, 3)
-    which = jax.random.categorical(which_key, posterior.log_weight)
-    n_learned = len(posterior.log_weight) - len(posterior.scale)
-    learned = _learned_function(sizes, past, posterior, jnp.minimum(which, n_learned - 1), learned_key)
-    own = _own_function(sizes, past, posterior, jnp.maximum(which - n_learned, 0), own_key)
-    drawn: Array = by_blocks(lambda rows: jnp.where(which < n_learned, learned(rows), own(rows)), new)
-    return drawn
+    component_key, learned_key, process_key = jax.random.split(key, 3)
+    component = jax.random.categorical(component_key, posterior.log_weight)
+    n_learned = len(posterior.log_weight) - len(posterior.variance_scale)
+    learned = _sample_learned(config, params, posterior, jnp.minimum(component, n_learned - 1), learned_key)
+    process = _sample_process(config, params, posterior, jnp.maximum(component - n_learned, 0), process_key)
+    values: Array = by_blocks(lambda rows: jnp.where(component < n_learned, learned(rows), process(rows)), new)
+    return values
 
 
-def _learned_function(
-    sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, which: Array, key: Array
+def _sample_learned(
+    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, component: Array, key: Array
 ) -> Callable[[Array], Array]:
-    """A function f[m] of configurations f[m, D], drawn from one of the learned priors."""
-    member, hypothesis = jnp.divmod(which, len(past.by.log_weight))
-    prior, known = _at(member, past.priors), _at(member, posterior.known)
-    given, scale, by = _at(hypothesis, known.given), known.scale[hypothesis], _at(hypothesis, past.by)
-    prior = changed_by(prior, by)
+    """Samples a function f[m, D] -> f[m] from one of the learned priors."""
+    member, number = jnp.divmod(component, len(params.hypotheses.log_weight))
+    prior, conditioned = _take(member, params.priors), _take(member, posterior.prior_posteriors)
+    gp, scale = _take(number, conditioned.gp), conditioned.variance_scale[number]
+    hypothesis = _take(number, params.hypotheses)
+    prior = scale_variances(prior, hypothesis)
     prior_key, noise_key = jax.random.split(key)
-    function = prior_function(prior, known.tried, prior_key)
-    moved = _moved(given, scale, function(known.tried), prior.noise, noise_key)
+    function = sample_prior(prior, conditioned.features, prior_key)
+    weights = _pathwise_weights(gp, scale, function(conditioned.features), prior.log_noise_var, noise_key)
 
     def values(rows: Array) -> Array:
-        at = view(sizes, prior, rows)
-        at = at._replace(trend=at.trend - known.centre)
-        cross = jnp.where(given.where[:, None], covariance(known.tried, at, prior), 0.0)
-        return by.slope * at.trend + matmul(moved, cross) + jnp.sqrt(scale) * function(at)
+        features = compute_features(config, prior, rows)
+        features = features._replace(trend=features.trend - conditioned.trend_mean)
+        cross = jnp.where(gp.where[:, None], prior_covariance(conditioned.features, features, prior), 0.0)
+        return hypothesis.slope_mean * features.trend + matmul(weights, cross) + jnp.sqrt(scale) * function(features)
 
     return values
 
 
-def _own_function(
-    sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, which: Array, key: Array
+def _sample_process(
+    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, component: Array, key: Array
 ) -> Callable[[Array], Array]:
-    """A function f[m] of configurations f[m, D], drawn from one of the processes of the task by itself."""
-    process, given = _at(which, posterior.processes), _at(which, posterior.own)
-    scale, trials = posterior.scale[which], posterior.trials
+    """Samples a function f[m, D] -> f[m] from one of the processes of the task."""
+    process, gp = _take(component, posterior.processes), _take(component, posterior.conditioned_processes)
+    scale, trials = posterior.variance_scale[component], posterior.trials
     prior_key, noise_key = jax.random.split(key)
-    function = own_prior_function(process, trials, prior_key)
-    moved = _moved(given, scale, function(trials.x, trials.trend), process.log_noise_var, noise_key)
+    function = sample_process_prior(process, trials, prior_key)
+    weights = _pathwise_weights(gp, scale, function(trials.x, trials.trend), process.log_noise_var, noise_key)
 
-    def trend_at(prior: LearnedPrior, centre: Array, rows: Array) -> Array:
-        return view(sizes, prior, rows).trend - centre
+    def member_trend(prior: LearnedPrior, trend_mean: Array, rows: Array) -> Array:
+        return compute_features(config, prior, rows).trend - trend_mean
 
     def values(rows: Array) -> Array:
-        trend = jnp.mean(jax.vmap(trend_at, (0, 0, None))(past.priors, posterior.known.centre, rows), axis=0)
-        cross = task_process.covariance(process, trials.x, rows, trials.trend, trend)
-        cross = jnp.where(given.where[:, None], cross, 0.0)
-        return process.slope * trend + matmul(moved, cross) + jnp.sqrt(scale) * function(rows, trend)
+        trend_means = posterior.prior_posteriors.trend_mean
+        trend = jnp.mean(jax.vmap(member_trend, (0, 0, None))(params.priors, trend_means, rows), axis=0)
+        cross = task_process.task_covariance(process, trials.x, rows, trials.trend, trend)
+        cross = jnp.where(gp.where[:, None], cross, 0.0)
+        return process.slope * trend + matmul(weights, cross) + jnp.sqrt(scale) * function(rows, trend)
 
     return values
 
 
-def _at(index: Array, tree: Any) -> Any:
+def _take(index: Array, tree: Any) -> Any:
     return jax.tree.map(lambda a: a[index], tree)
 
 
-def _moved(given: ConditionedGP, scale: Array, drawn: Array, log_noise: Array, key: Array) -> Array:
-    """Weights of the trials, f[n], that move a function of the prior to them."""
-    noise = jnp.exp(0.5 * log_noise) * jax.random.normal(key, drawn.shape, drawn.dtype)
-    return given.weights - jnp.sqrt(scale) * cholesky_solve(given.lower, jnp.where(given.where, drawn + noise, 0.0))
+def _pathwise_weights(gp: ConditionedGP, scale: Array, prior_sample: Array, log_noise_var: Array, key: Array) -> Array:
+    """Returns the weights f[n] of the trials that condition a sample of the prior on them (Matheron's rule)."""
+    noise = jnp.exp(0.5 * log_noise_var) * jax.random.normal(key, prior_sample.shape, prior_sample.dtype)
+    residual = jnp.where(gp.where, prior_sample + noise, 0.0)
+    return gp.weights - jnp.sqrt(scale) * cholesky_solve(gp.lower, residual)
 
 
-def own_prior_function(process: TaskProcess, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:
-    """A function f[n] of points f[n, D] and their trends f[n], of mean zero and the covariance of a process."""
+def sample_process_prior(process: TaskProcess, trials: Trials, key: Array) -> Callable[[Array, Array], Array]:
+    """Samples a function of points f[n, D] and their trends f[n], with mean zero and the covariance of a process."""
     line_key, signal_key = jax.random.split(key)
     offset, slope = jax.random.normal(line_key, (2,), trials.y.dtype)
     slope = slope * jnp.sqrt(process.slope * task_process.SLOPE_VARIANCE)
-    signal = _cosines(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
+    signal = _fourier_features(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
     inverse = jnp.exp(-process.log_length)[None, :]
-    return lambda x, trend: math.sqrt(OFFSET) * offset + slope * trend + signal(x * inverse)
+    return lambda x, trend: math.sqrt(OFFSET_VAR) * offset + slope * trend + signal(x * inverse)
 
 
-def prior_function(prior: LearnedPrior, like: View, key: Array) -> Callable[[View], Array]:
-    """A function f[n] of views, of mean zero and the covariance of a prior."""
-    line_key, deep_key, plain_key = jax.random.split(key, 3)
-    variances = jnp.stack([jnp.full_like(prior.slope, OFFSET), jnp.exp(prior.slope)])
+def sample_prior(prior: LearnedPrior, features: PriorFeatures, key: Array) -> Callable[[PriorFeatures], Array]:
+    """Samples a function of features, with mean zero and the covariance of a prior.
+
+    Only the numbers of columns of ``features`` are read.
+    """
+    line_key, feature_key, ard_key = jax.random.split(key, 3)
+    variances = jnp.stack([jnp.full_like(prior.log_slope_var, OFFSET_VAR), jnp.exp(prior.log_slope_var)])
     offset, slope = jax.random.normal(line_key, (2,)) * jnp.sqrt(variances)
-    deep = _cosines(like.features.shape[-1], jnp.exp(prior.deep), deep_key)
-    plain = _cosines(like.scaled.shape[-1], jnp.exp(prior.plain), plain_key)
-    return lambda at: offset + slope * at.trend + deep(at.features) + plain(at.scaled)
+    learned = _fourier_features(features.features.shape[-1], jnp.exp(prior.log_feature_var), feature_key)
+    ard = _fourier_features(features.scaled_columns.shape[-1], jnp.exp(prior.log_ard_var), ard_key)
+    return lambda new: offset + slope * new.trend + learned(new.features) + ard(new.scaled_columns)
 
 
-def _cosines(n_columns: int, variance: Array, key: Array) -> Callable[[Array], Array]:
+def _fourier_features(n_columns: int, variance: Array, key: Array) -> Callable[[Array], Array]:
     frequency_key, phase_key, weight_key = jax.random.split(key, 3)
-    frequencies = matern52_features(frequency_key, n_columns, FEATURES)
-    phases = jax.random.uniform(phase_key, (1, FEATURES), maxval=2.0 * math.pi)
-    weights = jax.random.normal(weight_key, (FEATURES,)) * jnp.sqrt(2.0 * variance / FEATURES)
+    frequencies = matern52_features(frequency_key, n_columns, N_FEATURES)
+    phases = jax.random.uniform(phase_key, (1, N_FEATURES), maxval=2.0 * math.pi)
+    weights = jax.random.normal(weight_key, (N_FEATURES,)) * jnp.sqrt(2.0 * variance / N_FEATURES)
     return lambda rows: matmul(jnp.cos(matmul(rows, frequencies) + phases), weights)

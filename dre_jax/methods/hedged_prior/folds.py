@@ -1,8 +1,8 @@
-"""Hold-outs of past tasks: what a prior is trained on, and the histories that say how long (and how far to trust it).
+"""Folds of past tasks for cross-validation: the training data of priors, and held-out histories.
 
-Three tasks and more are held out whole, in as many groups as there are folds. Of one or two, which leave no other task
-to learn from, half of each one's trials are held out: the later ones, the earlier, and every other one. The trials that
-were learned from are then the history's context: what counts is how well the rest is predicted from them.
+With three or more tasks, whole tasks are held out, in as many groups as folds. With one or two tasks, half of the
+trials of each task is held out: the later half, the earlier half, the odd or the even ones. The training half is then
+the context of a held-out history, and the evidence is that of the held-out trials given the context.
 """
 
 from __future__ import annotations
@@ -21,67 +21,67 @@ from dre_jax.data.sampling import TaskSpans
 from dre_jax.data.tasks import TaskTable, build_table, sort_task
 
 Mask = npt.NDArray[np.bool_]
-_FEW = 2  # tasks, of which none can be held out whole
+_MAX_SPLIT_TASKS = 2  # with more tasks, whole tasks are held out
 _SPLITS = 4  # ways of halving a task's trials
 
 
 class HeldOut(NamedTuple):
-    """Histories of held-out trials, H of each of K folds, n slots each. Rows are numbers in the table."""
+    """Held-out histories, H of each of K folds, with n slots each."""
 
     rows: Array
-    """i32[K, H, n]"""
+    """i32[K, H, n]: row numbers in the table."""
     where: Array
-    """bool[K, H, n]: which slots are filled."""
+    """bool[K, H, n]: the filled slots."""
     context: Array
-    """bool[K, H, n]: which of the trials were learned from."""
+    """bool[K, H, n]: the trials that are also training data."""
 
 
 class HeldOutEvidence(NamedTuple):
-    """What held-out trials say of the priors; all zero where the number of steps was given."""
+    """Log-likelihoods of held-out trials; all zero if the configuration sets the number of steps."""
 
     folds: Array
-    """i32: hold-outs."""
+    """i32: number of folds."""
     tasks: Array
-    """i32: past tasks."""
+    """i32: number of past tasks."""
     by_rows: Array
-    """bool: whether halves of tasks were held out, not tasks."""
+    """bool: whether halves of tasks are held out instead of tasks."""
     learned: Array
-    """Log evidence a trial with the number of steps that was chosen, the mean over tasks."""
-    plain: Array
-    """The same of processes that know nothing of the past (`learned_prior.plain_priors`)."""
+    """Log-likelihood a trial of the priors after the selected steps, the mean over tasks."""
+    uninformed: Array
+    """The same of processes without past tasks (`dre_jax.methods.hedged_prior.prior.uninformed_priors`)."""
 
 
 class Folds(NamedTuple):
-    """Past tasks laid out for K folds and J members, in one table."""
+    """Past tasks in one table for J members and K folds."""
 
     table: TaskTable
-    """All tasks, then the halves of tasks that folds learn from, if any; responses as they are."""
-    everything: TaskSpans
-    """All tasks; J in front."""
+    """All tasks, then the training halves of tasks, if any; responses are not scaled."""
+    all_tasks: TaskSpans
+    """Training data of the members: all tasks; J in front."""
     train: TaskSpans
-    """What each fold learns from; K in front."""
+    """Training data of each fold; K in front."""
     held_out: HeldOut
-    """What each fold is evaluated on."""
+    """Held-out histories of each fold."""
     task: npt.NDArray[np.int32]
-    """i32[K, H]: the tasks of these histories."""
+    """i32[K, H]: the tasks of the held-out histories."""
     by_rows: bool
-    """Whether halves of tasks are held out, not tasks."""
+    """Whether halves of tasks are held out instead of tasks."""
 
 
 def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories: int, rows: int) -> Folds:
-    """Lays past tasks out for training on all of them and on folds.
+    """Splits past tasks into folds.
 
     Args:
-      tasks: past tasks; a task's trials in the order in which they were made.
+      tasks: past tasks, with trials in the order of their evaluation.
       members: J.
       folds: K.
       histories: H.
-      rows: n, the longest history.
+      rows: n, the maximum number of trials of a history.
 
     Raises:
       DataError: as `build_table`.
     """
-    count, by_rows = len(tasks), len(tasks) <= _FEW
+    count, by_rows = len(tasks), len(tasks) <= _MAX_SPLIT_TASKS
     halves = _halves(list(tasks.values())) if by_rows else {}
     entries = {
         **{str(i): task for i, task in enumerate(tasks.values())},
@@ -99,13 +99,13 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
     orders = [sort_task(task).order for task in tasks.values()] if by_rows else []
     drawn = []
     for j, split in enumerate(_splits(folds)):
-        asked = list(range(count)) if by_rows else [i for i in range(count) if i % groups == j % groups]
+        held_out_tasks = list(range(count)) if by_rows else [i for i in range(count) if i % groups == j % groups]
         for h in range(histories):
-            i = asked[h % len(asked)]
+            i = held_out_tasks[h % len(held_out_tasks)]
             if by_rows:
-                one = _halved_history(_learned_half(orders[i], split), rows, random)
+                one = _halved_history(_training_half(orders[i], split), rows, random)
             else:
-                one = _history(int(size[i]), rows, random, best=h // len(asked) % 2 == 0)
+                one = _history(int(size[i]), rows, random, best=h // len(held_out_tasks) % 2 == 0)
             drawn.append((start[i] + one[0], one[1], one[2], np.int32(i)))
     parts = [np.stack(part).reshape(folds, histories, *np.shape(part[0])) for part in zip(*drawn, strict=True)]
     return Folds(
@@ -122,47 +122,47 @@ def _splits(folds: int) -> list[int]:
     return [j % _SPLITS for j in range(folds)]
 
 
-def _learned_half(order: npt.NDArray[np.int64], split: int) -> Mask:
-    """Which trials, by their place in the order they were made in, fold `split` learns from; bool[n]."""
+def _training_half(order: npt.NDArray[np.int64], split: int) -> Mask:
+    """Returns the mask bool[n] of the training trials of a split, given the evaluation order of the trials."""
     half: Mask = (order < (len(order) + 1) // 2, order >= (len(order) + 1) // 2, order % 2 == 0, order % 2 == 1)[split]
     return half
 
 
 def _halves(tasks: Sequence[Task]) -> dict[tuple[int, int], Task]:
-    """The halves of tasks that have trials, by task and split."""
-    found = {}
+    """Returns the nonempty training halves, by task and split."""
+    halves = {}
     for i, task in enumerate(tasks):
         for j in range(_SPLITS):
-            kept = _learned_half(np.arange(task.n_rows), j)
-            if kept.any():
-                found[i, j] = replace(task, X=task.X[kept], y=task.y[kept])
-    return found
+            is_training = _training_half(np.arange(task.n_rows), j)
+            if is_training.any():
+                halves[i, j] = replace(task, X=task.X[is_training], y=task.y[is_training])
+    return halves
 
 
-def _spans(start: npt.NDArray[np.int32], size: npt.NDArray[np.int32], chosen: Sequence[Sequence[int]]) -> TaskSpans:
-    """The spans of chosen tasks, as many slots in each as the table has tasks; empty slots have no rows."""
-    starts, sizes = (np.zeros((len(chosen), len(start)), np.int32) for _ in range(2))
-    for j, one in enumerate(chosen):
+def _spans(start: npt.NDArray[np.int32], size: npt.NDArray[np.int32], selected: Sequence[Sequence[int]]) -> TaskSpans:
+    """Returns the spans of selected tasks, with one slot for each task of the table; empty slots have no rows."""
+    starts, sizes = (np.zeros((len(selected), len(start)), np.int32) for _ in range(2))
+    for j, one in enumerate(selected):
         starts[j, : len(one)], sizes[j, : len(one)] = start[list(one)], size[list(one)]
-    return TaskSpans(*jax.device_put((starts, sizes, np.array([len(one) for one in chosen], np.int32))))
+    return TaskSpans(*jax.device_put((starts, sizes, np.array([len(one) for one in selected], np.int32))))
 
 
 def _history(
     size: int, rows: int, random: np.random.Generator, *, best: bool
 ) -> tuple[npt.NDArray[np.int64], Mask, Mask]:
-    """Trials of a held-out task: as many as chance says, of any rows or the best of those drawn."""
-    most = min(size, rows)
-    count = int(random.integers(min(4, most), most + 1))
-    drawn = np.sort(random.choice(size, most if best else count, replace=False))[:count]
+    """Draws a random number of trials of a held-out task: random rows, or the best of random rows."""
+    max_count = min(size, rows)
+    count = int(random.integers(min(4, max_count), max_count + 1))
+    drawn = np.sort(random.choice(size, max_count if best else count, replace=False))[:count]
     return _slots(drawn, np.zeros(count, np.bool_), rows)
 
 
 def _halved_history(learned: Mask, rows: int, random: np.random.Generator) -> tuple[npt.NDArray[np.int64], Mask, Mask]:
-    """Trials of a task of which one half was learned from, and is the context of the other."""
+    """Draws trials of both halves of a task; those of the training half are the context."""
     sides = []
     for side in (np.flatnonzero(learned), np.flatnonzero(~learned)):
-        most = min(len(side), rows // 2)
-        count = int(random.integers(min(2, most), most + 1))
+        max_count = min(len(side), rows // 2)
+        count = int(random.integers(min(2, max_count), max_count + 1))
         sides.append(random.choice(side, count, replace=False))
     drawn = np.sort(np.concatenate(sides))
     return _slots(drawn, learned[drawn], rows)

@@ -1,12 +1,13 @@
-"""Hypotheses of what past tasks say about a new one, averaged by evidence (Hoeting et al. 1999).
+"""Bayesian model averaging over hypotheses of how past tasks relate to a new one (Hoeting et al. 1999).
 
-A learned prior (`learned_prior`) is right where the new task is like the past ones. A hypothesis h changes it: the past
-means less, nothing, or the opposite. With pi_h the weight of a hypothesis before the first trial, and p(y | h, j) the
-evidence of the trials under it and the prior of member j, the responses of candidates are the mixture
+A learned prior (`dre_jax.methods.hedged_prior.prior`) is right if the new task resembles the past ones. A hypothesis h
+changes the prior: past tasks are less informative, not informative, or reversed. With the weight pi_h of a hypothesis
+before the first trial and the marginal likelihood p(y | h, j) of the trials under hypothesis h and the prior of member
+j, the responses of candidates have the mixture density
 
-    p(y* | y) = sum_{h, j} w_hj p(y* | y, h, j),    w_hj ~ pi_h p(y | h, j),
+    p(y* | y) = sum_{h, j} w_hj p(y* | y, h, j),    w_hj ~ pi_h p(y | h, j).
 
-of which mean and variance are given. Every trial so weighs anew how far the past is to be believed.
+Every trial updates the weights w_hj.
 """
 
 from __future__ import annotations
@@ -24,33 +25,40 @@ from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.regression import ConditionedGP
 from dre_jax.gp.student import condition_student_t
-from dre_jax.methods.hedged_prior.prior import LearnedPrior, LearnedPriorConfig, View, observed, view_trials
+from dre_jax.methods.hedged_prior.prior import (
+    LearnedPrior,
+    LearnedPriorConfig,
+    PriorFeatures,
+    covariance_and_residuals,
+    history_features,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hypothesis:
-    """A change of what was learned, by factors; ones change nothing.
+    """A change of a learned prior: the mean of its slope, and factors of its variances. The defaults change nothing.
 
     Raises:
-      ConfigError: for a weight that is not positive, a negative factor of a variance, or a number that is not finite.
+      ConfigError: if the weight or the noise factor is not positive, another variance factor is negative, or a number
+        is not finite.
     """
 
     weight: float
-    """pi_h; all are divided by their sum."""
-    slope: float = 1.0
-    """Of what past tasks have in common: 0 leaves it out, -1 turns it round."""
-    doubt: float = 1.0
-    """Factor of the slope's variance."""
-    deep: float = 1.0
-    """Factor of the variance of what the learned kernel tells together."""
-    plain: float = 1.0
-    """Factor of the variance of what past tasks do not know of."""
-    noise: float = 1.0
-    """Factor of the variance of the noise."""
+    """pi_h; weights are divided by their sum."""
+    slope_mean: float = 1.0
+    """Mean of the slope a of the learned trend m: 0 drops the trend, -1 reverses it."""
+    slope_variance_factor: float = 1.0
+    """Factor of A, the variance of the slope."""
+    feature_variance_factor: float = 1.0
+    """Factor of G, the variance of the process over learned features."""
+    ard_variance_factor: float = 1.0
+    """Factor of F, the variance of the process over the columns."""
+    noise_variance_factor: float = 1.0
+    """Factor of E, the noise variance."""
 
     def __post_init__(self) -> None:
-        positive(self, "weight", "noise")
-        at_least(0, self, "doubt", "deep", "plain")
+        positive(self, "weight", "noise_variance_factor")
+        at_least(0, self, "slope_variance_factor", "feature_variance_factor", "ard_variance_factor")
         infinite = [name for name, value in vars(self).items() if not math.isfinite(value)]
         if infinite:
             raise ConfigError(f"{infinite[0]} must be finite, but got {getattr(self, infinite[0])}")
@@ -58,78 +66,106 @@ class Hypothesis:
 
 HYPOTHESES = (
     Hypothesis(weight=0.5),
-    Hypothesis(weight=0.1, slope=0.6),
-    Hypothesis(weight=0.1, deep=2.0, plain=4.0),
-    Hypothesis(weight=0.1, deep=0.5, plain=0.5),
-    Hypothesis(weight=0.1, slope=0.0, deep=2.0),
-    Hypothesis(weight=0.05, slope=-1.0),
-    Hypothesis(weight=0.05, slope=0.0, doubt=0.0, deep=0.0, plain=20.0),
+    Hypothesis(weight=0.1, slope_mean=0.6),
+    Hypothesis(weight=0.1, feature_variance_factor=2.0, ard_variance_factor=4.0),
+    Hypothesis(weight=0.1, feature_variance_factor=0.5, ard_variance_factor=0.5),
+    Hypothesis(weight=0.1, slope_mean=0.0, feature_variance_factor=2.0),
+    Hypothesis(weight=0.05, slope_mean=-1.0),
+    Hypothesis(
+        weight=0.05,
+        slope_mean=0.0,
+        slope_variance_factor=0.0,
+        feature_variance_factor=0.0,
+        ard_variance_factor=20.0,
+    ),
 )
-"""As was learned; the past says less; the task has more of its own; it has less; what past tasks have in common does
-not hold; the opposite holds; nothing of what was learned holds."""
+"""In this order: the prior as learned; a weaker trend; more variance of the task's own; less of it; no trend; the
+reversed trend; neither the trend nor the learned features."""
 
 
-class Believed(NamedTuple):
-    """Hypotheses as arrays, f[H] each; `Hypothesis` has the fields."""
+class HypothesisArrays(NamedTuple):
+    """H hypotheses as arrays f[H], in the order of the fields of `Hypothesis`; weights and factors as logarithms."""
 
     log_weight: Array
-    slope: Array
-    doubt: Array
-    deep: Array
-    plain: Array
-    noise: Array
+    slope_mean: Array
+    log_slope_variance_factor: Array
+    log_feature_variance_factor: Array
+    log_ard_variance_factor: Array
+    log_noise_variance_factor: Array
 
 
-def believed(hypotheses: Sequence[Hypothesis]) -> Believed:
-    """Hypotheses as arrays, all but the slopes in logarithms, the weights summing up to one."""
+def hypothesis_arrays(hypotheses: Sequence[Hypothesis]) -> HypothesisArrays:
+    """Returns hypotheses as arrays, with weights that sum to one."""
 
     def field(name: str) -> Array:
         return jnp.asarray([getattr(hypothesis, name) for hypothesis in hypotheses], jnp.float32)
 
-    logs = {name: jnp.log(field(name)) for name in ("doubt", "deep", "plain", "noise")}
-    return Believed(jax.nn.log_softmax(jnp.log(field("weight"))), field("slope"), **logs)
-
-
-def changed_by(prior: LearnedPrior, by: Believed) -> LearnedPrior:
-    """A prior as a hypothesis changes it, but for its slope."""
-    return prior._replace(
-        slope=prior.slope + by.doubt,
-        deep=prior.deep + by.deep,
-        plain=prior.plain + by.plain,
-        noise=prior.noise + by.noise,
+    return HypothesisArrays(
+        jax.nn.log_softmax(jnp.log(field("weight"))),
+        field("slope_mean"),
+        jnp.log(field("slope_variance_factor")),
+        jnp.log(field("feature_variance_factor")),
+        jnp.log(field("ard_variance_factor")),
+        jnp.log(field("noise_variance_factor")),
     )
 
 
-class Known(NamedTuple):
+def scale_variances(prior: LearnedPrior, hypothesis: HypothesisArrays) -> LearnedPrior:
+    """Returns a prior with its variances multiplied by the factors of one hypothesis."""
+    return prior._replace(
+        log_slope_var=prior.log_slope_var + hypothesis.log_slope_variance_factor,
+        log_feature_var=prior.log_feature_var + hypothesis.log_feature_variance_factor,
+        log_ard_var=prior.log_ard_var + hypothesis.log_ard_variance_factor,
+        log_noise_var=prior.log_noise_var + hypothesis.log_noise_variance_factor,
+    )
+
+
+class PriorPosterior(NamedTuple):
     """A member's posterior given a history, under each of H hypotheses."""
 
-    tried: View
-    """The trials."""
-    centre: Array
+    features: PriorFeatures
+    """Features of the trials."""
+    trend_mean: Array
     """Scalar: the mean of m over the trials."""
-    given: ConditionedGP
-    """Of the processes; H in front."""
-    scale: Array
-    """f[H]: `Evidence.variance_scale`, of their variances."""
+    gp: ConditionedGP
+    """Conditioned processes; H in front."""
+    variance_scale: Array
+    """f[H]: `ConditionedStudentT.variance_scale`."""
     log_weight: Array
     """f[H]: log pi_h + log p(y | h, j)."""
 
 
-def condition(config: LearnedPriorConfig, by: Believed, prior: LearnedPrior, x: Array, y: Array, where: Array) -> Known:
-    """One member's posterior given a history: x f[n, D], y f[n] standardised, where bool[n]."""
-    tried, middle = view_trials(config, prior, jnp.where(where[:, None], x, 0.0), where)
+def condition_prior(
+    config: LearnedPriorConfig, hypotheses: HypothesisArrays, prior: LearnedPrior, x: Array, y: Array, where: Array
+) -> PriorPosterior:
+    """Returns one member's posterior given a history.
+
+    Args:
+      config: sizes of the prior.
+      hypotheses: H hypotheses.
+      prior: of the member.
+      x: f[n, D].
+      y: f[n], standardised responses.
+      where: bool[n], the filled slots.
+    """
+    features, trend_mean = history_features(config, prior, jnp.where(where[:, None], x, 0.0), where)
     varied = jnp.any(where & (y != 0.0))
 
-    def under(by: Believed) -> tuple[ConditionedGP, Array, Array]:
-        found = condition_student_t(*observed(changed_by(prior, by), tried, y, where, by.slope), where, config.freedom)
-        # Equal responses say nothing of the scale, and so nothing of the hypotheses.
-        return found.gp, found.variance_scale, by.log_weight + jnp.where(varied, found.log_density, 0.0)
+    def condition_on(hypothesis: HypothesisArrays) -> tuple[ConditionedGP, Array, Array]:
+        scaled = scale_variances(prior, hypothesis)
+        moments = covariance_and_residuals(scaled, features, y, where, hypothesis.slope_mean)
+        student_t = condition_student_t(*moments, where, config.degrees_of_freedom)
+        # Equal responses do not identify the variance scale, so they must not change the weights.
+        log_weight = hypothesis.log_weight + jnp.where(varied, student_t.log_density, 0.0)
+        return student_t.gp, student_t.variance_scale, log_weight
 
-    return Known(tried, middle, *jax.vmap(under)(by))
+    return PriorPosterior(features, trend_mean, *jax.vmap(condition_on)(hypotheses))
 
 
-def log_evidence(config: LearnedPriorConfig, by: Believed, priors: LearnedPrior, *history: Array) -> Array:
-    """log of the mean over members of p(y | h, j), f[H], up to a term that all hypotheses share."""
-    known = jax.vmap(lambda prior: condition(config, by, prior, *history))(priors)
-    found = known.log_weight - by.log_weight[None, :]
-    return jax.nn.logsumexp(found, axis=0) - math.log(found.shape[0])
+def hypothesis_log_likelihoods(
+    config: LearnedPriorConfig, hypotheses: HypothesisArrays, priors: LearnedPrior, *history: Array
+) -> Array:
+    """Returns the log of the mean over members of p(y | h, j), f[H], up to a constant that all hypotheses share."""
+    posteriors = jax.vmap(lambda prior: condition_prior(config, hypotheses, prior, *history))(priors)
+    log_likelihood = posteriors.log_weight - hypotheses.log_weight[None, :]
+    return jax.nn.logsumexp(log_likelihood, axis=0) - math.log(log_likelihood.shape[0])

@@ -1,11 +1,10 @@
-"""Learned priors of Gaussian processes, averaged by evidence; this library's own.
+"""Gaussian process priors learned from past tasks and averaged with processes of the task; this library's own method.
 
-Past tasks teach a few priors: what they have in common, and which configurations differ from it together
-(`dre_jax.methods.hedged_prior.prior`), for as long as held-out trials gain by it (`prior_training`). On a new task each
-holds as learned, less, not at all, or the other way round (`hypotheses`); and processes of the task by itself, some of
-them fitted to its trials, explain it without a past (`task_process`). The evidence of the trials weighs them all
-(`hedged_posterior`), and expected improvement of the mixture picks. So a past that misleads, or says little, is found
-out by the first trials.
+Past tasks train a few priors: a common trend, and a kernel of the deviations from it (`prior`). Held-out trials choose
+the number of training steps (`training`). Hypotheses about a new task keep, weaken, drop or reverse the learned prior
+(`hypotheses`), and processes of the task, some of them fitted to its trials, do not use past tasks (`task_process`).
+The marginal likelihood of the trials weights all components (`posterior`), and the expected improvement of the mixture
+selects the next trial. A few trials are therefore enough to reject past tasks that mislead.
 """
 
 from __future__ import annotations
@@ -23,40 +22,40 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.hedged_prior import task_process
-from dre_jax.methods.hedged_prior.draws import draw_response
-from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, believed
+from dre_jax.methods.hedged_prior.draws import sample_responses
+from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
 from dre_jax.methods.hedged_prior.posterior import (
     HedgedPosterior,
-    condition_all,
+    condition_mixture,
     mean_and_improvement,
     predict_mixture,
 )
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, widen
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, explain_training, train_priors
-from dre_jax.methods.hedged_prior.weight_selection import VoteConfig, ask, in_words
-from dre_jax.methods.hedged_prior.weights import WeighedPriors, told
+from dre_jax.methods.hedged_prior.weight_selection import WeightSelectionConfig, explain_weights, fit_weights
+from dre_jax.methods.hedged_prior.weights import HedgedPriorParams, weight_selection
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 
 
 class ConditionedPriors(NamedTuple):
-    """What is known of the task, conditioned on a history."""
+    """The mixture conditioned on a history."""
 
-    params: WeighedPriors
+    params: HedgedPriorParams
     posterior: HedgedPosterior
     incumbent: Array
-    """Scalar: the best response on the method's scale; minus infinity without any."""
+    """Scalar: the best standardised response; -inf without trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HedgedPrior:
-    """Learned priors under several hypotheses of what the past is worth, beside the task by itself.
+    """A mixture of learned priors under hypotheses about past tasks, and of processes of the task.
 
     Raises:
-      ConfigError: without hypotheses.
+      ConfigError: if there is no hypothesis.
 
     Example:
       >>> HedgedPrior(hypotheses=(Hypothesis(weight=1.0),)).prior.members
@@ -64,17 +63,17 @@ class HedgedPrior:
     """
 
     prior: LearnedPriorConfig = field(default_factory=LearnedPriorConfig)
-    """Sizes."""
+    """Sizes of the learned priors."""
     training: PriorTraining = field(default_factory=PriorTraining)
-    """Training by `fit`."""
+    """Training of the learned priors."""
     hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
-    """Hypotheses of what the learned priors are worth on a new task."""
+    """Hypotheses of how the learned priors apply to a new task."""
     processes: TaskProcessConfig = field(default_factory=TaskProcessConfig)
-    """Processes that know a task by its own trials."""
+    """Processes of the task."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
-    """Fits to past tasks, for the length scales of those processes."""
-    vote: VoteConfig = field(default_factory=VoteConfig)
-    """How validation tasks choose the hypotheses' weights."""
+    """Fits to past tasks that give the prior of the length scales of those processes."""
+    weight_selection: WeightSelectionConfig = field(default_factory=WeightSelectionConfig)
+    """Selection of the hypotheses' weights on validation tasks."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
     tuned_per_slot: ClassVar[bool] = True
@@ -86,64 +85,65 @@ class HedgedPrior:
             raise ConfigError("there must be at least one hypothesis, but got none")
 
     @on_one_thread
-    def fit(self, meta: SearchSpace, key: Array) -> WeighedPriors:
-        """Learns the priors from a search space's training tasks, and their weights from its validation tasks."""
+    def fit(self, meta: SearchSpace, key: Array) -> HedgedPriorParams:
+        """Trains the priors on the training tasks and selects the hypotheses' weights on the validation tasks."""
         tasks = meta.require_train_tasks()
         lengths = fit_length_scale_prior(self.length_scales, tasks)
         fit = train_priors(self.prior, self.training, tasks, key, lengths)
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         trust = jax.scipy.special.logit(fit.trust)
-        by = believed(self.hypotheses)
-        params = WeighedPriors(fit.priors, by, told(0), trust, hyperpriors, fit.steps, fit.held_out)
-        return ask(self, params, self.vote, self.prior, meta.validation, jax.random.fold_in(key, 1))
+        hypotheses, selection = hypothesis_arrays(self.hypotheses), weight_selection(0)
+        params = HedgedPriorParams(fit.priors, hypotheses, selection, trust, hyperpriors, fit.steps, fit.held_out)
+        config, tasks = self.weight_selection, meta.validation
+        return fit_weights(self, params, config, self.prior, tasks, jax.random.fold_in(key, 1))
 
     @property
     def widens(self) -> bool:
         """True: search spaces can share a program."""
         return True
 
-    def widen(self, params: WeighedPriors, n_columns: int, width: int) -> WeighedPriors:
-        """As `learned_prior.widen`."""
+    def widen(self, params: HedgedPriorParams, n_columns: int, width: int) -> HedgedPriorParams:
+        """Returns parameters for tables with more columns; see `dre_jax.methods.hedged_prior.prior.widen`."""
         return params._replace(
             priors=widen(params.priors, n_columns, width),
             hyperpriors=task_process.widen(params.hyperpriors, width),
         )
 
-    def acquire(self, params: WeighedPriors, history: History, candidates: Candidates, key: Array) -> Array:
-        """Values the candidates by the mixture; before the first trial, by its mean."""
+    def acquire(self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array) -> Array:
+        """Returns the acquisition values of the candidates; before the first trial, the mean of the mixture."""
         return self.rate(self.tune(params, history, key), history, candidates)
 
-    def tune(self, params: WeighedPriors, history: History, key: Array) -> ConditionedPriors:
-        """The mixture, conditioned on the history."""
+    def tune(self, params: HedgedPriorParams, history: History, key: Array) -> ConditionedPriors:
+        """Returns the mixture conditioned on the history."""
         posterior = self.condition(params, history)
         return ConditionedPriors(params, posterior, best_response(posterior.trials.y, history.where))
 
     def rate(self, tuned: ConditionedPriors, history: History, candidates: Candidates) -> Array:
-        """Values the candidates by the conditioned mixture."""
+        """Returns the acquisition values of the candidates under the conditioned mixture."""
         params, posterior, incumbent = tuned
         if self.acquisition.kind == "ei":
-            known = jnp.isfinite(incumbent)
-            best = jnp.where(known, incumbent, 0.0)
+            has_incumbent = jnp.isfinite(incumbent)
+            best = jnp.where(has_incumbent, incumbent, 0.0)
             mean, improvement = mean_and_improvement(self.prior, params, posterior, candidates.x, best)
-            return jnp.where(known, improvement, mean)
+            return jnp.where(has_incumbent, improvement, mean)
         mean, variance = predict_mixture(self.prior, params, posterior, candidates.x)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), incumbent)
 
-    def condition(self, params: WeighedPriors, history: History) -> HedgedPosterior:
-        """The mixture given a history, whose responses are standardised."""
+    def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
+        """Returns the mixture given a history, whose responses are standardised here."""
         y = standardise(history.response, history.where).y
-        return condition_all(self.prior, self.processes, params, history.x, y, history.where)
+        return condition_mixture(self.prior, self.processes, params, history.x, y, history.where)
 
-    def draw(self, params: WeighedPriors, history: History, candidates: Candidates, key: Array) -> Array:
-        """The responses of one function, of a component that is drawn by its weight: for batches."""
-        return draw_response(self.prior, params, self.condition(params, history), candidates.x, key)
+    def draw(self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array) -> Array:
+        """Samples the responses of one function from the mixture (`sample_responses`), for batches."""
+        return sample_responses(self.prior, params, self.condition(params, history), candidates.x, key)
 
-    def tell(self, params: WeighedPriors) -> Mapping[str, str]:
-        """Choices for the search space, and their reasons."""
+    def tell(self, params: HedgedPriorParams) -> Mapping[str, str]:
+        """Returns the length of the training and the selection of weights with their reasons."""
         trust = float(jax.nn.sigmoid(jnp.asarray(params.trust)))
         return {
             "training": explain_training(int(params.steps), trust, params.held_out),
-            "weights of hypotheses": in_words(self.vote, params.voted),
+            "weights of hypotheses": explain_weights(self.weight_selection, params.weight_selection),
         }
 
 

@@ -1,10 +1,9 @@
-"""The mixture that the recommended method predicts by: learned priors and their hypotheses, and the task by itself.
+"""The predictive mixture of the recommended method: learned priors under hypotheses, and processes of the task alone.
 
-Its components are what past tasks teach, a member and a hypothesis each (`hypotheses`), and processes that know the
-task by its own trials (`task_process`): some with fixed hyperparameters, some fitted, with and without what past tasks
-have in common. Before the first trial the former have the weight of the trust in the past, the latter the rest; then
-the evidence of the trials weighs them. So whatever the past is worth, the task at hand by itself is one explanation of
-its trials.
+A component is either a member's learned prior under one hypothesis (`hypotheses`) or a Gaussian process of the task
+(`task_process`), whose hyperparameters are fixed or fitted, with or without the learned trend. Before the first trial
+the learned priors have the total weight `HedgedPriorParams.trust` (as a probability) and the processes of the task have
+the remaining weight. The marginal likelihood of the trials then updates the weights.
 """
 
 from __future__ import annotations
@@ -18,154 +17,181 @@ from jax import Array, lax
 
 from dre_jax.gp.regression import ConditionedGP, PreparedGP, predict_signal, prepare_gp
 from dre_jax.methods.hedged_prior import task_process
-from dre_jax.methods.hedged_prior.hypotheses import Believed, Known, changed_by, condition
-from dre_jax.methods.hedged_prior.prior import LearnedPrior, LearnedPriorConfig, covariance, variance, view
+from dre_jax.methods.hedged_prior.hypotheses import (
+    HypothesisArrays,
+    PriorPosterior,
+    condition_prior,
+    scale_variances,
+)
+from dre_jax.methods.hedged_prior.prior import (
+    LearnedPrior,
+    LearnedPriorConfig,
+    compute_features,
+    prior_covariance,
+    prior_variance,
+)
 from dre_jax.methods.hedged_prior.task_process import TaskProcess, TaskProcessConfig, Trials
-from dre_jax.methods.hedged_prior.weights import WeighedPriors
+from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import log_augmented_improvement
 
 
 class HedgedPosterior(NamedTuple):
-    """The mixture given a history, ready for predictions."""
+    """The mixture given a history, with J members, H hypotheses and K processes of the task."""
 
-    known: Known
-    """Learned priors; J in front."""
-    learned: PreparedGP
-    """[J, H] in front."""
+    prior_posteriors: PriorPosterior
+    """Posteriors of the learned priors; J in front."""
+    prepared_priors: PreparedGP
+    """Their processes, prepared for predictions; [J, H] in front."""
     trials: Trials
-    """The history; its trend is the mean of the members'."""
+    """The history; its trend is the mean over members."""
     processes: TaskProcess
+    """Hyperparameters of the processes of the task; K in front."""
+    conditioned_processes: ConditionedGP
     """K in front."""
-    own: ConditionedGP
+    prepared_processes: PreparedGP
     """K in front."""
-    own_ready: PreparedGP
-    """K in front."""
-    scale: Array
-    """f[K]: of the variances of the processes."""
+    variance_scale: Array
+    """f[K]: factor of the variances of the processes of the task."""
     log_weight: Array
-    """f[J H + K]: logarithms, of weights that sum up to one."""
+    """f[J H + K]: logarithms of weights that sum to one."""
 
     @property
     def learned_weights(self) -> Array:
-        """f[J, H]: of the learned priors."""
-        return jnp.exp(self.log_weight[: -len(self.scale)]).reshape(self.known.log_weight.shape)
+        """Weights of the learned priors, f[J, H]."""
+        return jnp.exp(self.log_weight[: -len(self.variance_scale)]).reshape(self.prior_posteriors.log_weight.shape)
 
     @property
-    def own_weights(self) -> Array:
-        """f[K]: of the processes of the task by itself."""
-        return jnp.exp(self.log_weight[-len(self.scale) :])
+    def process_weights(self) -> Array:
+        """Weights of the processes of the task, f[K]."""
+        return jnp.exp(self.log_weight[-len(self.variance_scale) :])
 
 
-def condition_all(
-    sizes: LearnedPriorConfig, config: TaskProcessConfig, past: WeighedPriors, x: Array, y: Array, where: Array
+def condition_mixture(
+    config: LearnedPriorConfig,
+    process_config: TaskProcessConfig,
+    params: HedgedPriorParams,
+    x: Array,
+    y: Array,
+    where: Array,
 ) -> HedgedPosterior:
     """Conditions the mixture on a history.
 
     Args:
-      sizes: of the learned priors.
-      config: of the processes of the task by itself.
-      past: what past tasks teach.
+      config: sizes of the learned priors.
+      process_config: settings of the processes of the task.
+      params: learned priors, hypotheses and hyperpriors.
       x: f[n, D], the trials in the order of their evaluation.
-      y: f[n], their responses, standardised.
-      where: bool[n], which of them count.
+      y: f[n], their standardised responses.
+      where: bool[n], the filled slots.
     """
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
-    known = jax.vmap(lambda prior: condition(sizes, past.by, prior, x, y, where))(past.priors)
-    trials = Trials(x, jnp.where(where, jnp.mean(known.tried.trend, axis=0), 0.0), y, where)
-    own = task_process.condition_processes(config, past.hyperpriors, trials, sizes.freedom)
-    # Equal responses say nothing of the scale, and so nothing of what explains them.
-    own_evidence = jnp.where(jnp.any(where & (y != 0.0)), own.log_density, 0.0)
+    posteriors = jax.vmap(lambda prior: condition_prior(config, params.hypotheses, prior, x, y, where))(params.priors)
+    trials = Trials(x, jnp.where(where, jnp.mean(posteriors.features.trend, axis=0), 0.0), y, where)
+    tasks = task_process.condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
+    # Equal responses do not identify the variance scale, so they must not change the weights.
+    task_evidence = jnp.where(jnp.any(where & (y != 0.0)), tasks.log_density, 0.0)
+    n_members = len(posteriors.trend_mean)
     log_weight = jnp.concatenate(
         [
-            jax.nn.log_sigmoid(past.trust) - math.log(len(known.centre)) + known.log_weight.ravel(),
-            jax.nn.log_sigmoid(-past.trust) + task_process.log_shares(config, y.dtype) + own_evidence,
+            jax.nn.log_sigmoid(params.trust) - math.log(n_members) + posteriors.log_weight.ravel(),
+            jax.nn.log_sigmoid(-params.trust) + task_process.log_shares(process_config, y.dtype) + task_evidence,
         ]
     )
     return HedgedPosterior(
-        known,
-        jax.vmap(jax.vmap(prepare_gp))(known.given),
+        posteriors,
+        jax.vmap(jax.vmap(prepare_gp))(posteriors.gp),
         trials,
-        own.process,
-        own.given,
-        jax.vmap(prepare_gp)(own.given),
-        own.scale,
+        tasks.process,
+        tasks.gp,
+        jax.vmap(prepare_gp)(tasks.gp),
+        tasks.variance_scale,
         jax.nn.log_softmax(log_weight),
     )
 
 
 def component_moments(
-    sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, new: Array
+    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array
 ) -> tuple[Array, Array]:
-    """Mean and variance of every component at new configurations f[m, D]; two f[J H + K, m]."""
+    """Returns the mean and variance of every component at new configurations f[m, D]; two f[J H + K, m]."""
 
-    def of_member(args: tuple[LearnedPrior, Known, PreparedGP]) -> tuple[Array, Array, Array]:
-        prior, known, given = args
-        at = view(sizes, prior, new)
-        at = at._replace(trend=at.trend - known.centre)
+    def member_moments(args: tuple[LearnedPrior, PriorPosterior, PreparedGP]) -> tuple[Array, Array, Array]:
+        prior, conditioned, prepared = args
+        features = compute_features(config, prior, new)
+        features = features._replace(trend=features.trend - conditioned.trend_mean)
 
-        def under(by: Believed, given: PreparedGP, scale: Array) -> tuple[Array, Array]:
-            changed = changed_by(prior, by)
-            off, spread = predict_signal(given, covariance(known.tried, at, changed), variance(at, changed))
-            return by.slope * at.trend + off, scale * spread
+        def moments(hypothesis: HypothesisArrays, prepared: PreparedGP, scale: Array) -> tuple[Array, Array]:
+            scaled = scale_variances(prior, hypothesis)
+            cross = prior_covariance(conditioned.features, features, scaled)
+            residual, variance = predict_signal(prepared, cross, prior_variance(features, scaled))
+            return hypothesis.slope_mean * features.trend + residual, scale * variance
 
-        return *jax.vmap(under)(past.by, given, known.scale), at.trend
+        return *jax.vmap(moments)(params.hypotheses, prepared, conditioned.variance_scale), features.trend
 
-    means, variances, trends = lax.map(of_member, (past.priors, posterior.known, posterior.learned))
+    members = params.priors, posterior.prior_posteriors, posterior.prepared_priors
+    means, variances, trends = lax.map(member_moments, members)
     trials, trend = posterior.trials, jnp.mean(trends, axis=0)
 
-    def of_process(process: TaskProcess, given: PreparedGP, scale: Array) -> tuple[Array, Array]:
-        cross = task_process.covariance(process, trials.x, new, trials.trend, trend)
-        off, spread = predict_signal(given, cross, task_process.variance(process, trend))
-        return process.slope * trend + off, scale * spread
+    def process_moments(process: TaskProcess, prepared: PreparedGP, scale: Array) -> tuple[Array, Array]:
+        cross = task_process.task_covariance(process, trials.x, new, trials.trend, trend)
+        residual, variance = predict_signal(prepared, cross, task_process.task_variance(process, trend))
+        return process.slope * trend + residual, scale * variance
 
-    own_means, own_variances = jax.vmap(of_process)(posterior.processes, posterior.own_ready, posterior.scale)
+    task_means, task_variances = jax.vmap(process_moments)(
+        posterior.processes, posterior.prepared_processes, posterior.variance_scale
+    )
     flat = (-1, new.shape[0])
     return (
-        jnp.concatenate([means.reshape(flat), own_means]),
-        jnp.concatenate([variances.reshape(flat), own_variances]),
+        jnp.concatenate([means.reshape(flat), task_means]),
+        jnp.concatenate([variances.reshape(flat), task_variances]),
     )
 
 
 def predict_mixture(
-    sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, new: Array
+    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array
 ) -> tuple[Array, Array]:
-    """Mean and variance of the mixture at any number of new configurations f[m, D]; two f[m]."""
+    """Returns the mean and variance of the mixture at any number of new configurations f[m, D]; two f[m]."""
     share = jnp.exp(posterior.log_weight)[:, None]
 
     def block(rows: Array) -> tuple[Array, Array]:
-        means, variances = component_moments(sizes, past, posterior, rows)
-        # Sums, not products, whose factors an accelerator would round.
+        means, variances = component_moments(config, params, posterior, rows)
+        # Accelerators round the inputs of matrix products, but not those of elementwise products and sums.
         mean = jnp.sum(share * means, axis=0)
-        spread = jnp.sum(share * (variances + (means - mean[None, :]) ** 2), axis=0)
-        return mean, jnp.maximum(spread, jnp.finfo(spread.dtype).tiny)
+        variance = jnp.sum(share * (variances + (means - mean[None, :]) ** 2), axis=0)
+        return mean, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
 
-    mean, spread = by_blocks(block, new)
-    return mean, spread
+    mean, variance = by_blocks(block, new)
+    return mean, variance
 
 
-def _noise(past: WeighedPriors, posterior: HedgedPosterior) -> Array:
-    """Deviation of every component's noise, f[J H + K]."""
-    learned = jnp.exp(past.priors.noise[:, None] + past.by.noise[None, :]) * posterior.known.scale
-    own = jnp.exp(posterior.processes.log_noise_var) * posterior.scale
-    return jnp.sqrt(jnp.concatenate([learned.ravel(), own]))
+def _noise_deviation(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
+    """Returns the standard deviation of every component's noise, f[J H + K]."""
+    log_noise_var = params.priors.log_noise_var[:, None] + params.hypotheses.log_noise_variance_factor[None, :]
+    learned = jnp.exp(log_noise_var) * posterior.prior_posteriors.variance_scale
+    processes = jnp.exp(posterior.processes.log_noise_var) * posterior.variance_scale
+    return jnp.sqrt(jnp.concatenate([learned.ravel(), processes]))
 
 
 def mean_and_improvement(
-    sizes: LearnedPriorConfig, past: WeighedPriors, posterior: HedgedPosterior, new: Array, incumbent: Array
+    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array, incumbent: Array
 ) -> tuple[Array, Array]:
-    """Mean of the mixture, and the logarithm of its expected improvement on an incumbent, at new configurations.
+    """Returns the mean of the mixture and the log of its expected improvement at new configurations, two f[m].
 
-    Configurations are f[m, D], the incumbent is a scalar, the results are two f[m].
+    The expected improvement is the weighted sum over components. The improvement of one Gaussian with the moments of
+    the mixture differs: a component of little weight and another mean increases the variance everywhere.
 
-    The improvement is the sum of the components'. That of a Gaussian of the mixture's moments would be another: a
-    component of little weight that says something else widens it everywhere, long after it is refuted.
+    Args:
+      config: sizes of the learned priors.
+      params: learned priors and hypotheses.
+      posterior: the mixture given a history.
+      new: f[m, D].
+      incumbent: the best response, a scalar.
     """
     share = jnp.exp(posterior.log_weight)[:, None]
-    noise = _noise(past, posterior)[:, None]
+    noise = _noise_deviation(params, posterior)[:, None]
 
     def block(rows: Array) -> tuple[Array, Array]:
-        means, variances = component_moments(sizes, past, posterior, rows)
+        means, variances = component_moments(config, params, posterior, rows)
         each = log_augmented_improvement(-means, jnp.sqrt(variances), -incumbent, noise)
         improvement = jax.nn.logsumexp(posterior.log_weight[:, None] + each, axis=0)
         return jnp.sum(share * means, axis=0), improvement

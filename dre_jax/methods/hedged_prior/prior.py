@@ -5,10 +5,10 @@ Standardised responses of a task are modelled as
     y(x) = b + a m(x) + g(phi(x)) + f(x) + noise,
     b ~ N(0, 1),    a ~ N(1, A),    g ~ GP(0, G Matern 5/2),    f ~ GP(0, F Matern 5/2),    noise ~ N(0, E),
 
-m and phi two small networks, f with a length scale for each column, and all variances times a scale of the task's own
-(`student`). m says what past tasks have in common, the kernel of phi which configurations differ together from it, f
-what neither knows of. There are several members, with networks of their own. `prior_training` learns them;
-`hypotheses` puts them to a history.
+where m and phi are small networks, f has a length scale for each column, and a variance scale of the task multiplies
+all variances (`dre_jax.gp.student`). m is the trend that past tasks have in common, g is a deviation from it that is
+smooth in the learned features, and f is a deviation that past tasks do not explain. There are several members, each
+with its own networks. `training` fits them, `hypotheses` conditions them on a history.
 """
 
 from __future__ import annotations
@@ -27,13 +27,25 @@ from dre_jax.gp.kernels import matern52, squared_distances_by_products
 from dre_jax.gp.regression import add_noise
 from dre_jax.nn import mlp
 
-OFFSET = 1.0
+OFFSET_VAR = 1.0
 """Variance of b."""
-PLAIN_LENGTHS, PLAIN_NOISE = (0.1, 0.25, 0.6), 1e-3
-"""Length scales, in roots of the number of columns, and E of processes that know nothing of past tasks."""
-_SLOPES, _DEEP, _PLAIN, _NOISES, _LENGTHS = (-6.0, 1.0), (-9.0, 2.0), (-6.0, 2.0), (-8.0, 0.0), (-3.0, 4.0)
-_HYPERPRIORS = {"slope": (-2.0, 1.5), "deep": (-0.7, 1.5), "plain": (-1.2, 1.0), "noise": (-4.6, 1.5)}
-_LENGTH_SPREAD = 1.0
+UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR = (0.1, 0.25, 0.6), 1e-3
+"""Length scales, in units of the square root of the number of columns, and E of processes without past tasks."""
+_BOUNDS = {
+    "log_slope_var": (-6.0, 1.0),
+    "log_feature_var": (-9.0, 2.0),
+    "log_ard_var": (-6.0, 2.0),
+    "log_noise_var": (-8.0, 0.0),
+    "log_lengthscale": (-3.0, 4.0),
+}
+_HYPERPRIORS = {
+    "log_slope_var": (-2.0, 1.5),
+    "log_feature_var": (-0.7, 1.5),
+    "log_ard_var": (-1.2, 1.0),
+    "log_noise_var": (-4.6, 1.5),
+}
+"""Means and standard deviations of Gaussian hyperpriors."""
+_LOG_LENGTHSCALE_STD = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +53,7 @@ class LearnedPriorConfig:
     """Sizes of the networks.
 
     Raises:
-      ConfigError: where a number is not positive, or the degrees of freedom are two or fewer.
+      ConfigError: if a size is not positive or ``degrees_of_freedom`` is not above 2.
     """
 
     trend: tuple[int, ...] = (50, 50)
@@ -49,15 +61,15 @@ class LearnedPriorConfig:
     layers: tuple[int, ...] = (32, 32, 32, 32)
     """Layers of phi; the last are the features."""
     members: int = 2
-    """Priors that are learned, each from other random weights and other draws."""
-    freedom: float = 5.0
-    """nu, above 2, so that predictions have a variance: the less, the less is thought to be known of a task's scale."""
+    """Number of priors, each with its own initial weights and training histories."""
+    degrees_of_freedom: float = 5.0
+    """nu > 2, so that predictions have a variance. A small nu means an uncertain variance scale of the task."""
 
     def __post_init__(self) -> None:
         layer_sizes(self, "trend", "layers")
         positive(self, "members")
-        if not self.freedom > 2.0:
-            raise ConfigError(f"freedom > 2 must hold, but got freedom={self.freedom}")
+        if not self.degrees_of_freedom > 2.0:
+            raise ConfigError(f"degrees_of_freedom > 2 must hold, but got {self.degrees_of_freedom}")
 
     @property
     def trend_network(self) -> mlp.MLPConfig:
@@ -71,143 +83,154 @@ class LearnedPriorConfig:
 
 
 class LearnedPrior(NamedTuple):
-    """Parameters of a prior; variances and lengths in logarithms."""
+    """Parameters of a prior; variances and length scales as logarithms."""
 
     trend: mlp.MLPParams
+    """Parameters of m."""
     features: mlp.MLPParams
-    slope: Array
-    """Scalar: A."""
-    deep: Array
-    """Scalar: G."""
-    plain: Array
-    """Scalar: F."""
-    noise: Array
-    """Scalar: E."""
-    length: Array
+    """Parameters of phi."""
+    log_slope_var: Array
+    """Scalar: log A."""
+    log_feature_var: Array
+    """Scalar: log G."""
+    log_ard_var: Array
+    """Scalar: log F."""
+    log_noise_var: Array
+    """Scalar: log E."""
+    log_lengthscale: Array
     """f[D]: of f."""
 
 
-class View(NamedTuple):
-    """Configurations as a prior sees them."""
+class PriorFeatures(NamedTuple):
+    """Inputs of the covariance of a prior at n configurations."""
 
     trend: Array
-    """f[n]: m, less its mean over the trials."""
+    """f[n]: m minus its mean over the trials."""
     features: Array
     """f[n, F]: phi."""
-    scaled: Array
+    scaled_columns: Array
     """f[n, D]: columns divided by their length scales."""
 
 
 def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_features: Array) -> LearnedPrior:
-    """A prior with random networks, for D columns."""
+    """Returns a prior for D columns with random networks."""
     network = mlp.init(config.feature_network, n_columns, key_features)
-    # A ReLU lets half of the variance through; in front of the first layer there is none, and biases are zero.
+    # A ReLU halves the second moment, so weights behind one are larger by sqrt(2) (He et al. 2015).
     network = {name: a if name == "hidden_0_kernel" else a * math.sqrt(2.0) for name, a in network.items()}
     zero = jnp.zeros((), jnp.float32)
     return LearnedPrior(
         trend=mlp.init(config.trend_network, n_columns, key_trend),
         features=network,
-        slope=zero - 2.0,
-        deep=zero - 0.7,
-        plain=zero - 2.0,
-        noise=zero - 3.0,
-        length=jnp.full(n_columns, _usual_log_length(n_columns), jnp.float32),
+        log_slope_var=zero - 2.0,
+        log_feature_var=zero - 0.7,
+        log_ard_var=zero - 2.0,
+        log_noise_var=zero - 3.0,
+        log_lengthscale=jnp.full(n_columns, _mean_log_lengthscale(n_columns), jnp.float32),
     )
 
 
-def _usual_log_length(n_columns: int) -> float:
-    """Half the root of the number of columns, with which distances grow (Hvarfner et al. 2024)."""
+def _mean_log_lengthscale(n_columns: int) -> float:
+    """Returns the log of half the square root of the number of columns; distances grow with that root."""
     return 0.5 * math.log(max(n_columns, 1)) - 0.7
 
 
 def log_hyperprior(prior: LearnedPrior) -> Array:
-    """Log-density of A, G, F, E and the length scales under independent log-normals, up to a constant; a scalar.
+    """Returns the log hyperprior density of A, G, F, E and the length scales up to a constant, a scalar.
 
-    Densities are of the logarithms: at their mode A is 0.14, G 0.5, F 0.3, E 0.01 and a length half the root of the
-    number of columns (the root as in Hvarfner et al. 2024).
+    Hyperpriors are independent Gaussians of the logarithms. The mode has A = 0.14, G = 0.5, F = 0.3, E = 0.01 and
+    length scales of half the square root of the number of columns (after Hvarfner et al. 2024).
     """
-    usual = _usual_log_length(prior.length.shape[-1])
+    mean_length = _mean_log_lengthscale(prior.log_lengthscale.shape[-1])
     squares = [((getattr(prior, name) - mean) / spread) ** 2 for name, (mean, spread) in _HYPERPRIORS.items()]
-    return -0.5 * (sum(squares) + jnp.sum(((prior.length - usual) / _LENGTH_SPREAD) ** 2))
+    return -0.5 * (sum(squares) + jnp.sum(((prior.log_lengthscale - mean_length) / _LOG_LENGTHSCALE_STD) ** 2))
 
 
-def plain_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
-    """Priors that know nothing of past tasks: F = 1, E = 0.001, lengths of 0.1, 0.25 and 0.6 roots of D; 3 in front."""
+def uninformed_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
+    """Returns 3 priors without past tasks: F = 1, E = 0.001 and length scales of 0.1, 0.25 and 0.6 times sqrt(D)."""
     empty = jax.tree.map(jnp.zeros_like, init(config, n_columns, jax.random.key(0), jax.random.key(0)))
-    shares = jnp.log(jnp.array(PLAIN_LENGTHS, jnp.float32)) + 0.5 * math.log(max(n_columns, 1))
-    nothing = jnp.full_like(shares, -jnp.inf)
+    lengths = jnp.log(jnp.array(UNINFORMED_LENGTHSCALES, jnp.float32)) + 0.5 * math.log(max(n_columns, 1))
+    log_zero = jnp.full_like(lengths, -jnp.inf)
     return jax.tree.map(lambda a: jnp.broadcast_to(a, (3, *a.shape)), empty)._replace(
-        slope=nothing,
-        deep=nothing,
-        noise=jnp.full_like(shares, math.log(PLAIN_NOISE)),
-        length=jnp.broadcast_to(shares[:, None], (3, n_columns)),
+        log_slope_var=log_zero,
+        log_feature_var=log_zero,
+        log_noise_var=jnp.full_like(lengths, math.log(UNINFORMED_NOISE_VAR)),
+        log_lengthscale=jnp.broadcast_to(lengths[:, None], (3, n_columns)),
     )
 
 
 def widen(prior: LearnedPrior, n_columns: int, width: int) -> LearnedPrior:
-    """A prior, or many with members in front of each array, for tables with more columns.
+    """Returns a prior for more columns; means and covariances do not change where the additional columns are zero.
 
     Args:
-      prior: made for D columns.
+      prior: for D columns; members may be in front of each array.
       n_columns: D.
-      width: columns that it is to have.
-
-    Where the columns that are added are zero, means and covariances stay as they were.
+      width: the new number of columns.
     """
-    members = [(0, 0)] * (prior.length.ndim - 1)
+    members = [(0, 0)] * (prior.log_lengthscale.ndim - 1)
     return prior._replace(
         trend=mlp.widen(prior.trend, n_columns, width),
         features=mlp.widen(prior.features, n_columns, width),
-        length=jnp.pad(prior.length, [*members, (0, width - n_columns)]),
+        log_lengthscale=jnp.pad(prior.log_lengthscale, [*members, (0, width - n_columns)]),
     )
 
 
-def within_bounds(prior: LearnedPrior) -> LearnedPrior:
-    """The nearest prior whose covariances can be worked with."""
-    return prior._replace(
-        slope=jnp.clip(prior.slope, *_SLOPES),
-        deep=jnp.clip(prior.deep, *_DEEP),
-        plain=jnp.clip(prior.plain, *_PLAIN),
-        noise=jnp.clip(prior.noise, *_NOISES),
-        length=jnp.clip(prior.length, *_LENGTHS),
-    )
+def clip_prior(prior: LearnedPrior) -> LearnedPrior:
+    """Returns a prior with variances and length scales clipped to bounds, so that covariances can be factorised."""
+    return prior._replace(**{name: jnp.clip(getattr(prior, name), *bounds) for name, bounds in _BOUNDS.items()})
 
 
-def view(config: LearnedPriorConfig, prior: LearnedPrior, x: Array) -> View:
-    """Configurations f[n, D] as the prior sees them, the trend not yet centred."""
+def compute_features(config: LearnedPriorConfig, prior: LearnedPrior, x: Array) -> PriorFeatures:
+    """Returns the features of configurations f[n, D]; the trend is not centred."""
     trend = mlp.apply(config.trend_network, prior.trend, mlp.standard_columns(x))[:, 0]
     features = mlp.apply(config.feature_network, prior.features, x)
-    return View(trend, features, x * jnp.exp(-prior.length)[None, :])
+    return PriorFeatures(trend, features, x * jnp.exp(-prior.log_lengthscale)[None, :])
 
 
-def centre(trend: Array, where: Array) -> Array:
-    """Mean of f[n] over the filled slots, a scalar: responses are standardised, and so have none."""
-    return jnp.sum(jnp.where(where, trend, 0.0)) / jnp.maximum(jnp.sum(where, dtype=trend.dtype), 1.0)
+def masked_mean(values: Array, where: Array) -> Array:
+    """Returns the mean of f[n] over the filled slots, a scalar; 0 if no slot is filled."""
+    return jnp.sum(jnp.where(where, values, 0.0)) / jnp.maximum(jnp.sum(where, dtype=values.dtype), 1.0)
 
 
-def view_trials(config: LearnedPriorConfig, prior: LearnedPrior, x: Array, where: Array) -> tuple[View, Array]:
-    """Trials f[n, D] as the prior sees them, and the mean of m over them, which is taken off, a scalar."""
-    seen = view(config, prior, x)
-    middle = centre(seen.trend, where)
-    return seen._replace(trend=seen.trend - middle), middle
+def history_features(
+    config: LearnedPriorConfig, prior: LearnedPrior, x: Array, where: Array
+) -> tuple[PriorFeatures, Array]:
+    """Returns the features of trials f[n, D] with a centred trend, and the mean of m over the trials, a scalar.
+
+    The trend is centred because the responses are.
+    """
+    features = compute_features(config, prior, x)
+    trend_mean = masked_mean(features.trend, where)
+    return features._replace(trend=features.trend - trend_mean), trend_mean
 
 
-def covariance(one: View, other: View, prior: LearnedPrior) -> Array:
-    """Covariance of b, a, g and f together; n and m configurations -> f[n, m]."""
-    slope, deep, plain = jnp.exp(prior.slope), jnp.exp(prior.deep), jnp.exp(prior.plain)
-    linear = OFFSET + slope * one.trend[:, None] * other.trend[None, :]
-    of_features = matern52(squared_distances_by_products(one.features, other.features))
-    return linear + deep * of_features + plain * matern52(squared_distances_by_products(one.scaled, other.scaled))
+def prior_covariance(a: PriorFeatures, b: PriorFeatures, prior: LearnedPrior) -> Array:
+    """Returns the covariance of b + a m + g + f at n and m configurations, f[n, m]."""
+    slope_var, feature_var, ard_var = (
+        jnp.exp(log_var) for log_var in (prior.log_slope_var, prior.log_feature_var, prior.log_ard_var)
+    )
+    linear = OFFSET_VAR + slope_var * a.trend[:, None] * b.trend[None, :]
+    feature_kernel = matern52(squared_distances_by_products(a.features, b.features))
+    ard_kernel = matern52(squared_distances_by_products(a.scaled_columns, b.scaled_columns))
+    return linear + feature_var * feature_kernel + ard_var * ard_kernel
 
 
-def variance(at: View, prior: LearnedPrior) -> Array:
-    """The diagonal of the covariance; f[n]."""
-    return OFFSET + jnp.exp(prior.slope) * at.trend**2 + jnp.exp(prior.deep) + jnp.exp(prior.plain)
+def prior_variance(features: PriorFeatures, prior: LearnedPrior) -> Array:
+    """Returns the diagonal of `prior_covariance`, f[n]."""
+    slope_var = jnp.exp(prior.log_slope_var)
+    return OFFSET_VAR + slope_var * features.trend**2 + jnp.exp(prior.log_feature_var) + jnp.exp(prior.log_ard_var)
 
 
-def observed(
-    prior: LearnedPrior, tried: View, y: Array, where: Array, slope: Array | float = 1.0
+def covariance_and_residuals(
+    prior: LearnedPrior, features: PriorFeatures, y: Array, where: Array, slope_mean: Array | float = 1.0
 ) -> tuple[Array, Array]:
-    """Covariance of the trials' responses, f[n, n], and how far these, y f[n], are off the mean, f[n]."""
-    matrix = add_noise(covariance(tried, tried, prior), jnp.exp(prior.noise), where)
-    return matrix, jnp.where(where, y - slope * tried.trend, 0.0)
+    """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n].
+
+    Args:
+      prior: of the responses.
+      features: of the trials, with a centred trend.
+      y: f[n], standardised responses.
+      where: bool[n], the filled slots.
+      slope_mean: mean of the slope a.
+    """
+    matrix = add_noise(prior_covariance(features, features, prior), jnp.exp(prior.log_noise_var), where)
+    return matrix, jnp.where(where, y - slope_mean * features.trend, 0.0)

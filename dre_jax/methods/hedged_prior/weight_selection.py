@@ -1,11 +1,10 @@
-"""Weights of hypotheses that are chosen for a search space, by runs on its validation tasks.
+"""Selection of the weights of hypotheses for a search space on its validation tasks.
 
-A method with learned priors and hypotheses (`method`) is run on the validation tasks, from which
-nothing was learned, with the weights that it has. The evidence of the histories that this makes says which weights
-would have been likelier (`weights`). They are taken if runs with them have less regret,
-beyond chance; if not, and with few tasks or none, the weights stay as they were. Validation tasks are like the past
-ones by design, and cannot tell how often the past misleads: hypotheses that deny what past tasks have in common keep
-theirs.
+The method runs on the validation tasks, which are not training tasks, with its initial weights. The marginal
+likelihoods of the histories of these runs give weights of higher posterior density (`weights`). They replace the
+initial weights if runs with them have significantly less regret. Otherwise, and with too few tasks, the initial weights
+stay. Validation tasks resemble the past ones by design, so that they cannot tell how often past tasks mislead:
+hypotheses without the trend or with a reversed one keep their weights.
 """
 
 from __future__ import annotations
@@ -27,124 +26,138 @@ from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import standardise
-from dre_jax.methods.hedged_prior.hypotheses import log_evidence
+from dre_jax.methods.hedged_prior.hypotheses import hypothesis_log_likelihoods
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
-from dre_jax.methods.hedged_prior.weights import Voted, WeighedPriors, most_likely, told
+from dre_jax.methods.hedged_prior.weights import (
+    HedgedPriorParams,
+    WeightSelection,
+    fit_mixture_weights,
+    weight_selection,
+)
 from dre_jax.search.batch import pad_task
 from dre_jax.search.loop import SearchTask, history_and_candidates, run
 from dre_jax.search.method import Method
 
-_ERRORS = 2.0  # standard errors that the regret has to fall by
+_MIN_STANDARD_ERRORS = 2.0  # by which the mean regret must fall
 
 
 @dataclass(frozen=True, kw_only=True)
-class VoteConfig:
-    """How validation tasks are asked.
+class WeightSelectionConfig:
+    """Settings of the selection of weights on validation tasks.
 
     Raises:
-      ConfigError: where a number is out of range.
+      ConfigError: if a number is out of range.
     """
 
-    least: int = 5
-    """Validation tasks, at least: with fewer nothing is asked."""
+    min_tasks: int = 5
+    """Minimum number of validation tasks; with fewer the initial weights stay."""
     strength: float = 10.0
-    """C: tasks that the weights from before count for."""
+    """C: number of tasks that the initial weights count as."""
     designs: int = 4
-    """Runs on each task, from random rows."""
-    lengths: tuple[int, ...] = (5, 10, 16)
-    """Trials of a run's histories that are looked at, the last at its end, the first at its start."""
+    """Number of runs on each task, each from random rows."""
+    history_lengths: tuple[int, ...] = (5, 10, 16)
+    """Numbers of trials of the histories of a run: the first is its initial design, the last its end."""
     rows: int = 400
-    """Rows of a task's table, at most, drawn at random."""
+    """Maximum number of rows of a task's table, drawn at random."""
 
     def __post_init__(self) -> None:
-        at_least(2, self, "least")
+        at_least(2, self, "min_tasks")
         at_least(1, self, "designs")
         positive(self, "strength")
-        if not self.lengths or list(self.lengths) != sorted({*self.lengths}) or self.lengths[0] < 1:
-            raise ConfigError(f"lengths must be positive and rise, but got {self.lengths}")
-        at_least(self.lengths[-1], self, "rows")
+        if (
+            not self.history_lengths
+            or list(self.history_lengths) != sorted({*self.history_lengths})
+            or self.history_lengths[0] < 1
+        ):
+            raise ConfigError(f"history_lengths must be positive and increase, but got {self.history_lengths}")
+        at_least(self.history_lengths[-1], self, "rows")
 
 
-def ask(
+def fit_weights(
     method: Method,
-    params: WeighedPriors,
-    config: VoteConfig,
+    params: HedgedPriorParams,
+    config: WeightSelectionConfig,
     sizes: LearnedPriorConfig,
     tasks: Mapping[str, Task],
     key: Array,
-) -> WeighedPriors:
-    """The priors, and hypotheses with the weights that they should have in a search space.
+) -> HedgedPriorParams:
+    """Returns the parameters with the selected weights of hypotheses.
 
     Args:
-      method: that runs; static.
-      params: its parameters.
-      config: how.
-      sizes: of the priors.
-      tasks: A validation tasks, of any number.
+      method: `HedgedPrior`; static.
+      params: its parameters with the initial weights.
+      config: settings of the selection.
+      sizes: sizes of the priors.
+      tasks: A validation tasks; A may be 0.
       key: PRNG key.
     """
-    if len(tasks) < config.least:
-        return params._replace(voted=told(len(tasks)))
-    by = params.by
-    bears_out = np.asarray(by.slope) > 0.0
-    if bears_out.sum() < 2:
-        return params._replace(voted=told(len(tasks)))
+    if len(tasks) < config.min_tasks:
+        return params._replace(weight_selection=weight_selection(len(tasks)))
+    hypotheses = params.hypotheses
+    is_selectable = np.asarray(hypotheses.slope_mean) > 0.0
+    if is_selectable.sum() < 2:
+        return params._replace(weight_selection=weight_selection(len(tasks)))
     tables, designs = _sample(config, tasks)
-    given = tables, designs, jax.random.split(key, designs.shape[:2])
-    before = _runs(method, config, sizes, params, *given)
-    weights = np.exp(np.asarray(by.log_weight, np.float64))
-    total = weights[bears_out].sum()
-    evidence = np.asarray(before.evidence, np.float64)[..., bears_out]
-    weights[bears_out] = total * most_likely(weights[bears_out] / total, evidence, config.strength)
-    chosen = params._replace(by=by._replace(log_weight=jnp.log(jnp.asarray(weights, jnp.float32))))
-    less = np.asarray(before.regret - _runs(method, config, sizes, chosen, *given).regret, np.float64)
-    gain, error = less.mean(), less.std(ddof=1) / np.sqrt(len(less))
-    taken = bool(gain > _ERRORS * error)
-    return (chosen if taken else params)._replace(voted=told(len(tasks), gain, error, taken=taken))
+    inputs = tables, designs, jax.random.split(key, designs.shape[:2])
+    initial = _runs(method, config, sizes, params, *inputs)
+    weights = np.exp(np.asarray(hypotheses.log_weight, np.float64))
+    total = weights[is_selectable].sum()
+    log_likelihood = np.asarray(initial.log_likelihood, np.float64)[..., is_selectable]
+    weights[is_selectable] = total * fit_mixture_weights(
+        weights[is_selectable] / total, log_likelihood, config.strength
+    )
+    log_weight = jnp.log(jnp.asarray(weights, jnp.float32))
+    fitted = params._replace(hypotheses=hypotheses._replace(log_weight=log_weight))
+    reductions = np.asarray(initial.regret - _runs(method, config, sizes, fitted, *inputs).regret, np.float64)
+    mean, error = reductions.mean(), reductions.std(ddof=1) / np.sqrt(len(reductions))
+    accepted = bool(mean > _MIN_STANDARD_ERRORS * error)
+    result = weight_selection(len(tasks), mean, error, accepted=accepted)
+    return (fitted if accepted else params)._replace(weight_selection=result)
 
 
-def in_words(config: VoteConfig, voted: Voted) -> str:
-    """The decision and its reason in a line."""
-    n = int(voted.tasks)
-    if n < config.least:
-        return f"fixed, as {n} validation tasks are too few to choose them ({config.least} are needed)"
-    how = "chosen by" if voted.taken else "fixed, as nothing is gained beyond chance by those of"
-    return f"{how} {n} validation tasks: {-float(voted.gain):+.4f} +- {float(voted.error):.4f} of mean regret"
+def explain_weights(config: WeightSelectionConfig, selection: WeightSelection) -> str:
+    """Returns the decision and its reason in one line."""
+    n = int(selection.tasks)
+    if n < config.min_tasks:
+        return f"fixed, as {n} validation tasks are too few to choose them ({config.min_tasks} are needed)"
+    how = "chosen by" if selection.accepted else "fixed, as nothing is gained beyond chance by those of"
+    change, error = -float(selection.regret_reduction), float(selection.standard_error)
+    return f"{how} {n} validation tasks: {change:+.4f} +- {error:.4f} of mean regret"
 
 
-def _sample(config: VoteConfig, tasks: Mapping[str, Task]) -> tuple[SearchTask, npt.NDArray[np.int32]]:
-    """Tables of equal size, A in front, and rows to start from, i32[A, S, n0]. Both go by the tasks' names."""
+def _sample(config: WeightSelectionConfig, tasks: Mapping[str, Task]) -> tuple[SearchTask, npt.NDArray[np.int32]]:
+    """Returns tables of equal size, A in front, and initial rows, i32[A, S, n0]; seeds depend on the tasks' names."""
     tables, designs = [], []
     for name, task in tasks.items():
         random = np.random.default_rng(zlib.crc32(name.encode()))
         rows = random.permutation(task.n_rows)[: config.rows]
         tables.append(pad_task(sort_task(replace(task, X=task.X[rows], y=task.y[rows])), config.rows))
-        n = min(config.lengths[0], len(rows))
-        found = [random.choice(len(rows), n, replace=False) for _ in range(config.designs)]
-        designs.append(np.resize(np.array(found, np.int32), (config.designs, config.lengths[0])))
+        n = min(config.history_lengths[0], len(rows))
+        drawn = [random.choice(len(rows), n, replace=False) for _ in range(config.designs)]
+        designs.append(np.resize(np.array(drawn, np.int32), (config.designs, config.history_lengths[0])))
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *tables), np.array(designs)
 
 
-class _Runs(NamedTuple):
-    """Runs on A tasks from S designs."""
+class _RunResults(NamedTuple):
+    """Results of runs on A tasks from S designs."""
 
-    evidence: Array
-    """f[A, S * lengths, H], in logarithms, of the histories."""
+    log_likelihood: Array
+    """f[A, S * lengths, H]: `hypothesis_log_likelihoods` of the histories."""
     regret: Array
-    """f[A], the mean over designs and trials."""
+    """f[A]: mean over designs and trials."""
 
 
 @partial(jax.jit, static_argnames=("method", "config", "sizes"))
 def _runs(
     method: Method,
-    config: VoteConfig,
+    config: WeightSelectionConfig,
     sizes: LearnedPriorConfig,
-    params: WeighedPriors,
+    params: HedgedPriorParams,
     tables: SearchTask,
     designs: Array,
     keys: Array,
-) -> _Runs:
-    first, last = config.lengths[0], config.lengths[-1]
+) -> _RunResults:
+    first, last = config.history_lengths[0], config.history_lengths[-1]
 
     def of_run(table: SearchTask, design: Array, key: Array) -> tuple[Array, Array]:
         picks = run(method, params, table, design, key, last - first, stop_at_optimum=False, side_by_side=True)
@@ -153,13 +166,14 @@ def _runs(
         def of_length(n: Array) -> Array:
             history, _ = history_and_candidates(table, rows, jnp.minimum(n, jnp.sum(rows >= 0)))
             y = standardise(history.response, history.where).y
-            return log_evidence(sizes, params.by, params.priors, history.x, y, history.where)
+            return hypothesis_log_likelihoods(sizes, params.hypotheses, params.priors, history.x, y, history.where)
 
         best = lax.cummax(jnp.where(rows >= 0, table.response[rows], 0.0))
-        return jax.vmap(of_length)(jnp.array(config.lengths)), 1.0 - jnp.mean(best[first:])
+        return jax.vmap(of_length)(jnp.array(config.history_lengths)), 1.0 - jnp.mean(best[first:])
 
-    def of_task(given: tuple[SearchTask, Array, Array]) -> tuple[Array, Array]:
-        return jax.vmap(partial(of_run, given[0]))(*given[1:])
+    def of_task(inputs: tuple[SearchTask, Array, Array]) -> tuple[Array, Array]:
+        return jax.vmap(partial(of_run, inputs[0]))(*inputs[1:])
 
-    evidence, regret = lax.map(of_task, (tables, designs, keys))
-    return _Runs(evidence.reshape(evidence.shape[0], -1, evidence.shape[-1]), jnp.mean(regret, axis=1))
+    log_likelihood, regret = lax.map(of_task, (tables, designs, keys))
+    merged = log_likelihood.reshape(log_likelihood.shape[0], -1, log_likelihood.shape[-1])
+    return _RunResults(merged, jnp.mean(regret, axis=1))

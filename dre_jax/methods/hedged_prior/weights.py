@@ -1,11 +1,11 @@
-"""Weights of hypotheses from tasks that nothing was learned from (empirical Bayes; Robbins 1956).
+"""Weights of hypotheses from validation tasks (empirical Bayes; Robbins 1956), and the parameters of the method.
 
-With E_ahs the evidence of history s of task a under hypothesis h (`hypotheses.log_evidence`), the weights are where
+With E_ahs the marginal likelihood of history s of task a under hypothesis h (`hypothesis_log_likelihoods`), the weights
+pi maximise
 
-    sum_a 1/S sum_s log sum_h pi_h E_ahs + C sum_h pi^0_h log pi_h
+    sum_a 1/S sum_s log sum_h pi_h E_ahs + C sum_h pi^0_h log pi_h.
 
-is highest: the expectation-maximisation algorithm's steps count every task once, and the weights pi^0 that were there
-before as C tasks more.
+Expectation-maximisation counts every task once and the initial weights pi^0 as C tasks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from jax import Array
 
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
-from dre_jax.methods.hedged_prior.hypotheses import Believed
+from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays
 from dre_jax.methods.hedged_prior.prior import LearnedPrior
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
 
@@ -26,61 +26,70 @@ Floats = npt.NDArray[np.float64]
 _STEPS = 200
 
 
-class Voted(NamedTuple):
-    """Evidence of the validation tasks."""
+class WeightSelection(NamedTuple):
+    """Result of the selection of hypotheses' weights on validation tasks."""
 
     tasks: Array
-    """i32: how many were asked, 0 for none."""
-    gain: Array
-    """How much less regret runs on them have with the weights that they make likely, the mean over tasks."""
-    error: Array
-    """Its standard error."""
-    taken: Array
-    """bool: whether the weights are theirs."""
+    """i32: number of validation tasks; 0 for none."""
+    regret_reduction: Array
+    """Reduction of the regret by the fitted weights, the mean over tasks."""
+    standard_error: Array
+    """Standard error of that mean."""
+    accepted: Array
+    """bool: whether the fitted weights replace the initial ones."""
 
 
-def told(tasks: int, gain: float = 0.0, error: float = 0.0, *, taken: bool = False) -> Voted:
-    """`Voted` as arrays.
+def weight_selection(
+    tasks: int, regret_reduction: float = 0.0, standard_error: float = 0.0, *, accepted: bool = False
+) -> WeightSelection:
+    """Returns `WeightSelection` with arrays as fields.
 
     Example:
-      >>> bool(told(3).taken)
+      >>> bool(weight_selection(3).accepted)
       False
     """
-    return Voted(jnp.int32(tasks), jnp.float32(gain), jnp.float32(error), jnp.bool_(taken))
+    return WeightSelection(
+        jnp.int32(tasks), jnp.float32(regret_reduction), jnp.float32(standard_error), jnp.bool_(accepted)
+    )
 
 
-class WeighedPriors(NamedTuple):
-    """Learned priors, and what may be true of a new task."""
+class HedgedPriorParams(NamedTuple):
+    """Parameters of `HedgedPrior`: learned priors, hypotheses and hyperpriors."""
 
     priors: LearnedPrior
-    """Of J members, J in front of each array."""
-    by: Believed
-    """The hypotheses, with the weights of this search space."""
-    voted: Voted
-    """Evidence of the validation tasks on those weights."""
+    """J members, J in front of each array."""
+    hypotheses: HypothesisArrays
+    """Hypotheses with the weights of this search space."""
+    weight_selection: WeightSelection
+    """How validation tasks selected those weights."""
     trust: Array
-    """Scalar: log-odds, before its first trial, that a task is explained by the priors and not by itself."""
+    """Scalar: log-odds, before the first trial, of the learned priors against the processes of the task."""
     hyperpriors: TaskHyperpriors
-    """Of the processes that know a task by itself."""
+    """Priors of the hyperparameters of the processes of the task."""
     steps: Array
-    """i32: how long the priors were trained."""
+    """i32: number of training steps of the priors."""
     held_out: HeldOutEvidence
-    """Why so long, and why they are trusted so much."""
+    """Held-out evidence that chose the number of steps and the trust."""
 
 
-def most_likely(before: Floats, evidence: Floats, strength: float) -> Floats:
-    """pi, f64[H]: pi^0 f64[H], log E f64[A, S, H] up to a term for each history, and C.
+def fit_mixture_weights(initial: Floats, log_likelihood: Floats, strength: float) -> Floats:
+    """Returns the weights pi, f64[H], of the highest posterior density.
+
+    Args:
+      initial: pi^0, f64[H].
+      log_likelihood: log E, f64[A, S, H], up to a constant for each history.
+      strength: C.
 
     Example:
-      >>> found = most_likely(np.array([0.5, 0.5]), np.log(np.array([[[0.9, 0.1]], [[0.8, 0.2]]])), 2.0)
-      >>> found.round(2).tolist()
+      >>> likelihood = np.array([[[0.9, 0.1]], [[0.8, 0.2]]])
+      >>> fit_mixture_weights(np.array([0.5, 0.5]), np.log(likelihood), 2.0).round(2).tolist()
       [0.72, 0.28]
     """
-    from scipy.special import logsumexp  # a tenth of a second to import, which few need
+    from scipy.special import logsumexp  # importing it takes a tenth of a second, and few callers need it
 
-    found = before
+    weights = initial
     for _ in range(_STEPS):
-        log_share = np.log(found) + evidence
+        log_share = np.log(weights) + log_likelihood
         share = np.exp(log_share - logsumexp(log_share, axis=-1, keepdims=True))
-        found = (strength * before + share.mean(axis=1).sum(axis=0)) / (strength + len(evidence))
-    return found
+        weights = (strength * initial + share.mean(axis=1).sum(axis=0)) / (strength + len(log_likelihood))
+    return weights

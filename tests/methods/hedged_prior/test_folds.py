@@ -50,7 +50,7 @@ def test_no_fold_is_asked_for_what_it_learned_from(sizes, by_rows):
     assert set(owner[list(every)]) == set(range(len(sizes)))
     if sizes == (9,):
         assert every == set(range(9))
-    _, size, n_tasks = (np.asarray(a) for a in folds.everything)
+    _, size, n_tasks = (np.asarray(a) for a in folds.all_tasks)
     assert n_tasks.tolist() == [len(sizes)] * 2
     assert size.sum(axis=1).tolist() == [count] * 2
 

@@ -78,7 +78,7 @@ def test_longer_histories_and_other_priors_compile_nothing(learned, hills, make_
     values(learned, task.X[:1], task.y[:1], candidates)
     before = jitted_value._cache_size(), _descend._cache_size()
     other = METHOD.fit(hills, jax.random.key(1))
-    assert (np.asarray(learned.priors.slope) != np.asarray(other.priors.slope)).all()
+    assert (np.asarray(learned.priors.log_slope_var) != np.asarray(other.priors.log_slope_var)).all()
     for n in (1, 2, CAPACITY):
         values(other, task.X[:n], task.y[:n], candidates)
     assert (jitted_value._cache_size(), _descend._cache_size()) == before

@@ -1,4 +1,4 @@
-"""The mixture against a loop in NumPy over members, hypotheses and processes, and what trials make of it."""
+"""The mixture against a loop in NumPy over members, hypotheses and processes, and the weights after trials."""
 
 from functools import partial
 
@@ -10,52 +10,59 @@ from scipy.special import softmax
 from scipy.stats import multivariate_t, norm
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods.hedged_prior import draws as hypothesis_draws
+from dre_jax.methods.hedged_prior import draws as draws_module
 from dre_jax.methods.hedged_prior import hypotheses
-from dre_jax.methods.hedged_prior.draws import draw_response
+from dre_jax.methods.hedged_prior.draws import sample_responses
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
-from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, log_evidence
+from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, hypothesis_log_likelihoods
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
-from dre_jax.methods.hedged_prior.posterior import condition_all, mean_and_improvement, predict_mixture
+from dre_jax.methods.hedged_prior.posterior import condition_mixture, mean_and_improvement, predict_mixture
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, init
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
-from dre_jax.methods.hedged_prior.weights import WeighedPriors, told
+from dre_jax.methods.hedged_prior.weights import HedgedPriorParams, weight_selection
 from dre_jax.search.acquisition import RESOLUTION
 
-CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, freedom=3.5)
+CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, degrees_of_freedom=3.5)
 HYPOTHESES = (
     Hypothesis(weight=1.0),
-    Hypothesis(weight=0.6, slope=0.0, doubt=0.0, deep=0.0, plain=20.0),
-    Hypothesis(weight=0.4, slope=-1.0, doubt=0.5, deep=3.0, noise=2.0),
-    Hypothesis(weight=0.1, slope=0.7, plain=0.0),
+    Hypothesis(
+        weight=0.6, slope_mean=0.0, slope_variance_factor=0.0, feature_variance_factor=0.0, ard_variance_factor=20.0
+    ),
+    Hypothesis(
+        weight=0.4,
+        slope_mean=-1.0,
+        slope_variance_factor=0.5,
+        feature_variance_factor=3.0,
+        noise_variance_factor=2.0,
+    ),
+    Hypothesis(weight=0.1, slope_mean=0.7, ard_variance_factor=0.0),
 )
 AS_LEARNED, NOTHING, REVERSED = 0, 1, 2
 COLUMNS, CAPACITY = 3, 16
 CANDIDATES, CHECKED = 4100, [0, 1, 1366, 1367, 2048, 4099]  # in three blocks: their ends, and what is between
-PROCESSES = TaskProcessConfig(steps=0, first_lengths=(0.3,))  # what fits do is tested beside
+PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,))  # `test_task_process` tests fits
 LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
 SHARES, TRUST, INCUMBENT = np.array([1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4]), 0.8, 0.5
 CERTAIN = 1.0 - 1e-6
 start = jax.jit(jax.vmap(partial(init, CONFIG, COLUMNS)))
 
 
-def knowledge(priors, trust=TRUST):
+def make_params(priors, trust=TRUST):
     hyperpriors = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
     log_odds = jnp.float32(np.log(trust) - np.log1p(-trust))
     facts = HeldOutEvidence(*[jnp.int32(0)] * 3, *[jnp.float32(0.0)] * 2)
-    by = hypotheses.believed(HYPOTHESES)
-    return WeighedPriors(priors, by, told(0), log_odds, hyperpriors, jnp.int32(1), facts)
+    by = hypotheses.hypothesis_arrays(HYPOTHESES)
+    return HedgedPriorParams(priors, by, weight_selection(0), log_odds, hyperpriors, jnp.int32(1), facts)
 
 
 @jax.jit
-def believed(priors, x, y, where, new, trust=TRUST):
-    """Weights f[J, H] and f[K]; mean, variance and the logarithm of the improvement of the mixture."""
-    past = knowledge(priors)
-    past = past._replace(trust=jnp.log(trust) - jnp.log1p(-trust))
-    found = condition_all(CONFIG, PROCESSES, past, x, y, where)
-    moments = predict_mixture(CONFIG, past, found, new)
-    improvement = mean_and_improvement(CONFIG, past, found, new, jnp.float32(INCUMBENT))[1]
-    return found.learned_weights, found.own_weights, *moments, improvement
+def predict(priors, x, y, where, new, trust=TRUST):
+    """Returns weights f[J, H] and f[K]; mean, variance and log expected improvement of the mixture."""
+    params = make_params(priors)._replace(trust=jnp.log(trust) - jnp.log1p(-trust))
+    posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where)
+    moments = predict_mixture(CONFIG, params, posterior, new)
+    improvement = mean_and_improvement(CONFIG, params, posterior, new, jnp.float32(INCUMBENT))[1]
+    return posterior.learned_weights, posterior.process_weights, *moments, improvement
 
 
 def member(priors, j):
@@ -64,7 +71,7 @@ def member(priors, j):
 
 @pytest.fixture(scope="module")
 def priors(prior_in_numpy):
-    """Members that differ in everything, the networks' biases too, with trends of a deviation of one."""
+    """Returns members with different parameters, biases included, and trends of deviation one."""
     keys = jax.random.split(jax.random.key(0), (2, CONFIG.members))
     rng = np.random.default_rng(0)
     moved = lambda a: np.asarray(a + 0.3 * rng.normal(size=a.shape), np.float32)  # noqa: E731
@@ -76,7 +83,7 @@ def priors(prior_in_numpy):
 
 
 def slots(x, y):
-    """Trials with empty slots behind, full of rubbish."""
+    """Returns trials followed by empty slots that hold arbitrary numbers."""
     empty = CAPACITY - len(y)
     padded = np.pad(x, ((0, empty), (0, 0)), constant_values=7.0), np.pad(y, (0, empty), constant_values=-5.0)
     return *(jnp.asarray(a, jnp.float32) for a in padded), jnp.arange(CAPACITY) < len(y)
@@ -88,27 +95,35 @@ def matern52(rows):
 
 
 def component(signal, noise, mean, y):
-    """Log density of the trials, and mean and variance at what follows them."""
+    """Returns the log-density of the trials, and mean, variance and noise deviation at the other points."""
     n = len(y)
     seen = signal[:n, :n] + noise * np.eye(n)
     off, gain = y - mean[:n], signal[n:, :n] @ np.linalg.inv(seen)
-    density = multivariate_t(mean[:n], seen, df=CONFIG.freedom).logpdf(y) if n else 0.0
-    scale = (CONFIG.freedom + off @ np.linalg.inv(seen) @ off) / (CONFIG.freedom + n - 2.0)
+    density = multivariate_t(mean[:n], seen, df=CONFIG.degrees_of_freedom).logpdf(y) if n else 0.0
+    scale = (CONFIG.degrees_of_freedom + off @ np.linalg.inv(seen) @ off) / (CONFIG.degrees_of_freedom + n - 2.0)
     left = np.diag(signal)[n:] - (gain * signal[n:, :n]).sum(axis=1)
     return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 
 
-def written_out(parts, priors, x, y, new):
-    """Weights f64[J, H] and f64[K]; mean, variance and augmented improvement of the mixture, three f64[m]."""
+def expected_mixture(parts, priors, x, y, new):
+    """Returns weights f64[J, H] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
     cases, rows, trend = [], np.concatenate([x, new]), 0.0
     for j in range(CONFIG.members):
         prior = member(priors, j)
-        m, (offset, slope, deep, plain) = parts(prior, rows, len(y))
+        m, (offset, slope, learned, ard) = parts(prior, rows, len(y))
         trend = trend + m / CONFIG.members
         for h in HYPOTHESES:
-            signal = offset + h.doubt * slope + h.deep * deep + h.plain * plain
-            noise, weight = h.noise * np.exp(np.float64(prior.noise)), h.weight / sum(h.weight for h in HYPOTHESES)
-            density, *moments = component(signal, noise, h.slope * m, y)
+            signal = (
+                offset
+                + h.slope_variance_factor * slope
+                + h.feature_variance_factor * learned
+                + h.ard_variance_factor * ard
+            )
+            noise, weight = (
+                h.noise_variance_factor * np.exp(np.float64(prior.log_noise_var)),
+                h.weight / sum(h.weight for h in HYPOTHESES),
+            )
+            density, *moments = component(signal, noise, h.slope_mean * m, y)
             cases.append((np.log(TRUST * weight / CONFIG.members) + density, *moments))
     for length, noise, slope, share in zip(LENGTHS, NOISES, SLOPES, SHARES, strict=True):
         variance = np.exp(-1.0) if slope else 1.0
@@ -132,12 +147,12 @@ def written_out(parts, priors, x, y, new):
 
 
 @pytest.mark.parametrize("n", [0, 1, 9, CAPACITY])
-def test_the_mixture_is_the_loops_at_any_number_of_candidates(n, priors, prior_in_numpy):
+def test_mixture_equals_the_loop_at_any_number_of_candidates(n, priors, prior_in_numpy):
     rng = np.random.default_rng(n)
     x, new = (rng.uniform(size=(rows, COLUMNS)).astype(np.float32) for rows in (n, CANDIDATES))
-    y, new[: min(n, 2)] = rng.normal(size=n), x[:2]  # trials again, about which little is left to learn
-    expected = written_out(prior_in_numpy, priors, x.astype(float), y, new[CHECKED].astype(float))
-    *shares, mean, variance, improvement = believed(priors, *slots(x, y), new)
+    y, new[: min(n, 2)] = rng.normal(size=n), x[:2]  # evaluated configurations, whose variance is small
+    expected = expected_mixture(prior_in_numpy, priors, x.astype(float), y, new[CHECKED].astype(float))
+    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new)
     moments = mean, variance, improvement
     for found, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
         np.testing.assert_allclose(found, one, rtol=1e-3, atol=2e-4)
@@ -145,51 +160,51 @@ def test_the_mixture_is_the_loops_at_any_number_of_candidates(n, priors, prior_i
     assert {a.shape for a in moments} == {(CANDIDATES,)}
 
 
-def test_drawn_functions_have_the_moments_of_the_mixture(priors, prior_in_numpy, monkeypatch):
-    monkeypatch.setattr(hypothesis_draws, "FEATURES", 64)  # over draws, the moments are the same
+def test_sampled_functions_have_the_moments_of_the_mixture(priors, prior_in_numpy, monkeypatch):
+    monkeypatch.setattr(draws_module, "N_FEATURES", 64)  # the moments over samples do not depend on it
     rng, draws = np.random.default_rng(4), 600
     x, new, y = rng.uniform(size=(5, COLUMNS)), rng.uniform(size=(4, COLUMNS)), rng.normal(size=5)
     x, new = x.astype(np.float32), np.concatenate([new, x[:1]]).astype(np.float32)
-    past = knowledge(jax.tree.map(jnp.asarray, priors))
+    params = make_params(jax.tree.map(jnp.asarray, priors))
 
     @jax.jit
     def draw(keys, x, y, where):
-        found = condition_all(CONFIG, PROCESSES, past, x, y, where)
-        return jax.vmap(lambda key: draw_response(CONFIG, past, found, new, key))(keys)
+        posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where)
+        return jax.vmap(lambda key: sample_responses(CONFIG, params, posterior, new, key))(keys)
 
     found = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
-    _, _, mean, variance, _ = written_out(prior_in_numpy, priors, x.astype(float), y, new.astype(float))
+    _, _, mean, variance, _ = expected_mixture(prior_in_numpy, priors, x.astype(float), y, new.astype(float))
     np.testing.assert_allclose(found.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
     np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.25)
 
 
-def test_weights_move_to_what_holds(priors, prior_in_numpy):
+def test_weights_concentrate_on_the_true_hypothesis(priors, prior_in_numpy):
     rng = np.random.default_rng(5)
     x, new = rng.uniform(size=(CAPACITY, COLUMNS)), np.zeros((CANDIDATES, COLUMNS), np.float32)
     m, _ = prior_in_numpy(member(priors, 1), x, CAPACITY)
-    own = np.sin(30.0 * x).sum(axis=1)  # nothing that a network would say of it
+    own = np.sin(30.0 * x).sum(axis=1)  # unrelated to any trend
     cases = {AS_LEARNED: m, REVERSED: -m, NOTHING: own}
     for expected, response in cases.items():
         y = response + 0.05 * rng.normal(size=CAPACITY)
-        share = np.asarray(believed(priors, *slots(x, (y - y.mean()) / y.std()), new, CERTAIN)[0])
+        share = np.asarray(predict(priors, *slots(x, (y - y.mean()) / y.std()), new, CERTAIN)[0])
         assert share.sum(axis=0)[expected] > 0.5, expected
         if expected != NOTHING:
-            assert share.sum(axis=1)[1] > 0.8  # the member that it was drawn from
+            assert share.sum(axis=1)[1] > 0.8  # the member that generated the responses
 
 
-def test_evidence_is_what_turns_the_weights_before_into_those_after(priors):
+def test_likelihoods_update_the_initial_weights(priors):
     rng = np.random.default_rng(7)
     trials = slots(rng.uniform(size=(9, COLUMNS)), rng.normal(size=9))
-    by = hypotheses.believed(HYPOTHESES)
-    after = believed(priors, *trials, np.zeros((CANDIDATES, COLUMNS), np.float32), CERTAIN)[0]
-    evidence = jax.jit(log_evidence, static_argnums=0)(CONFIG, by, priors, *trials)
+    by = hypotheses.hypothesis_arrays(HYPOTHESES)
+    after = predict(priors, *trials, np.zeros((CANDIDATES, COLUMNS), np.float32), CERTAIN)[0]
+    evidence = jax.jit(hypothesis_log_likelihoods, static_argnums=0)(CONFIG, by, priors, *trials)
     share, expected = np.asarray(after).sum(axis=0), softmax(np.asarray(by.log_weight) + np.asarray(evidence))
     np.testing.assert_allclose(share, expected, rtol=1e-4)
 
 
-def test_equal_responses_leave_the_weights_as_they_were(priors):
+def test_equal_responses_keep_the_initial_weights(priors):
     x, new = np.random.default_rng(6).uniform(size=(9, COLUMNS)), np.zeros((CANDIDATES, COLUMNS), np.float32)
-    share, own = map(np.asarray, believed(priors, *slots(x, np.zeros(9)), new)[:2])
+    share, own = map(np.asarray, predict(priors, *slots(x, np.zeros(9)), new)[:2])
     before = TRUST * np.array([hypothesis.weight for hypothesis in HYPOTHESES])
     np.testing.assert_allclose(
         share, np.tile(before / before.sum() * TRUST / CONFIG.members, (CONFIG.members, 1)), rtol=1e-5
@@ -197,14 +212,14 @@ def test_equal_responses_leave_the_weights_as_they_were(priors):
     np.testing.assert_allclose(own, (1.0 - TRUST) * SHARES, rtol=1e-5)
 
 
-def test_no_weight_no_noise_and_negative_variances_are_refused():
+def test_invalid_hypotheses_are_refused():
     for field, value in (
         ("weight", 0.0),
-        ("noise", 0.0),
-        ("doubt", -0.1),
-        ("deep", float("nan")),
-        ("plain", -1.0),
-        ("slope", float("inf")),
+        ("noise_variance_factor", 0.0),
+        ("slope_variance_factor", -0.1),
+        ("feature_variance_factor", float("nan")),
+        ("ard_variance_factor", -1.0),
+        ("slope_mean", float("inf")),
     ):
         with pytest.raises(ConfigError, match=field):
             Hypothesis(**{"weight": 1.0, field: value})

@@ -10,16 +10,16 @@ from scipy.stats import multivariate_t
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods.hedged_prior import task_process
-from dre_jax.methods.hedged_prior.length_scale_prior import USUAL_LENGTH, generic_prior
+from dre_jax.methods.hedged_prior.length_scale_prior import GENERIC_LENGTHSCALE, generic_prior
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
     TaskProcessConfig,
     Trials,
     condition_processes,
     fit_sequence,
-    fit_sizes,
     fixed_processes,
     log_shares,
+    refit_sizes,
     start_processes,
 )
 
@@ -28,7 +28,7 @@ CONFIG = TaskProcessConfig()
 HYPERPRIORS = TaskHyperpriors(
     generic_prior(COLUMNS), generic_prior(COLUMNS)._replace(mean=jnp.log(jnp.array([0.2, 3.0])))
 )
-N_FIXED, N_FITTED = len(CONFIG.lengths), len(CONFIG.first_lengths) + 1
+N_FIXED, N_FITTED = len(CONFIG.lengthscales), len(CONFIG.initial_lengthscales) + 1
 conditioned = jax.jit(condition_processes, static_argnums=(0, 3))
 fitted = jax.jit(fit_sequence, static_argnums=(0, 4))
 
@@ -58,7 +58,7 @@ def log_density(process, x, trend, y):
     """The t density of the trials, with all that `student` leaves out: it depends on their number alone."""
     if len(y) == 0:
         return 0.0
-    lengths = np.exp(np.asarray(process.log_length, np.float64))
+    lengths = np.exp(np.asarray(process.log_lengthscale, np.float64))
     r = np.sqrt(5.0) * np.linalg.norm((x[:, None] - x[None]) / lengths, axis=-1)
     matern = (1.0 + r + r**2 / 3.0) * np.exp(-r)
     signal, noise = np.exp(np.float64(process.log_signal_var)), np.exp(np.float64(process.log_noise_var))
@@ -73,13 +73,15 @@ def at(tree, i):
 
 def test_the_processes_before_the_first_trial():
     fixed, (starts, priors) = fixed_processes(CONFIG, HYPERPRIORS), start_processes(CONFIG, HYPERPRIORS)
-    np.testing.assert_allclose(np.exp(fixed.log_length), np.outer(CONFIG.lengths, [np.sqrt(2.0)] * 2), rtol=1e-5)
-    np.testing.assert_allclose(np.exp(starts.log_length[-1]), [0.2, 3.0], rtol=1e-5)
+    np.testing.assert_allclose(
+        np.exp(fixed.log_lengthscale), np.outer(CONFIG.lengthscales, [np.sqrt(2.0)] * 2), rtol=1e-5
+    )
+    np.testing.assert_allclose(np.exp(starts.log_lengthscale[-1]), [0.2, 3.0], rtol=1e-5)
     assert starts.slope.tolist() == [0.0, 0.0, 1.0]
-    np.testing.assert_allclose(priors.mean[0], np.log(USUAL_LENGTH * np.sqrt(2.0)), rtol=1e-5)
+    np.testing.assert_allclose(priors.mean[0], np.log(GENERIC_LENGTHSCALE * np.sqrt(2.0)), rtol=1e-5)
     shares = np.exp(log_shares(CONFIG, jnp.dtype(jnp.float32)))
     assert shares.sum() == pytest.approx(1.0, abs=1e-6)
-    assert shares[:N_FIXED].sum() == pytest.approx(1.0 - CONFIG.fitted, abs=1e-6)
+    assert shares[:N_FIXED].sum() == pytest.approx(1.0 - CONFIG.fitted_weight, abs=1e-6)
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 17])
@@ -97,7 +99,7 @@ def test_a_fitted_process_is_scored_by_what_it_predicted():
     x, trend, y = waves(17)
     starts, priors = start_processes(CONFIG, HYPERPRIORS)
     last = conditioned(CONFIG, HYPERPRIORS, trials_of(x, trend, y), FREEDOM)
-    sizes = [size for _, stage in fit_sizes(17) for size in stage]
+    sizes = [size for _, stage in refit_sizes(17) for size in stage]
     expected, fit, done = np.zeros(N_FITTED), starts, 0
     for size in [*sizes, 17]:
         for i in range(N_FITTED):
@@ -107,13 +109,13 @@ def test_a_fitted_process_is_scored_by_what_it_predicted():
         fit, done = fitted(CONFIG, starts, priors, trials_of(x[:size], trend[:size], y[:size]), FREEDOM).process, size
     differences = np.asarray(last.log_density)[N_FIXED:] - expected
     np.testing.assert_allclose(differences, np.full(N_FITTED, differences[0]), atol=0.02)
-    np.testing.assert_allclose(last.process.log_length[N_FIXED:], fit.log_length, rtol=1e-4)
+    np.testing.assert_allclose(last.process.log_lengthscale[N_FIXED:], fit.log_lengthscale, rtol=1e-4)
 
 
 def test_fits_find_which_column_counts():
     x, trend, y = waves(CAPACITY)
     process = fitted(CONFIG, *start_processes(CONFIG, HYPERPRIORS), trials_of(x, trend, y), FREEDOM).process
-    lengths = np.exp(np.asarray(process.log_length))
+    lengths = np.exp(np.asarray(process.log_lengthscale))
     assert (lengths[:, 1] > 3.0 * lengths[:, 0]).all()
     assert (np.asarray(process.log_noise_var) < np.log(1e-2)).all()
     assert process.log_signal_var[:2].tolist() == [0.0, 0.0]  # the unit of the scale
@@ -135,26 +137,28 @@ def test_columns_of_zeros_change_nothing():
     narrow = conditioned(CONFIG, HYPERPRIORS, trials_of(x, trend, y), FREEDOM)
     found = conditioned(CONFIG, hyperpriors, trials_of(wide, trend, y), FREEDOM)
     np.testing.assert_allclose(found.log_density, narrow.log_density, rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(found.process.log_length[:, :2], narrow.process.log_length, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        found.process.log_lengthscale[:, :2], narrow.process.log_lengthscale, rtol=1e-3, atol=1e-3
+    )
 
 
 def test_numbers_of_trials_at_which_processes_are_fitted_grow_by_a_share():
     for capacity in (4, 16, 192):
-        stages = list(fit_sizes(capacity))
+        stages = list(refit_sizes(capacity))
         sizes = [size for _, stage in stages for size in stage]
         assert sizes == sorted(set(sizes))
         assert sizes[0] == 4
         assert all(max(stage) <= most <= capacity for most, stage in stages)
-    assert not list(fit_sizes(3))
+    assert not list(refit_sizes(3))
 
 
 def test_what_is_no_process_is_refused():
     for wrong, message in (
-        ({"lengths": ()}, "lengths must be some positive numbers"),
-        ({"first_lengths": (0.0,)}, "first_lengths must be some positive numbers"),
-        ({"noise": 0.0}, "noise"),
+        ({"lengthscales": ()}, "lengthscales must be one or more positive numbers"),
+        ({"initial_lengthscales": (0.0,)}, "initial_lengthscales must be one or more positive numbers"),
+        ({"noise_var": 0.0}, "noise_var"),
         ({"steps": -1}, "steps"),
-        ({"fitted": 1.0}, "0 < fitted < 1"),
+        ({"fitted_weight": 1.0}, "0 < fitted_weight < 1"),
     ):
         with pytest.raises(ConfigError, match=message):
             TaskProcessConfig(**wrong)

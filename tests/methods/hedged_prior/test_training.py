@@ -19,11 +19,11 @@ from dre_jax.methods.hedged_prior.folds import make_folds
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
-    covariance,
+    clip_prior,
+    history_features,
     init,
-    plain_priors,
-    view_trials,
-    within_bounds,
+    prior_covariance,
+    uninformed_priors,
 )
 from dre_jax.methods.hedged_prior.training import (
     PriorTraining,
@@ -34,7 +34,7 @@ from dre_jax.methods.hedged_prior.training import (
     train_priors,
 )
 
-CONFIG = LearnedPriorConfig(trend=(8, 8), layers=(8, 4), members=2, freedom=3.5)
+CONFIG = LearnedPriorConfig(trend=(8, 8), layers=(8, 4), members=2, degrees_of_freedom=3.5)
 TRAINING = PriorTraining(steps=200, tasks=4, rows=10, learning_rate=0.01)
 ADAM = optax.adam(TRAINING.learning_rate)
 COLUMNS, SLOTS, KEY = 2, 10, jax.random.key(0)
@@ -81,7 +81,7 @@ def prior():
 def test_histories_are_rows_of_one_task(histories):
     sizes = np.array([40, 5, 1, 40])
     tasks = {str(i): Task(str(i), np.zeros((n, 1), np.float32), np.arange(float(n))) for i, n in enumerate(sizes)}
-    table, training = build_table(tasks), PriorTraining(tasks=4000, rows=12, least=3, histories=histories)
+    table, training = build_table(tasks), PriorTraining(tasks=4000, rows=12, min_rows=3, histories=histories)
     rows, where = (np.asarray(a) for a in drawn(training, table, jax.random.key(0)))
     start = np.asarray(table.start)
     task = np.searchsorted(start, rows[:, 0], side="right") - 1
@@ -110,7 +110,7 @@ def history(x, y):
 
 def constant(n):
     """What scipy's log-density of n responses has, and the code leaves out."""
-    nu = CONFIG.freedom
+    nu = CONFIG.degrees_of_freedom
     return gammaln((nu + n) / 2.0) - gammaln(nu / 2.0) - n / 2.0 * np.log(np.pi * nu)
 
 
@@ -119,8 +119,8 @@ def test_loss_is_scipys_density_on_the_scale_of_a_search(n, prior, prior_in_nump
     rng = np.random.default_rng(n)
     x, y = rng.random((n, COLUMNS), np.float32), 40.0 + 9.0 * rng.normal(size=n)
     m, parts = prior_in_numpy(prior, x.astype(float), n)
-    matrix = sum(parts) + np.exp(np.float64(prior.noise)) * np.eye(n)
-    nu = CONFIG.freedom
+    matrix = sum(parts) + np.exp(np.float64(prior.log_noise_var)) * np.eye(n)
+    nu = CONFIG.degrees_of_freedom
     expected = (constant(n) - multivariate_t(m, matrix, df=nu).logpdf(zscore(y))) / n
     assert float(loss_and_slope(prior, *history(x, y))[0]) == pytest.approx(expected, abs=1e-4)
 
@@ -136,18 +136,18 @@ def test_held_out_evidence_is_scipys_conditional_density(prior, prior_in_numpy):
         chosen, known = rows[where], context[where]
         n, off = len(chosen), zscore(y[chosen])
         m, parts = prior_in_numpy(jax.tree.map(lambda a, j=j: a[j], priors), columns[chosen], n)
-        matrix = sum(parts) + np.exp(np.float64(priors.noise[j])) * np.eye(n)
+        matrix = sum(parts) + np.exp(np.float64(priors.log_noise_var[j])) * np.eye(n)
         every, of_context = (
-            multivariate_t(m[kept], matrix[np.ix_(kept, kept)], df=CONFIG.freedom).logpdf(off[kept])
+            multivariate_t(m[kept], matrix[np.ix_(kept, kept)], df=CONFIG.degrees_of_freedom).logpdf(off[kept])
             - constant(kept.sum())
             for kept in (np.ones(n, bool), known)
         )
         assert value == pytest.approx(every - of_context, abs=1e-3)
 
 
-def test_plain_priors_are_isotropic_processes(prior_in_numpy):
+def test_uninformed_priors_are_isotropic_processes(prior_in_numpy):
     x = np.random.default_rng(2).random((5, COLUMNS))
-    priors = plain_priors(CONFIG, COLUMNS)
+    priors = uninformed_priors(CONFIG, COLUMNS)
     for j, share in enumerate((0.1, 0.25, 0.6)):
         one = jax.tree.map(lambda a, j=j: a[j], priors)
         m, parts = prior_in_numpy(one, x, 5)
@@ -155,9 +155,9 @@ def test_plain_priors_are_isotropic_processes(prior_in_numpy):
         r = np.sqrt(5.0) * distance
         assert (m == 0.0).all()
         np.testing.assert_allclose(sum(parts), 1.0 + (1.0 + r + r**2 / 3.0) * np.exp(-r), rtol=1e-5)
-        assert float(jnp.exp(one.noise)) == pytest.approx(1e-3)
-        seen = view_trials(CONFIG, one, jnp.asarray(x, jnp.float32), jnp.ones(5, bool))[0]
-        np.testing.assert_allclose(covariance(seen, seen, one), sum(parts), rtol=1e-4)
+        assert float(jnp.exp(one.log_noise_var)) == pytest.approx(1e-3)
+        seen = history_features(CONFIG, one, jnp.asarray(x, jnp.float32), jnp.ones(5, bool))[0]
+        np.testing.assert_allclose(prior_covariance(seen, seen, one), sum(parts), rtol=1e-4)
 
 
 @pytest.mark.parametrize("case", ["no row", "one row", "equal responses", "equal rows", "two rows, one response off"])
@@ -194,9 +194,14 @@ def add_costs(value, gradient, prior):
         for name in ("trend", "features")
     }
     factor = TRAINING.hyperprior / 240.0
-    usual = {"slope": (-2.0, 1.5), "deep": (-0.7, 1.5), "plain": (-1.2, 1.0), "noise": (-4.6, 1.5)}
-    usual["length"] = (0.5 * np.log(COLUMNS) - 0.7, 1.0)
-    for name, (mean, spread) in usual.items():
+    hyperpriors = {
+        "log_slope_var": (-2.0, 1.5),
+        "log_feature_var": (-0.7, 1.5),
+        "log_ard_var": (-1.2, 1.0),
+        "log_noise_var": (-4.6, 1.5),
+    }
+    hyperpriors["log_lengthscale"] = (0.5 * np.log(COLUMNS) - 0.7, 1.0)
+    for name, (mean, spread) in hyperpriors.items():
         off = (np.asarray(weights[name]) - mean) / spread
         cost += factor * 0.5 * (off**2).sum()
         slopes[name] = (getattr(gradient, name) + factor * off / spread).astype(np.float32)
@@ -207,7 +212,7 @@ def add_costs(value, gradient, prior):
 def move(gradient, state, params):
     with jax.numpy_dtype_promotion("standard"):  # optax promotes types as it goes
         updates, state = ADAM.update(gradient, state)
-        return within_bounds(optax.apply_updates(params, updates)), state
+        return clip_prior(optax.apply_updates(params, updates)), state
 
 
 def test_steps_are_those_of_a_loop_over_members_and_histories_with_optax(learned, table):
@@ -283,12 +288,12 @@ def test_members_are_those_of_a_training_of_the_chosen_length(chosen, past):
     six, one = chosen["six tasks"], chosen["one short task"]
     again = train_priors(CONFIG, replace(CHOSEN, steps=int(one.steps)), few(past, 1, 10), KEY)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), one.priors, again.priors)
-    assert six.priors.slope.shape == again.priors.slope.shape == (CONFIG.members,)
+    assert six.priors.log_slope_var.shape == again.priors.log_slope_var.shape == (CONFIG.members,)
 
 
 def test_trust_is_high_where_past_tasks_tell_of_each_other(chosen):
     trust = {name: float(fit.trust) for name, fit in chosen.items()}
-    assert float(chosen["six tasks"].held_out.learned) > float(chosen["six tasks"].held_out.plain) + 0.2
+    assert float(chosen["six tasks"].held_out.learned) > float(chosen["six tasks"].held_out.uninformed) + 0.2
     # Six tasks and three that were there before, of which 0.3 are for it: at most 6.9 / 9.
     assert 0.65 < trust["six tasks"] < 6.91 / 9.0
     # One task at most: between 0.9 / 4 and 1.9 / 4.
@@ -299,7 +304,9 @@ def test_length_scales_begin_with_those_of_past_tasks(past):
     lengths = LengthScalePrior(jnp.array([-1.5, 0.5]), jnp.ones(2), jnp.float32(-4.0), jnp.float32(1.0))
     fit = train_priors(CONFIG, replace(TRAINING, steps=1), past, KEY, lengths)
     # Adam's first step is as long as the learning rate.
-    np.testing.assert_allclose(fit.priors.length, [[-1.5, 0.5]] * CONFIG.members, atol=1.01 * TRAINING.learning_rate)
+    np.testing.assert_allclose(
+        fit.priors.log_lengthscale, [[-1.5, 0.5]] * CONFIG.members, atol=1.01 * TRAINING.learning_rate
+    )
     assert (np.ptp(fit.priors.trend["hidden_0_kernel"], axis=0) > 0.0).all()
 
 
@@ -307,7 +314,7 @@ def test_numbers_out_of_range_are_refused():
     for field, value in (
         ("steps", 0),
         ("tasks", 0),
-        ("least", 1),
+        ("min_rows", 1),
         ("rows", 3),
         ("learning_rate", 0.0),
         ("decay", -1.0),
