@@ -1,7 +1,7 @@
-"""Weights at random: one draw for a whole network, then scaled layer by layer.
+"""Random initial weights: one draw for a whole network, then scaled layer by layer.
 
-A draw for each layer gives the same distribution, but every draw is a program of its own to compile, and a method that
-starts from random weights at every trial pays for it in each.
+A draw for each layer has the same distribution, but XLA compiles a program for each draw, and a method that initialises
+a network in every trial compiles all of them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from jax import Array
 
 Initialiser = Literal["lecun_normal", "torch_uniform"]
 
-_TRUNCATED_DEVIATION = 0.87962566103423978  # of a normal variable cut at +-2
+_TRUNCATED_DEVIATION = 0.87962566103423978  # standard deviation of a normal variable truncated at +-2
 
 
 def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[str, Array]:
-    """Random parameters for a flat tree of layers, ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs].
+    """Draws parameters of a flat tree of layers, ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs].
 
     "lecun_normal" is a truncated normal of variance 1/inputs with zero biases, Flax's default; "torch_uniform" is
     uniform in +-1/sqrt(inputs) for kernels and biases, PyTorch's default for a linear layer.
@@ -41,12 +41,12 @@ def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[s
 
 
 def add_inputs(kernel: Array, at: int, count: int) -> Array:
-    """A layer's kernel f[..., inputs, outputs] with so many inputs more, whose weights are zero.
+    """Returns a kernel f[..., inputs, outputs] with additional inputs, whose weights are zero.
 
     Args:
-      kernel: of the layer, or of the same layer of many networks.
-      at: number of inputs in front of the new ones.
-      count: of new inputs.
+      kernel: of one layer, or of the same layer of several networks.
+      at: number of inputs before the new ones.
+      count: number of new inputs.
 
     Example:
       >>> add_inputs(jnp.ones((2, 1)), 1, 2).ravel().tolist()

@@ -1,4 +1,4 @@
-"""A plain multilayer perceptron: the one network of the surrogates."""
+"""Multilayer perceptrons of the methods other than DRE."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MLPConfig:
     """Sizes of a perceptron with a linear output.
 
     Raises:
-      ConfigError: where a size is not positive or a name is unknown.
+      ConfigError: if a size is not positive or a name is unknown.
 
     Example:
       >>> MLPConfig(hidden=(50, 50, 50)).activation
@@ -34,13 +34,13 @@ class MLPConfig:
     """
 
     hidden: tuple[int, ...]
-    """Hidden layers; empty for a linear map."""
+    """Widths of the hidden layers; empty for a linear map."""
     activation: Activation = "tanh"
-    """After every hidden layer."""
+    """Activation function after every hidden layer."""
     outputs: int = 1
     """Width of the output."""
     initialiser: Initialiser = "lecun_normal"
-    """Weights at random, see `dre_jax.nn.initial.draw`."""
+    """Distribution of the initial weights; see `dre_jax.nn.initial.draw`."""
 
     def __post_init__(self) -> None:
         layer_sizes(self, "hidden", empty=True)
@@ -50,32 +50,31 @@ class MLPConfig:
 
 
 def shapes(config: MLPConfig, n_columns: int) -> dict[str, jax.ShapeDtypeStruct]:
-    """Shapes of the parameters for inputs of D columns."""
+    """Returns the shapes of the parameters for inputs of D columns."""
     widths = (n_columns, *config.hidden, config.outputs)
     names = [*(f"hidden_{i}" for i in range(len(config.hidden))), "out"]
-    found = {}
+    layer_shapes = {}
     for name, inputs, outputs in zip(names, widths, widths[1:], strict=False):
-        found[f"{name}_kernel"] = jax.ShapeDtypeStruct((inputs, outputs), jnp.float32)
-        found[f"{name}_bias"] = jax.ShapeDtypeStruct((outputs,), jnp.float32)
-    return found
+        layer_shapes[f"{name}_kernel"] = jax.ShapeDtypeStruct((inputs, outputs), jnp.float32)
+        layer_shapes[f"{name}_bias"] = jax.ShapeDtypeStruct((outputs,), jnp.float32)
+    return layer_shapes
 
 
 def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
-    """Parameters at random."""
+    """Returns random parameters."""
     return draw(shapes(config, n_columns), config.initialiser, key)
 
 
 def widen(params: MLPParams, n_columns: int, width: int) -> MLPParams:
-    """A network of D columns, or many, for more columns, which change nothing where they are zero."""
+    """Returns one or several networks of D columns for more columns; columns of zeros do not change the outputs."""
     first = "hidden_0_kernel" if "hidden_0_kernel" in params else "out_kernel"
     return {**params, first: add_inputs(params[first], n_columns, width - n_columns)}
 
 
 def standard_columns(x: Array, where: Array | None = None) -> Array:
-    """Columns that are uniform in [0, 1] become columns of mean 0 and deviation 1; f[n, D], empty slots become 0.
+    """Standardises columns as if they were uniform in [0, 1]; f[n, D], empty slots become 0.
 
-    The same for every history: with its own means and deviations, a column that is constant in a short history would
-    have no scale.
+    The transformation is the same for every history, because a column may be constant in a short history.
     """
     standard = (x - 0.5) / _UNIFORM_DEVIATION
     return standard if where is None else jnp.where(where[:, None], standard, 0.0)
@@ -90,17 +89,17 @@ def features(
     dropout: float = 0.0,
     key: Array | None = None,
 ) -> Array:
-    """Outputs of the last hidden layer; f[n, D] -> f[n, width].
+    """Returns the outputs of the last hidden layer; f[n, D] -> f[n, width].
 
-    Further inputs f[C] may be shared by all rows. With a key, that share of the hidden units is left out, and the
-    others are scaled up (dropout).
+    ``shared`` f[C] holds additional inputs that are equal for all rows. With a key, hidden units have the dropout rate
+    ``dropout``.
     """
     activation = _ACTIVATIONS[config.activation]
     for i in range(len(config.hidden)):
         x = activation(_layer(params, f"hidden_{i}", x, shared if i == 0 else None))
         if dropout > 0 and key is not None:
-            kept = jax.random.bernoulli(jax.random.fold_in(key, i), 1.0 - dropout, x.shape)
-            x = jnp.where(kept, x / (1.0 - dropout), 0.0)
+            keep_mask = jax.random.bernoulli(jax.random.fold_in(key, i), 1.0 - dropout, x.shape)
+            x = jnp.where(keep_mask, x / (1.0 - dropout), 0.0)
     return x
 
 
@@ -113,7 +112,7 @@ def apply(
     dropout: float = 0.0,
     key: Array | None = None,
 ) -> Array:
-    """Outputs of the network; f[n, D] -> f[n, outputs]; arguments as in `features`."""
+    """Returns the outputs of the network; f[n, D] -> f[n, outputs]; arguments as in `features`."""
     hidden = features(config, params, x, shared, dropout=dropout, key=key)
     return _layer(params, "out", hidden, None if config.hidden else shared)
 
@@ -121,6 +120,6 @@ def apply(
 def _layer(params: MLPParams, name: str, x: Array, shared: Array | None) -> Array:
     kernel, bias = params[f"{name}_kernel"], params[f"{name}_bias"]
     if shared is not None:
-        # Multiplied once, not once a row.
+        # Shared inputs are multiplied once, not once for each row.
         kernel, bias = kernel[: x.shape[-1]], bias + shared @ kernel[x.shape[-1] :]
     return x @ kernel + bias[None, :]

@@ -1,4 +1,4 @@
-"""The networks: a scorer and a deep set, each for one list. The only file that imports flax."""
+"""Networks for one list: a scorer and a deep set. Only this file imports flax."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from flax import linen as nn
 from jax import Array, lax
 
 Products = Literal["float32", "bfloat16"]
-"""What the inputs of matrix products are rounded to."""
+"""Number format that the inputs of matrix products are rounded to."""
 Params = Any
 """A tree of arrays."""
 
 
 class ScorerConfig(Protocol):
-    """Sizes and switches of a scorer."""
+    """Sizes and settings of a scorer."""
 
     @property
     def hidden(self) -> tuple[int, ...]:
-        """Hidden layers."""
+        """Widths of the hidden layers."""
 
     @property
     def range_limit(self) -> float | None:
-        """k of the range controller k * tanh(a * s); None for none."""
+        """k of the range controller k * tanh(a * s); None disables it."""
 
     @property
     def range_slope(self) -> float:
@@ -33,7 +33,7 @@ class ScorerConfig(Protocol):
 
     @property
     def products(self) -> Products:
-        """What the inputs of matrix products are rounded to."""
+        """Number format that the inputs of matrix products are rounded to."""
 
 
 class DeepSetConfig(Protocol):
@@ -41,22 +41,22 @@ class DeepSetConfig(Protocol):
 
     @property
     def phi(self) -> tuple[int, ...]:
-        """Layers before the mean."""
+        """Widths of the layers before the mean."""
 
     @property
     def rho(self) -> tuple[int, ...]:
-        """Layers after the mean."""
+        """Widths of the layers after the mean."""
 
 
-_ZEROS = nn.initializers.zeros_init()  # stands in: `dre_jax.nn.initial` draws all weights at once
+_ZEROS = nn.initializers.zeros_init()  # a placeholder: `dre_jax.nn.initial` draws all weights at once
 
 
 @jax.custom_vjp
 def _product(rows: Array, kernel: Array) -> Array:
-    """``rows @ kernel``; [n, d] and [d, h] -> [n, h].
+    """Returns ``rows @ kernel``; [n, d] and [d, h] -> [n, h].
 
-    Its derivative is the usual one, written out: what automatic differentiation makes of it under `vmap` transposes the
-    gradient in memory and contracts it the slow way round on a CPU, where a training step takes about a tenth longer.
+    The derivative is written out, because the automatic one transposes the gradient in memory under `vmap`, and a
+    training step takes about a tenth longer on a CPU.
     """
     return rows @ kernel
 
@@ -65,8 +65,8 @@ def _product_forward(rows: Array, kernel: Array) -> tuple[Array, tuple[Array, Ar
     return rows @ kernel, (rows, kernel)
 
 
-def _product_backward(kept: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
-    rows, kernel = kept
+def _product_backward(residuals: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    rows, kernel = residuals
     return gradient @ kernel.T, rows.T @ gradient
 
 
@@ -74,7 +74,7 @@ _product.defvjp(_product_forward, _product_backward)
 
 
 def _rounded(a: Array, b: Array) -> Array:
-    """``a @ b`` of inputs rounded to bfloat16, summed in float32."""
+    """Returns ``a @ b`` of inputs rounded to bfloat16, summed in float32."""
     return lax.platform_dependent(a, b, cpu=_rounded_on_a_cpu, default=_rounded_on_an_accelerator)
 
 
@@ -83,13 +83,13 @@ def _rounded_on_an_accelerator(a: Array, b: Array) -> Array:
 
 
 def _rounded_on_a_cpu(a: Array, b: Array) -> Array:
-    """The same to rounding of the sums: XLA has no such product there, and takes a cast to and fro for none."""
+    """Returns the same up to rounding of the sums. XLA has no such product on a CPU, and removes casts to and fro."""
     return jnp.matmul(*(lax.reduce_precision(one.astype(jnp.float32), 8, 7) for one in (a, b)))
 
 
 @jax.custom_vjp
 def _rounded_product(rows: Array, kernel: Array) -> Array:
-    """As `_product`, by `_rounded`, and so are the products of its derivative."""
+    """Returns `_rounded` of rows and kernel; its derivative uses rounded products too."""
     return _rounded(rows, kernel)
 
 
@@ -97,8 +97,8 @@ def _rounded_forward(rows: Array, kernel: Array) -> tuple[Array, tuple[Array, Ar
     return _rounded(rows, kernel), (rows.astype(jnp.bfloat16), kernel.astype(jnp.bfloat16))
 
 
-def _rounded_backward(kept: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
-    rows, kernel = kept
+def _rounded_backward(residuals: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    rows, kernel = residuals
     return _rounded(gradient, kernel.T), _rounded(rows.T, gradient)
 
 
@@ -106,16 +106,16 @@ _rounded_product.defvjp(_rounded_forward, _rounded_backward)
 
 
 def _through(block: Array, kernel: Array, products: Products) -> Array:
-    """``block @ kernel`` for a block of rows, or for one row that all share."""
+    """Returns ``block @ kernel`` for a block of rows or for one shared row."""
     if products == "bfloat16":
         return _rounded_product(jnp.atleast_2d(block), kernel).reshape(*block.shape[:-1], -1)
     return _product(block, kernel) if block.ndim == 2 else block @ kernel
 
 
 def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str, products: Products) -> Array:
-    """One dense layer over inputs that stand side by side: [n, d] blocks, or [d] blocks that all rows share.
+    """Returns one dense layer of concatenated inputs: [n, d] blocks, or [d] blocks that all rows share.
 
-    A shared block is multiplied once, not once a row, and the sum is what a dense layer over the concatenation gives.
+    A shared block is multiplied once, not once for each row; the sum equals a dense layer of the concatenation.
     """
     width = sum(block.shape[-1] for block in inputs)
     kernel = module.param(f"{name}_kernel", _ZEROS, (width, features))
@@ -160,7 +160,7 @@ class _DeepSet(nn.Module):
             rows = [nn.relu(_affine(self, rows, features, f"phi_{i}", products))]
         mask = where.astype(x.dtype)
         share = mask / jnp.maximum(jnp.sum(mask), 1.0)
-        # The last layer is linear: it maps the mean, once, in place of every item; no item leaves nothing.
+        # The last layer is linear, so that it is applied once, to the mean. Without items the output is zero.
         means = [_through(share, block, products) for block in rows]
         mean = _affine(self, means, config.phi[-1], f"phi_{last}", products)
         inputs = [mean * jnp.sum(share)]
@@ -171,17 +171,17 @@ class _DeepSet(nn.Module):
 
 
 def scorer_shapes(config: ScorerConfig, n_inputs: int) -> Params:
-    """Shapes of one scorer's parameters: ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs]."""
+    """Returns shapes of a scorer's parameters: ``<layer>_kernel`` [inputs, outputs], ``<layer>_bias`` [outputs]."""
     return jax.eval_shape(_Scorer(config).init, jax.random.key(0), jnp.zeros((1, n_inputs)), None)["params"]
 
 
 def apply_scorer(config: ScorerConfig, params: Params, x: Array, context: Array | None) -> Array:
-    """Scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
+    """Returns scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
     return _Scorer(config).apply({"params": params}, x, context)  # type: ignore[return-value]
 
 
 def deep_set_shapes(config: DeepSetConfig, n_columns: int) -> Params:
-    """Shapes of one deep set's parameters, named like a scorer's."""
+    """Returns the shapes of one deep set's parameters, named like a scorer's."""
     inputs = jnp.zeros((1, n_columns)), jnp.zeros(1), jnp.ones(1, bool)
     return jax.eval_shape(_DeepSet(config).init, jax.random.key(0), *inputs)["params"]
 
@@ -194,5 +194,8 @@ def apply_deep_set(
     where: Array,
     products: Products = "float32",
 ) -> Array:
-    """Context of a support set; x f32[k, D], response f32[k], where bool[k] -> f32[C]. The order does not matter."""
+    """Returns the context of a support set; x f32[k, D], response f32[k], where bool[k] -> f32[C].
+
+    It does not depend on the order of the items.
+    """
     return _DeepSet(config, products).apply({"params": params}, x, response, where)  # type: ignore[return-value]

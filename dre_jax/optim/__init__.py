@@ -1,1 +1,1 @@
-"""Numerical optimisation that methods share: Adam and its schedules, and a projected BFGS in a box."""
+"""Numerical optimisation: Adam with its schedules, and projected BFGS in a box."""

@@ -1,8 +1,8 @@
-"""Adam with its bias correction folded into the step size (Kingma and Ba 2015, end of section 2).
+"""Adam with its bias corrections in the step size (Kingma and Ba 2015, end of section 2).
 
-Equal to `optax.adam` in exact arithmetic. The numbers that depend on the step alone are worked out before a loop, so
-that inside it a parameter costs one square root and one division: in networks this small the optimiser takes as long
-as the matrix products.
+It equals `optax.adam` in exact arithmetic. `step_sizes` computes the scalars of all steps before the loop, so that a
+parameter costs one square root and one division in a step. In networks this small the optimiser takes as long as the
+matrix products.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ _B1, _B2, _EPS = 0.9, 0.999, 1e-8
 
 
 class Moments(NamedTuple):
-    """Running means of the gradient and of its square, two trees like the parameters."""
+    """Running means of the gradient and of its square, two trees with the structure of the parameters."""
 
     first: Any
     second: Any
 
 
 class StepSizes(NamedTuple):
-    """Adam's scalars of a step, f32[...] each."""
+    """Scalars of Adam steps, f32[...] each."""
 
     size: Array
-    """Learning rate with the bias corrections of both moments."""
+    """Learning rate times the bias corrections of both moments."""
     floor: Array
-    """Epsilon, likewise corrected."""
+    """Epsilon times the bias correction of the second moment."""
 
 
 def zero_moments(params: Any) -> Moments:
-    """Moments before the first step; two sets of zeros, since a state that is given away must not hold one twice."""
+    """Returns zero moments. They do not share arrays, because a donated state must not contain an array twice."""
     return Moments(*(jax.tree.map(jnp.zeros_like, params) for _ in range(2)))
 
 
 def step_sizes(learning_rate: optax.Schedule, steps: Array) -> StepSizes:
-    """Step sizes, two f32[n], for steps i32[n] counted from 0.
+    """Returns the scalars of steps i32[n], counted from 0; two f32[n].
 
     Example:
       >>> float(step_sizes(optax.constant_schedule(0.5), jnp.arange(2)).size[0].round(6))
       0.158114
     """
-    count = steps.astype(jnp.float32)  # optax's schedules mix a whole count with fractions, which strict types refuse
+    count = steps.astype(jnp.float32)  # optax adds integers and fractions, which strict promotion refuses
     rate = jax.vmap(lambda step: jnp.asarray(learning_rate(step), jnp.float32))(count)
     power = count + 1.0
     root = jnp.sqrt(-jnp.expm1(power * jnp.log(_B2)))
@@ -53,7 +53,7 @@ def step_sizes(learning_rate: optax.Schedule, steps: Array) -> StepSizes:
 
 
 def apply_gradient(params: Any, gradient: Any, moments: Moments, step: StepSizes) -> tuple[Any, Moments]:
-    """One Adam step with one step's sizes; returns the new parameters and moments."""
+    """Returns the parameters and moments after one Adam step; ``step`` holds scalars."""
     first = jax.tree.map(lambda m, g: _B1 * m + (1.0 - _B1) * g, moments.first, gradient)
     second = jax.tree.map(lambda v, g: _B2 * v + (1.0 - _B2) * g * g, moments.second, gradient)
     params = jax.tree.map(lambda p, m, v: p - step.size * m / (jnp.sqrt(v) + step.floor), params, first, second)

@@ -1,4 +1,4 @@
-"""Adam in one compiled loop: the only one of the surrogates, whether they train on a history or on batches."""
+"""Gradient descent by Adam in one compiled loop, on the same inputs or on a batch in every step."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ T = TypeVar("T")
 
 
 class Descent(NamedTuple, Generic[T]):
-    """State of a descent."""
+    """State of a gradient descent."""
 
     params: T
     moments: Moments
     best: tuple[T, Array] | None
-    """The parameters of the lowest finite loss so far, and that loss; None where they are not kept."""
+    """The parameters of the lowest finite loss so far, and that loss; None without ``keep_best``."""
     average: T | None = None
-    """Running average of the parameters, of about the last ninth of the steps; None where it is not kept."""
+    """Running average of the parameters over about the last ninth of the steps; None without ``keep_average``."""
 
 
-_SUFFIX = 8.0
-"""eta of the polynomial-decay averaging (Shamir and Zhang 2013): the larger, the shorter the average's memory."""
+_AVERAGING_ETA = 8.0
+"""eta of polynomial-decay averaging (Shamir and Zhang 2013); a larger eta averages fewer steps."""
 
 
 def begin(params: T, *, keep_best: bool = False, keep_average: bool = False) -> Descent[T]:
-    """A descent before its first step."""
+    """Returns the state before the first step."""
     best = (params, jnp.full((), jnp.inf, _dtype(params))) if keep_best else None
     return Descent(params, zero_moments(params), best, params if keep_average else None)
 
@@ -50,25 +50,25 @@ def descend(
     project: Callable[[T], T] = lambda params: params,
     unroll: int = 1,
 ) -> tuple[Descent[T], Array]:
-    """Adam's steps down a loss; an element of the gradient that is not finite moves nothing.
+    """Minimises a loss by Adam steps; elements of the gradient that are not finite count as 0.
 
     Args:
-      loss: of parameters and one step's inputs, a scalar.
-      descent: from `begin`, or from earlier steps.
-      rates: learning rates.
-      steps: i32[n], the numbers of the steps, from 0.
-      inputs: what the steps learn from, a tree whose leaves have n in front; None where it is always the same.
-      project: brings parameters back to where the loss is defined, after every step.
-      unroll: steps in a turn of the loop.
+      loss: of parameters and the inputs of one step, a scalar.
+      descent: state from `begin` or from earlier steps.
+      rates: schedule of the learning rate.
+      steps: i32[n], numbers of the steps, counted from 0.
+      inputs: a tree whose leaves have n in front, one element for each step; None if the loss needs none.
+      project: maps parameters to the domain of the loss after every step.
+      unroll: number of steps in one iteration of the loop.
 
     Returns:
-      The descent after n steps, and the loss before each, f[n].
+      The state after n steps, and the loss before each step, f[n].
     """
     value_and_gradient = jax.value_and_grad(loss)
 
-    def step(descent: Descent[T], given: tuple[StepSizes, Array, Any]) -> tuple[Descent[T], Array]:
+    def step(descent: Descent[T], step_inputs: tuple[StepSizes, Array, Any]) -> tuple[Descent[T], Array]:
         params, moments, best, average = descent
-        size, share, inputs = given
+        size, share, inputs = step_inputs
         value, gradient = value_and_gradient(params, inputs)
         gradient = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), gradient)
         if best is not None:
@@ -82,17 +82,23 @@ def descend(
 
     dtype = _dtype(descent.params)
     sizes = jax.tree.map(lambda a: a.astype(dtype), step_sizes(rates, steps))
-    shares = (_SUFFIX + 1.0) / (steps.astype(dtype) + 1.0 + _SUFFIX)
+    shares = (_AVERAGING_ETA + 1.0) / (steps.astype(dtype) + 1.0 + _AVERAGING_ETA)
     return lax.scan(step, descent, (sizes, shares, inputs), unroll=unroll)
 
 
 def maximise(
     objective: Callable[[T], Array], start: T, *, steps: int, learning_rate: float, project: Callable[[T], T]
 ) -> tuple[T, Array]:
-    """The best point that Adam comes across, its rate falling along a cosine, and the objective there.
+    """Returns the best point of Adam with a cosine schedule, and the objective there.
 
-    That many points are tried, the start among them; at least one is. ``project`` brings a point back to where the
-    objective is defined. Minus infinity and the start if it was finite nowhere.
+    Without a finite value it returns the start and -inf.
+
+    Args:
+      objective: of a point, a scalar.
+      start: the first point.
+      steps: number of points that are evaluated, the start included; at least one is.
+      learning_rate: at the start; a cosine decays it to zero.
+      project: maps a point to the domain of the objective.
 
     Example:
       >>> hill = lambda a: -((a - 2.0) ** 2)

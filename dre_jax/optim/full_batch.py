@@ -1,4 +1,4 @@
-"""Training on the whole history at every step: it is a few dozen rows, so there is nothing to draw batches for."""
+"""Training on the whole history in every step, because a history has only a few dozen rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dre_jax.optim.schedule import Schedule, make_schedule
 
 T = TypeVar("T")
 
-_UNROLL = 2  # steps in a turn of the loop, as in fine-tuning
+_UNROLL = 2  # steps in one iteration of the loop, as in fine-tuning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +24,13 @@ class HistoryFitConfig:
     """Fitting to a history.
 
     Raises:
-      ConfigError: where a number is out of range or a name is unknown.
+      ConfigError: if a number is out of range or a name is unknown.
     """
 
     steps: int
-    """Adam steps before every trial."""
+    """Number of Adam steps before every trial."""
     learning_rate: float
-    """Adam's, at the start; it falls to zero along a cosine."""
+    """Initial learning rate of Adam; a cosine decays it to zero."""
 
     def __post_init__(self) -> None:
         at_least(0, self, "steps")
@@ -42,22 +42,22 @@ class FullBatchConfig(HistoryFitConfig):
     """Training of a network on a history."""
 
     schedule: Schedule = "constant"
-    """Learning rate over the steps: constant, or a cosine decay to zero."""
+    """Schedule of the learning rate: constant, or a cosine decay to zero."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
-        """The learning rate of each step."""
+        """Returns the schedule of the learning rate."""
         return make_schedule(self.schedule, self.learning_rate, self.steps)
 
 
 def train_full_batch(config: FullBatchConfig, loss: Callable[[T], Array], start: T) -> T:
-    """Parameters after Adam's steps down a loss; an element of its gradient that is not finite moves nothing.
+    """Returns the parameters after minimising a loss by Adam; elements of the gradient that are not finite count as 0.
 
-    Members of an ensemble that stand in front of every leaf are trained side by side, each on its own, where the loss
-    is the sum of theirs: Adam works element by element.
+    If the loss is the sum of the losses of an ensemble's members, each member trains on its own, because Adam is
+    elementwise.
     """
     if config.steps == 0:
         return start

@@ -1,4 +1,4 @@
-"""Learning rates over the steps of a training."""
+"""Schedules of the learning rate."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Schedule = Literal["constant", "cosine"]
 
 
 def make_schedule(name: Schedule, start: float, steps: int) -> optax.Schedule:
-    """A constant, or a cosine decay to zero over the steps.
+    """Returns a constant schedule, or a cosine decay to zero over the steps.
 
     Raises:
-      ConfigError: for another name.
+      ConfigError: if the name is unknown.
 
     Example:
       >>> round(float(make_schedule("cosine", 1.0, 10)(5)), 3)
@@ -26,7 +26,7 @@ def make_schedule(name: Schedule, start: float, steps: int) -> optax.Schedule:
 
 
 def portion_length(steps: int, most: int) -> int:
-    """The longest portion that divides a number of steps, of at most so many.
+    """Returns the largest divisor of ``steps`` that is at most ``most``.
 
     Example:
       >>> portion_length(90, 40)
