@@ -115,7 +115,7 @@ def sample_process_prior(process: TaskProcess, trials: Trials, key: Array) -> Ca
     offset, slope = jax.random.normal(line_key, (2,), trials.y.dtype)
     slope = slope * jnp.sqrt(process.slope * task_process.SLOPE_VARIANCE)
     signal = _fourier_features(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
-    inverse = jnp.exp(-process.log_length)[None, :]
+    inverse = jnp.exp(-process.log_lengthscale)[None, :]
     return lambda x, trend: math.sqrt(OFFSET_VAR) * offset + slope * trend + signal(x * inverse)
 
 
