@@ -56,5 +56,5 @@ def quantiles(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return np.zeros(n)
     delta = 1.0 / (4.0 * n**0.25 * np.sqrt(np.pi * np.log(n)))
     share = rankdata(y, method="max") / n
-    found: npt.NDArray[np.float64] = ndtri(np.clip(share, delta, 1.0 - delta))
-    return found
+    quantiles: npt.NDArray[np.float64] = ndtri(np.clip(share, delta, 1.0 - delta))
+    return quantiles

@@ -38,8 +38,8 @@ class RankedGaussianProcess(FromEnsemble, ByResponse):
         self, params: EnsembleParams, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
         """Of the Gaussian process, which is fitted to the trials as the ensemble ranks them."""
-        tried, new = self.ranked(params, history, candidates)
-        return ranked_posterior(fit(self.fitting, tried, y, history.where), tried, y, history.where, new)
+        trials, new = self.ranked(params, history, candidates)
+        return ranked_posterior(fit(self.fitting, trials, y, history.where), trials, y, history.where, new)
 
     def ranked(self, params: EnsembleParams, history: History, candidates: Candidates) -> tuple[Ranked, Ranked]:
         """Trials and candidates with the members' ranks of them, each among all of both."""

@@ -30,7 +30,7 @@ class FittedProcess(NamedTuple):
     """A Gaussian process that was fitted to a history and conditioned on it."""
 
     process: GPParams
-    given: PreparedGP
+    prepared: PreparedGP
     incumbent: Array
     """Scalar: the best response, standardised; minus infinity without any."""
 
@@ -60,12 +60,12 @@ class GaussianProcess(Untaught):
         """The process, fitted to the standardised responses and conditioned on them."""
         y = standardise(history.response, history.where).y
         process = fit_gp(self.fitting, history.x, y, history.where)
-        given = condition_on_history(process, history.x, y, history.where)
-        return FittedProcess(process, given, best_response(y, history.where))
+        prepared = condition_on_history(process, history.x, y, history.where)
+        return FittedProcess(process, prepared, best_response(y, history.where))
 
     def rate(self, tuned: FittedProcess, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the fitted process."""
-        mean, variance = predict_in_blocks(tuned.process, history.x, tuned.given, candidates.x)
+        mean, variance = predict_in_blocks(tuned.process, history.x, tuned.prepared, candidates.x)
         noise = jnp.exp(0.5 * tuned.process.log_noise)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), tuned.incumbent, noise)
 

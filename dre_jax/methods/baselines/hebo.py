@@ -75,13 +75,13 @@ class HEBO(Untaught):
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """1 for the candidates of the front, 0 for all others."""
         y = to_normal(history.response, history.where)
-        found = fit_warped(self.fitting, history.x, y, history.where)
-        seen = found.bend(history.x)
+        fitted = fit_warped(self.fitting, history.x, y, history.where)
+        warped_x = fitted.bend(history.x)
         best = jnp.argmax(jnp.where(history.where, y, -jnp.inf))
-        target, _ = gp_posterior(found.process, seen, y, history.where, seen[best][None])
-        mean, variance = gp_posterior(found.process, seen, y, history.where, found.bend(candidates.x))
+        target, _ = gp_posterior(fitted.process, warped_x, y, history.where, warped_x[best][None])
+        mean, variance = gp_posterior(fitted.process, warped_x, y, history.where, fitted.bend(candidates.x))
         keys = jax.random.split(key, 3)
-        values = self.three(mean, jnp.sqrt(variance), target[0], found.process, history, keys[:2])
+        values = self.three(mean, jnp.sqrt(variance), target[0], fitted.process, history, keys[:2])
         return pareto_front(values, candidates.where, keys[2]).astype(jnp.float32)
 
     def three(

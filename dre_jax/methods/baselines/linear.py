@@ -79,7 +79,7 @@ class LinearPosterior(NamedTuple):
     params: LinearParams
     features: Array
     """f[n, F]"""
-    given: PreparedGP
+    prepared: PreparedGP
     """The Gaussian process of the responses."""
 
 
@@ -92,4 +92,4 @@ def condition_linear(params: LinearParams, features: Array, y: Array, where: Arr
 def predict_linear(posterior: LinearPosterior, new: Array) -> tuple[Array, Array]:
     """Mean and variance of phi' w at f[m, F], two f[m] (Bishop, equations 3.58 and 3.59 less the noise)."""
     prior = jnp.sum(new**2, axis=-1) * jnp.exp(-posterior.params.log_alpha)
-    return predict_signal(posterior.given, linear_covariance(posterior.params, posterior.features, new), prior)
+    return predict_signal(posterior.prepared, linear_covariance(posterior.params, posterior.features, new), prior)

@@ -102,8 +102,8 @@ def draw_batches(
         # A history may be short: only so many of the support are seen, whichever they are.
         most = jax.random.randint(keep_key, (*shape, 1), 1, config.support + 1)
         place = jnp.argsort(jax.random.bits(order_key, rows.support.shape, jnp.uint32), axis=-1)
-        kept = support_where & (place < most)
-        support_where = jnp.where(jnp.any(kept, axis=-1, keepdims=True), kept, support_where)
+        is_member = support_where & (place < most)
+        support_where = jnp.where(jnp.any(is_member, axis=-1, keepdims=True), is_member, support_where)
     y = jnp.where(rows.query_where, table.response[rows.query], 0.0)
     if config.rescale:
         y = random_scale(y, rows.query_where, jax.random.uniform(scale_key, (*shape, 2)))

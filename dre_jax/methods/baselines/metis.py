@@ -77,8 +77,8 @@ class Metis(Untaught):
         coins = jax.random.uniform(key, mean.shape)
         gain = mean + self.interval * deviation - best
         rows = jnp.stack([_first(values, coins, candidates.where) for values, _ in proposals])
-        made = jnp.stack([allowed for _, allowed in proposals])
-        gains = jnp.where(made & candidates.where[rows], gain[rows], -jnp.inf)
+        is_allowed = jnp.stack([allowed for _, allowed in proposals])
+        gains = jnp.where(is_allowed & candidates.where[rows], gain[rows], -jnp.inf)
         chosen = jnp.argmax(gains)
         picked = jnp.arange(mean.shape[0]) == rows[chosen]
         return (picked & (gains[chosen] > 0)).astype(mean.dtype)

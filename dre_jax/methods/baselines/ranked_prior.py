@@ -54,7 +54,7 @@ _SLOPES, _SPREADS = (-5.0, 2.0), (-7.0, 4.0)
 class RankedPrior(NamedTuple):
     """Hyperparameters, in logarithms."""
 
-    rest: GPParams
+    residual_gp: GPParams
     """Of f and of the noise."""
     log_slope: Array
     """Scalar: a."""
@@ -83,13 +83,13 @@ def _off_mean(z: Array) -> Array:
 def _covariance(params: RankedPrior, one: Ranked, other: Ranked) -> Array:
     """Covariance of b, the members' weights and f together; n and m configurations -> f[n, m]."""
     members = jnp.exp(params.log_spread) / one.z.shape[1] * matmul(_off_mean(one.z), _off_mean(other.z).T)
-    return _OFFSET + members + signal_covariance(params.rest, one.x, other.x)
+    return _OFFSET + members + signal_covariance(params.residual_gp, one.x, other.x)
 
 
 def _variance(params: RankedPrior, at: Ranked) -> Array:
     """The diagonal of the covariance; f[n]."""
     members = jnp.exp(params.log_spread) / at.z.shape[1] * jnp.sum(_off_mean(at.z) ** 2, axis=1)
-    return _OFFSET + members + jnp.exp(params.rest.log_scale)
+    return _OFFSET + members + jnp.exp(params.residual_gp.log_scale)
 
 
 def _centre(z: Array, where: Array) -> Array:
@@ -100,7 +100,7 @@ def _centre(z: Array, where: Array) -> Array:
 
 def _observed(params: RankedPrior, at: Ranked, y: Array, where: Array) -> tuple[Array, Array]:
     """Covariance of the observations, f[n, n], and how far they are off the mean, f[n]."""
-    matrix = add_noise(_covariance(params, at, at), jnp.exp(params.rest.log_noise), where)
+    matrix = add_noise(_covariance(params, at, at), jnp.exp(params.residual_gp.log_noise), where)
     return matrix, jnp.where(where, y - _mean(params, at.z, _centre(at.z, where)), 0.0)
 
 
@@ -111,15 +111,15 @@ def log_likelihood(params: RankedPrior, at: Ranked, y: Array, where: Array) -> A
 
 
 def _log_prior(params: RankedPrior, density_of: DensityOf) -> Array:
-    rest = replace(params.rest, log_scale=params.rest.log_scale - _LOG_SCALE)
+    residual_gp = replace(params.residual_gp, log_scale=params.residual_gp.log_scale - _LOG_SCALE)
     slope = (params.log_slope - _LOG_SLOPE[0]) / _LOG_SLOPE[1]
     spread = (params.log_spread - _LOG_SPREAD[0]) / _LOG_SPREAD[1]
-    return log_hyperprior(rest, density_of) - 0.5 * (slope**2 + spread**2)
+    return log_hyperprior(residual_gp, density_of) - 0.5 * (slope**2 + spread**2)
 
 
 def _within_bounds(params: RankedPrior) -> RankedPrior:
     return RankedPrior(
-        clip_hyperparameters(params.rest),
+        clip_hyperparameters(params.residual_gp),
         jnp.clip(params.log_slope, *_SLOPES),
         jnp.clip(params.log_spread, *_SPREADS),
     )
@@ -151,12 +151,12 @@ def ranked_posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, ne
       >>> ranked_posterior(params, *nothing, new)[0].tolist()
       [1.0, -1.0]
     """
-    given = prepare_gp(condition_gp(*_observed(params, at, y, where), where))
+    prepared = prepare_gp(condition_gp(*_observed(params, at, y, where), where))
     centre, n_columns = _centre(at.z, where), at.x.shape[1]
 
     def block(rows: Array) -> tuple[Array, Array]:
         one = Ranked(rows[:, :n_columns], rows[:, n_columns:])
-        mean, variance = predict_signal(given, _covariance(params, at, one), _variance(params, one))
+        mean, variance = predict_signal(prepared, _covariance(params, at, one), _variance(params, one))
         return _mean(params, one.z, centre) + mean, variance
 
     return by_blocks(block, jnp.concatenate(new, axis=1))

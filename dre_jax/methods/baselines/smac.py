@@ -72,11 +72,11 @@ class _Parts:
         self._tell(x, y)
         encoder = Facade.get_runhistory_encoder(self._scenario)
         encoder.runhistory = self._history
-        told, costs = encoder.transform()
-        forest = _forest(self._scenario, self._trees, len(told))
-        forest.train(told, costs)
-        predicted, _ = forest.predict_marginalized(told)
-        self._improvement.update(model=forest, eta=float(predicted.min()), num_data=len(told))
+        encoded_trials, costs = encoder.transform()
+        forest = _forest(self._scenario, self._trees, len(encoded_trials))
+        forest.train(encoded_trials, costs)
+        predicted, _ = forest.predict_marginalized(encoded_trials)
+        self._improvement.update(model=forest, eta=float(predicted.min()), num_data=len(encoded_trials))
         # What its public call does too, which wants an object for every row first.
         return np.asarray(self._improvement._compute(np.clip(pending, 0.0, 1.0)), np.float64).reshape(-1)
 

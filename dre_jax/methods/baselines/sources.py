@@ -76,16 +76,16 @@ def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
         matrix = add_noise(signal_covariance(params, task.x, task.x), jnp.exp(params.log_noise), task.where)
         return params, condition_gp(matrix, task.y, task.where)
 
-    params, given = jax.lax.map(one, tasks)
-    return SourceProcesses(params, tasks.x, given)
+    params, conditioned = jax.lax.map(one, tasks)
+    return SourceProcesses(params, tasks.x, conditioned)
 
 
 def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
-    given = jax.vmap(prepare_gp)(sources.given)
+    prepared = jax.vmap(prepare_gp)(sources.given)
 
     def at(rows: Array) -> tuple[Array, Array]:
-        mean, variance = jax.vmap(predict_signal_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, given, rows)
+        mean, variance = jax.vmap(predict_signal_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, prepared, rows)
         return mean.T, variance.T
 
     mean, variance = by_blocks(at, x)

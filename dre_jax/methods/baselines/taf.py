@@ -55,8 +55,8 @@ def predicted_improvements(sources: SourceProcesses, history: History, x: Array)
 
     Before the first trial, the improvement on the task's mean.
     """
-    seen = predict_means(sources, history.x)
-    best = jnp.max(jnp.where(history.where, seen, -jnp.inf), axis=1)
+    predicted = predict_means(sources, history.x)
+    best = jnp.max(jnp.where(history.where, predicted, -jnp.inf), axis=1)
     best = jnp.where(jnp.isfinite(best), best, 0.0)
     return jnp.maximum(predict_means(sources, x) - best[:, None], 0.0)
 

@@ -58,12 +58,12 @@ def normal_exponent(y: Array, where: Array) -> Array:
     def best(exponents: Array) -> Array:
         return exponents[jnp.argmax(jax.vmap(likelihood)(exponents))]
 
-    found = best(1.0 + jnp.linspace(-_REACH, _REACH, _GRID, dtype=y.dtype))
+    exponent = best(1.0 + jnp.linspace(-_REACH, _REACH, _GRID, dtype=y.dtype))
     width = 2.0 * _REACH / (_GRID - 1)
     for _ in range(_ROUNDS):
-        found = best(found + jnp.linspace(-width, width, _FINER, dtype=y.dtype))
+        exponent = best(exponent + jnp.linspace(-width, width, _FINER, dtype=y.dtype))
         width *= 2.0 / (_FINER - 1)
-    return found
+    return exponent
 
 
 def to_normal(response: Array, where: Array) -> Array:
