@@ -1,4 +1,4 @@
-"""Hold-outs of past tasks: no fold is evaluated on what it learned from, and all that is held out is."""
+"""Folds of past tasks: held-out trials are not training data of their fold, and cover all tasks."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from dre_jax.methods.hedged_prior.folds import make_folds
 HISTORIES, ROWS = 12, 8
 
 
-def past(sizes):
-    """Tasks whose only column numbers the trials of all tasks, in the order in which they were made."""
+def make_tasks(sizes):
+    """Returns tasks whose only column numbers the trials of all tasks in evaluation order."""
     rng, tasks, first = np.random.default_rng(0), {}, 0
     for i, size in enumerate(sizes):
         x = first + np.arange(size, dtype=np.float32)
@@ -18,47 +18,51 @@ def past(sizes):
     return tasks, first
 
 
-def trials_of(folds):
-    """The trials that each fold learns from, those that it is asked for, and the context of these."""
+def training_and_held_out_trials(folds):
+    """Yields the training trials of each fold, its held-out trials, and their context."""
     x = np.asarray(folds.table.x)[:, 0].astype(int)
     rows, where, context = (np.asarray(a) for a in folds.held_out)
     for j in range(len(rows)):
         spans = zip(*(np.asarray(a)[j] for a in folds.train[:2]), strict=True)
-        learned = {int(a) for start, size in spans for a in x[start : start + size]}
+        training = {int(a) for start, size in spans for a in x[start : start + size]}
         yield (
-            learned,
+            training,
             [x[r[w & ~c]] for r, w, c in zip(rows[j], where[j], context[j], strict=True)],
             x[rows[j][context[j]]],
         )
 
 
 @pytest.mark.parametrize(("sizes", "by_rows"), [((9,), True), ((3, 30), True), ((9, 1, 30), False), ((5,) * 9, False)])
-def test_no_fold_is_asked_for_what_it_learned_from(sizes, by_rows):
-    tasks, count = past(sizes)
+def test_held_out_trials_are_not_training_trials(sizes, by_rows):
+    tasks, count = make_tasks(sizes)
     folds = make_folds(tasks, members=2, folds=4, histories=HISTORIES, rows=ROWS)
     assert folds.by_rows == by_rows
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    every = set()
-    for j, (learned, asked, context) in enumerate(trials_of(folds)):
-        assert set(context.tolist()) <= learned
+    all_held_out = set()
+    for j, (training, held_out, context) in enumerate(training_and_held_out_trials(folds)):
+        assert set(context.tolist()) <= training
         assert (len(context) > 0) == by_rows
-        for h, trials in enumerate(asked):
+        for h, trials in enumerate(held_out):
             assert len(set(trials.tolist())) == len(trials) > 0
-            assert not learned & set(trials.tolist())
+            assert not training & set(trials.tolist())
             assert (owner[trials] == folds.task[j, h]).all()
-            every |= set(trials.tolist())
-    assert set(owner[list(every)]) == set(range(len(sizes)))
+            all_held_out |= set(trials.tolist())
+    assert set(owner[list(all_held_out)]) == set(range(len(sizes)))
     if sizes == (9,):
-        assert every == set(range(9))
+        assert all_held_out == set(range(9))
     _, size, n_tasks = (np.asarray(a) for a in folds.all_tasks)
     assert n_tasks.tolist() == [len(sizes)] * 2
     assert size.sum(axis=1).tolist() == [count] * 2
 
 
 def test_later_trials_are_predicted_from_earlier_ones():
-    learned, asked, _ = next(trials_of(make_folds(past((9,))[0], members=1, folds=4, histories=HISTORIES, rows=ROWS)))
-    assert learned == set(range(5))
-    assert all((trials >= 5).all() for trials in asked)
+    training, held_out, _ = next(
+        training_and_held_out_trials(
+            make_folds(make_tasks((9,))[0], members=1, folds=4, histories=HISTORIES, rows=ROWS)
+        )
+    )
+    assert training == set(range(5))
+    assert all((trials >= 5).all() for trials in held_out)
 
 
 def test_held_out_histories_are_the_best_of_the_rows_or_any():
@@ -71,6 +75,6 @@ def test_held_out_histories_are_the_best_of_the_rows_or_any():
     assert set(length.ravel().tolist()) == {4, 5, 6, 7, 8}
     half = (length == 4) & (np.arange(400)[None, :] % 2 == 0)
     other = (length == 4) & ~(np.arange(400)[None, :] % 2 == 0)
-    # Of eight rows of 200 the four best have the mean place 201 * 2.5 / 9 - 1.
+    # The four best of eight random rows of 200 have the mean rank 201 * 2.5 / 9 - 1.
     assert place[half][:, :4].mean() == pytest.approx(54.8, abs=8.0)
     assert place[other][:, :4].mean() == pytest.approx(99.5, abs=10.0)

@@ -1,4 +1,4 @@
-"""Priors of length scales, from tasks whose length scales are known, and against a loop over generic pseudo-tasks."""
+"""Priors of length scales from tasks with known length scales, and against generic pseudo-tasks."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +18,7 @@ CONFIG = LengthScaleConfig()
 
 
 def draws(count, rows=ROWS, noise=0.05, seed=0, lengths=LENGTHS):
-    """Tasks drawn from a Gaussian process with these length scales, on scales of their own."""
+    """Samples tasks from a Gaussian process with these length scales; each has its own response scale."""
     rng, tasks = np.random.default_rng(seed), {}
     for i in range(count):
         x = rng.random((rows, 3)).astype(np.float32)
@@ -39,15 +39,15 @@ def learned(tasks):
     return fit_length_scale_prior(CONFIG, tasks)
 
 
-def test_columns_are_as_relevant_as_they_were_in_past_tasks(learned):
+def test_length_scales_of_past_tasks_are_recovered(learned):
     mean, generic = np.asarray(learned.mean), float(generic_prior(3).mean[0])
     assert mean[0] + 0.3 < mean[1] < mean[2] - 0.3
     assert abs(mean[:2] - np.log(LENGTHS[:2])).max() < 0.5
-    assert mean[2] > generic + 0.5  # of a column that plays no part: as long as the data say nothing against
+    assert mean[2] > generic + 0.5  # an irrelevant column has a long length scale
 
 
 def test_the_noise_of_past_tasks_is_learned():
-    """Of smooth functions: a short length scale explains as much as noise."""
+    """The functions are smooth, because a short length scale can replace noise."""
     little, much = (
         float(fit_length_scale_prior(CONFIG, draws(12, noise=noise, lengths=5.0 * LENGTHS)).noise_mean)
         for noise in (0.02, 0.5)
@@ -62,10 +62,10 @@ def test_one_task_moves_the_generic_prior_a_little(learned, tasks):
     assert moved[0] < 0.5 * far[0]
 
 
-def test_equal_responses_teach_nothing():
+def test_equal_responses_give_the_generic_prior():
     x = np.random.default_rng(0).random((ROWS, 3), np.float32)
-    found, generic = fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}), generic_prior(3)
-    for a, b in zip(found, generic, strict=True):
+    prior, generic = fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}), generic_prior(3)
+    for a, b in zip(prior, generic, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
@@ -74,11 +74,11 @@ def test_generic_tasks_count_as_tasks():
     values, weight = np.array([[0.5, 1.0], [2.0, -1.0], [3.0, 0.0]]), np.array([1.0, 2.0, 0.0])
     mean, deviation = np.array([0.0, 1.0]), np.array([1.0, 2.0])
     every = np.concatenate([[mean - deviation, mean + deviation], np.repeat(values, [1, 2, 0], axis=0)])
-    found = _update(2.0, values, mean, deviation, weight)
-    np.testing.assert_allclose(found, (every.mean(axis=0), every.std(axis=0)))
+    moments = _update(2.0, values, mean, deviation, weight)
+    np.testing.assert_allclose(moments, (every.mean(axis=0), every.std(axis=0)))
 
 
-def test_empty_slots_play_no_part(tasks):
+def test_empty_slots_do_not_change_the_prior(tasks):
     short = {"0": tasks["0"]}
     alone = fit_length_scale_prior(CONFIG, short)
     padded = fit_length_scale_prior(CONFIG, {**short, "flat": Task("flat", np.zeros((60, 3), np.float32), np.ones(60))})

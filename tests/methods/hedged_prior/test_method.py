@@ -1,4 +1,4 @@
-"""Learned priors as a method, where the past holds and where it is the wrong way round."""
+"""The method on tasks that resemble past tasks and on reversed ones."""
 
 from dataclasses import replace
 
@@ -29,18 +29,18 @@ def learned(hills):
 
 
 def values(params, x, y, candidates, method=METHOD):
-    found, _ = jitted_value(method, params, None, make_history(x, y, CAPACITY), candidates, jax.random.key(0))
-    return np.asarray(found)[np.asarray(candidates.where)]
+    values, _ = jitted_value(method, params, None, make_history(x, y, CAPACITY), candidates, jax.random.key(0))
+    return np.asarray(values)[np.asarray(candidates.where)]
 
 
-def test_before_the_first_trial_it_picks_what_was_best(learned, hills, make_candidates):
+def test_first_pick_is_the_best_of_past_tasks(learned, hills, make_candidates):
     task = hills.test["new"]
     found = values(learned, task.X[:0], task.y[:0], make_candidates(task.X))
     assert unit_scale(task.y)[found.argmax()] > 0.95
     assert np.corrcoef(found, task.y)[0, 1] > 0.8
 
 
-def test_a_past_that_holds_is_used_at_once_and_one_that_misleads_is_found_out(learned, hills, mean_regrets):
+def test_similar_tasks_help_at_once_and_reversed_tasks_are_rejected(learned, hills, mean_regrets):
     """After four trials a Gaussian process without a past is at 0.17 and at 0.06, and random rows are no nearer."""
     task = hills.test["new"]
     assert mean_regrets(METHOD, learned, task, TRIALS, DESIGNS)[0] < 0.03
@@ -49,7 +49,7 @@ def test_a_past_that_holds_is_used_at_once_and_one_that_misleads_is_found_out(le
     assert reversed_past[-1] < 0.002
 
 
-def test_the_order_of_trials_plays_no_part_where_no_process_is_fitted(learned, hills, make_candidates):
+def test_values_without_fits_do_not_depend_on_the_order_of_trials(learned, hills, make_candidates):
     method = replace(METHOD, processes=TaskProcessConfig(steps=0))
     task, order = hills.test["new"], np.random.default_rng(0).permutation(9)
     candidates = make_candidates(task.X[9:], 9)
@@ -84,6 +84,6 @@ def test_longer_histories_and_other_priors_compile_nothing(learned, hills, make_
     assert (jitted_value._cache_size(), _descend._cache_size()) == before
 
 
-def test_no_hypotheses_are_refused():
+def test_empty_hypotheses_are_refused():
     with pytest.raises(ConfigError, match="at least one hypothesis, but got none"):
         HedgedPrior(hypotheses=())

@@ -1,4 +1,4 @@
-"""Processes of the task by itself against a loop in NumPy and scipy's t densities."""
+"""Processes of the task against a loop in NumPy and scipy's t densities."""
 
 from functools import partial
 
@@ -34,7 +34,7 @@ fitted = jax.jit(fit_sequence, static_argnums=(0, 4))
 
 
 def waves(n, seed=0):
-    """Standardised responses of a function of the first column alone, and a trend that has little to do with it."""
+    """Returns standardised responses that depend on the first column alone, and an unrelated trend."""
     rng = np.random.default_rng(seed)
     x = rng.random((n, COLUMNS))
     y, trend = np.sin(9.0 * x[:, 0]), 0.3 * rng.normal(size=n)
@@ -43,9 +43,9 @@ def waves(n, seed=0):
     return x, trend, y
 
 
-def trials_of(x, trend, y, capacity=CAPACITY, rubbish=0.0):
+def trials_of(x, trend, y, capacity=CAPACITY, fill=0.0):
     empty = capacity - len(y)
-    pad = partial(np.pad, constant_values=rubbish)
+    pad = partial(np.pad, constant_values=fill)
     return Trials(
         jnp.asarray(pad(x, ((0, empty), (0, 0))), jnp.float32),
         jnp.asarray(pad(trend, (0, empty)), jnp.float32),
@@ -55,7 +55,7 @@ def trials_of(x, trend, y, capacity=CAPACITY, rubbish=0.0):
 
 
 def log_density(process, x, trend, y):
-    """The t density of the trials, with all that `student` leaves out: it depends on their number alone."""
+    """Returns the t log-density of the trials, with the constant that `dre_jax.gp.student` omits."""
     if len(y) == 0:
         return 0.0
     lengths = np.exp(np.asarray(process.log_lengthscale, np.float64))
@@ -88,7 +88,7 @@ def test_the_processes_before_the_first_trial():
 def test_processes_that_are_not_fitted_have_the_evidence_of_their_densities(n):
     """Scored piece by piece, the pieces add up to the density of the whole."""
     config, data = TaskProcessConfig(steps=0), waves(n)
-    found = conditioned(config, HYPERPRIORS, trials_of(*data, rubbish=0.7), FREEDOM)
+    found = conditioned(config, HYPERPRIORS, trials_of(*data, fill=0.7), FREEDOM)
     expected = [log_density(at(found.process, i), *data) for i in range(N_FIXED + N_FITTED)]
     differences = np.asarray(found.log_density) - expected
     np.testing.assert_allclose(differences, np.full(len(expected), differences[0]), atol=2e-3)
@@ -124,7 +124,7 @@ def test_fits_find_which_column_counts():
 def test_empty_slots_change_nothing():
     data = waves(9)
     starts = start_processes(CONFIG, HYPERPRIORS)
-    one = fitted(CONFIG, *starts, trials_of(*data, rubbish=5.0), FREEDOM)
+    one = fitted(CONFIG, *starts, trials_of(*data, fill=5.0), FREEDOM)
     other = fitted(CONFIG, *starts, trials_of(*data, capacity=16), FREEDOM)
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
@@ -152,7 +152,7 @@ def test_numbers_of_trials_at_which_processes_are_fitted_grow_by_a_share():
     assert not list(refit_sizes(3))
 
 
-def test_what_is_no_process_is_refused():
+def test_invalid_settings_are_refused():
     for wrong, message in (
         ({"lengthscales": ()}, "lengthscales must be one or more positive numbers"),
         ({"initial_lengthscales": (0.0,)}, "initial_lengthscales must be one or more positive numbers"),

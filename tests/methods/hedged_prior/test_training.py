@@ -1,4 +1,4 @@
-"""Training of learned priors: histories, their evidence against scipy's, steps against optax's, and what is learned."""
+"""Training of priors: histories, densities against scipy, steps against optax, and the trained priors."""
 
 from dataclasses import replace
 from functools import partial
@@ -48,7 +48,7 @@ def explained(fit):
 
 
 def hills(shifts, seed=0):
-    """Tasks with a peak at 0.6 of the first column and such shifts, each with an offset and a range of its own."""
+    """Returns tasks with a shifted peak near 0.6 of the first column, each with its own offset and range."""
     rng, tasks = np.random.default_rng(seed), {}
     for shift in shifts:
         x = rng.random((40, COLUMNS), np.float32)
@@ -109,7 +109,7 @@ def history(x, y):
 
 
 def constant(n):
-    """What scipy's log-density of n responses has, and the code leaves out."""
+    """Returns the term of scipy's log-density of n responses that the code omits."""
     nu = CONFIG.degrees_of_freedom
     return gammaln((nu + n) / 2.0) - gammaln(nu / 2.0) - n / 2.0 * np.log(np.pi * nu)
 
@@ -161,7 +161,7 @@ def test_uninformed_priors_are_isotropic_processes(prior_in_numpy):
 
 
 @pytest.mark.parametrize("case", ["no row", "one row", "equal responses", "equal rows", "two rows, one response off"])
-def test_histories_that_say_little(case, prior):
+def test_degenerate_histories_have_finite_losses(case, prior):
     rng = np.random.default_rng(0)
     x, y = rng.random((6, COLUMNS)), rng.normal(size=6)
     cases = {
@@ -178,7 +178,7 @@ def test_histories_that_say_little(case, prior):
 
 
 def step(table, prior, key):
-    """Mean loss of a step's histories and its gradient, one after the other; without what the weights cost."""
+    """Returns the mean loss of a step's histories and its gradient by a loop, without the penalties."""
     rows, where = (np.asarray(a) for a in drawn(TRAINING, table, key))
     columns = (np.asarray(a)[rows] for a in (table.x, table.response))
     found = [loss_and_slope(prior, *one) for one in zip(*columns, where, strict=True)]
@@ -186,7 +186,7 @@ def step(table, prior, key):
 
 
 def add_costs(value, gradient, prior):
-    """With what the weights of both networks cost, and hyperparameters off their usual values, over 240 trials."""
+    """Adds the weight decay of both networks, and the log hyperprior over 240 trials."""
     weights = prior._asdict()
     cost = TRAINING.decay * sum((a**2).sum() for name in ("trend", "features") for a in weights[name].values())
     slopes = {
@@ -227,17 +227,17 @@ def test_steps_are_those_of_a_loop_over_members_and_histories_with_optax(learned
             value, gradient = add_costs(*step(table, params, keys[j]), params)
             params, state = move(gradient, state, params)
             expected.append(float(value))
-    # Adam's first step is as long for a gradient of roundings as for any.
+    # The length of Adam's first step does not depend on the size of the gradient, even if that is rounding error.
     np.testing.assert_allclose(learned.losses[:6], np.reshape(expected, (CONFIG.members, 6)).mean(axis=0), rtol=1e-3)
 
 
 def held_out_loss(prior):
-    """Mean over 80 histories of tasks that were not learned from."""
+    """Returns the mean loss over 80 histories of tasks that are not training data."""
     table = build_table(hills(np.linspace(-0.09, 0.08, 6), seed=9))
     return np.mean([step(table, prior, key)[0] for key in jax.random.split(jax.random.key(7), 20)])
 
 
-def test_what_past_tasks_have_in_common_is_learned(learned, past, prior, prior_in_numpy):
+def test_common_trend_is_learned(learned, past, prior, prior_in_numpy):
     priors = learned.priors
     assert learned.losses.shape == (TRAINING.steps,)
     assert explained(learned) == "200 steps, as given; trust 0.30"
@@ -263,7 +263,7 @@ CHOSEN = PriorTraining(tasks=4, rows=10, learning_rate=0.03)
 
 @pytest.fixture(scope="module")
 def chosen(past):
-    """Training whose length is chosen, on a past that says much and on one that says little."""
+    """Returns fits with a selected number of steps, to six tasks and to one short task."""
     cases = {"six tasks": past, "one short task": few(past, 1, 10)}
     before = prior_training._descend._cache_size()
     found = {name: train_priors(CONFIG, CHOSEN, tasks, KEY) for name, tasks in cases.items()}
@@ -272,7 +272,7 @@ def chosen(past):
     return found
 
 
-def test_training_is_as_long_as_held_out_trials_say(chosen):
+def test_held_out_trials_choose_the_number_of_steps(chosen):
     six, one = chosen["six tasks"], chosen["one short task"]
     for fit in chosen.values():
         assert fit.losses.shape == (int(fit.steps),)
@@ -284,17 +284,17 @@ def test_training_is_as_long_as_held_out_trials_say(chosen):
 
 
 def test_members_are_those_of_a_training_of_the_chosen_length(chosen, past):
-    """Whatever is trained beside them."""
+    """The folds that are trained in the same program do not change the members."""
     six, one = chosen["six tasks"], chosen["one short task"]
     again = train_priors(CONFIG, replace(CHOSEN, steps=int(one.steps)), few(past, 1, 10), KEY)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-4), one.priors, again.priors)
     assert six.priors.log_slope_var.shape == again.priors.log_slope_var.shape == (CONFIG.members,)
 
 
-def test_trust_is_high_where_past_tasks_tell_of_each_other(chosen):
+def test_trust_is_high_if_past_tasks_predict_each_other(chosen):
     trust = {name: float(fit.trust) for name, fit in chosen.items()}
     assert float(chosen["six tasks"].held_out.learned) > float(chosen["six tasks"].held_out.uninformed) + 0.2
-    # Six tasks and three that were there before, of which 0.3 are for it: at most 6.9 / 9.
+    # Six tasks and three prior ones, of which 0.3 favour the learned priors: at most 6.9 / 9.
     assert 0.65 < trust["six tasks"] < 6.91 / 9.0
     # One task at most: between 0.9 / 4 and 1.9 / 4.
     assert 0.22 < trust["one short task"] < 0.48
