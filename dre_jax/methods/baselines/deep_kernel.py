@@ -93,7 +93,7 @@ def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
         deep_set = draw(deep_set_shapes(config, n_columns), "lecun_normal", set_key)
     n_inputs = n_columns + (config.rho[-1] if config.has_landmarks else 0)
     network = mlp.init(config.network, n_inputs, network_key)
-    # A ReLU lets half of the variance through; in front of the first layer there is none, and biases are zero.
+    # A ReLU halves the second moment, so weights behind one are larger by sqrt(2) (He et al. 2015).
     first = "hidden_0_kernel" if config.network.hidden else "out_kernel"
     network = {name: a if name == first else a * math.sqrt(2.0) for name, a in network.items()}
     zero = jnp.zeros((), network[first].dtype)
@@ -101,7 +101,7 @@ def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
 
 
 def clip_deep_kernel(params: DeepKernel) -> DeepKernel:
-    """The nearest hyperparameters for which a covariance can be worked with."""
+    """Returns the parameters with hyperparameters clipped to bounds, so that covariances can be factorised."""
     return params._replace(
         log_length=jnp.clip(params.log_length, *_LENGTHS),
         log_scale=jnp.clip(params.log_scale, *_SCALES),
@@ -110,7 +110,7 @@ def clip_deep_kernel(params: DeepKernel) -> DeepKernel:
 
 
 def features(config: DeepKernelConfig, params: DeepKernel, support: Support, x: Array) -> Array:
-    """Features divided by their length scale; f[n, D] -> f[n, F]. The support is what the deep set sees."""
+    """Returns features divided by their length scale; f[n, D] -> f[n, F]. The support is the input of the deep set."""
     context = None
     if config.has_landmarks:
         response = scale_response(support.response, support.where)
@@ -119,33 +119,36 @@ def features(config: DeepKernelConfig, params: DeepKernel, support: Support, x: 
 
 
 def _correlation(config: DeepKernelConfig, a: Array, b: Array) -> Array:
-    """Correlation of features; f[n, F] and f[m, F] -> f[n, m]."""
+    """Returns the correlation of features; f[n, F] and f[m, F] -> f[n, m]."""
     return correlation(config.kernel, squared_distances_by_products(a, b))
 
 
-def _observed(config: DeepKernelConfig, params: DeepKernel, z: Array, where: Array) -> Array:
-    """Covariance of observations at features z, for a signal of unit variance; f[n, F] -> f[n, n]."""
+def _observation_covariance(config: DeepKernelConfig, params: DeepKernel, z: Array, where: Array) -> Array:
+    """Returns the covariance of observations at features z, for a signal of unit variance; f[n, F] -> f[n, n]."""
     return add_noise(_correlation(config, z, z), jnp.exp(params.log_noise), where)
 
 
 def log_likelihood(
     config: DeepKernelConfig, params: DeepKernel, support: Support, x: Array, y: Array, where: Array
 ) -> Array:
-    """Log-likelihood of a history; the support is what the deep set sees, and may be the history itself."""
+    """Returns the log-likelihood of a history. The support is the input of the deep set; it may be the history."""
     z = features(config, params, support, x)
     scale = jnp.exp(params.log_scale)
-    # The scale taken out of the matrix: log N(y | 0, s A) = log N(y / sqrt(s) | 0, A) - n log(s) / 2.
-    off = jnp.where(where, (y - params.mean) * jax.lax.rsqrt(scale), 0.0)
+    # The matrix does not contain the scale: log N(y | 0, s A) = log N(y / sqrt(s) | 0, A) - n log(s) / 2.
+    residuals = jnp.where(where, (y - params.mean) * jax.lax.rsqrt(scale), 0.0)
     count = jnp.sum(where, dtype=y.dtype)
-    return log_gaussian_density(_observed(config, params, z, where), off, where) - 0.5 * count * params.log_scale
+    return (
+        log_gaussian_density(_observation_covariance(config, params, z, where), residuals, where)
+        - 0.5 * count * params.log_scale
+    )
 
 
 def tune(
     tuning: HistoryFitConfig, config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array
 ) -> DeepKernel:
-    """The likeliest parameters that Adam comes across from the given ones on, whatever stands in empty slots.
+    """Returns the parameters of the highest likelihood that Adam evaluates; empty slots have no effect.
 
-    Its steps are points that are tried, the given one among them: 0 and 1 change nothing.
+    The number of steps includes the initial parameters: 0 and 1 step return them.
     """
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     support = Support(x, y, where)
@@ -161,12 +164,12 @@ def tune(
 def deep_kernel_posterior(
     config: DeepKernelConfig, params: DeepKernel, x: Array, y: Array, where: Array, new: Array
 ) -> tuple[Array, Array]:
-    """Mean and variance of the signal, two f[m], at any number of new points f[m, D] given a history."""
+    """Returns the posterior mean and variance of the signal at any number of points f[m, D], two f[m]."""
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     support = Support(x, y, where)
     z = features(config, params, support, x)
     prepared = prepare_gp(
-        condition_gp(_observed(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where)
+        condition_gp(_observation_covariance(config, params, z, where), jnp.where(where, y - params.mean, 0.0), where)
     )
 
     def at(rows: Array) -> tuple[Array, Array]:

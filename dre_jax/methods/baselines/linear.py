@@ -1,9 +1,8 @@
-"""Bayesian linear regression on given features (Bishop 2006, section 3.3), its two precisions by the evidence.
+"""Bayesian linear regression on features (Bishop 2006, section 3.3), its two precisions by the evidence.
 
 y = phi' w + noise with w ~ N(0, I / alpha) and noise ~ N(0, 1 / beta) is a Gaussian process with the covariance
-phi' phi / alpha. It is worked out as one, on matrices of the size of the history, by the functions of all Gaussian
-processes; in exact arithmetic the posterior of the weights gives the same. In a history, see `gp`, features f[n, F]
-stand in place of columns.
+phi' phi / alpha. The functions of `dre_jax.gp` compute it on matrices of the size of the history. In exact arithmetic
+the result equals that of the posterior of the weights. A history has features f[n, F] in place of columns.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dre_jax.optim.descent import maximise
 
 
 class LinearParams(NamedTuple):
-    """The two precisions, in logarithms."""
+    """Logarithms of the two precisions."""
 
     log_alpha: Array
     """Scalar: precision of the weights."""
@@ -37,39 +36,39 @@ class LinearParams(NamedTuple):
 _LOG_ALPHAS = (-7.0, 12.0)
 _LOG_BETAS = (-3.0, 10.0)
 _STEPS, _LEARNING_RATE = 50, 0.3
-# Features that were trained on the same responses explain them too well, and the evidence takes that for certainty. So
-# the priors are narrow: with wide ones (4 and 3) the regression stops exploring.
-_USUAL_LOG_BETA = 2.0
+# Features that were trained on the same responses overfit them, and the evidence is overconfident. The priors are
+# therefore narrow: with wide ones (4 and 3) the search stops exploring.
+_PRIOR_LOG_BETA = 2.0
 _PRIOR_DEVIATION = 0.3
 
 
 def linear_covariance(params: LinearParams, a: Array, b: Array) -> Array:
-    """Covariance of phi' w; f[n, F] and f[m, F] -> f[n, m]."""
+    """Returns the covariance of phi' w; f[n, F] and f[m, F] -> f[n, m]."""
     return matmul(a, b.T) * jnp.exp(-params.log_alpha)
 
 
 def linear_log_evidence(params: LinearParams, features: Array, y: Array, where: Array) -> Array:
-    """Log-probability of a history with features f[n, F], the weights integrated out (Bishop, equation 3.86)."""
+    """Returns the log marginal likelihood of a history with features f[n, F] (Bishop, equation 3.86)."""
     return log_gaussian_density(
         add_noise(linear_covariance(params, features, features), jnp.exp(-params.log_beta), where), y, where
     )
 
 
 def fit_linear(features: Array, y: Array, where: Array) -> LinearParams:
-    """The precisions of the highest evidence times priors: weights that make up the responses' variance, much noise."""
-    # Weights with which the features make up the responses' variance, which is one.
+    """Returns the precisions of the highest posterior density."""
+    # At the prior mean, the signal has the variance of the responses, which is one.
     count = jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0)
     size = jnp.sum(jnp.where(where[:, None], features, 0.0) ** 2) / count
-    usual = LinearParams(jnp.log(jnp.maximum(size, 1e-3)), jnp.full((), _USUAL_LOG_BETA, y.dtype))
+    prior_mean = LinearParams(jnp.log(jnp.maximum(size, 1e-3)), jnp.full((), _PRIOR_LOG_BETA, y.dtype))
 
     def objective(params: LinearParams) -> Array:
-        off = (params.log_alpha - usual.log_alpha) ** 2 + (params.log_beta - usual.log_beta) ** 2
-        return linear_log_evidence(params, features, y, where) - 0.5 * off / _PRIOR_DEVIATION**2
+        squares = (params.log_alpha - prior_mean.log_alpha) ** 2 + (params.log_beta - prior_mean.log_beta) ** 2
+        return linear_log_evidence(params, features, y, where) - 0.5 * squares / _PRIOR_DEVIATION**2
 
     def project(params: LinearParams) -> LinearParams:
         return LinearParams(jnp.clip(params.log_alpha, *_LOG_ALPHAS), jnp.clip(params.log_beta, *_LOG_BETAS))
 
-    start = project(usual)
+    start = project(prior_mean)
     return maximise(objective, start, steps=_STEPS, learning_rate=_LEARNING_RATE, project=project)[0]
 
 
@@ -84,12 +83,12 @@ class LinearPosterior(NamedTuple):
 
 
 def condition_linear(params: LinearParams, features: Array, y: Array, where: Array) -> LinearPosterior:
-    """Conditions on a history."""
+    """Conditions the regression on a history."""
     matrix = add_noise(linear_covariance(params, features, features), jnp.exp(-params.log_beta), where)
     return LinearPosterior(params, features, prepare_gp(condition_gp(matrix, y, where)))
 
 
 def predict_linear(posterior: LinearPosterior, new: Array) -> tuple[Array, Array]:
-    """Mean and variance of phi' w at f[m, F], two f[m] (Bishop, equations 3.58 and 3.59 less the noise)."""
+    """Returns the mean and variance of phi' w at f[m, F], two f[m] (Bishop, equations 3.58 and 3.59 less the noise)."""
     prior = jnp.sum(new**2, axis=-1) * jnp.exp(-posterior.params.log_alpha)
     return predict_signal(posterior.prepared, linear_covariance(posterior.params, posterior.features, new), prior)

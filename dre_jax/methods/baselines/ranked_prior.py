@@ -52,10 +52,10 @@ _SLOPES, _SPREADS = (-5.0, 2.0), (-7.0, 4.0)
 
 
 class RankedPrior(NamedTuple):
-    """Hyperparameters, in logarithms."""
+    """Log hyperparameters."""
 
     residual_gp: GPParams
-    """Of f and of the noise."""
+    """Hyperparameters of f and of the noise."""
     log_slope: Array
     """Scalar: a."""
     log_spread: Array
@@ -63,7 +63,7 @@ class RankedPrior(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """Configurations with their ranks by the members."""
+    """Configurations with the ranks that the members of an ensemble give them."""
 
     x: Array
     """f[n, D]"""
@@ -72,42 +72,46 @@ class Ranked(NamedTuple):
 
 
 def _mean(params: RankedPrior, z: Array, centre: Array) -> Array:
-    """a (m - centre); f[n, M] -> f[n]."""
+    """Returns a (m - centre); f[n, M] -> f[n]."""
     return jnp.exp(params.log_slope) * (jnp.mean(z, axis=1) - centre)
 
 
-def _off_mean(z: Array) -> Array:
+def _deviation_from_mean(z: Array) -> Array:
     return z - jnp.mean(z, axis=1, keepdims=True)
 
 
 def _covariance(params: RankedPrior, one: Ranked, other: Ranked) -> Array:
-    """Covariance of b, the members' weights and f together; n and m configurations -> f[n, m]."""
-    members = jnp.exp(params.log_spread) / one.z.shape[1] * matmul(_off_mean(one.z), _off_mean(other.z).T)
+    """Returns the covariance of the sum of b, the weighted members and f at n and m configurations, f[n, m]."""
+    members = (
+        jnp.exp(params.log_spread)
+        / one.z.shape[1]
+        * matmul(_deviation_from_mean(one.z), _deviation_from_mean(other.z).T)
+    )
     return _OFFSET + members + signal_covariance(params.residual_gp, one.x, other.x)
 
 
 def _variance(params: RankedPrior, at: Ranked) -> Array:
-    """The diagonal of the covariance; f[n]."""
-    members = jnp.exp(params.log_spread) / at.z.shape[1] * jnp.sum(_off_mean(at.z) ** 2, axis=1)
+    """Returns the diagonal of the covariance, f[n]."""
+    members = jnp.exp(params.log_spread) / at.z.shape[1] * jnp.sum(_deviation_from_mean(at.z) ** 2, axis=1)
     return _OFFSET + members + jnp.exp(params.residual_gp.log_scale)
 
 
 def _centre(z: Array, where: Array) -> Array:
-    """Mean of the observed m: responses are standardised, and so have none."""
+    """Returns the mean of m over the trials. It is subtracted, because the responses are centred."""
     mean = jnp.where(where, jnp.mean(z, axis=1), 0.0)
     return jnp.sum(mean) / jnp.maximum(jnp.sum(where, dtype=z.dtype), 1.0)
 
 
-def _observed(params: RankedPrior, at: Ranked, y: Array, where: Array) -> tuple[Array, Array]:
-    """Covariance of the observations, f[n, n], and how far they are off the mean, f[n]."""
+def _covariance_and_residuals(params: RankedPrior, at: Ranked, y: Array, where: Array) -> tuple[Array, Array]:
+    """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n]."""
     matrix = add_noise(_covariance(params, at, at), jnp.exp(params.residual_gp.log_noise), where)
     return matrix, jnp.where(where, y - _mean(params, at.z, _centre(at.z, where)), 0.0)
 
 
 def log_likelihood(params: RankedPrior, at: Ranked, y: Array, where: Array) -> Array:
-    """Log-likelihood of observations, a scalar; y f[n] standardised, where bool[n]."""
-    matrix, off = _observed(params, at, y, where)
-    return log_gaussian_density(matrix, off, where)
+    """Returns the log-likelihood of observations, a scalar; y f[n] standardised, where bool[n]."""
+    matrix, residuals = _covariance_and_residuals(params, at, y, where)
+    return log_gaussian_density(matrix, residuals, where)
 
 
 def _log_prior(params: RankedPrior, density_of: DensityOf) -> Array:
@@ -117,7 +121,7 @@ def _log_prior(params: RankedPrior, density_of: DensityOf) -> Array:
     return log_hyperprior(residual_gp, density_of) - 0.5 * (slope**2 + spread**2)
 
 
-def _within_bounds(params: RankedPrior) -> RankedPrior:
+def _clip_ranked_prior(params: RankedPrior) -> RankedPrior:
     return RankedPrior(
         clip_hyperparameters(params.residual_gp),
         jnp.clip(params.log_slope, *_SLOPES),
@@ -126,7 +130,7 @@ def _within_bounds(params: RankedPrior) -> RankedPrior:
 
 
 def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
-    """Hyperparameters of the highest density (without priors: likelihood) of the trials, found from two starts."""
+    """Returns the hyperparameters of the highest posterior density (without priors: likelihood) from two starts."""
 
     def objective(params: RankedPrior) -> Array:
         value = log_likelihood(params, at, y, where)
@@ -136,12 +140,12 @@ def fit(config: GPConfig, at: Ranked, y: Array, where: Array) -> RankedPrior:
         slope, spread, scale = (jnp.full((), a, y.dtype) for a in (_LOG_SLOPE[0], _LOG_SPREAD[0], _LOG_SCALE))
         return RankedPrior(GPParams(start.log_length, scale, start.log_noise, config.kernel), slope, spread)
 
-    return maximise_from_starts(config, objective, start_at, _within_bounds, at.x)
+    return maximise_from_starts(config, objective, start_at, _clip_ranked_prior, at.x)
 
 
 @jit_eager_calls()
 def ranked_posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, new: Ranked) -> tuple[Array, Array]:
-    """Mean and variance of the signal at any number of new configurations, given the trials.
+    """Returns the posterior mean and variance of the signal at any number of new configurations.
 
     Example:
       >>> zero = jnp.float32(0.0)
@@ -151,7 +155,7 @@ def ranked_posterior(params: RankedPrior, at: Ranked, y: Array, where: Array, ne
       >>> ranked_posterior(params, *nothing, new)[0].tolist()
       [1.0, -1.0]
     """
-    prepared = prepare_gp(condition_gp(*_observed(params, at, y, where), where))
+    prepared = prepare_gp(condition_gp(*_covariance_and_residuals(params, at, y, where), where))
     centre, n_columns = _centre(at.z, where), at.x.shape[1]
 
     def block(rows: Array) -> tuple[Array, Array]:

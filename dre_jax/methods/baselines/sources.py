@@ -33,13 +33,13 @@ class SourceTasks(NamedTuple):
     x: Array
     """f32[S, n, D]"""
     y: Array
-    """f32[S, n], standardised within the task."""
+    """f32[S, n]: responses, standardised within each task."""
     where: Array
-    """bool[S, n]"""
+    """bool[S, n]: the filled slots."""
 
 
 class SourceProcesses(NamedTuple):
-    """S Gaussian processes conditioned on their tasks; every leaf has the tasks in front."""
+    """S Gaussian processes conditioned on their tasks; S is in front of every leaf."""
 
     params: GPParams
     x: Array
@@ -48,18 +48,18 @@ class SourceProcesses(NamedTuple):
 
 
 def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
-    """At most so many rows of each training task, drawn without replacement. Raises `DataError` without tasks."""
+    """Draws at most ``rows`` rows of each training task without replacement. Raises `DataError` without tasks."""
     tasks = meta.require_train_tasks().values()
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint64))
     n = min(rows, max(task.n_rows for task in tasks))
     xs, ys, wheres = [], [], []
     for task in tasks:
-        chosen = np.sort(random.permutation(task.n_rows)[:n])
-        empty = n - len(chosen)
-        where = np.arange(n) < len(chosen)
-        xs.append(np.pad(np.asarray(task.X, np.float32)[chosen], ((0, empty), (0, 0))))
-        # Differences of the responses in float64, before float32 can round them away.
-        centred = np.asarray(task.y, np.float64)[chosen] - np.mean(task.y[chosen])
+        selected = np.sort(random.permutation(task.n_rows)[:n])
+        empty = n - len(selected)
+        where = np.arange(n) < len(selected)
+        xs.append(np.pad(np.asarray(task.X, np.float32)[selected], ((0, empty), (0, 0))))
+        # Responses are centred in float64, because float32 may round their differences to zero.
+        centred = np.asarray(task.y, np.float64)[selected] - np.mean(task.y[selected])
         largest = np.abs(centred).max()
         scaled = (centred / largest if largest > 0 else centred).astype(np.float32)
         ys.append(standardise(*jax.device_put((np.pad(scaled, (0, empty)), where))).y)
@@ -69,19 +69,19 @@ def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
 
 @partial(jax.jit, static_argnames="config")
 def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
-    """Hyperparameters by the marginal likelihood of each task, and Gaussian processes conditioned on the tasks."""
+    """Fits a Gaussian process to each task and conditions it on the task."""
 
-    def one(task: SourceTasks) -> tuple[GPParams, ConditionedGP]:
+    def fit_source(task: SourceTasks) -> tuple[GPParams, ConditionedGP]:
         params = fit_gp(config, *task)
         matrix = add_noise(signal_covariance(params, task.x, task.x), jnp.exp(params.log_noise), task.where)
         return params, condition_gp(matrix, task.y, task.where)
 
-    params, conditioned = jax.lax.map(one, tasks)
+    params, conditioned = jax.lax.map(fit_source, tasks)
     return SourceProcesses(params, tasks.x, conditioned)
 
 
 def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
-    """Mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
+    """Returns the mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
     prepared = jax.vmap(prepare_gp)(sources.given)
 
     def at(rows: Array) -> tuple[Array, Array]:
@@ -93,7 +93,7 @@ def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
 
 
 def predict_means(sources: SourceProcesses, x: Array) -> Array:
-    """Mean of every source's signal alone, at a fraction of the work; f32[m, D] -> f32[S, m]."""
+    """Returns the mean of every source's signal, which costs much less than the variance; f32[m, D] -> f32[S, m]."""
 
     def at(rows: Array) -> Array:
         def one(source: SourceProcesses) -> Array:
@@ -106,7 +106,7 @@ def predict_means(sources: SourceProcesses, x: Array) -> Array:
 
 
 def joint_posterior(source: SourceProcesses, x: Array) -> tuple[Array, Array]:
-    """Mean and covariance of one source's signal at a few points together; f32[m, D] -> f32[m] and f32[m, m]."""
+    """Returns the joint mean and covariance of one source's signal; f32[m, D] -> f32[m] and f32[m, m]."""
     cross = jnp.where(source.given.where[:, None], signal_covariance(source.params, source.x, x), 0.0)
     half = triangular_solve(source.given.lower, cross)
     return matmul(source.given.weights, cross), signal_covariance(source.params, x, x) - matmul(half.T, half)

@@ -44,9 +44,9 @@ def yeo_johnson(y: Array, exponent: Array) -> Array:
 
 
 def normal_exponent(y: Array, where: Array) -> Array:
-    """The exponent that makes standardised responses most like a normal sample (Yeo and Johnson 2000, equation 3.1).
+    """Returns the exponent of the highest normal likelihood of standardised responses (Yeo and Johnson 2000, eq. 3.1).
 
-    Looked for on a grid from -5 to 7 that is refined three times; where all responses are equal it says nothing.
+    The search uses a grid from -5 to 7 that is refined three times. Equal responses give an arbitrary exponent.
     """
     count = jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0)
     slope = jnp.sum(jnp.where(where, jnp.sign(y) * jnp.log1p(jnp.abs(y)), 0.0))
@@ -67,6 +67,6 @@ def normal_exponent(y: Array, where: Array) -> Array:
 
 
 def to_normal(response: Array, where: Array) -> Array:
-    """Responses on any scale, bent until they look like a normal sample of mean 0 and deviation 1; 0 in empty slots."""
+    """Returns responses of any scale, transformed to an approximately standard normal sample; 0 in empty slots."""
     y = standardise(response, where).y
     return standardise(yeo_johnson(y, normal_exponent(y, where)), where).y
