@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -176,7 +176,8 @@ def widen(prior: LearnedPrior, n_columns: int, width: int) -> LearnedPrior:
 
 def clip_prior(prior: LearnedPrior) -> LearnedPrior:
     """Returns a prior with variances and length scales clipped to bounds, so that covariances can be factorised."""
-    return prior._replace(**{name: jnp.clip(getattr(prior, name), *bounds) for name, bounds in _BOUNDS.items()})
+    clipped: dict[str, Any] = {name: jnp.clip(getattr(prior, name), *bounds) for name, bounds in _BOUNDS.items()}
+    return prior._replace(**clipped)
 
 
 def compute_features(config: LearnedPriorConfig, prior: LearnedPrior, x: Array) -> PriorFeatures:
