@@ -20,7 +20,7 @@ def evaluate(
     method: Annotated[
         str,
         typer.Option(
-            help="A name from `dre-jax methods`, or a class with observe_and_suggest, package.module:Class or "
+            help="A name from `dre-jax methods`, or a class of your own: package.module:Class or "
             "path/to/file.py:Class.",
             show_default=False,
         ),
@@ -79,7 +79,7 @@ def evaluate(
 
     prepare(devices, distributed, coordinator, processes, process_id)
     from dre_jax.hpob.plan import Plan
-    from dre_jax.methods.foreign import host_of
+    from dre_jax.methods.registry import host_of
     from dre_jax.methods.settings import parse
 
     short = {"epochs": epochs, "learning_rate": learning_rate, "acquisition": acquisition}

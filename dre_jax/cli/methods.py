@@ -17,11 +17,12 @@ def methods(
 ) -> None:
     """List the methods by name, or the settings of one with their values."""
     from dre_jax.methods import METHODS, find
-    from dre_jax.methods.registry import ALIASES
+    from dre_jax.methods.registry import ALIASES, load_entry_points
 
     if name is not None:
         _print_settings(find(name))
         return
+    load_entry_points()
     rows = [("name", "transfer", "runs on", "needs", "what it is", "paper")]
     aliases = {method: f" ({alias})" for alias, method in ALIASES.items()}
     for entry in METHODS.values():

@@ -15,35 +15,13 @@ from dre_jax.data.outline import Outline
 from dre_jax.errors import CheckpointError, DataWarning
 from dre_jax.hpob.plan import Plan
 from dre_jax.hpob.runner import Outcome, PendingRuns
-from dre_jax.methods import Entry, find
+from dre_jax.methods import find
 from dre_jax.methods.checkpoints.ensembles import find_ensemble
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted
-from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.foreign import entry_for
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
 from dre_jax.search.method import Method
-
-
-def entry_of(method: str | Method) -> Entry:
-    """Returns the registry's entry, or a new entry for a method object.
-
-    One with a ranking ensemble that learns from past tasks, a field `model` that is a `ModelConfig`, can start from a
-    checkpoint.
-    """
-    if isinstance(method, str):
-        return find(method)
-    has_ensemble = isinstance(getattr(method, "model", None), ModelConfig)
-    learns = getattr(method, "transfer", True) if has_ensemble else True
-    fields: list[str] = [field.name for field in dataclasses.fields(method)] if dataclasses.is_dataclass(method) else []
-    return Entry(
-        name=type(method).__name__,
-        summary="",
-        paper="",
-        transfer=learns,
-        default=method,
-        reads_checkpoints=has_ensemble and learns,
-        free=tuple(name for name in fields if name not in ("model", "training", "transfer")),
-    )
 
 
 class PlannedCompiledMethod:
@@ -55,7 +33,8 @@ class PlannedCompiledMethod:
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
         assert not isinstance(plan.method, type)
-        self._entry = entry = entry_of(plan.method)
+        method = plan.method
+        self._entry = entry = find(method) if isinstance(method, str) else entry_for(method, plan.label)
         if plan.checkpoints is not None and not entry.transfer:
             message = f"{entry.name} reads no checkpoints: it learns nothing from past tasks"
             warnings.warn(message, DataWarning, stacklevel=2)

@@ -22,7 +22,8 @@ from dre_jax.hpob.compiled_runs import CompiledRunner
 from dre_jax.hpob.plan import FailedRun, FinishedRun, Plan, check
 from dre_jax.hpob.runner import PendingRuns, Runner
 from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends
-from dre_jax.methods.foreign import host_of, is_foreign
+from dre_jax.methods.foreign import is_foreign
+from dre_jax.methods.registry import host_of
 from dre_jax.runtime import processes
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.search.batch import run_id

@@ -22,7 +22,8 @@ from dre_jax.errors import ConfigError, MethodError, MissingExtraError
 from dre_jax.hpob.plan import Plan
 from dre_jax.hpob.runner import Outcome, PendingRuns, PlannedMethod
 from dre_jax.hpob.workers import Pool, WorkerDeath
-from dre_jax.methods.foreign import arguments_of, host_of, library_of, load_class
+from dre_jax.methods.foreign import arguments_of, load_class
+from dre_jax.methods.registry import host_of, library_of
 from dre_jax.search.batch import run_key
 from dre_jax.search.host import HostMethod, run_host
 

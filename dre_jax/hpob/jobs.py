@@ -18,11 +18,12 @@ from dre_jax.data.files import make_folder, read_json, write_json
 from dre_jax.errors import ConfigError
 from dre_jax.hpob.evaluation import Evaluation
 from dre_jax.hpob.plan import Plan
-from dre_jax.methods import METHODS, find
+from dre_jax.methods import find
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import MetaTrainConfig
-from dre_jax.methods.foreign import host_of, load_class
+from dre_jax.methods.foreign import is_foreign, load_class
+from dre_jax.methods.registry import host_of, registered
 from dre_jax.search.method import Method
 
 __all__ = [
@@ -94,7 +95,7 @@ class Job:
     @property
     def path(self) -> Path:
         """The result file; its name depends on all fields but the designs, so that experiments share jobs."""
-        name = self.method if isinstance(self.method, str) and self.method in METHODS else _digest(self.method)
+        name = self.method if isinstance(self.method, str) and _is_registered(self.method) else _digest(self.method)
         return self.out / "runs" / name / f"{self.split}-{self.trials}" / self._file
 
     @property
@@ -129,7 +130,7 @@ class Job:
         """Returns model and meta-training configuration if the method starts from a checkpoint, else None."""
         method: Any = self.method
         if isinstance(self.method, str):
-            if self.method not in METHODS or not find(self.method).reads_checkpoints:
+            if not _is_registered(self.method) or not find(self.method).reads_checkpoints:
                 return None
             method = find(self.method).make()
         model, training = getattr(method, "model", None), getattr(method, "training", None)
@@ -143,6 +144,11 @@ class Job:
         if sizes is not None and root is not None:
             space = load_space(data_folder(self.data), self.space)
             meta_train(space, *sizes, key=jax.random.key(self.seed), folder=root / self.space)
+
+
+def _is_registered(name: str) -> bool:
+    """Returns whether a method's name is the same wherever it is used: files of one name may hold different methods."""
+    return not is_foreign(name) and registered(name) is not None
 
 
 def _digest(*facts: object) -> str:

@@ -13,6 +13,7 @@ from dre_jax.checks import one_of
 from dre_jax.data.outline import Outline, outline
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.continuous import COUNTINGS
+from dre_jax.methods.foreign import label_of
 from dre_jax.methods.registry import real_name
 from dre_jax.methods.settings import Settings
 from dre_jax.search.method import Method
@@ -28,8 +29,8 @@ class Plan:
     data: Path
     """Folder in HPO-B's layout."""
     method: str | Method | type[HostMethod]
-    """A name that `dre_jax.methods.find` knows, "package.module:Class" or "path/to/file.py:Class" of a host method; or
-    a method, or a host method's class, itself."""
+    """A name that `dre_jax.methods.find` knows, such as "dre" or "path/to/file.py:Class"; or a method, or a host
+    method's class, itself."""
     spaces: tuple[str, ...] | None = None
     """Search spaces; None for all that have tasks in the split."""
     mode: str = "v3"
@@ -66,9 +67,7 @@ class Plan:
     def label(self) -> str:
         """The method's name: in the result file, and in messages."""
         if isinstance(self.method, str):
-            # The same file is the same method, wherever it is called from.
-            file, colon, name = self.method.rpartition(":")
-            return f"{Path(file).name}:{name}" if colon and file.endswith(".py") else real_name(self.method)
+            return label_of(real_name(self.method))
         if isinstance(self.method, type):
             return f"{self.method.__module__}:{self.method.__qualname__}"
         return type(self.method).__name__

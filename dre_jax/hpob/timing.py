@@ -88,7 +88,8 @@ def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
     import jax
 
     from dre_jax.methods import find
-    from dre_jax.methods.foreign import host_of, load_class
+    from dre_jax.methods.foreign import load_class
+    from dre_jax.methods.registry import host_of
     from dre_jax.search.suggester import Suggester
 
     host = host_of(method)

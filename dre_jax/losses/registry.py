@@ -45,6 +45,11 @@ def register_loss(name: str, fn: Callable[[Array, RankedList], Array], *, uses_v
 
     Raises:
       ConfigError: if the name belongs to another loss, or ``fn`` cannot be called.
+
+    Example:
+      >>> register_loss("listnet", listnet_ranked, uses_values=True)  # the same again: nothing changes
+      >>> LOSSES["listnet"].uses_values
+      True
     """
     if not callable(fn):
         raise ConfigError(f"loss {name!r} must be a function, but got {fn!r}")

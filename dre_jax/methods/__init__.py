@@ -2,6 +2,6 @@
 
 from dre_jax.methods.baselines.random_search import RandomSearch
 from dre_jax.methods.dre.method import DRE
-from dre_jax.methods.registry import METHODS, Entry, find
+from dre_jax.methods.registry import METHODS, Entry, find, register
 
-__all__ = ["DRE", "METHODS", "Entry", "RandomSearch", "find"]
+__all__ = ["DRE", "METHODS", "Entry", "RandomSearch", "find", "register"]

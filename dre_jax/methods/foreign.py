@@ -1,7 +1,8 @@
-"""Host methods by name: a registered one's, `package.module:Class`, or `path/to/file.py:Class`."""
+"""Methods from outside of the library: `package.module:Name` or `path/to/file.py:Name`, and objects."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import inspect
@@ -9,14 +10,17 @@ import sys
 from inspect import Parameter
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
+from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, MissingExtraError
+from dre_jax.methods.dre.model_config import ModelConfig
+from dre_jax.methods.entry import Entry
 from dre_jax.methods.settings import Settings, convert, unknown
 from dre_jax.search.host import HostMethod
+from dre_jax.search.method import Method
 
-if TYPE_CHECKING:
-    from dre_jax.methods.entry import Entry
+_STAMP = "__dre_jax_stamp__"
 
 
 def is_foreign(name: str) -> bool:
@@ -29,39 +33,67 @@ def is_foreign(name: str) -> bool:
     return ":" in name or name.endswith(".py")
 
 
-def host_of(method: object) -> str | type | None:
-    """The class of a host method, or its name; None for methods of the one protocol and for what is no method.
-
-    The one place that says which methods are such. A plan's method is a name, a class, or an object.
+def label_of(name: str) -> str:
+    """Returns a name without the folder of its file: the same file is the same method, wherever it is called from.
 
     Example:
-      >>> host_of("peers/gp.py:GP"), host_of("dre"), host_of("tpe")
-      ('peers/gp.py:GP', None, <class 'dre_jax.methods.baselines.tpe.TPE'>)
+      >>> label_of("peers/gp.py:GP"), label_of("peers.gp:GP")
+      ('gp.py:GP', 'peers.gp:GP')
     """
-    if isinstance(method, type):
-        return method
-    if not isinstance(method, str):
-        return None
-    if is_foreign(method):
-        return method
-    entry = _entry(method)
-    return None if entry is None else entry.host
+    file, colon, attribute = name.rpartition(":")
+    return f"{Path(file).name}:{attribute}" if colon and file.endswith(".py") else name
 
 
-def library_of(method: object) -> str | None:
-    """The library that a registered host method calls, None for all others."""
-    entry = _entry(method) if isinstance(method, str) else None
-    return None if entry is None or entry.host is None else entry.library
+def load_method(name: str) -> Entry | Method:
+    """Returns the method that a name points to: an `Entry`, one for a host method's class, or an object.
+
+    A class with `fit` and `acquire` is constructed without arguments.
+
+    Raises:
+      ConfigError: if it cannot be imported, or has neither `observe_and_suggest` nor `fit` and `acquire`.
+      MissingExtraError: as raised by the module, which says itself what to install.
+    """
+    loaded = _imported(name)
+    if isinstance(loaded, Entry):
+        return loaded
+    if isinstance(loaded, type) and hasattr(loaded, "observe_and_suggest"):
+        return Entry(name=name, summary=_summary(loaded), paper="", host=loaded, library="Python")
+    if not hasattr(loaded, "fit") and not hasattr(loaded, "acquire"):
+        raise ConfigError(f"method {name}: must have observe_and_suggest, or fit and acquire, but has neither")
+    if not isinstance(loaded, type):
+        return cast(Method, loaded)
+    try:
+        return cast(Method, loaded())
+    except TypeError as error:
+        raise ConfigError(f"method {name}: every field of the class must have a default, but {error}") from error
 
 
-def _entry(name: str) -> Entry | None:
-    from dre_jax.methods.registry import METHODS, real_name
+def entry_for(method: Method, name: str) -> Entry:
+    """Returns an entry for a method that is an object.
 
-    return METHODS.get(real_name(name))
+    One with a ranking ensemble that learns from past tasks, a field `model` that is a `ModelConfig`, can start from a
+    checkpoint.
+    """
+    has_ensemble = isinstance(getattr(method, "model", None), ModelConfig)
+    learns = getattr(method, "transfer", True)
+    fields: list[str] = [field.name for field in dataclasses.fields(method)] if dataclasses.is_dataclass(method) else []
+    return Entry(
+        name=name,
+        summary=_summary(type(method)),
+        paper="",
+        transfer=learns,
+        default=method,
+        reads_checkpoints=has_ensemble and learns,
+        free=tuple(one for one in fields if has_ensemble and one not in ("model", "training", "transfer")),
+    )
+
+
+def _summary(kind: type) -> str:
+    return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
 def load_class(name: str | type) -> type[HostMethod]:
-    """The class of a name, `package.module:Class` or `path/to/file.py:Class`; a class is its own.
+    """The class of a host method's name, `package.module:Class` or `path/to/file.py:Class`; a class is its own.
 
     A module is looked for where Python looks, and in the current folder; beside a file, its own folder is looked
     through for what it imports, as when Python runs it.
@@ -70,10 +102,13 @@ def load_class(name: str | type) -> type[HostMethod]:
       ConfigError: where it cannot be imported, or has no `observe_and_suggest`.
       MissingExtraError: as raised by the module, which says itself what to install.
     """
-    found = name if isinstance(name, type) else _imported(name)
-    if not callable(getattr(found, "observe_and_suggest", None)):
+    loaded = _imported(name) if isinstance(name, str) else name
+    kind = loaded.host if isinstance(loaded, Entry) else loaded
+    if not isinstance(kind, type):
+        raise ConfigError(f"a host method must be a class, but {name} is {loaded!r}")
+    if not callable(getattr(kind, "observe_and_suggest", None)):
         raise ConfigError(f"method {name}: the class must have a method observe_and_suggest, but has none")
-    return found
+    return kind
 
 
 def arguments_of(found: type, settings: Settings, name: str) -> dict[str, Any]:
@@ -107,21 +142,20 @@ def constructor(found: type) -> dict[str, Parameter]:
     return {name: one for name, one in parameters.items() if one.kind in by_name and not name.startswith("_")}
 
 
-def _imported(name: str) -> type:
+def _imported(name: str) -> Any:
     module_name, _, attribute = name.rpartition(":")
     if not module_name or not attribute:
-        raise ConfigError(f"a host method is package.module:Class or path/to/file.py:Class, but got {name!r}")
+        raise ConfigError(f"a method from outside is package.module:Class or path/to/file.py:Class, but got {name!r}")
     try:
         module = _load_file(Path(module_name)) if module_name.endswith(".py") else _load_module(module_name)
     except (ConfigError, MissingExtraError):
         raise
     except Exception as error:  # whatever the module does while it is imported
         raise ConfigError(f"method {name}: cannot be imported: {type(error).__name__}: {error}") from error
-    found = getattr(module, attribute, None)
-    if not isinstance(found, type):
+    if not hasattr(module, attribute):
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         raise ConfigError(f"{module_name} must hold a class {attribute!r}, but has {', '.join(classes) or 'none'}")
-    return found
+    return getattr(module, attribute)
 
 
 def _load_module(name: str) -> ModuleType:
@@ -131,19 +165,23 @@ def _load_module(name: str) -> ModuleType:
 
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise ConfigError(f"a host method's file must exist, but {path} does not")
+        raise ConfigError(f"a method's file must exist, but {path} does not")
     path = path.resolve()
     _search(str(path.parent))
     # A name that no import can ask for: a file may be called like a module that it imports.
-    spec = importlib.util.spec_from_file_location(f"dre_jax host method {path}", path)
+    name, version = f"dre_jax method {path}", stamp(path)
+    if getattr(sys.modules.get(name), _STAMP, None) == version:
+        return sys.modules[name]  # a class that is loaded twice would be two classes
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickle look their module up
+    setattr(module, _STAMP, version)
+    sys.modules[name] = module  # dataclasses and pickle look their module up
     try:
         spec.loader.exec_module(module)
     except BaseException:
-        del sys.modules[spec.name]
+        del sys.modules[name]
         raise
     return module
 

@@ -1,15 +1,40 @@
-"""Methods by name: each module of `_MODULES` describes its methods in a tuple `ENTRIES`."""
+"""Methods by name: those of the library, of entry points, and of files and modules that a name points to.
+
+Each module of `_MODULES` describes its methods in a tuple `ENTRIES`. An installed package describes one by an entry
+point of the group `dre_jax.methods`, whose object is an `Entry` of the entry point's name.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
 
-from dre_jax.errors import ConfigError
+from dre_jax.errors import ConfigError, DataWarning, MissingExtraError
+from dre_jax.methods.declaration import check_entry
 from dre_jax.methods.entry import Entry
+from dre_jax.methods.foreign import entry_for, is_foreign, label_of, load_method
+from dre_jax.search.method import Method
 
-__all__ = ["ALIASES", "METHODS", "Entry", "find", "real_name"]
+__all__ = [
+    "ALIASES",
+    "METHODS",
+    "Entry",
+    "entry_of",
+    "find",
+    "host_of",
+    "library_of",
+    "real_name",
+    "register",
+    "registered",
+]
+
+ENTRY_POINTS = "dre_jax.methods"
+"""Group of entry points."""
 
 _MODULES = (
     "dre.variants",
@@ -42,11 +67,53 @@ def entries_of(modules: Iterable[str]) -> dict[str, Entry]:
     return {entry.name: entry for entry in found}
 
 
-METHODS = entries_of(_MODULES)
-"""All methods, by name."""
+METHODS: dict[str, Entry] = {}
+"""All methods that are registered, by name."""
+
+CONFIGURATIONS: dict[str, type] = {}
+"""The classes of their configurations and of the fields of these, by name."""
 
 ALIASES = {"recommended": "hedged-prior"}
 """Further names: that of the method recommended where there are past tasks (docs/results/recommended.md)."""
+
+
+def register(entry: Entry) -> None:
+    """Adds a method to `METHODS`, so that it has a name everywhere, in checkpoints too.
+
+    Raises:
+      ConfigError: if the name belongs to another method, or for what `check_entry` refuses.
+    """
+    if entry.name in ALIASES or METHODS.get(entry.name, entry) != entry:
+        raise ConfigError(f"a method must have a name of its own, but {entry.name!r} is registered already")
+    _add(entry)
+
+
+def _add(entry: Entry) -> Entry:
+    """Checks and adds an entry, or replaces the one of its name: a file may have been edited since it was loaded."""
+    check_entry(entry)
+    kinds = {kind.__name__: kind for kind in _classes(entry.default)}
+    for name, kind in kinds.items():
+        other = CONFIGURATIONS.get(name, kind)
+        if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
+            rule = f"method {entry.name}: configurations must have different class names"
+            raise ConfigError(f"{rule}, but {name} is the name of a class of {other.__module__} too")
+    CONFIGURATIONS.update(kinds)
+    METHODS[entry.name] = entry
+    return entry
+
+
+def _classes(config: Any) -> Iterator[type]:
+    if dataclasses.is_dataclass(config):
+        yield type(config)
+        for field in dataclasses.fields(config):
+            yield from _classes(getattr(config, field.name))
+    elif isinstance(config, tuple):
+        for item in config:
+            yield from _classes(item)
+
+
+for _entry in entries_of(_MODULES).values():
+    _add(_entry)
 
 
 def real_name(name: str) -> str:
@@ -59,19 +126,122 @@ def real_name(name: str) -> str:
     return ALIASES.get(name, name)
 
 
-def find(name: str) -> Entry:
-    """The method of a name, or of an alias.
+def registered(name: str) -> Entry | None:
+    """Returns the entry of a registered method, an alias, or an entry point; None for any other name.
 
     Raises:
-      ConfigError: for an unknown name; the message lists those that there are.
+      ConfigError: for an entry point that cannot be loaded, or is no `Entry` of its name.
+    """
+    name = real_name(name)
+    if name not in METHODS and not is_foreign(name):
+        for point in entry_points(group=ENTRY_POINTS, name=name):
+            try:
+                loaded = point.load()
+            except MissingExtraError:
+                raise
+            except Exception as error:  # whatever the module does while it is imported
+                why = f"{type(error).__name__}: {error}"
+                raise ConfigError(f"method {name}: entry point {point.value} cannot be loaded: {why}") from error
+            if not isinstance(loaded, Entry) or loaded.name != name:
+                said = f"that of {loaded.name!r}" if isinstance(loaded, Entry) else repr(loaded)
+                raise ConfigError(
+                    f"method {name}: entry point {point.value} must be the Entry of {name!r}, but is {said}"
+                )
+            register(loaded)
+    return METHODS.get(name)
+
+
+def load_entry_points() -> None:
+    """Registers the methods of all entry points; warns of each that cannot be loaded."""
+    for name in sorted(entry_points(group=ENTRY_POINTS).names):
+        try:
+            registered(name)
+        except (ConfigError, MissingExtraError) as error:
+            warnings.warn(str(error), DataWarning, stacklevel=2)
+
+
+def find(name: str) -> Entry:
+    """Returns the method of a name, an alias, an entry point, `package.module:Name` or `path/to/file.py:Name`.
+
+    `Name` is a class with `fit` and `acquire` or with `observe_and_suggest`, an object with `fit` and `acquire`, or an
+    `Entry`. It is registered under `module:Name` or, without the folder, `file.py:Name`.
+
+    Raises:
+      ConfigError: for an unknown name, with the names that there are; for what cannot be loaded, or declares less than
+        the loops need.
 
     Example:
       >>> find("random").transfer
       False
     """
-    if real_name(name) in METHODS:
-        return METHODS[real_name(name)]
-    known = (*METHODS, *ALIASES)
+    if is_foreign(name):
+        loaded, label = load_method(name), label_of(name)
+        if isinstance(loaded, Entry):
+            return _add(dataclasses.replace(loaded, name=label))
+        return _add(_entry_like(loaded, label))
+    entry = registered(name)
+    if entry is not None:
+        return entry
+    known = (*METHODS, *ALIASES, *entry_points(group=ENTRY_POINTS).names)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     raise ConfigError(f"the method must be one of {', '.join(known)}, but got {name!r}{hint}")
+
+
+def entry_of(method: Method) -> Entry:
+    """Returns the entry of a method that is an object: the registered one of its class, with the object as the default.
+
+    A class that no registered method has is registered as `module:Class`.
+
+    Raises:
+      ConfigError: for what `check_entry` refuses.
+
+    Example:
+      >>> entry_of(find("dre").make({"fine_tuning.epochs": 3})).name
+      'dre'
+    """
+    alike = [entry for entry in METHODS.values() if type(entry.default) is type(method)]
+    if not alike:
+        return _add(entry_for(method, f"{type(method).__module__}:{type(method).__qualname__}"))
+    same = [entry for entry in alike if entry.default == method]
+    return same[0] if same else _entry_like(method, alike[0].name)
+
+
+def _entry_like(method: Method, name: str) -> Entry:
+    """An entry for an object; what it does not say itself is as for the registered method of its class, if any."""
+    for entry in METHODS.values():
+        if type(entry.default) is type(method):
+            learns = getattr(method, "transfer", entry.transfer)
+            reads = learns and entry.reads_checkpoints
+            return dataclasses.replace(entry, name=name, default=method, transfer=learns, reads_checkpoints=reads)
+    return entry_for(method, name)
+
+
+def host_of(method: object) -> str | type | None:
+    """Returns the class of a host method, or its name; None for methods of the one protocol and for what is no method.
+
+    The one place that says which methods are such. A plan's method is a name, a class, or an object.
+
+    Raises:
+      ConfigError: as `find` does, for `package.module:Name` or `path/to/file.py:Name`.
+
+    Example:
+      >>> host_of("dre"), host_of("tpe")
+      (None, <class 'dre_jax.methods.baselines.tpe.TPE'>)
+    """
+    if isinstance(method, type):
+        return method
+    if not isinstance(method, str):
+        return None
+    if is_foreign(method):
+        return method if find(method).host is not None else None
+    entry = registered(method)
+    return None if entry is None else entry.host
+
+
+def library_of(method: object) -> str | None:
+    """The library that a registered host method calls, None for all others."""
+    if not isinstance(method, str) or is_foreign(method):
+        return None
+    entry = registered(method)
+    return None if entry is None or entry.host is None else entry.library

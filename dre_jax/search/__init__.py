@@ -1,6 +1,12 @@
 """Optimisation: histories, acquisition functions, the loop over trials, and batches of runs."""
 
-from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank, log_expected_improvement, pick
+from dre_jax.search.acquisition import (
+    AcquisitionConfig,
+    acquire_by_rank,
+    log_expected_improvement,
+    pick,
+    register_acquisition,
+)
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.history import Candidates, History, make_history, sort_history
 from dre_jax.search.loop import SearchTask, run, run_in_python
@@ -24,6 +30,7 @@ __all__ = [
     "mean_and_deviation",
     "mean_tie_ranks",
     "pick",
+    "register_acquisition",
     "run",
     "run_in_python",
     "run_spaces",

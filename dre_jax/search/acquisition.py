@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.checks import one_of
+from dre_jax.errors import ConfigError
 from dre_jax.runtime.jit import jit_eager_calls
 from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 
@@ -102,9 +104,9 @@ def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Arr
     return jax.scipy.special.log_ndtr(z)
 
 
-Acquisition = Callable[[AcquisitionConfig, Array, Array, Array], Array]
-"""Values, higher = evaluate first, of predicted means and deviations f32[N], where lower means are better, and of the
-incumbent's mean, a scalar that is infinite before the first trial."""
+Acquisition = Callable[[Any, Array, Array, Array], Array]
+"""Maps an `AcquisitionConfig`, predicted means and deviations f32[N] (lower means are better), and the incumbent's mean
+(a scalar, infinite before the first trial) to values f32[N], higher = evaluate first."""
 
 
 def _improvement(rule: Callable[[Array, Array, Array], Array]) -> Acquisition:
@@ -124,6 +126,24 @@ ACQUISITIONS: dict[str, Acquisition] = {
     "mean_rank": lambda config, mean, deviation, incumbent: -mean,
 }
 """Acquisition functions by name."""
+
+
+def register_acquisition(name: str, function: Acquisition) -> None:
+    """Adds an acquisition function to `ACQUISITIONS`, so that `AcquisitionConfig(kind=...)` accepts it.
+
+    Args:
+      name: of the function.
+      function: configuration, means, deviations, incumbent -> values f32[N], see `Acquisition`. Parameters of its own
+        are fields of a subclass of `AcquisitionConfig`.
+
+    Raises:
+      ConfigError: if the name belongs to another function, or ``function`` cannot be called.
+    """
+    if not callable(function):
+        raise ConfigError(f"acquisition function {name!r} must be a function, but got {function!r}")
+    if ACQUISITIONS.setdefault(name, function) is not function:
+        raise ConfigError(f"an acquisition function must have a name of its own, but {name!r} is registered already")
+
 
 EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")
 """The acquisition function of methods that predict responses."""

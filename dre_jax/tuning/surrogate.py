@@ -60,7 +60,7 @@ class Surrogate:
         past: PastTasks,
         space: Space | None = None,
         *,
-        method: str = "recommended",
+        method: str | Method = "recommended",
         seed: int = 0,
         settings: dict[str, Any] | None = None,
         n_start: int = N_START,
@@ -70,7 +70,7 @@ class Surrogate:
         Args:
           past: tasks of one search space.
           space: the expected search space of the past tasks; by default any.
-          method: a name of `dre_jax.methods.METHODS` that learns from past tasks.
+          method: one that learns from past tasks: a name that `dre_jax.methods.find` knows, or the method itself.
           seed: the same seed learns the same.
           settings: of the method, by dotted field.
           n_start: maximum size of the start design.
@@ -83,6 +83,7 @@ class Surrogate:
 
         from dre_jax.methods import find
         from dre_jax.methods.checkpoints.provenance import provenance
+        from dre_jax.methods.registry import entry_of
         from dre_jax.search.method import decisions_of
 
         if space is not None and space != past.space:
@@ -90,13 +91,15 @@ class Surrogate:
         if not past.tasks:
             reason = f": {past.exclusions[0]}" if past.exclusions else ""
             raise DataError(f"a surrogate needs at least one past task, but got none{reason}")
-        entry = find(method)
+        entry = find(method) if isinstance(method, str) else entry_of(method)
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         configured = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
         with suggestion_runtime:
             params = jax.block_until_ready(configured.fit(meta, key))
+        if not jax.tree.leaves(params):
+            raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
         facts = {**provenance(meta, key), "seed": seed, "decided": decisions_of(configured, params)}
         return cls(past.space, entry.name, configured, jax.tree.map(np.asarray, params), start, facts)

@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to/extend.md, followed as they stand there, from the code to a result file."""
+"""The recipes of docs/how-to/extend.md, followed as they stand, from files in an empty folder to a result file."""
 
 import re
 from pathlib import Path
@@ -6,74 +6,88 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import Array
 
-from dre_jax import losses, methods, native
-from dre_jax.data import load_space, read_results
-from dre_jax.losses import RankedList
-from dre_jax.methods import METHODS, registry
-from dre_jax.search.acquisition import ACQUISITIONS, AcquisitionConfig
+from dre_jax import native
+from dre_jax.data import bundled, load_space, read_results
+from dre_jax.losses import LOSSES, RankedList
+from dre_jax.methods import METHODS
+from dre_jax.methods.registry import CONFIGURATIONS
+from dre_jax.search.acquisition import ACQUISITIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "extend.md"
+FILES = ("nearest.py", "first.py", "margin.py", "absolute.py")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The current folder: files with the code of the page, and nothing else."""
+    code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    for name, source in zip(FILES, code, strict=True):
+        (tmp_path / name).write_text(source)
+    monkeypatch.chdir(tmp_path)
+    tables = (METHODS, CONFIGURATIONS, LOSSES, ACQUISITIONS)
+    before = [dict(table) for table in tables]
+    yield tmp_path
+    for table, content in zip(tables, before, strict=True):
+        table.clear()
+        table.update(content)
 
 
 @pytest.fixture
-def recipes():
-    """The code of the method, the acquisition function and the loss."""
-    found = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(found) == 3
-    return found
+def run(cli, evaluate):
+    """Evaluates a method on a task of the bundled data; a run's incumbents, and the configuration in the file."""
 
-
-@pytest.fixture
-def run(cli, evaluate, small_folder, tmp_path):
-    """Evaluates a method on a small space; the rows' responses, scaled, and the incumbents of its one run."""
-
-    def runs(method, *settings):
-        folder, out = small_folder().parent, tmp_path / "out.json"
-        status, _, error = cli(*evaluate(method, data=folder, space="s", trials=3, out=out), *settings, "--quiet")
+    def runs(method, *settings, trials=3):
+        out = "out.json"
+        arguments = [*evaluate(method, trials=trials, out=out), "--seeds", "test0", *settings, "--quiet"]
+        status, _, error = cli(*arguments)
         assert (status, error) == (0, "")
-        results = read_results(out)
-        return load_space(folder, "s"), next(results.runs())[-1], results.meta["configuration"]
+        results = read_results(Path(out))
+        _, dataset, _, trace = next(results.runs())
+        assert results.meta["method"] == method
+        return dataset, trace, results.meta["configuration"]
 
     return runs
 
 
-def test_a_method(recipes, run, tmp_path, monkeypatch):
-    (tmp_path / "nearest.py").write_text(recipes[0])
-    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
-    for name, entry in registry.entries_of(["nearest"]).items():
-        monkeypatch.setitem(METHODS, name, entry)
-    space, trace, configuration = run("nearest", "--set", "power=2")
+def expected_trace(dataset, choose, trials=3):
+    """The incumbents of a run in which `choose` says which of the rows that are left comes next."""
+    space = load_space(bundled.path(), "svm")
+    task = space.test[dataset]
+    y = (task.y.astype(np.float64) - task.y.min()) / (task.y.max() - task.y.min())
+    rows = list(space.designs[dataset]["test0"])
+    incumbents = [y[rows].max()]
+    while len(incumbents) <= trials:
+        rows.append(choose(task.X.astype(np.float64), y, rows, [row for row in range(len(y)) if row not in rows]))
+        incumbents.append(y[rows].max())
+    return incumbents
+
+
+def test_a_compiled_method(run):
+    def nearest(x, y, rows, left):
+        best = max(rows, key=lambda row: y[row])
+        return min(left, key=lambda row: ((x[row] - x[best]) ** 2).sum())
+
+    dataset, trace, configuration = run("nearest.py:Nearest", "--set", "power=2")
     assert configuration == {"power": 2.0}
-    (task,) = space.test.values()
-    x, y = task.X.astype(np.float64), (task.y - task.y.min()) / (task.y.max() - task.y.min())
-    tried = list(space.designs[task.name]["test0"])
-    expected = [y[tried].max()]
-    while len(expected) < 4:
-        best = max(tried, key=lambda row: y[row])
-        left = [row for row in range(len(y)) if row not in tried]
-        tried.append(min(left, key=lambda row: ((x[row] - x[best]) ** 2).sum()))
-        expected.append(y[tried].max())
-    np.testing.assert_allclose(trace, expected, rtol=1e-12)
+    np.testing.assert_allclose(trace, expected_trace(dataset, nearest), rtol=1e-6)
 
 
-def test_an_acquisition_function(recipes, run, monkeypatch):
-    names = {"AcquisitionConfig": AcquisitionConfig, "Array": Array}
-    exec(recipes[1], names)
-    monkeypatch.setitem(ACQUISITIONS, "least_certain", names["least_certain"])
-    *_, configuration = run("gp", "--acquisition", "least_certain", "--epochs", 2)
-    assert configuration["acquisition"]["kind"] == "least_certain"
+def test_a_host_method(run):
+    dataset, trace, _ = run("first.py:First", "--workers", 1)
+    np.testing.assert_allclose(trace, expected_trace(dataset, lambda x, y, rows, left: left[0]), rtol=1e-6)
 
 
-def test_a_loss(recipes, run, monkeypatch):
-    names = {"Array": Array, "RankedList": RankedList, "jnp": jnp}
-    exec(recipes[2], names)
-    loss = names["absolute_error_ranked"]
-    lists = RankedList(*map(jnp.array, ([0.9, 0.1, 7.0], [True, True, False], [1.0, 0.5, 0.0], [0, 1, 2], [0, 1, 2])))
-    assert float(loss(jnp.array([0.5, 0.5, jnp.nan]), lists)) == pytest.approx(0.4 + 0.5 * 0.4)
-    monkeypatch.setitem(losses.RANKED_LOSSES, "absolute_error", loss)
+def test_an_acquisition_function(run):
+    *_, configuration = run("margin.py:METHOD", "--epochs", 2, "--set", "acquisition.margin=0.2", trials=1)
+    assert configuration["acquisition"] == {"kind": "margin", "beta": 1.0, "margin": 0.2}
+
+
+def test_a_loss(run, monkeypatch):
     monkeypatch.setattr(native, "available", lambda: False)
     little = ["--epochs", 2, "--set", "model.members=2", "--set", "model.hidden=4"]
-    *_, configuration = run("dre-ri", "--set", "fine_tuning.loss.name=absolute_error", *little)
+    *_, configuration = run("absolute.py:ENTRY", *little, trials=1)
     assert configuration["fine_tuning"]["loss"]["name"] == "absolute_error"
+    lists = RankedList(*map(jnp.array, ([0.9, 0.1, 7.0], [True, True, False], [1.0, 0.5, 0.0], [0, 1, 2], [0, 1, 2])))
+    loss = LOSSES["absolute_error"].fn(jnp.array([0.5, 0.5, jnp.nan]), lists)
+    assert float(loss) == pytest.approx(0.4 + 0.5 * 0.4)

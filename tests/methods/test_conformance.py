@@ -10,7 +10,8 @@ import pytest
 from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.methods import METHODS
-from dre_jax.methods.foreign import host_of, load_class
+from dre_jax.methods.foreign import load_class
+from dre_jax.methods.registry import host_of
 from dre_jax.search import Candidates, SearchTask, make_history, run, run_in_python, run_tasks
 from dre_jax.search.host import run_host
 from dre_jax.search.loop import initial_state, jitted_value

@@ -51,11 +51,12 @@ def test_from_a_module_of_the_current_folder(folder, monkeypatch):
     ("name", "message"),
     [
         ("peer.py:", "package.module:Class or path/to/file.py:Class"),
-        ("nowhere.py:Peer", "a host method's file must exist, but nowhere.py does not"),
+        ("nowhere.py:Peer", "a method's file must exist, but nowhere.py does not"),
         ("peer.py:Missing", "must hold a class 'Missing', but has Peer, Other"),
         ("peer.py:Other", "must have a method observe_and_suggest"),
         ("no.such.module:Peer", "cannot be imported: ModuleNotFoundError: No module named 'no'"),
         ("broken.py:Peer", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("peer.py:WHICH", "a host method must be a class, but peer.py:WHICH is 3"),
     ],
 )
 def test_what_is_no_host_method(folder, monkeypatch, name, message):

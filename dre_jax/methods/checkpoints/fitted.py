@@ -43,7 +43,8 @@ from dre_jax.methods.checkpoints.training import (
     training_configs,
 )
 from dre_jax.methods.dre.ensemble import EnsembleParams
-from dre_jax.methods.registry import METHODS
+from dre_jax.methods.foreign import is_foreign
+from dre_jax.methods.registry import METHODS, registered
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method
 
@@ -225,8 +226,10 @@ def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
 
 
 def _check_name(name: Any, folder: str | Path) -> str:
-    if name not in METHODS:
-        raise CheckpointError(f"the checkpoint in {folder} is of a method that this version does not know, {name!r}")
+    if registered(str(name)) is None:  # no name in a file makes this import anything but an entry point
+        rule = f"the checkpoint in {folder} is of a method that this version does not know, {name!r}"
+        outside = ": load it first, by --method or dre_jax.methods.find" if is_foreign(str(name)) else ""
+        raise CheckpointError(f"{rule}{outside}")
     return str(name)
 
 

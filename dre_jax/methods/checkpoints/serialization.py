@@ -7,7 +7,6 @@ are listed in `PARAMETER_CLASSES`. Everything else is refused, so that a file ca
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_type_hints
 
@@ -26,6 +25,7 @@ from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import LearnedPrior
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
 from dre_jax.methods.hedged_prior.weights import HedgedPriorParams, WeightSelection
+from dre_jax.methods.registry import CONFIGURATIONS
 from dre_jax.methods.settings import convert
 from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.search.method import Method, members_of
@@ -66,7 +66,7 @@ def config_to_json(config: Any) -> Any:
     """
     if dataclasses.is_dataclass(config):
         name = _config_name(type(config))
-        if _config_classes().get(name) is not type(config):
+        if _config_class(name) is not type(config):
             raise CheckpointError(f"a configuration must be of the classes of registered methods, but got {name}")
         return {"class": name, **{field: config_to_json(value) for field, value in _fields(config).items()}}
     if isinstance(config, tuple):
@@ -91,7 +91,7 @@ def config_from_json(value: Any, path: str = "") -> Any:
       >>> config_from_json({"class": "AcquisitionConfig", "kind": "ei"})
       AcquisitionConfig(kind='ei', beta=1.0)
     """
-    kind = _config_classes().get(str(value.get("class"))) if isinstance(value, Mapping) else None
+    kind = _config_class(str(value.get("class"))) if isinstance(value, Mapping) else None
     if kind is None:
         where = path or "the method"
         raise ConfigError(f"{where} must be of a class of registered methods, but got {_shorten(value)}")
@@ -113,30 +113,13 @@ def _field_from_json(kind: Any, value: Any, path: str) -> Any:
     return value if kind is Any else convert(kind, value, path)
 
 
-@functools.cache
-def _config_classes() -> dict[str, type]:
-    """Returns the classes of the registry's configurations and of their fields, by name."""
-    from dre_jax.methods.registry import METHODS
-
-    classes: dict[str, type] = {}
-    for entry in METHODS.values():
-        for kind in _classes_in(entry.default):
-            name = _config_name(kind)
-            if classes.setdefault(name, kind) is not kind:
-                raise TypeError(f"configurations must have different names, but there are two {name}")
-    return classes
-
-
 def _config_name(kind: type) -> str:
     return CONFIG_NAMES.get(kind, kind.__name__)
 
 
-def _classes_in(config: Any) -> Iterator[type]:
-    if dataclasses.is_dataclass(config):
-        yield type(config)
-        config = tuple(_fields(config).values())
-    for part in config if isinstance(config, tuple) else ():
-        yield from _classes_in(part)
+def _config_class(name: str) -> type | None:
+    renamed = {old_name: kind for kind, old_name in CONFIG_NAMES.items()}
+    return renamed.get(name, CONFIGURATIONS.get(name))
 
 
 def structure_to_json(tree: Any) -> Any:
