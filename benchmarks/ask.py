@@ -145,10 +145,10 @@ def evaluations(n: int, task: int) -> list[tuple[Any, float]]:
 
 def make_surrogate(folder: Path) -> None:
     """Fits the recommended method to past tasks and saves the surrogate."""
-    from dre_jax.tuning import PastTrial, Surrogate, collect_past_tasks
+    from dre_jax.tuning import Evaluated, Surrogate, past_of
 
-    tasks = {str(t): [PastTrial(*pair) for pair in evaluations(ROWS, t)] for t in range(1, TASKS + 1)}
-    Surrogate.fit(collect_past_tasks(make_space(), tasks, direction="minimize")).save(folder)
+    tasks = {str(t): [Evaluated(*pair) for pair in evaluations(ROWS, t)] for t in range(1, TASKS + 1)}
+    Surrogate.fit(past_of(make_space(), tasks, direction="minimize")).save(folder)
 
 
 def print_table(rows: list[Row]) -> None:

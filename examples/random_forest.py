@@ -25,7 +25,7 @@ from sklearn.model_selection import cross_val_predict
 
 from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
-from dre_jax.tuning import PastTasks, Surrogate
+from dre_jax.tuning import Past, Surrogate
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.space.descriptors import from_descriptor
 
@@ -54,7 +54,7 @@ def brier(trial: optuna.Trial) -> float:
 def learn(quick: bool) -> Surrogate:
     """The surrogate: the recommended method, or one that learns in a second."""
     space = from_descriptor(read_descriptor(bundled.path(), "random-forest"))
-    past = PastTasks(space, bundled.load("random-forest").train)
+    past = Past(space, bundled.load("random-forest").train)
     return Surrogate.fit(past, method="gcp" if quick else "recommended", seed=0)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from gallery import run
 
-from dre_jax.tuning import Categorical, Float, Int, PastTasks, Space, Surrogate, from_frame
+from dre_jax.tuning import Categorical, Float, Int, Past, Space, Surrogate, from_frame
 
 
 def read_space(path: Path) -> Space:
@@ -41,7 +41,7 @@ def parameter(domain: dict[str, Any]) -> Float | Int | Categorical:
     return Categorical(options["categories"], ordered=kind != "Categorical")
 
 
-def read_benchmark(folder: Path, *, direction: str, objective: str | None = None) -> PastTasks:
+def read_benchmark(folder: Path, *, direction: str, objective: str | None = None) -> Past:
     """The past tasks in a folder, whose configurations are the same for all tasks or each task's own."""
     metadata, space = json.loads((folder / "metadata.json").read_text()), read_space(folder / "configspace.json")
     column = metadata["objectives_names"].index(objective or metadata["metric_default"])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dre_jax.data import SearchSpace
     from dre_jax.search.method import Method
-    from dre_jax.tuning import PastTasks, Space
+    from dre_jax.tuning import Past, Space
 
 
 def meta_train(
@@ -133,7 +133,7 @@ _Tasks = tuple["SearchSpace", dict[str, Any]]
 
 def _reader(
     data: Path | None, storage: str | None, table: Path | None, columns: Mapping[str, str | None]
-) -> Callable[[Space], PastTasks] | None:
+) -> Callable[[Space], Past] | None:
     """Returns the reader of past studies or trials; None for meta-datasets."""
     from dre_jax.errors import ConfigError
     from dre_jax.tuning import from_csv, from_studies
@@ -156,7 +156,7 @@ def _folders(
     data: Path | None,
     spaces: list[str] | None,
     mode: str,
-    read: Callable[[Space], PastTasks] | None,
+    read: Callable[[Space], Past] | None,
     space_file: Path | None,
     seed: int,
 ) -> dict[str, Callable[[], _Tasks]]:
@@ -182,7 +182,7 @@ def _of_data(data: Path, name: str, mode: str) -> _Tasks:
     return load_space(data, name, mode), {} if descriptor is None else {"descriptor": descriptor}
 
 
-def _of_trials(read: Callable[[Space], PastTasks], space_file: Path, seed: int) -> _Tasks:
+def _of_trials(read: Callable[[Space], Past], space_file: Path, seed: int) -> _Tasks:
     """Returns past studies or trials; prints exclusions to standard error."""
     from dre_jax.errors import DataError
     from dre_jax.methods.start_configurations import N_START

@@ -5,7 +5,7 @@ from dre_jax.tuning.engine import Engine, EngineConfig, Observation
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv, from_frame
-from dre_jax.tuning.past.tasks import Exclusion, PastTasks, PastTrial, collect_past_tasks
+from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.tuning.space.json_format import read_space, write_space
 from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int
@@ -20,23 +20,23 @@ __all__ = [
     "Categorical",
     "Engine",
     "EngineConfig",
+    "Evaluated",
     "Exclusion",
     "Float",
     "Int",
     "Observation",
     "Optimizer",
     "Params",
-    "PastTasks",
-    "PastTrial",
+    "Past",
     "Space",
     "Surrogate",
     "Trial",
-    "collect_past_tasks",
     "from_configspace",
     "from_csv",
     "from_frame",
     "from_studies",
     "hpob_space",
+    "past_of",
     "read_space",
     "to_configspace",
     "write_space",

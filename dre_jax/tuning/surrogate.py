@@ -14,7 +14,7 @@ from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
 from dre_jax.methods.start_configurations import N_START, start_rows
 from dre_jax.search.method import Method
-from dre_jax.tuning.past.tasks import PastTasks
+from dre_jax.tuning.past.tasks import Past
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
@@ -34,10 +34,10 @@ class Surrogate:
     """A method that has learned from past tasks of a search space.
 
     Example:
-      >>> from dre_jax.tuning import PastTrial, Float, collect_past_tasks
+      >>> from dre_jax.tuning import Evaluated, Float, past_of
       >>> space = Space({"x": Float(0.0, 1.0)})
-      >>> tasks = {str(t): [PastTrial({"x": x / 9}, -abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)}
-      >>> surrogate = Surrogate.fit(collect_past_tasks(space, tasks), space, method="gcp", settings={"prior.steps": 5})
+      >>> tasks = {str(t): [Evaluated({"x": x / 9}, -abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)}
+      >>> surrogate = Surrogate.fit(past_of(space, tasks), space, method="gcp", settings={"prior.steps": 5})
       >>> surrogate.name, len(surrogate.start)
       ('gcp', 4)
     """
@@ -57,7 +57,7 @@ class Surrogate:
     @classmethod
     def fit(
         cls,
-        past: PastTasks,
+        past: Past,
         space: Space | None = None,
         *,
         method: str | Method = "recommended",
@@ -200,7 +200,7 @@ def of_descriptor(name: str, descriptor: Mapping[str, Any]) -> Space:
     return from_hpob(name, descriptor) if name in HPOB_SPACES else from_descriptor(descriptor)
 
 
-def start_design(past: PastTasks, n: int, seed: int) -> tuple[Params, ...]:
+def start_design(past: Past, n: int, seed: int) -> tuple[Params, ...]:
     """Returns a start design, see `dre_jax.methods.start_configurations.start_rows`.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dre_jax.tuning import Categorical, Float, Optimizer, PastTrial, Space, Surrogate
+from dre_jax.tuning import Categorical, Evaluated, Float, Optimizer, Space, Surrogate
 from live.functions import Task
 
 OPTUNA = ("tpe", "gp-sampler", "random")
@@ -29,11 +29,11 @@ def run(tuner: str, task: Task, trials: int, seed: int, surrogate: Surrogate | N
             trial = optimizer.ask()
             value = task.evaluate(trial.params, random)
             optimizer.tell(trial, value)
-            done.append(PastTrial(trial.params, value))
+            done.append(Evaluated(trial.params, value))
     return list(regrets(task, done))
 
 
-def regrets(task: Task, trials: list[PastTrial]) -> Iterator[float]:
+def regrets(task: Task, trials: list[Evaluated]) -> Iterator[float]:
     """Regret of the best trial so far, after every trial."""
     best = np.inf
     regret = np.inf
@@ -43,7 +43,7 @@ def regrets(task: Task, trials: list[PastTrial]) -> Iterator[float]:
         yield regret
 
 
-def optuna_study(tuner: str, task: Task, n: int, random: np.random.Generator) -> list[PastTrial]:
+def optuna_study(tuner: str, task: Task, n: int, random: np.random.Generator) -> list[Evaluated]:
     """The trials of one of Optuna's samplers, in their order."""
     import optuna
 
@@ -58,7 +58,7 @@ def optuna_study(tuner: str, task: Task, n: int, random: np.random.Generator) ->
         warnings.simplefilter("ignore")
         study = optuna.create_study(direction="minimize", sampler=samplers[tuner]())
         study.optimize(lambda trial: task.evaluate(suggest(trial, task.space), random), n_trials=n)
-    return [PastTrial(trial.params, float(trial.value)) for trial in study.trials if trial.value is not None]
+    return [Evaluated(trial.params, float(trial.value)) for trial in study.trials if trial.value is not None]
 
 
 def suggest(trial: Any, space: Space) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from dre_jax.tuning import PastTrial, collect_past_tasks
-from dre_jax.tuning.past.tasks import PastTasks
+from dre_jax.tuning import Evaluated, past_of
+from dre_jax.tuning.past.tasks import Past
 from live.functions import FAMILIES, Family, Task
 
 Kind = Literal["random", "tpe", "sub-region", "irrelevant", "reversed"]
@@ -29,12 +29,12 @@ class PastSetting:
         """As the tables have it."""
         return f"{self.kind} {self.studies}x{self.trials}"
 
-    def draw(self, family: Family, random: np.random.Generator) -> PastTasks:
+    def draw(self, family: Family, random: np.random.Generator) -> Past:
         """Studies of a family."""
         studies = {f"study {i}": self._study(family, random) for i in range(self.studies)}
-        return collect_past_tasks(family.space, studies, direction="minimize")
+        return past_of(family.space, studies, direction="minimize")
 
-    def _study(self, family: Family, random: np.random.Generator) -> list[PastTrial]:
+    def _study(self, family: Family, random: np.random.Generator) -> list[Evaluated]:
         source = _other(family, random) if self.kind == "irrelevant" else family
         task = source.draw(random, reverse=self.kind == "reversed", refine=False)
         if self.kind == "tpe":
@@ -43,7 +43,7 @@ class PastSetting:
         if self.kind == "sub-region":
             points = 0.1 + _SUB_REGION * points
         found = [family.space.params(point) for point in points]
-        return [PastTrial(params, task.evaluate(params, random)) for params in found]
+        return [Evaluated(params, task.evaluate(params, random)) for params in found]
 
 
 def settings() -> Mapping[str, PastSetting]:
@@ -77,7 +77,7 @@ def _fixed_size(family: Family) -> bool:
     return family.name.startswith(("branin", "hartmann"))
 
 
-def _by_tpe(task: Task, n: int, random: np.random.Generator) -> list[PastTrial]:
+def _by_tpe(task: Task, n: int, random: np.random.Generator) -> list[Evaluated]:
     """The trials of a search by Optuna's TPE, in their order."""
     from live.contestants import optuna_study
 

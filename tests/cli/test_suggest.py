@@ -6,13 +6,13 @@ import pytest
 
 from dre_jax.tuning import (
     Categorical,
+    Evaluated,
     Float,
     Int,
     Optimizer,
-    PastTrial,
     Space,
     Surrogate,
-    collect_past_tasks,
+    past_of,
     write_space,
 )
 
@@ -62,9 +62,9 @@ def test_the_direction_decides(cli, space, tmp_path):
 
 def test_from_a_checkpoint(cli, refused, space, tmp_path):
     tasks = {
-        str(t): [PastTrial({"x": x / 9, "kernel": "rbf"}, abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)
+        str(t): [Evaluated({"x": x / 9, "kernel": "rbf"}, abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)
     }
-    past = collect_past_tasks(SPACE, tasks, direction="minimize")
+    past = past_of(SPACE, tasks, direction="minimize")
     surrogate = Surrogate.fit(past, SPACE, method="gcp", settings={"prior.steps": 2})
     surrogate.save(tmp_path / "surrogate")
     status, out, error = cli("suggest", "--space", space, "--checkpoint", tmp_path / "surrogate", "-n", 2)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax.methods import METHODS
-from dre_jax.tuning import Categorical, Float, Int, Optimizer, PastTrial, Space, Surrogate, collect_past_tasks
+from dre_jax.tuning import Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
 
 SPACE = Space(
     {
@@ -32,10 +32,10 @@ def loss(params, shift=0.0):
 def past():
     points = np.random.default_rng(0).random((12, len(SPACE)))
     configurations = [SPACE.params(point) for point in points]
-    return collect_past_tasks(
+    return past_of(
         SPACE,
         {
-            str(shift): [PastTrial(params, loss(params, shift)) for params in configurations]
+            str(shift): [Evaluated(params, loss(params, shift)) for params in configurations]
             for shift in (-0.1, 0.0, 0.1)
         },
         direction="minimize",

@@ -12,7 +12,7 @@ from dre_jax.errors import CheckpointError, DataError
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
-from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, PastTrial, Space, Surrogate, collect_past_tasks
+from dre_jax.tuning import Bool, Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.space.hpob import from_hpob
 
 SPACE = Space(
@@ -33,8 +33,8 @@ def of(value):
 @pytest.fixture(scope="module")
 def surrogate():
     rng = np.random.default_rng(0)
-    tasks = {str(t): [PastTrial(of(x), -abs(x - t / 3)) for x in rng.random(12)] for t in range(3)}
-    return Surrogate.fit(collect_past_tasks(SPACE, tasks), SPACE, method="gcp", settings=QUICK, seed=1)
+    tasks = {str(t): [Evaluated(of(x), -abs(x - t / 3)) for x in rng.random(12)] for t in range(3)}
+    return Surrogate.fit(past_of(SPACE, tasks), SPACE, method="gcp", settings=QUICK, seed=1)
 
 
 @pytest.fixture(scope="module")

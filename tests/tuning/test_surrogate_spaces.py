@@ -9,14 +9,14 @@ from dre_jax.tuning import (
     Categorical,
     Engine,
     EngineConfig,
+    Evaluated,
     Float,
     Int,
     Observation,
     Optimizer,
-    PastTrial,
     Space,
     Surrogate,
-    collect_past_tasks,
+    past_of,
 )
 
 KNOWN = Space(
@@ -36,8 +36,8 @@ def surrogate():
     tasks = {}
     for task in range(3):
         trials = [KNOWN.params(point) for point in points]
-        tasks[str(task)] = [PastTrial(params, np.log(params["C"]) + 0.1 * task) for params in trials]
-    return Surrogate.fit(collect_past_tasks(KNOWN, tasks), KNOWN, method="gcp", settings={"prior.steps": 5})
+        tasks[str(task)] = [Evaluated(params, np.log(params["C"]) + 0.1 * task) for params in trials]
+    return Surrogate.fit(past_of(KNOWN, tasks), KNOWN, method="gcp", settings={"prior.steps": 5})
 
 
 @pytest.mark.parametrize(

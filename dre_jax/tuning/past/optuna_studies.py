@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dre_jax.errors import DataError, DreError, MissingExtraError
-from dre_jax.tuning.past.tasks import Exclusion, PastTasks, PastTrial, collect_past_tasks
+from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.space import Space
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Studies = str | os.PathLike[str] | BaseStorage | Study | Iterable[Study]
 
 
-def from_studies(studies: Studies, space: Space) -> PastTasks:
+def from_studies(studies: Studies, space: Space) -> Past:
     """Returns past tasks from Optuna studies.
 
     Every study has its own direction. Only complete trials count; those that violate constraints rank below all others.
@@ -46,7 +46,7 @@ def from_studies(studies: Studies, space: Space) -> PastTasks:
       >>> list(from_studies([study], Space({"x": Float(0.0, 1.0)})).tasks)
       ['wine']
     """
-    tasks: dict[str, list[PastTrial]] = {}
+    tasks: dict[str, list[Evaluated]] = {}
     exclusions: list[Exclusion] = []
     for study in _all(studies):
         name = _unused(study.study_name, tasks)
@@ -54,10 +54,10 @@ def from_studies(studies: Studies, space: Space) -> PastTasks:
             exclusions.append(Exclusion(name, f"a study must have one objective, but has {len(study.directions)}"))
         else:
             tasks[name] = list(_evaluated(study, space))
-    return collect_past_tasks(space, tasks, direction="maximize", exclusions=exclusions)
+    return past_of(space, tasks, direction="maximize", exclusions=exclusions)
 
 
-def _evaluated(study: Study, space: Space) -> Iterator[PastTrial]:
+def _evaluated(study: Study, space: Space) -> Iterator[Evaluated]:
     from optuna.study import StudyDirection
     from optuna.trial import TrialState
 
@@ -66,7 +66,7 @@ def _evaluated(study: Study, space: Space) -> Iterator[PastTrial]:
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     values = responses(trials, maximise=study.direction == StudyDirection.MAXIMIZE)
     for trial, value in zip(trials, values, strict=True):
-        yield PastTrial(space.active_part(trial.params), value)
+        yield Evaluated(space.active_part(trial.params), value)
 
 
 def _unused(name: str, names: Iterable[str]) -> str:

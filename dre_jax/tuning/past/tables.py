@@ -9,12 +9,12 @@ from typing import Any
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
-from dre_jax.tuning.past.tasks import Exclusion, PastTasks, PastTrial, collect_past_tasks
+from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.table_cells import is_empty, read_cells
 
 
-def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", value: str = "value") -> PastTasks:
+def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", value: str = "value") -> Past:
     """Returns past tasks from a data frame.
 
     Args:
@@ -51,7 +51,7 @@ def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", 
 
 def from_csv(
     path: str | os.PathLike[str], space: Space, *, direction: str, task: str = "task", value: str = "value"
-) -> PastTasks:
+) -> Past:
     r"""Returns past tasks from a CSV file.
 
     Args:
@@ -84,10 +84,8 @@ def from_csv(
     return _past((dict(zip(header, cells, strict=True)) for cells in rows), space, direction, task, value, str(path))
 
 
-def _past(
-    rows: Iterable[Mapping[str, Any]], space: Space, direction: str, task: str, value: str, source: str
-) -> PastTasks:
-    tasks: dict[str, list[PastTrial]] = {}
+def _past(rows: Iterable[Mapping[str, Any]], space: Space, direction: str, task: str, value: str, source: str) -> Past:
+    tasks: dict[str, list[Evaluated]] = {}
     unreadable: dict[str, list[str]] = {}
     for number, row in enumerate(rows, 1):
         if is_empty(row[task]):
@@ -98,9 +96,9 @@ def _past(
         except (OverflowError, TypeError, ValueError):
             unreadable.setdefault(str(row[task]), []).append(f"{value} must be a number, but got {row[value]!r}")
             continue
-        trials.append(PastTrial(read_cells(space, row), number_value))
+        trials.append(Evaluated(read_cells(space, row), number_value))
     exclusions = [Exclusion(name, f"{reasons[0]}{_times(len(reasons))}") for name, reasons in unreadable.items()]
-    return collect_past_tasks(space, tasks, direction=direction, exclusions=exclusions)
+    return past_of(space, tasks, direction=direction, exclusions=exclusions)
 
 
 def _require(names: Sequence[Any], space: Space, task: str, value: str, where: str) -> None:

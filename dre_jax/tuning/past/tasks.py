@@ -19,7 +19,7 @@ MIN_TRIALS = 3
 """Minimum number of trials with a value of a past task."""
 
 
-class PastTrial(NamedTuple):
+class Evaluated(NamedTuple):
     """A configuration and its value."""
 
     params: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Exclusion(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class PastTasks:
+class Past:
     """Tasks of one search space, encoded."""
 
     space: Space
@@ -59,13 +59,13 @@ class PastTasks:
         return len(self.tasks)
 
 
-def collect_past_tasks(
+def past_of(
     space: Space,
-    tasks: Mapping[str, Iterable[PastTrial]],
+    tasks: Mapping[str, Iterable[Evaluated]],
     *,
     direction: str = "maximize",
     exclusions: Sequence[Exclusion] = (),
-) -> PastTasks:
+) -> Past:
     """Returns past tasks from trials.
 
     Args:
@@ -84,8 +84,8 @@ def collect_past_tasks(
     Example:
       >>> from dre_jax.tuning import Float, Space
       >>> space = Space({"x": Float(0.0, 1.0)})
-      >>> trials = [PastTrial({"x": x / 4}, (x - 2) ** 2) for x in range(5)]
-      >>> past = collect_past_tasks(space, {"a": trials, "b": trials[:2]}, direction="minimize")
+      >>> trials = [Evaluated({"x": x / 4}, (x - 2) ** 2) for x in range(5)]
+      >>> past = past_of(space, {"a": trials, "b": trials[:2]}, direction="minimize")
       >>> list(past.tasks), [str(one) for one in past.exclusions]
       (['a'], ['b: a task must have at least 3 trials with a value that fit, but has 2'])
     """
@@ -111,7 +111,7 @@ def collect_past_tasks(
             all_exclusions.append(Exclusion(name, reason))
             continue
         encoded_tasks[name] = Task(name, np.asarray(rows, np.float32), clip_responses(np.asarray(values, np.float64)))
-    return PastTasks(space, encoded_tasks, tuple(all_exclusions))
+    return Past(space, encoded_tasks, tuple(all_exclusions))
 
 
 def _unusable(rows: Sequence[Any], values: Sequence[float]) -> str | None:
