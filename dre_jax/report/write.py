@@ -78,7 +78,21 @@ def write_results_and_report(
     reference: str | None = None,
     title: str | None = None,
 ) -> dict[str, Any]:
-    """Writes a result file for each method into `out/results`, and the report into `out/report`; see `write_report`."""
+    """Writes a result file for each method into `out/results`, and the report into `out/report`.
+
+    Args:
+      results: of each method, by its name.
+      out: folder, made if it is missing.
+      at: trials that tables and tests look at.
+      reference: whose wins, ties and losses are counted; the first method by default.
+      title: of the page and the figures.
+
+    Returns:
+      What `summary.json` holds; see `write_report`.
+
+    Example:
+      >>> summary = write_results_and_report({"dre": dre, "gp": gp}, Path("out"), (25, 50))  # doctest: +SKIP
+    """
     make_folder(out / "results")
     files = {name: out / "results" / f"{name.replace('/', '-')}.json" for name in results}
     for name, path in files.items():
