@@ -14,7 +14,7 @@ from dre_jax.methods import METHODS, Entry, find, register, registry
 from dre_jax.methods.baselines.random_search import RandomSearch
 from dre_jax.methods.checkpoints.serialization import config_from_json, config_to_json
 from dre_jax.methods.registry import CONFIGURATIONS, entry_of, load_entry_points
-from dre_jax.tuning import Float, PastTrial, Space, Surrogate, collect_past_tasks
+from dre_jax.tuning import Evaluated, Float, Space, Surrogate, past_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ def test_entry_points(points, monkeypatch):
 
 def test_a_surrogate_of_an_object(tmp_path):
     space = Space({"x": Float(0.0, 1.0)})
-    past = collect_past_tasks(space, {"a": [PastTrial({"x": x / 4}, x / 4) for x in range(5)]})
+    past = past_of(space, {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]})
     surrogate = Surrogate.fit(past, method=Mean(scale=3.0))
     assert (surrogate.name, surrogate.method) == (entry_of(Mean()).name, Mean(scale=3.0))
     surrogate.save(tmp_path)
