@@ -8,15 +8,13 @@ import pytest
 from dre_jax.errors import ConfigError
 from dre_jax.gp.fit import GPConfig
 from dre_jax.losses import position_weights
-from dre_jax.methods.baselines.bayesian_network import PriorConfig
+from dre_jax.methods.baselines.bohamiann import PriorConfig, SGHMCConfig
 from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
-from dre_jax.methods.baselines.deep_kernel import DeepKernelConfig
-from dre_jax.methods.baselines.fsbo import FewShotBO
-from dre_jax.methods.baselines.meta_kernel import KernelTraining
+from dre_jax.methods.baselines.dkgp import DeepKernelConfig
+from dre_jax.methods.baselines.fsbo import FewShotBO, KernelTraining
+from dre_jax.methods.baselines.gcp import QuantileConfig
 from dre_jax.methods.baselines.metis import Metis
-from dre_jax.methods.baselines.quantile_net import QuantileConfig
-from dre_jax.methods.baselines.sghmc import SGHMCConfig
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.nn.mlp import MLPConfig

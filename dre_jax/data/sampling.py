@@ -199,3 +199,15 @@ def shuffle_ties(coins: Array, rows: Array, level: Array, where: Array) -> Array
     """
     behind = jnp.where(where, level, jnp.iinfo(jnp.int32).max)
     return lax.sort((behind, coins, rows), dimension=rows.ndim - 1, num_keys=2)[2]
+
+
+def without_support(table: TaskTable | TaskSpans, bits: Array, most: Array) -> ListRows:
+    """A task uniformly, and distinct rows of it, best first, at most so many: u32[..., 1 + B] random, i32[...] to B."""
+    if bits.ndim > 1:
+        return jax.vmap(partial(without_support, table))(bits, most)
+    task = uniform_below(bits[0], jnp.int32(table.n_tasks))
+    size = table.size[task]
+    count = jnp.minimum(size, most)
+    where = jnp.arange(bits.shape[0] - 1) < count
+    rows = table.start[task] + jnp.where(where, draw_without_replacement(bits[1:], size, count), 0)
+    return ListRows(jnp.zeros(0, jnp.int32), jnp.zeros(0, bool), rows, where)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.methods.baselines.mixture import mixture_moments
+from dre_jax.methods.baselines.shared import mixture_moments
 from dre_jax.nn.mlp import MLPConfig, apply, features, init, shapes, standard_columns
 
 RNG = np.random.default_rng(0)

@@ -25,8 +25,7 @@ from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.losses.regression import gaussian_nll_of
-from dre_jax.methods.baselines.mixture import mixture_moments
-from dre_jax.methods.baselines.shared import Untaught
+from dre_jax.methods.baselines.shared import Untaught, mixture_moments
 from dre_jax.methods.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, init, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig, train_full_batch

@@ -23,14 +23,41 @@ from jax import Array
 
 from dre_jax.errors import ConfigError
 from dre_jax.gp.fit import GPConfig, fit_gp
-from dre_jax.gp.kernels import squared_distances
+from dre_jax.gp.kernels import LOG_2PI, squared_distances
 from dre_jax.gp.regression import gp_posterior, leave_one_out
 from dre_jax.gp.response_scale import standardise
-from dre_jax.methods.baselines.parzen import log_parzen
 from dre_jax.methods.baselines.shared import Untaught
 from dre_jax.methods.entry import Entry
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
+
+_NARROWEST, _WIDEST = 0.03, 1.0  # of a kernel on [0, 1]
+
+
+def bandwidths(x: Array, where: Array) -> Array:
+    """Width of the kernels in each column by Scott's rule, deviation times n^(-1 / (D + 4)); f[n, D] -> f[D].
+
+    Kept between 0.03 and 1: a column that is constant so far does not exclude the rest of its range.
+    """
+    count = jnp.maximum(jnp.sum(where, dtype=x.dtype), 1.0)
+    mean = jnp.sum(jnp.where(where[:, None], x, 0.0), axis=0) / count
+    variance = jnp.sum(jnp.where(where[:, None], (x - mean[None, :]) ** 2, 0.0), axis=0) / count
+    width = jnp.sqrt(variance) * count ** (-1.0 / (x.shape[-1] + 4))
+    return jnp.clip(width, _NARROWEST, _WIDEST)
+
+
+def log_parzen(x: Array, where: Array, new: Array) -> Array:
+    """Log-density of a mixture of Gaussians, one on each row, and of one uniform on [0, 1]^D that weighs as much.
+
+    f[n, D], bool[n] and f[m, D] -> f[m]; 0, the uniform's, where there is no row.
+    """
+    width = bandwidths(x, where)
+    squared = jnp.sum(((new[:, None, :] - x[None, :, :]) / width[None, None, :]) ** 2, axis=-1)
+    kernels = -0.5 * squared - jnp.sum(jnp.log(width)) - 0.5 * x.shape[-1] * LOG_2PI
+    kernels = jnp.where(where[None, :], kernels, -jnp.inf)
+    uniform = jnp.zeros((new.shape[0], 1), x.dtype)
+    count = jnp.sum(where, dtype=x.dtype) + 1.0
+    return jax.nn.logsumexp(jnp.concatenate([kernels, uniform], axis=1), axis=1) - jnp.log(count)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Parts shared by methods: nothing to learn, an ensemble or Gaussian processes of past tasks, values of predictions."""
+"""Parts shared by methods: nothing to learn, what is learned from past tasks, values and mixtures of predictions."""
 
 from __future__ import annotations
 
@@ -76,3 +76,18 @@ class FromEnsemble:
         from dre_jax.methods.dre.trainer import meta_train
 
         return meta_train(meta, self.model, self.training, key=key).params
+
+
+def mixture_moments(means: Array, variances: Array) -> tuple[Array, Array]:
+    """Mean and variance, two f[n], of a mixture of equal parts with means f[M, n] (law of total variance).
+
+    The variance is the mean of the parts', which broadcast against the means, plus the variance of their means, so that
+    nothing cancels.
+
+    Example:
+      >>> mean, variance = mixture_moments(jnp.array([[1.0], [3.0]]), jnp.array([[0.5], [0.5]]))
+      >>> mean.tolist(), variance.tolist()
+      ([2.0], [1.5])
+    """
+    mean = jnp.mean(means, axis=0)
+    return mean, jnp.mean(variances + (means - mean[None, :]) ** 2, axis=0)

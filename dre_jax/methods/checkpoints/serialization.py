@@ -16,7 +16,7 @@ import numpy as np
 
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.gp.regression import ConditionedGP, GPParams
-from dre_jax.methods.baselines.deep_kernel import DeepKernel
+from dre_jax.methods.baselines.dkgp import DeepKernel
 from dre_jax.methods.baselines.sources import SourceProcesses
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence

@@ -27,12 +27,11 @@ from jax import Array
 
 from dre_jax.checks import at_least, one_of, positive
 from dre_jax.data import Task
-from dre_jax.data.sampling import TaskSpans
+from dre_jax.data.sampling import TaskSpans, without_support
 from dre_jax.data.tasks import TaskTable
 from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.student import condition_student_t, log_student_t_density
-from dre_jax.methods.baselines.meta_kernel import without_support
 from dre_jax.methods.hedged_prior.folds import Folds, HeldOut, HeldOutEvidence, make_folds
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import (

@@ -9,9 +9,15 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.data.tasks import tie_levels
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import gp_posterior
-from dre_jax.methods.baselines.copula import copula_scale
-from dre_jax.methods.baselines.gcp import CopulaThompsonSampling, GaussianCopulaProcess
-from dre_jax.methods.baselines.quantile_net import QuantileConfig, moments, past_rows, train_quantile_net
+from dre_jax.methods.baselines.gcp import (
+    CopulaThompsonSampling,
+    GaussianCopulaProcess,
+    QuantileConfig,
+    copula_scale,
+    moments,
+    past_rows,
+    train_quantile_net,
+)
 from dre_jax.search import make_history
 
 PRIOR = QuantileConfig(steps=800, hidden=(24, 24))

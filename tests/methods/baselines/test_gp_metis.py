@@ -9,8 +9,7 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import gp_posterior
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.gp import GaussianProcess
-from dre_jax.methods.baselines.metis import Metis, good_over_bad
-from dre_jax.methods.baselines.parzen import log_parzen
+from dre_jax.methods.baselines.metis import Metis, good_over_bad, log_parzen
 from dre_jax.search import make_history
 from dre_jax.search.acquisition import RESOLUTION
 

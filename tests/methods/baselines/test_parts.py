@@ -9,8 +9,8 @@ from scipy import stats
 
 from dre_jax.gp.kernels import matern52, squared_distances, squared_distances_by_products, squared_exponential
 from dre_jax.gp.response_scale import best_response, standardise
-from dre_jax.methods.baselines.discordance import misranked, misranked_left_out
-from dre_jax.methods.baselines.parzen import bandwidths, log_parzen
+from dre_jax.methods.baselines.metis import bandwidths, log_parzen
+from dre_jax.methods.baselines.sources import misranked, misranked_left_out
 
 # One program each, where it would be one for every operation.
 scaled, best = jax.jit(standardise), jax.jit(best_response)

@@ -7,17 +7,24 @@ import pytest
 from scipy.stats import multivariate_normal, norm, rankdata
 
 from dre_jax.gp.regression import GPParams
-from dre_jax.methods.baselines.ranked_prior import FITTING, Ranked, RankedPrior, fit, log_likelihood, ranked_posterior
+from dre_jax.methods.baselines.dre_gp import (
+    FITTING,
+    Ranked,
+    RankedPrior,
+    fit_ranked_prior,
+    ranked_log_likelihood,
+    ranked_posterior,
+)
 from dre_jax.search.ranks import gaussian_ranks
 
 LENGTH, SCALE, NOISE, SLOPE, SPREAD = (0.3, 1.7), 0.4, 0.02, 0.8, 0.6
 CAPACITY = 40
-predicted, likelihood = jax.jit(ranked_posterior), jax.jit(log_likelihood)
+predicted, likelihood = jax.jit(ranked_posterior), jax.jit(ranked_log_likelihood)
 
 
 @jax.jit
 def fitted(old, y, where, new):
-    return ranked_posterior(fit(FITTING, old, y, where), old, y, where, new)
+    return ranked_posterior(fit_ranked_prior(FITTING, old, y, where), old, y, where, new)
 
 
 def params(dtype=jnp.float64):

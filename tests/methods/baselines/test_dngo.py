@@ -1,18 +1,22 @@
-"""Bayesian linear regression against Bishop's closed form over weights, in NumPy."""
+"""DNGO: Bayesian linear regression against Bishop's closed form in NumPy, and how the network is trained."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import minimize
 
-from dre_jax.methods.baselines.linear import (
+from dre_jax.methods.baselines.dngo import (
+    DNGO,
     LinearParams,
     condition_linear,
     fit_linear,
     linear_log_evidence,
     predict_linear,
 )
+from dre_jax.nn.mlp import MLPConfig, standard_columns
+from dre_jax.optim.full_batch import FullBatchConfig
 
 WIDTH, N_NEW, CAPACITY = 7, 9, 45
 
@@ -88,3 +92,15 @@ def test_of_float32_with_equal_rows_and_no_noise():
     np.testing.assert_allclose(mean, y[::5], atol=0.05)
     assert (variance > 0).all()
     assert (variance < 0.01).all()
+
+
+def test_dngo_trains_on_squared_error(hills):
+    task = hills.test["new"]
+    x, y = standard_columns(jnp.asarray(task.X[:20])), jnp.asarray(stats.zscore(task.y[:20]), jnp.float32)
+    where = jnp.ones(20, bool)
+    method = DNGO(network=MLPConfig(hidden=(20,)), fitting=FullBatchConfig(steps=400, learning_rate=0.02))
+    params = jax.jit(method.train)(x, y, where, jax.random.key(5))
+    w = {name: np.asarray(value, np.float64) for name, value in params.items()}
+    hidden = np.asarray(x, np.float64)
+    hidden = np.tanh(hidden @ w["hidden_0_kernel"] + w["hidden_0_bias"])
+    assert np.mean((hidden @ w["out_kernel"][:, 0] + w["out_bias"][0] - np.asarray(y)) ** 2) < 0.02

@@ -1,4 +1,4 @@
-"""Scale-adapted SG-HMC against NumPy loops, and on Gaussians whose moments are known."""
+"""Bayesian networks against scipy and importance sampling; SG-HMC against NumPy loops and Gaussians."""
 
 from functools import partial
 
@@ -7,8 +7,91 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
+from scipy.stats import norm
 
-from dre_jax.methods.baselines.sghmc import Chain, Scales, SGHMCConfig, adapt, sample, start, step, walk
+from dre_jax.methods.baselines.bohamiann import (
+    Chain,
+    PriorConfig,
+    Scales,
+    SGHMCConfig,
+    adapt_scales,
+    n_coordinates,
+    potential,
+    predict_networks,
+    run_chain,
+    sample_chain,
+    start_chain,
+    take_step,
+)
+from dre_jax.methods.baselines.shared import mixture_moments
+from dre_jax.nn.mlp import MLPConfig
+
+SMALL = MLPConfig(hidden=(3,))
+PRIOR = PriorConfig(weight_deviation=1.5, noise=0.1, noise_deviation=0.5)
+X, Y = np.array([[-1.5], [0.0], [1.5]]), np.array([-1.0, 0.2, 0.8])
+NEW = np.array([[-3.0], [-0.75], [0.75], [3.0]])
+
+
+def slow(z, x):
+    """Means f[S, n] and noise variances f[S] of the small network, written out."""
+    noise = np.exp(np.log(0.1) + 0.5 * z[:, 0])
+    hidden_bias, hidden = 1.5 * z[:, 1:4], 1.5 * z[:, 4:7]  # one input
+    out_bias, out = 1.5 / np.sqrt(3.0) * z[:, 7], 1.5 / np.sqrt(3.0) * z[:, 8:11]
+    h = np.tanh(x[None, :, :] * hidden[:, None, :] + hidden_bias[:, None, :])
+    return np.einsum("snh,sh->sn", h, out) + out_bias[:, None], noise
+
+
+@pytest.fixture(scope="module")
+def z():
+    return np.random.default_rng(0).normal(size=(400_000, 11))
+
+
+def log_likelihood(z):
+    mean, noise = slow(z, X)
+    return norm.logpdf(Y[None, :], mean, np.sqrt(noise)[:, None]).sum(axis=1)
+
+
+@pytest.mark.parametrize("empty", [0, 4])
+def test_density(z, empty):
+    assert n_coordinates(SMALL, 1) == 11
+    few = z[:20]
+    expected = -norm.logpdf(few).sum(axis=1) - log_likelihood(few)
+    x, y = np.pad(X, ((0, empty), (0, 0)), constant_values=9.0), np.pad(Y, (0, empty), constant_values=9.0)
+    where = jnp.arange(3 + empty) < 3
+    f = partial(potential, SMALL, PRIOR, jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), where)
+    found = jax.jit(jax.vmap(f))(jnp.asarray(few, jnp.float32))
+    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-3, atol=1e-3)
+
+
+def test_predictions(z):
+    means, noises = jax.jit(predict_networks, static_argnums=(0, 1))(
+        SMALL, PRIOR, jnp.asarray(z[:20], jnp.float32), jnp.asarray(NEW, jnp.float32)
+    )
+    expected = slow(z[:20], NEW)
+    np.testing.assert_allclose(means, expected[0], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(noises[:, 0], expected[1], rtol=1e-4)
+
+
+def test_the_chain_has_the_moments_of_the_posterior(z):
+    means, noise = slow(z, NEW)
+    weight = np.exp(log_likelihood(z))
+    weight /= weight.sum()
+    assert 1.0 / np.sum(weight**2) > 2000  # draws that count: the oracle's own error is a few per cent
+    mean = weight @ means
+    variance = weight @ (means - mean) ** 2 + weight @ noise
+
+    where = jnp.ones(3, bool)
+    f = partial(potential, SMALL, PRIOR, jnp.asarray(X, jnp.float32), jnp.asarray(Y, jnp.float32), where)
+    config = SGHMCConfig(burn_in=1000, samples=400, keep_every=20, step_size=0.01)
+    run = jax.jit(jax.vmap(lambda key: sample_chain(config, jax.grad(f), jax.random.normal(key, (11,)), key)[0]))
+    samples = run(jax.random.split(jax.random.key(1), 32)).reshape(-1, 11)
+    moments = jax.jit(
+        lambda samples: mixture_moments(*predict_networks(SMALL, PRIOR, samples, jnp.asarray(NEW, jnp.float32)))
+    )
+    found = moments(samples)
+    np.testing.assert_allclose(found[0], mean, atol=0.06)
+    np.testing.assert_allclose(np.sqrt(found[1]), np.sqrt(variance), rtol=0.08)
+
 
 CENTRE = np.array([1.0, -2.0, 0.5])
 COVARIANCE = np.array([[1.0, 0.6, 0.0], [0.6, 4.0, -0.3], [0.0, -0.3, 0.25]])
@@ -39,9 +122,9 @@ def test_statistics_equal_a_loop():
     # Noise, a drift and noise, no noise at all.
     rng = np.random.default_rng(0)
     gradients = np.stack([rng.normal(size=60), 30.0 + rng.normal(size=60), np.full(60, -1e3)], axis=1)
-    scales = start(jnp.zeros(3)).scales
+    scales = start_chain(jnp.zeros(3)).scales
     for gradient in gradients:
-        scales = adapt(scales, jnp.asarray(gradient, jnp.float32))
+        scales = adapt_scales(scales, jnp.asarray(gradient, jnp.float32))
     np.testing.assert_allclose(np.stack(scales), slow_adapt(gradients), rtol=2e-3)
     # Noise makes the window long, a drift keeps it short.
     assert scales.window[0] > 10
@@ -57,7 +140,7 @@ def test_a_step_equals_its_equations(adapting):
     chain = Chain(jnp.asarray(position, jnp.float32), jnp.asarray(momentum, jnp.float32), scales)
     gradient, noise = PRECISION @ (position - CENTRE), rng.normal(size=3)
     numbers = (jnp.asarray(a, jnp.float32) for a in (gradient, noise))
-    after = step(CONFIG, chain, *numbers, adapting=adapting)
+    after = take_step(CONFIG, chain, *numbers, adapting=adapting)
     if adapting:
         square = square + (gradient**2 - square) / (window**2 + 1.0)
     expected = (
@@ -70,7 +153,7 @@ def test_a_step_equals_its_equations(adapting):
 
 @pytest.fixture(scope="module")
 def chains():
-    run = jax.jit(jax.vmap(partial(sample, CONFIG, gradient_of)))
+    run = jax.jit(jax.vmap(partial(sample_chain, CONFIG, gradient_of)))
     return run(jnp.full((N_CHAINS, 3), 20.0), jax.random.split(jax.random.key(0), N_CHAINS))
 
 
@@ -101,7 +184,7 @@ def test_scales_are_those_of_the_gradient_and_fixed_after_burn_in(chains):
     # In the stationary density the squared gradient's mean is the precision.
     np.testing.assert_allclose(np.median(last.scales.square, axis=0), np.diag(PRECISION), rtol=0.5)
     short = SGHMCConfig(**{**vars(CONFIG), "samples": 1, "keep_every": 1})
-    run = jax.jit(jax.vmap(partial(sample, short, gradient_of)))
+    run = jax.jit(jax.vmap(partial(sample_chain, short, gradient_of)))
     _, early = run(jnp.full((N_CHAINS, 3), 20.0), jax.random.split(jax.random.key(0), N_CHAINS))
     np.testing.assert_allclose(early.scales.square, last.scales.square, rtol=1e-4)
 
@@ -110,15 +193,15 @@ def test_scales_are_those_of_the_gradient_and_fixed_after_burn_in(chains):
 def test_walks_of_any_length(n):
     # Without noise or gradient the momentum decays, step by step.
     config = SGHMCConfig(**{**vars(CONFIG), "step_size": 1e-20})
-    chain = start(jnp.zeros(3))._replace(momentum=jnp.ones(3))
-    after = walk(config, jnp.zeros_like, chain, jax.random.key(0), n, adapting=False)
+    chain = start_chain(jnp.zeros(3))._replace(momentum=jnp.ones(3))
+    after = run_chain(config, jnp.zeros_like, chain, jax.random.key(0), n, adapting=False)
     np.testing.assert_allclose(after.momentum, 0.8**n, rtol=1e-4, atol=1e-9)
 
 
 @pytest.mark.parametrize("burn_in", [0, 50])
 def test_a_chain_that_is_too_fast_stays_finite(burn_in):
     config = SGHMCConfig(burn_in=burn_in, samples=20, keep_every=50, step_size=10.0)
-    positions, _ = sample(config, lambda z: 1e8 * z, jnp.ones(4), jax.random.key(0))
+    positions, _ = sample_chain(config, lambda z: 1e8 * z, jnp.ones(4), jax.random.key(0))
     assert jnp.isfinite(positions).all()
-    positions, _ = sample(config, lambda z: jnp.full_like(z, jnp.nan), jnp.ones(4), jax.random.key(0))
+    positions, _ = sample_chain(config, lambda z: jnp.full_like(z, jnp.nan), jnp.ones(4), jax.random.key(0))
     assert jnp.isfinite(positions).all()

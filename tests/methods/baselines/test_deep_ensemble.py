@@ -1,4 +1,4 @@
-"""Networks that predict responses: how `dngo` and the deep ensembles are trained."""
+"""How deep ensembles are trained."""
 
 import dataclasses
 
@@ -9,7 +9,6 @@ import optax
 from scipy import stats
 
 from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
-from dre_jax.methods.baselines.dngo import DNGO
 from dre_jax.nn.mlp import MLPConfig, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig
 from dre_jax.search import make_history
@@ -20,18 +19,6 @@ SMALL = DeepEnsemble(
     fitting=FullBatchConfig(steps=12, learning_rate=0.02),
 )
 KEY = jax.random.key(5)
-
-
-def test_dngo_trains_on_squared_error(hills):
-    task = hills.test["new"]
-    x, y = standard_columns(jnp.asarray(task.X[:20])), jnp.asarray(stats.zscore(task.y[:20]), jnp.float32)
-    where = jnp.ones(20, bool)
-    method = DNGO(network=MLPConfig(hidden=(20,)), fitting=FullBatchConfig(steps=400, learning_rate=0.02))
-    params = jax.jit(method.train)(x, y, where, KEY)
-    w = {name: np.asarray(value, np.float64) for name, value in params.items()}
-    hidden = np.asarray(x, np.float64)
-    hidden = np.tanh(hidden @ w["hidden_0_kernel"] + w["hidden_0_bias"])
-    assert np.mean((hidden @ w["out_kernel"][:, 0] + w["out_bias"][0] - np.asarray(y)) ** 2) < 0.02
 
 
 def slow_ensemble(method, members, x, y):

@@ -10,8 +10,7 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import gp_posterior
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.sources import predict_means
-from dre_jax.methods.baselines.taf import TAF, predicted_improvements
-from dre_jax.methods.baselines.tst import TST, source_weights
+from dre_jax.methods.baselines.tst import TAF, TST, predicted_improvements, source_weights
 from dre_jax.search import make_history
 
 FITTING = GPConfig(steps=25)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from dre_jax.methods.baselines.deep_kernel import (
+from dre_jax.methods.baselines.dkgp import (
     DeepKernelConfig,
     clip_deep_kernel,
     deep_kernel_posterior,

@@ -1,4 +1,7 @@
-"""Meta-training of deep kernels: what batches hold, and that they are learned from."""
+"""Meta-training of deep kernels: what batches hold, what is learned from them, and where fitting starts."""
+
+import dataclasses
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -7,8 +10,11 @@ import pytest
 
 from dre_jax.data import Task
 from dre_jax.data.tasks import build_table
-from dre_jax.methods.baselines.deep_kernel import DeepKernelConfig, init
-from dre_jax.methods.baselines.meta_kernel import KernelTraining, batch_loss, draw_batches, meta_train, random_scale
+from dre_jax.gp.response_scale import standardise
+from dre_jax.methods.baselines.dkgp import DeepKernelConfig, init, log_likelihood
+from dre_jax.methods.baselines.fsbo import KernelTraining, batch_loss, draw_batches, meta_train, random_scale
+from dre_jax.methods.dre.ensemble import Support
+from dre_jax.search import make_history
 
 SMALL = KernelTraining(steps=4, batch=6, support=4)
 drawn = jax.jit(draw_batches, static_argnames=("config", "shape", "landmarks"))
@@ -106,3 +112,38 @@ def test_losses_fall_on_tasks_not_seen_and_are_numbers_on_awkward_ones(rho):
     assert loss(params) < loss(start) - 0.5
     found = meta_train(config, training, awkward(), jax.random.key(0))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
+
+
+@pytest.fixture
+def seen(make_candidates):
+    """A history, and candidates."""
+    random = np.random.default_rng(0)
+    return make_history(random.random((6, 3)), random.random(6)), make_candidates(random.random((20, 3)))
+
+
+def test_weights_are_drawn_anew_at_every_trial(quick, seen):
+    acquire = jax.jit(quick("dkgp").acquire)
+    values = [acquire(None, *seen, jax.random.key(seed)) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(values[0], values[1])
+    assert np.abs(values[0] - values[2]).max() > 1e-3
+
+
+@partial(jax.jit, static_argnums=0)
+def likelihood(config, params, history):
+    y = standardise(history.response, history.where).y
+    return log_likelihood(config, params, Support(history.x, y, history.where), history.x, y, history.where)
+
+
+def test_reuse_goes_on_from_the_last_trial(quick, seen):
+    restart, key = quick("fsbo", times=10), jax.random.key(3)
+    method = dataclasses.replace(restart, reuse=True)
+    assert method.stateful
+    assert not restart.stateful
+    assert not dataclasses.replace(method, tuning=dataclasses.replace(method.tuning, steps=0)).stateful
+    params, advance = init(method.model, 3, jax.random.key(4)), jax.jit(method.advance)
+    first, state = advance(method.begin(params, 3, key), *seen, key)
+    second, after = advance(state, *seen, key)
+    assert np.abs(first - second).max() > 1e-6
+    # The likelihood of the same history goes on rising.
+    start, then, end = (float(likelihood(method.model, one, seen[0])) for one in (params, state, after))
+    assert start < then < end
