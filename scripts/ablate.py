@@ -21,11 +21,11 @@ from pathlib import Path
 
 from ablations import folds, tables
 from ablations.studies import STUDIES, Study
+from data_variants import unfold, write_folds
 from one_line import errors_in_one_line
 
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.hpob.data_variants import unfold, write_folds
 from dre_jax.hpob.job_grid import run_jobs_with_progress
 from dre_jax.hpob.jobs import BUNDLED, Job, collect, make_jobs
 from dre_jax.report import Comparison, compare

@@ -22,12 +22,12 @@ from pathlib import Path
 
 from comparing.misled import GUARD, misled_page
 from comparing.page import page
+from data_variants import write_misleading
 from one_line import errors_in_one_line
 
 from dre_jax.checks import parse_trials
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.hpob.data_variants import write_misleading
 from dre_jax.hpob.job_grid import run_jobs_with_progress
 from dre_jax.hpob.jobs import BUNDLED, Job, check_method, collect, complete_methods, cost_of, make_jobs
 from dre_jax.hpob.timing import suggestion_times

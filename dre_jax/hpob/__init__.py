@@ -1,6 +1,5 @@
 """HPO-B's protocol on any method: an evaluation into a result file, HPO-B's own handler, grids of jobs, downloads."""
 
-from dre_jax.hpob.data_variants import MISLEADING, fold, mislead, unfold, write_folds, write_misleading
 from dre_jax.hpob.evaluation import Evaluation
 from dre_jax.hpob.handler import HPOBHandler
 from dre_jax.hpob.job_grid import Failure, run_jobs
@@ -11,7 +10,6 @@ from dre_jax.hpob.timing import Times, suggestion_times
 
 __all__ = [
     "BUNDLED",
-    "MISLEADING",
     "Evaluation",
     "FailedRun",
     "Failure",
@@ -24,13 +22,8 @@ __all__ = [
     "cost_of",
     "data_folder",
     "finished_methods",
-    "fold",
     "make_jobs",
-    "mislead",
     "run_hpob",
     "run_jobs",
     "suggestion_times",
-    "unfold",
-    "write_folds",
-    "write_misleading",
 ]

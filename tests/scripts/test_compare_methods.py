@@ -5,7 +5,6 @@ import pytest
 
 from dre_jax.data import Results, read_results, write_dataset, write_results
 from dre_jax.errors import ConfigError
-from dre_jax.hpob.data_variants import MISLEADING, write_misleading
 from dre_jax.methods.registry import real_name
 from dre_jax.report import compare
 
@@ -243,7 +242,8 @@ def test_misleading_tasks_have_runs_and_checkpoints_of_their_own(part, make_spac
     write_dataset(tmp_path / "toy", [make_space("p")])
     monkeypatch.setattr("sys.argv", ["compare_methods.py", "--reverse", "--out", str(tmp_path / "out")])
     given = script.arguments()
-    folders = [str(tmp_path / "toy"), *(write_misleading(str(tmp_path / "toy"), tmp_path, how) for how in MISLEADING)]
+    toy = str(tmp_path / "toy")
+    folders = [toy, *(script.write_misleading(toy, tmp_path, how) for how in ("reversed", "permuted"))]
     jobs = [job for folder in folders for job in script.jobs_of(given, ["gp", "dre"], [folder])]
     assert len({job.path for job in jobs}) == len(jobs) == 2 * 3
     assert len({job.checkpoints() for job in jobs} - {None}) == 3

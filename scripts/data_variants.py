@@ -19,8 +19,6 @@ from dre_jax.data.columns import DESCRIPTORS
 from dre_jax.errors import ConfigError
 from dre_jax.hpob.jobs import data_folder, source_of
 
-__all__ = ["MISLEADING", "fold", "mislead", "unfold", "write_folds", "write_misleading"]
-
 Misleading = Literal["reversed", "permuted"]
 MISLEADING: tuple[Misleading, ...] = ("reversed", "permuted")
 """Change of the responses of test tasks: negated, or dealt out to other rows."""
@@ -41,12 +39,6 @@ def fold(space: SearchSpace, number: int, of: int) -> SearchSpace:
 
     Raises:
       ConfigError: for fewer than two folds, a number that is not one of them, or more folds than tasks.
-
-    Example:
-      >>> tasks = {name: Task(name, np.zeros((9, 1), np.float32), np.arange(9.0)) for name in "abcd"}
-      >>> found = fold(SearchSpace("toy", train=tasks), 0, 2)
-      >>> len(found.train), len(found.test), {len(found.designs[name]) for name in found.test}
-      (2, 2, {5})
     """
     tasks = {**space.train, **space.validation}
     if not 2 <= of <= len(tasks) or not 0 <= number < of:
@@ -103,13 +95,7 @@ def write_folds(data: str, out: Path, n: int) -> list[str]:
 
 
 def unfold(results: Results) -> Results:
-    """Results that `collect` has of the folders of folds, under the labels of the search spaces that were folded.
-
-    Example:
-      >>> kept = Results({"bundled-fold-1-of-2/svm": {"wine": {}}, "bundled-fold-2-of-2/svm": {"iris": {}}})
-      >>> unfold(kept).traces
-      {'bundled/svm': {'wine': {}, 'iris': {}}}
-    """
+    """Results that `collect` has of the folders of folds, under the labels of the search spaces that were folded."""
     traces: dict[str, dict[str, Mapping[str, npt.NDArray[np.float64]]]] = {}
     for label, datasets in results.traces.items():
         traces.setdefault(_FOLD.sub("", label), {}).update(datasets)

@@ -1,22 +1,25 @@
 """Folds and misleading tasks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dre_jax.data import bundled, load_space, write_dataset
+from dre_jax.data import Results, bundled, load_space, write_dataset
 from dre_jax.errors import ConfigError
-from dre_jax.hpob.data_variants import MISLEADING, Misleading, fold, mislead, write_folds, write_misleading
 from dre_jax.hpob.jobs import BUNDLED
 
 SPACE = bundled.load("svm")
 
 
-def test_every_past_task_is_held_out_by_one_fold_and_keeps_its_split_in_the_others() -> None:
-    folds = [fold(SPACE, i, 5) for i in range(5)]
+@pytest.fixture(scope="module")
+def variants(part):
+    """The scripts' module."""
+    return part("data_variants")
+
+
+def test_every_past_task_is_held_out_by_one_fold_and_keeps_its_split_in_the_others(variants):
+    folds = [variants.fold(SPACE, i, 5) for i in range(5)]
     past = SPACE.train.keys() | SPACE.validation.keys()
     held = [name for one in folds for name in one.test]
     assert sorted(held) == sorted(past)
@@ -26,8 +29,8 @@ def test_every_past_task_is_held_out_by_one_fold_and_keeps_its_split_in_the_othe
         assert abs(len(one.test) - len(past) / 5) < 1
 
 
-def test_designs_that_are_there_are_kept_and_others_are_rows_of_the_task() -> None:
-    one = fold(SPACE, 1, 3)
+def test_designs_that_are_there_are_kept_and_others_are_rows_of_the_task(variants):
+    one = variants.fold(SPACE, 1, 3)
     tasks = {**one.train, **one.validation, **one.test}
     assert one.designs.keys() == tasks.keys()
     for name, designs in one.designs.items():
@@ -39,14 +42,14 @@ def test_designs_that_are_there_are_kept_and_others_are_rows_of_the_task() -> No
 
 
 @pytest.mark.parametrize(("number", "of"), [(0, 1), (5, 5), (-1, 5), (0, 1000)])
-def test_folds_that_are_none_are_refused(number: int, of: int) -> None:
+def test_folds_that_are_none_are_refused(variants, number, of):
     with pytest.raises(ConfigError, match="folds must be 2 to"):
-        fold(SPACE, number, of)
+        variants.fold(SPACE, number, of)
 
 
-@pytest.mark.parametrize("how", MISLEADING)
-def test_misleading_tasks_have_the_same_responses_at_other_rows(how: Misleading) -> None:
-    found = mislead(SPACE, how)
+@pytest.mark.parametrize("how", ["reversed", "permuted"])
+def test_misleading_tasks_have_the_same_responses_at_other_rows(variants, how):
+    found = variants.mislead(SPACE, how)
     assert (found.train, found.validation, found.designs) == (SPACE.train, SPACE.validation, SPACE.designs)
     for name, task in SPACE.test.items():
         new = found.test[name]
@@ -57,21 +60,26 @@ def test_misleading_tasks_have_the_same_responses_at_other_rows(how: Misleading)
         np.testing.assert_array_equal(new.X, task.X)
 
 
-def test_folders_are_written_once_and_read_as_they_were_made(tmp_path: Path) -> None:
+def test_folders_are_written_once_and_read_as_they_were_made(variants, tmp_path):
     source = tmp_path / "small"
     small = {name: SPACE.train[name] for name in list(SPACE.train)[:2]}
     write_dataset(source, [type(SPACE)("svm", train=small, test=SPACE.test, designs={})])
-    first = write_folds(str(source), tmp_path, 2)
+    first = variants.write_folds(str(source), tmp_path, 2)
     assert [Path(one).name for one in first] == ["small-fold-1-of-2", "small-fold-2-of-2"]
     stamps = [path.stat().st_mtime_ns for one in first for path in Path(one).iterdir()]
-    assert write_folds(str(source), tmp_path, 2) == first
+    assert variants.write_folds(str(source), tmp_path, 2) == first
     assert stamps == [path.stat().st_mtime_ns for one in first for path in Path(one).iterdir()]
     read = load_space(first[0], "svm")
-    assert read.test.keys() == fold(load_space(source, "svm"), 0, 2).test.keys()
+    assert read.test.keys() == variants.fold(load_space(source, "svm"), 0, 2).test.keys()
 
 
-def test_misleading_bundled_data_keep_their_columns(tmp_path: Path) -> None:
-    read = load_space(write_misleading(BUNDLED, tmp_path, "reversed"), "svm")
+def test_misleading_bundled_data_keep_their_columns(variants, tmp_path):
+    read = load_space(variants.write_misleading(BUNDLED, tmp_path, "reversed"), "svm")
     assert read.columns == SPACE.columns
     name = next(iter(SPACE.test))
     np.testing.assert_array_equal(read.test[name].y, -SPACE.test[name].y)
+
+
+def test_folds_come_together_under_the_label_of_what_was_folded(variants):
+    kept = Results({"bundled-fold-1-of-2/svm": {"wine": {}}, "bundled-fold-2-of-2/svm": {"iris": {}}})
+    assert variants.unfold(kept).traces == {"bundled/svm": {"wine": {}, "iris": {}}}
