@@ -19,7 +19,7 @@ import time
 from gallery import options, run
 
 from dre_jax.data import bundled
-from dre_jax.hpob.suite import run_hpob
+from dre_jax.hpob.evaluation import run_hpob
 from dre_jax.report import write_report
 from dre_jax.runtime.setup import prepare
 

@@ -248,5 +248,5 @@ def result_file(tmp_path):
 @pytest.fixture
 def numbers_only(monkeypatch):
     """Leaves a report's figures and page out, which take seconds."""
-    monkeypatch.setattr("dre_jax.report.drawings.draw_all", lambda *_: {})
+    monkeypatch.setattr("dre_jax.report.figures.draw_all", lambda *_: {})
     monkeypatch.setattr("dre_jax.report.page.write_page", lambda *_: None)

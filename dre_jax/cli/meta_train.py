@@ -232,7 +232,7 @@ def _train(
     quiet: bool,
 ) -> int | None:
     """Meta-trains a method; returns the step at which the training of its ensemble resumed."""
-    from dre_jax.methods.checkpoints.ensembles import find_ensemble
+    from dre_jax.methods.checkpoints.fitted import find_ensemble
     from dre_jax.methods.checkpoints.meta_training import meta_train_method
     from dre_jax.methods.checkpoints.training import TrainingCheckpoint
     from dre_jax.runtime.processes import is_first

@@ -13,11 +13,9 @@ import jax
 from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.errors import CheckpointError, DataWarning
-from dre_jax.hpob.plan import Plan
-from dre_jax.hpob.runner import Outcome, PendingRuns
+from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
 from dre_jax.methods import find
-from dre_jax.methods.checkpoints.ensembles import find_ensemble
-from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted
+from dre_jax.methods.checkpoints.fitted import FittedMethod, find_ensemble, load_fitted
 from dre_jax.methods.foreign import entry_for
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side

@@ -17,8 +17,7 @@ from dre_jax.errors import DataError
 from dre_jax.hpob.compiled_runs import PlannedCompiledMethod
 from dre_jax.hpob.continuous import Objective, import_xgboost, read_ranges, run_continuous, surrogate_name
 from dre_jax.hpob.host_runs import PendingRun, PlannedHostMethod, SingleRunRunner, version_of
-from dre_jax.hpob.plan import Plan
-from dre_jax.hpob.runner import Outcome
+from dre_jax.hpob.plan import Outcome, Plan
 from dre_jax.search.batch import run_key
 from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.suggester import Suggester

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -17,16 +17,19 @@ from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_resul
 from dre_jax.data.files import has_json, make_folder, place, remove_left_over, stamp
 from dre_jax.data.hpob import files_of
 from dre_jax.data.outline import Outline
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DataError, MethodError
 from dre_jax.hpob.compiled_runs import CompiledRunner
-from dre_jax.hpob.plan import FailedRun, FinishedRun, Plan, check
-from dre_jax.hpob.runner import PendingRuns, Runner
+from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, Runner, check
 from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import host_of
 from dre_jax.runtime import processes
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.search.batch import run_id
+from dre_jax.search.method import Method
+
+if TYPE_CHECKING:
+    from dre_jax.search.host import HostMethod
 
 
 class Evaluation:
@@ -263,3 +266,61 @@ def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
     if not isinstance(plan.method, str) and not hasattr(plan.method, "acquire"):
         raise ConfigError(f"a method must be a name, a class, or have fit and acquire, but got {plan.method!r}")
     return CompiledRunner(plan, spaces)
+
+
+def run_hpob(
+    method: str | Method | type[HostMethod],
+    data: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    checkpoints: str | os.PathLike[str] | None = None,
+    spaces: Sequence[str] | None = None,
+    trials: int = 100,
+    seeds: Sequence[str] | None = None,
+    report: Callable[[FinishedRun], None] | None = None,
+    **options: Any,
+) -> Results:
+    """Evaluates a method on HPO-B: 16 search spaces, 86 tasks from 5 designs each, 430 runs of 100 trials.
+
+    Each run is in the file when it is finished, so calling it again resumes an interrupted one. One search
+    space is in memory at a time.
+
+    Args:
+      method: a name, "module:Class" or "file.py:Class"; or a method, or the class of a host method.
+      data: HPO-B's folder.
+      out: the result file, HPO-B's format.
+      checkpoints: their root, for methods that read them.
+      spaces: search spaces; all by default.
+      trials: T, after the initial design.
+      seeds: initial designs by name; all by default.
+      report: called with every run.
+      options: other fields of `Plan`, such as `settings={"epochs": 10}`.
+
+    Raises:
+      DataError, ConfigError, CheckpointError: as `Evaluation`.
+      MethodError: at the end, for runs that a host method's fault ended; the others are in the file.
+
+    Example:
+      >>> import tempfile
+      >>> from dre_jax.data import bundled
+      >>> with tempfile.TemporaryDirectory() as folder:
+      ...     results = run_hpob("random", bundled.path(), f"{folder}/random.json", trials=1, seeds=["test0"])
+      >>> len(list(results.runs()))
+      40
+    """
+    plan = Plan(
+        data=Path(data),
+        method=method,
+        spaces=None if spaces is None else tuple(spaces),
+        checkpoints=None if checkpoints is None else Path(checkpoints),
+        trials=trials,
+        seeds=None if seeds is None else tuple(seeds),
+        **options,
+    )
+    evaluation = Evaluation(plan, Path(out))
+    for run in evaluation:
+        if report is not None:
+            report(run)
+    if evaluation.failed:
+        raise MethodError(evaluation.failures())
+    return read_results(out)

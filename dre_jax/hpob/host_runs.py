@@ -19,8 +19,7 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, MethodError, MissingExtraError
-from dre_jax.hpob.plan import Plan
-from dre_jax.hpob.runner import Outcome, PendingRuns, PlannedMethod
+from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, PlannedMethod
 from dre_jax.hpob.workers import Pool, WorkerDeath
 from dre_jax.methods.foreign import arguments_of, load_class
 from dre_jax.methods.registry import host_of, library_of

@@ -1,16 +1,19 @@
-"""The plan of an evaluation, and the results of its runs."""
+"""The plan of an evaluation, the results of its runs, and the interface of the loops that do them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from jax import Array
 
 from dre_jax.checks import one_of
+from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline, outline
+from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.continuous import COUNTINGS
 from dre_jax.methods.foreign import label_of
@@ -155,3 +158,47 @@ def _seeds(plan: Plan, space: Outline) -> dict[str, tuple[str, ...]]:
             raise ConfigError(f"seeds of dataset {dataset!r} are {valid}, but got {', '.join(unknown)}")
         seeds_by_dataset[dataset] = plan.seeds or names
     return seeds_by_dataset
+
+
+Outcome = tuple[str, str, np.ndarray | str]
+"""Dataset, seed name, and the T + 1 incumbents; or what went wrong."""
+
+
+class PendingRuns(NamedTuple):
+    """Runs on a search space that are not in the result file yet."""
+
+    space: SearchSpace
+    designs: Designs
+    """Rows evaluated at the start, by dataset and seed name."""
+    key: Array
+    """PRNG key."""
+
+
+class PlannedMethod(Protocol):
+    """A plan's method, as the result file describes it."""
+
+    learns: bool
+    """True if `fit` needs the training split."""
+
+    def configuration(self, space: str) -> Any:
+        """Returns the method's fields, or the `repr` of a host method."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Returns checkpoints and versions of packages."""
+        ...
+
+    def close(self) -> None:
+        """Ends worker processes, if it has any; it can run again afterwards."""
+        ...
+
+
+class Runner(PlannedMethod, Protocol):
+    """A plan's method, on the search spaces one after the other."""
+
+    together: bool
+    """`run` takes all search spaces at once; else one at a time."""
+
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
+        """Yields the outcomes of the runs, with the names of their search spaces."""
+        ...

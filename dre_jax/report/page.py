@@ -16,7 +16,7 @@ import numpy as np
 from dre_jax.data.files import write_text
 from dre_jax.report import page_tables
 from dre_jax.report.comparison import Comparison
-from dre_jax.report.page_figures import PageFigure, page_figure
+from dre_jax.report.figures import PageFigure, page_figure
 from dre_jax.report.page_tables import Table, number
 from dre_jax.report.statistics import Significance, Significances
 

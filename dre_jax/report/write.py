@@ -62,7 +62,7 @@ def write_report(
     tests = significances(comparison, trials)
     summary = summarise(comparison, read, tests, at=trials, reference=reference, title=title)
     write_summary(summary, folder)
-    from dre_jax.report.drawings import draw_all
+    from dre_jax.report.figures import draw_all
     from dre_jax.report.page import Section, write_page
 
     figures = draw_all(comparison, tests["tasks"], folder, title)

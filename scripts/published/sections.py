@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dre_jax.report import Comparison, compare
-from dre_jax.report.drawings import draw_all
+from dre_jax.report.figures import draw_all
 from dre_jax.report.page import Section
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.result_files import read_files

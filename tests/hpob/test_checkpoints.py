@@ -14,9 +14,8 @@ from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError, DataError
 from dre_jax.hpob import evaluation
 from dre_jax.hpob.compiled_runs import CompiledRunner
-from dre_jax.hpob.evaluation import Evaluation
+from dre_jax.hpob.evaluation import Evaluation, run_hpob
 from dre_jax.hpob.plan import Plan
-from dre_jax.hpob.suite import run_hpob
 from dre_jax.methods import DRE, find
 from dre_jax.methods.checkpoints.meta_training import meta_train_method
 from dre_jax.methods.dre.training_config import FineTuneConfig

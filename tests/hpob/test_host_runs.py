@@ -15,9 +15,8 @@ import pytest
 
 from dre_jax.data import bundled, read_results
 from dre_jax.errors import ConfigError, MethodError, MissingExtraError
-from dre_jax.hpob.evaluation import Evaluation
+from dre_jax.hpob.evaluation import Evaluation, run_hpob
 from dre_jax.hpob.plan import Plan
-from dre_jax.hpob.suite import run_hpob
 from dre_jax.search.host import run_host
 
 PEER = """

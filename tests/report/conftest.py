@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dre_jax.report.comparison import Comparison
-from dre_jax.report.drawings import draw_all
+from dre_jax.report.figures import draw_all
 from dre_jax.report.statistics import significance
 
 

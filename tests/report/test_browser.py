@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from dre_jax.report.drawings import draw_all
+from dre_jax.report.figures import draw_all
 from dre_jax.report.page import Section, write_page
 from dre_jax.report.statistics import significances
 

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from dre_jax.errors import DataError
-from dre_jax.report.drawings import draw_all
+from dre_jax.report.figures import draw_all
 
 NAMES = ("rank", "regret", "rank-spaces", "regret-spaces", "cd-3", "cd-10")
 

@@ -57,7 +57,7 @@ def page(path, comparison, *, figures=None, files=None, title="A title"):
 def test_self_contained(drawn, tmp_path, monkeypatch, largest, kind):
     """Nothing is fetched, every link has its target, and the same comparison gives the same page."""
     given, figures = drawn
-    monkeypatch.setattr("dre_jax.report.page_figures.LARGEST_SVG", largest)
+    monkeypatch.setattr("dre_jax.report.figures.LARGEST_SVG", largest)
     content, again = (page(tmp_path / f"{name}.html", given, figures=figures) for name in "ab")
     assert content == again
     reader = Reader(content)

@@ -17,9 +17,9 @@ from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.checkpoints.compatibility import check_same_training
-from dre_jax.methods.checkpoints.ensembles import find_ensemble
 from dre_jax.methods.checkpoints.fitted import (
     FittedMethod,
+    find_ensemble,
     has_checkpoint,
     has_fitted,
     load_fitted,

@@ -16,8 +16,7 @@ from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.methods import DRE, METHODS, find
 from dre_jax.methods.baselines.committee import Committee
-from dre_jax.methods.checkpoints.ensembles import find_ensemble
-from dre_jax.methods.checkpoints.fitted import FittedMethod, has_checkpoint, load_fitted, save_fitted
+from dre_jax.methods.checkpoints.fitted import FittedMethod, find_ensemble, has_checkpoint, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
 from dre_jax.methods.checkpoints.serialization import check_parameter_classes, config_from_json, config_to_json
 from dre_jax.methods.dre.model_config import ModelConfig
