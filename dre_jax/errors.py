@@ -10,6 +10,9 @@ dre_jax.errors.DataError: a task must hold at least one row, but dataset 'wine' 
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 __all__ = ["CheckpointError", "ConfigError", "DataError", "DataWarning", "DreError", "MethodError", "MissingExtraError"]
 
 
@@ -55,6 +58,14 @@ class MissingExtraError(DreError, ImportError):
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
         # Worker processes pickle their errors, and the default would hand the message alone to `__init__`.
         return type(self), (self.package, self.extra)
+
+
+def import_extra(module: str, package: str, extra: str) -> Any:
+    """Returns a module of a package that an extra installs. Raises `MissingExtraError` without the package."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(package, extra) from error
 
 
 class DataWarning(UserWarning):

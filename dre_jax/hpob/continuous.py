@@ -18,7 +18,7 @@ import numpy as np
 from dre_jax.checks import one_of
 from dre_jax.data.checks import is_number
 from dre_jax.data.files import read_json
-from dre_jax.errors import DataError, MethodError, MissingExtraError
+from dre_jax.errors import DataError, MethodError, import_extra
 from dre_jax.search.host import HostMethod
 
 Ranges = Mapping[str, Mapping[str, float]]
@@ -26,6 +26,9 @@ Ranges = Mapping[str, Mapping[str, float]]
 
 COUNTINGS = ("hpob", "fixed")
 """Ways of counting evaluations."""
+
+XGBOOST = ("xgboost", "xgboost", "hpob")
+"""Module, package and extra of the surrogates' library."""
 
 _STATS = "summary-stats.json"
 # A method that computes in float32 may leave the box by a rounding error.
@@ -67,7 +70,7 @@ class Objective(NamedTuple):
         """
         name = surrogate_name(space, dataset)
         low, high = _range(folder, name, read_ranges(folder) if ranges is None else ranges)
-        xgboost = import_xgboost()
+        xgboost = import_extra(*XGBOOST)
         path = Path(folder) / f"{name}.json"
         if not path.is_file():
             raise DataError(f"a surrogate must be a file, but {path} is none")
@@ -85,7 +88,7 @@ class Objective(NamedTuple):
 
     def predict(self, x: np.ndarray) -> float:
         """The response at a point f64[D], on the table's scale."""
-        return float(self.booster.predict(import_xgboost().DMatrix(x.reshape(1, -1), nthread=1))[0])
+        return float(self.booster.predict(import_extra(*XGBOOST).DMatrix(x.reshape(1, -1), nthread=1))[0])
 
     def scale(self, y: np.ndarray) -> np.ndarray:
         """Responses on the scale [0, 1]; 0.5 throughout where the range is empty."""
@@ -144,15 +147,6 @@ def run_continuous(
 def surrogate_name(space: str, dataset: str) -> str:
     """HPO-B's name of a task's surrogate."""
     return f"surrogate-{space}-{dataset}"
-
-
-def import_xgboost() -> Any:
-    """The optional package. Raises `MissingExtraError` without it."""
-    try:
-        import xgboost
-    except ImportError as error:
-        raise MissingExtraError("xgboost", "hpob") from error
-    return xgboost
 
 
 def _range(folder: str | os.PathLike[str], name: str, ranges: Ranges) -> tuple[float, float]:

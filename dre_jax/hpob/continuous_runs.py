@@ -13,9 +13,9 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.data.outline import Outline
 from dre_jax.data.spaces import Designs
-from dre_jax.errors import DataError
+from dre_jax.errors import DataError, import_extra
 from dre_jax.hpob.compiled_runs import PlannedCompiledMethod
-from dre_jax.hpob.continuous import Objective, import_xgboost, read_ranges, run_continuous, surrogate_name
+from dre_jax.hpob.continuous import XGBOOST, Objective, read_ranges, run_continuous, surrogate_name
 from dre_jax.hpob.host_runs import PendingRun, PlannedHostMethod, SingleRunRunner, version_of
 from dre_jax.hpob.plan import Outcome, Plan
 from dre_jax.search.batch import run_key
@@ -51,7 +51,7 @@ class ContinuousRunner(SingleRunRunner):
     """
 
     def __init__(self, plan: Plan, spaces: Mapping[str, Outline], *, host: bool) -> None:
-        import_xgboost()
+        import_extra(*XGBOOST)
         assert plan.surrogates is not None
         super().__init__(plan, PlannedHostMethod(plan) if host else _ContinuousMethod(plan, spaces))
         self._folder = plan.surrogates

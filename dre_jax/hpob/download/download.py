@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from dre_jax.checks import one_of
 from dre_jax.data.files import find_json, make_folder, read_json, write_json
-from dre_jax.errors import DataError, DataWarning, MissingExtraError
+from dre_jax.errors import DataError, DataWarning, import_extra
 from dre_jax.hpob.download.archive import ArchiveError, unpack
 from dre_jax.hpob.download.contents import ProgressCallback
 from dre_jax.hpob.download.sources import COLLECTIONS, Collection, is_archive, is_url, parse_source
@@ -191,11 +191,7 @@ def _retrieve(url: str, folder: Path, file_name: str | None, sha256: str | None,
 
     Raises `SourceError`, and `MissingExtraError` without pooch.
     """
-    try:
-        import pooch
-        import requests
-    except ImportError as error:
-        raise MissingExtraError("pooch", "download") from error
+    pooch, requests = (import_extra(module, "pooch", "download") for module in ("pooch", "requests"))
     pooch.get_logger().setLevel("WARNING")  # else it prints every file with its hash
     label, pauses = PurePosixPath(urlsplit(url).path).name, list(_PAUSES)
     headers = {"User-Agent": "dre_jax", "Accept-Encoding": "identity"}

@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 import optax
 from jax import Array
-from jax.typing import DTypeLike
 
 from dre_jax.checks import positive
 from dre_jax.data import SearchSpace
@@ -53,7 +52,7 @@ def cut_off(count: Array) -> Array:
     return 1.0 / (4.0 * n**0.25 * jnp.sqrt(math.pi * jnp.log(n)))
 
 
-def copula_scale(level: Array, where: Array, dtype: DTypeLike = jnp.float32) -> Array:
+def copula_scale(level: Array, where: Array) -> Array:
     """Phi^-1 of the winsorised share of responses that are at most as high: whatever the scale, always the same.
 
     Levels are i32[n], smaller is better. Returns f[n], equal for equal ones; 0 in empty slots, and where there is one
@@ -63,9 +62,9 @@ def copula_scale(level: Array, where: Array, dtype: DTypeLike = jnp.float32) -> 
       >>> copula_scale(jnp.array([2, 0, 1]), jnp.ones(3, bool)).round(2).tolist()
       [-0.43, 1.27, 0.43]
     """
-    count = jnp.sum(where, dtype=dtype)
+    count = jnp.sum(where, dtype=jnp.float32)
     below = (level[None, :] >= level[:, None]) & where[None, :]
-    share = jnp.sum(below, axis=1, dtype=dtype) / jnp.maximum(count, 1.0)
+    share = jnp.sum(below, axis=1, dtype=jnp.float32) / jnp.maximum(count, 1.0)
     delta = cut_off(count)
     scaled = jax.scipy.special.ndtri(jnp.clip(share, delta, 1.0 - delta))
     return jnp.where(where & (count > 1), scaled, 0.0)

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import numpy as np
 
-from dre_jax.errors import MethodError, MissingExtraError
+from dre_jax.errors import MethodError
 
 _SMALLEST_DEVIATION = 1e-12
 _FAR = -1e3  # from here on the series of the improvement is exact to 3e-6
-
-
-def needed(module: str, package: str, extra: str) -> Any:
-    """A package that an extra installs.
-
-    Raises:
-      MissingExtraError: where it is not there.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(package, extra) from error
 
 
 def seed() -> int:

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from dre_jax.methods.baselines.host_tables import best_row, log_expected_improvement, needed, seed
+from dre_jax.errors import import_extra
+from dre_jax.methods.baselines.host_tables import best_row, log_expected_improvement, seed
 from dre_jax.methods.entry import Entry
 
 
@@ -44,7 +45,7 @@ class RandomForest:
     """Trials that a leaf holds at least."""
 
     def __post_init__(self) -> None:
-        needed("sklearn", "scikit-learn", "baselines")
+        import_extra("sklearn", "scikit-learn", "baselines")
 
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any) -> int:
         """Index of the pending row with the largest expected improvement."""

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dre_jax.methods.baselines.host_tables import best_row, needed, seed
+from dre_jax.errors import import_extra
+from dre_jax.methods.baselines.host_tables import best_row, seed
 from dre_jax.methods.entry import Entry
 
 
@@ -36,7 +37,7 @@ class SMAC:
     _parts: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        needed("smac", "smac", "baselines")
+        import_extra("smac", "smac", "baselines")
 
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any) -> int:
         """Index of the pending row with the largest expected improvement, or of a random one."""

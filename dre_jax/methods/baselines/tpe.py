@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from dre_jax.methods.baselines.host_tables import best_row, needed, seed
+from dre_jax.errors import import_extra
+from dre_jax.methods.baselines.host_tables import best_row, seed
 from dre_jax.methods.entry import Entry
 
 _BLOCK = 4096  # rows at once: an estimator makes arrays of rows times trials
@@ -41,7 +42,7 @@ class TPE:
     _shown: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
-        needed("optuna", "optuna", "optuna")
+        import_extra("optuna", "optuna", "optuna")
 
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any) -> int:
         """Index of the pending row with the largest log l(x) - log g(x)."""

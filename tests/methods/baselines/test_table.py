@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dre_jax.errors import MethodError, MissingExtraError
-from dre_jax.methods.baselines.host_tables import best_row, log_expected_improvement, needed
+from dre_jax.errors import MethodError, MissingExtraError, import_extra
+from dre_jax.methods.baselines.host_tables import best_row, log_expected_improvement
 
 
 def test_expected_improvement_is_the_textbooks():
@@ -42,4 +42,4 @@ def test_nan_is_no_value():
 def test_a_package_that_is_not_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'dre_jax\[optuna\]'"):
-        needed("optuna", "optuna", "optuna")
+        import_extra("optuna", "optuna", "optuna")
