@@ -26,6 +26,7 @@ from dre_jax.runtime.devices import local
 from dre_jax.search import Candidates, History
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from dre_jax.search.loop import SearchTask, jitted_suggest
+from dre_jax.search.method import capabilities_of
 
 PLATFORMS = ("tpu", "cuda", "cpu")
 MODEL = ModelConfig(members=2, hidden=(8, 8), phi=(8,), rho=(8, 4))
@@ -123,7 +124,7 @@ def test_one_suggestion(name, space, task, learnt):
         method, params = METHOD, init(MODEL, space.n_columns, KEY)
     else:
         method, params = SURROGATES[name], learnt(name)[1]
-    state = method.begin(params, space.n_columns, KEY) if getattr(method, "stateful", False) else None
+    state = method.begin(params, space.n_columns, KEY) if capabilities_of(method).stateful else None
     given = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY, jnp.int32(0)
     lower(jitted_suggest, method, params, state, *given, groups=APART if name == "dre" else (PLATFORMS,))
 

@@ -34,7 +34,7 @@ from dre_jax.search.batch import coarse_bucket
 from dre_jax.search.grid import DESIGNS, TASKS, GridConfig, grid
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.loop import SearchTask
-from dre_jax.search.method import Method, is_one_by_one, members_of
+from dre_jax.search.method import Method, members_of, runs_sequentially
 
 CANDIDATES = 512
 _EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
@@ -208,7 +208,7 @@ def _run_grid(
     )
     design_rows = jax.ShapeDtypeStruct((n_designs, ours.DESIGN), jnp.int32)
     keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), n_designs))
-    side_by_side = not is_one_by_one(method, "tpu", columns, ours.DESIGN + trials - 1)
+    side_by_side = not runs_sequentially(method, "tpu", columns, ours.DESIGN + trials - 1)
     config = GridConfig(trials, mesh, side_by_side, params_by_task=True, single_loop=True)
     counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)
     return grid, (method, *map(shaped, (params, table, design_rows, keys)), counts, config)

@@ -19,7 +19,7 @@ from dre_jax.methods.checkpoints.fitted import FittedMethod, find_ensemble, load
 from dre_jax.methods.foreign import entry_for
 from dre_jax.runtime import processes
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_side_by_side
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, learns_from_past
 
 
 class PlannedCompiledMethod:
@@ -48,7 +48,7 @@ class PlannedCompiledMethod:
             }
         )
         self._methods = {name: entry.make(plan.settings, learned=self._learned(name)) for name in spaces}
-        learns = (getattr(method, "transfer", entry.transfer) for method in self._methods.values())
+        learns = (learns_from_past(method, entry.transfer) for method in self._methods.values())
         self.learns = self._root is None and any(learns)
 
     def configuration(self, space: str) -> dict[str, Any]:

@@ -263,7 +263,7 @@ def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
         from dre_jax.hpob.host_runs import HostRunner
 
         return HostRunner(plan)
-    if not isinstance(plan.method, str) and not hasattr(plan.method, "acquire"):
+    if not isinstance(plan.method, str) and not callable(getattr(plan.method, "acquire", None)):
         raise ConfigError(f"a method must be a name, a class, or have fit and acquire, but got {plan.method!r}")
     return CompiledRunner(plan, spaces)
 

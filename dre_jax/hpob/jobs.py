@@ -24,7 +24,7 @@ from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign, load_class
 from dre_jax.methods.registry import host_of, registered
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, learns_from_past
 
 __all__ = [
     "BUNDLED",
@@ -136,7 +136,7 @@ class Job:
         model, training = getattr(method, "model", None), getattr(method, "training", None)
         if not isinstance(model, ModelConfig) or not isinstance(training, MetaTrainConfig):
             return None
-        return (model, training) if getattr(method, "transfer", True) else None
+        return (model, training) if learns_from_past(method) else None
 
     def meta_train(self) -> None:
         """Meta-trains the checkpoint that the evaluation starts from, or resumes its training."""

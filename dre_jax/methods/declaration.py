@@ -8,37 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods.settings import leaves
+from dre_jax.search.method import capabilities_of
 
 if TYPE_CHECKING:
     from dre_jax.methods.entry import Entry
 
 _REQUIRED = {"fit": ("meta", "key"), "acquire": ("params", "history", "candidates", "key")}
-_OPTIONAL = {
-    "begin": ("params", "n_columns", "key"),
-    "advance": ("state", "history", "candidates", "key"),
-    "draw": ("params", "history", "candidates", "key"),
-    "widen": ("params", "n_columns", "width"),
-    "one_by_one": ("platform", "n_columns", "longest"),
-    "tune": ("params", "history", "key"),
-    "rate": ("tuned", "history", "candidates"),
-    "tell": ("params",),
+_CAPABILITIES: dict[str, dict[str, tuple[str, ...]]] = {
+    "stateful": {"begin": ("params", "n_columns", "key"), "advance": ("state", "history", "candidates", "key")},
+    "fits_history": {
+        "fit_history": ("params", "history", "key"),
+        "score_candidates": ("fitted_params", "history", "candidates"),
+    },
+    "samples_posterior": {"sample_posterior": ("params", "history", "candidates", "key")},
+    "pads_columns": {"pad_columns": ("params", "n_columns", "width")},
+    "may_run_sequentially": {"runs_sequentially": ("platform", "n_columns", "longest")},
+    "explains_fit": {"explain_fit": ("params",)},
 }
-_FLAGS: dict[str, tuple[str, ...]] = {
-    "transfer": (),
-    "stateful": ("begin", "advance"),
-    "widens": ("widen",),
-    "tuned_per_slot": ("tune", "rate"),
-    "double_precision": (),
-    "differentiable": (),
-}
-"""Attributes of a method that are true or false, and the functions that one that is true needs."""
+"""Functions and their arguments that a method with a capability must have."""
 
 
 def check_entry(entry: Entry) -> None:
     """Checks that an entry has a method of the one protocol or a host method, with what the loops call.
 
     Raises:
-      ConfigError: for a function that is missing or takes other arguments, or a flag that is neither true nor false.
+      ConfigError: if a function of the protocol or of a declared capability is missing or takes other arguments, or
+        if a capability is neither true nor false.
 
     Example:
       >>> from dre_jax.methods import find
@@ -64,18 +59,8 @@ def _check_method(method: Any, name: str) -> None:
     if isinstance(method, type):
         raise ConfigError(f"method {name}: default= must be an object, but is the class {method.__name__}")
     for function, arguments in _REQUIRED.items():
-        if not callable(getattr(method, function, None)):
-            raise ConfigError(f"method {name}: must have a function {function}({', '.join(arguments)}), but has none")
-    for function, arguments in (_REQUIRED | _OPTIONAL).items():
-        if hasattr(method, function):
-            _check_arguments(getattr(method, function), function, arguments, name)
-    for flag, functions in _FLAGS.items():
-        value = getattr(method, flag, False)
-        if not isinstance(value, bool):
-            raise ConfigError(f"method {name}: {flag} must be True or False, but is {value!r}")
-        missing = [function for function in functions if value and not hasattr(method, function)]
-        if missing:
-            raise ConfigError(f"method {name}: {flag} is True, so it must have {' and '.join(missing)}")
+        _check_function(method, function, arguments, name)
+    _check_capabilities(method, name)
     if not dataclasses.is_dataclass(method):
         raise ConfigError(f"method {name}: must be a frozen dataclass, but {type(method).__name__} is no dataclass")
     try:
@@ -84,15 +69,40 @@ def _check_method(method: Any, name: str) -> None:
         raise ConfigError(f"method {name}: must be a frozen dataclass with hashable fields, but has {error}") from error
 
 
-def _check_arguments(function: Any, label: str, arguments: tuple[str, ...], name: str) -> None:
+def _check_capabilities(method: Any, name: str) -> None:
+    capabilities = capabilities_of(method)
+    for field in dataclasses.fields(capabilities):
+        declared = getattr(capabilities, field.name)
+        if not isinstance(declared, bool) and not (declared is None and field.default is None):
+            raise ConfigError(f"method {name}: {field.name} must be True or False, but is {declared!r}")
+        if declared:
+            for function, arguments in _CAPABILITIES.get(field.name, {}).items():
+                _check_function(method, function, arguments, name, f"{field.name} is True, so it must")
+    if capabilities.slotwise_fit and not capabilities.fits_history:
+        raise ConfigError(f"method {name}: slotwise_fit is True, so fits_history must be True, but is False")
+    if capabilities.committee and not isinstance(getattr(method, "members", None), tuple):
+        raise ConfigError(f"method {name}: committee is True, so it must have a tuple members, but has none")
+
+
+def _check_function(method: Any, label: str, arguments: tuple[str, ...], name: str, rule: str = "must") -> None:
+    """Raises `ConfigError` if a method lacks a function, or if the function takes other arguments.
+
+    Args:
+      method: the method.
+      label: name of the function.
+      arguments: names of its arguments.
+      name: the method's name.
+      rule: why it must have the function, for the message of the error.
+    """
+    function = getattr(method, label, None)
+    if not callable(function):
+        raise ConfigError(f"method {name}: {rule} have a function {label}({', '.join(arguments)}), but has none")
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # no function, or one whose arguments are unknown
-        if callable(function):
-            return
-        raise ConfigError(f"method {name}: {label} must be a function, but is {function!r}") from None
+    except (TypeError, ValueError):  # the arguments are unknown
+        return
     try:
         signature.bind(*arguments)
     except TypeError:
-        rule = f"method {name}: {label} must take ({', '.join(arguments)})"
-        raise ConfigError(f"{rule}, but takes ({', '.join(signature.parameters)})") from None
+        takes = f"but takes ({', '.join(signature.parameters)})"
+        raise ConfigError(f"method {name}: {label} must take ({', '.join(arguments)}), {takes}") from None

@@ -18,7 +18,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.settings import Settings, convert, unknown
 from dre_jax.search.host import HostMethod
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, learns_from_past
 
 _STAMP = "__dre_jax_stamp__"
 
@@ -56,9 +56,9 @@ def load_method(name: str) -> Entry | Method:
     loaded = _imported(name)
     if isinstance(loaded, Entry):
         return loaded
-    if isinstance(loaded, type) and hasattr(loaded, "observe_and_suggest"):
+    if isinstance(loaded, type) and callable(getattr(loaded, "observe_and_suggest", None)):
         return Entry(name=name, summary=_summary(loaded), paper="", host=loaded, library="Python")
-    if not hasattr(loaded, "fit") and not hasattr(loaded, "acquire"):
+    if not any(callable(getattr(loaded, function, None)) for function in ("fit", "acquire")):
         raise ConfigError(f"method {name}: must have observe_and_suggest, or fit and acquire, but has neither")
     if not isinstance(loaded, type):
         return cast(Method, loaded)
@@ -75,7 +75,7 @@ def entry_for(method: Method, name: str) -> Entry:
     checkpoint.
     """
     has_ensemble = isinstance(getattr(method, "model", None), ModelConfig)
-    learns = getattr(method, "transfer", True)
+    learns = learns_from_past(method)
     fields: list[str] = [field.name for field in dataclasses.fields(method)] if dataclasses.is_dataclass(method) else []
     return Entry(
         name=name,

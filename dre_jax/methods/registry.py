@@ -18,7 +18,7 @@ from dre_jax.errors import ConfigError, DataWarning, MissingExtraError
 from dre_jax.methods.declaration import check_entry
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.foreign import entry_for, is_foreign, label_of, load_method
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, learns_from_past
 
 __all__ = [
     "ALIASES",
@@ -209,7 +209,7 @@ def _entry_like(method: Method, name: str) -> Entry:
     """An entry for an object; what it does not say itself is as for the registered method of its class, if any."""
     for entry in METHODS.values():
         if type(entry.default) is type(method):
-            learns = getattr(method, "transfer", entry.transfer)
+            learns = learns_from_past(method, entry.transfer)
             reads = learns and entry.reads_checkpoints
             return dataclasses.replace(entry, name=name, default=method, transfer=learns, reads_checkpoints=reads)
     return entry_for(method, name)

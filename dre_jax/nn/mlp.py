@@ -65,7 +65,7 @@ def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
     return draw(shapes(config, n_columns), config.initialiser, key)
 
 
-def widen(params: MLPParams, n_columns: int, width: int) -> MLPParams:
+def pad_columns(params: MLPParams, n_columns: int, width: int) -> MLPParams:
     """Returns one or several networks of D columns for more columns; columns of zeros do not change the outputs."""
     first = "hidden_0_kernel" if "hidden_0_kernel" in params else "out_kernel"
     return {**params, first: add_inputs(params[first], n_columns, width - n_columns)}

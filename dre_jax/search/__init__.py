@@ -10,13 +10,14 @@ from dre_jax.search.acquisition import (
 from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, run_tasks
 from dre_jax.search.history import Candidates, History, make_history, sort_history
 from dre_jax.search.loop import SearchTask, run, run_in_python
-from dre_jax.search.method import Method
+from dre_jax.search.method import Capabilities, Method
 from dre_jax.search.ranks import gaussian_ranks, mean_and_deviation, mean_tie_ranks
 from dre_jax.search.suggester import Suggester
 
 __all__ = [
     "AcquisitionConfig",
     "Candidates",
+    "Capabilities",
     "ExecutionConfig",
     "History",
     "Method",

@@ -18,7 +18,7 @@ from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
 from dre_jax.search.loop import ParallelTrials, SearchTask
-from dre_jax.search.method import Method, as_widening, is_one_by_one
+from dre_jax.search.method import Method, as_column_padding, runs_sequentially
 
 RunTrace = tuple[str, str, np.ndarray]
 """Dataset, seed name, and the T + 1 best responses so far, scaled with the task's table (entry 0: the design's)."""
@@ -145,8 +145,8 @@ def run_spaces(
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
     """`run_tasks` of several search spaces by name; yields the space's name, and a trace.
 
-    Where runs go side by side, and the method can do with columns that its parameters do not know (`widen`), runs of
-    all search spaces are one program: a chain of trials and epochs, which an accelerator walks once, not once a space.
+    Where runs go side by side, and the method declares `pads_columns`, runs of all search spaces are one program: a
+    chain of trials and epochs, which an accelerator walks once, not once a space.
 
     Args:
       method: frozen and hashable.
@@ -163,7 +163,7 @@ def run_spaces(
             size = _tasks_per_call(config, group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
             # What works on one run at a time anyway does nothing for a run that has ended.
-            alone = config.side_by_side is None and _is_one_by_one(method, group, n_trials, devices[0].platform)
+            alone = config.side_by_side is None and _runs_sequentially(method, group, n_trials, devices[0].platform)
             grid_config = GridConfig(
                 n_trials,
                 mesh,
@@ -184,11 +184,11 @@ def runs_side_by_side(config: ExecutionConfig) -> bool:
     return not on_cpu if config.side_by_side is None else config.side_by_side
 
 
-def _is_one_by_one(method: Method, group: _Group, n_trials: int, platform: str) -> bool:
+def _runs_sequentially(method: Method, group: _Group, n_trials: int, platform: str) -> bool:
     """Returns whether the method's program works on one run of the group at a time."""
     one = group.items[0]
     longest = len(one.designs[group.seeds[0]]) + n_trials - 1
-    return is_one_by_one(method, platform, one.task.n_columns, longest)
+    return runs_sequentially(method, platform, one.task.n_columns, longest)
 
 
 def _tasks_per_call(config: ExecutionConfig, group: _Group, n_devices: int, side_by_side: bool) -> int:
@@ -227,15 +227,15 @@ def _split_by_program(
     method: Method, spaces: Mapping[str, SpaceRuns], side_by_side: bool
 ) -> Iterator[Mapping[str, SpaceRuns]]:
     """Yields the search spaces that share a program: all, padded with columns of zeros, or each alone."""
-    widening = as_widening(method)
-    if not side_by_side or widening is None or len(spaces) < 2:
+    padding = as_column_padding(method)
+    if not side_by_side or padding is None or len(spaces) < 2:
         yield from ({name: runs} for name, runs in spaces.items())
         return
     widths = {name: next(iter(runs.tasks.values())).n_columns for name, runs in spaces.items() if runs.tasks}
     widest = max(widths.values(), default=0)
     yield {
         name: runs._replace(
-            params=widening.widen(runs.params, widths[name], widest),
+            params=padding.pad_columns(runs.params, widths[name], widest),
             tasks={n: _wider(task, widest) for n, task in runs.tasks.items()},
         )
         for name, runs in spaces.items()

@@ -205,7 +205,7 @@ def propose(
     history = with_pending_trials(
         method, params, state, trials.history, columns, trials.pending, config.pending_strategy, method_key
     )
-    rate = valuation(method, params, history, method_key, draw=config.pending_strategy == "draw")
+    rate = valuation(method, params, history, method_key, sample=config.pending_strategy == "draw")
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
     parents = _best_trials(trials, config.sources)

@@ -16,7 +16,7 @@ from dre_jax.search.acquisition import pick
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_stateful, value
 from dre_jax.search.pending import with_pending_trials
-from dre_jax.search.stages import with_bucketed_tuning
+from dre_jax.search.stages import with_bucketed_history_fit
 
 FIRST_BUCKET = 16
 _BEGIN = 2**32 - 1  # folded into a run's key in place of a trial: no trial has this number
@@ -122,11 +122,11 @@ def suggest(
     candidates: Candidates,
     key: Array,
     trial: Array,
-    draw: bool = False,
+    sample: bool = False,
 ) -> tuple[Array, Any]:
     """Returns the candidate that a method evaluates next, -1 if none remains, and the next state."""
     method_key, choice_key = trial_keys(key, trial)
-    values, state = value(method, params, state, history, candidates, method_key, draw=draw)
+    values, state = value(method, params, state, history, candidates, method_key, sample=sample)
     return pick(values, candidates.where, choice_key), state
 
 
@@ -158,7 +158,7 @@ def run(
       table_scale: show responses on the table's scale; see `history_and_candidates`.
       parallel: evaluate several trials at once; by default one.
       single_loop: compile one loop over trials, not one for each capacity of the history, if trials are evaluated one
-        at a time and the method is not stateful. A method with `tune` is fine-tuned on the smallest capacity that
+        at a time and the method is not stateful. A method with `fit_history` is fitted to the smallest capacity that
         holds all trials; see `dre_jax.search.stages`.
 
     Returns:
@@ -170,7 +170,7 @@ def run(
     rows = jnp.concatenate([design.astype(jnp.int32), jnp.full(n_trials, -1, jnp.int32)])
     parts = list(segments(n_design, n_trials))
     if single_loop and parallel is None and as_stateful(method) is None:
-        method = with_bucketed_tuning(method, tuple(capacity for capacity, _ in parts))
+        method = with_bucketed_history_fit(method, tuple(capacity for capacity, _ in parts))
         parts = [(parts[-1][0], n_trials)]
 
     def trial(capacity: int, carry: tuple[Array, Any], t: Array) -> tuple[tuple[Array, Any], None]:
@@ -187,8 +187,8 @@ def run(
             )
 
         def evaluate(state: Any) -> tuple[Array, Any]:
-            draw = parallel is not None and parallel.pending_strategy == "draw"
-            return suggest(method, params, state, history, candidates, key, t, draw)
+            sample = parallel is not None and parallel.pending_strategy == "draw"
+            return suggest(method, params, state, history, candidates, key, t, sample)
 
         finished = ~jnp.any(candidates.where)
         if stop_at_optimum:

@@ -1,8 +1,9 @@
-"""The one protocol: what the loop asks of a method, of one that remembers, and of one that search spaces share."""
+"""The one protocol: the functions that the loop calls on a method, and the optional ones that a method declares."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from jax import Array
@@ -24,11 +25,45 @@ class Method(Protocol):
         ...
 
 
-class StatefulMethod(Method, Protocol):
-    """A method that carries something from one trial of a run to the next; `acquire` is what it does at the first."""
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """The optional parts of the protocol that a method supports; none by default.
 
-    stateful: bool
-    """True if it does so as configured."""
+    A method declares them as `capabilities`, a class variable, or a property if they depend on its configuration.
+    Functions and attributes of a method that no capability declares are the method's own.
+
+    Example:
+      >>> from dre_jax.methods import find
+      >>> capabilities_of(find("gp").make()).differentiable, capabilities_of(find("random").make()).differentiable
+      (True, False)
+    """
+
+    stateful: bool = False
+    """`begin` and `advance`: the loop carries a state from trial to trial (`StatefulMethod`)."""
+    fits_history: bool = False
+    """`fit_history` and `score_candidates`, the halves of `acquire` (`dre_jax.search.stages.HistoryFitMethod`)."""
+    slotwise_fit: bool = False
+    """What `fit_history` returns has one entry for each slot of the history."""
+    samples_posterior: bool = False
+    """`sample_posterior`: Thompson sampling (`PosteriorSamplingMethod`)."""
+    pads_columns: bool = False
+    """`pad_columns`: search spaces can share a program (`ColumnPaddingMethod`)."""
+    may_run_sequentially: bool = False
+    """`runs_sequentially`: the program may work on one run at a time (`SequentialMethod`)."""
+    explains_fit: bool = False
+    """`explain_fit`: the decisions of `fit` (`ExplainingMethod`)."""
+    committee: bool = False
+    """`members` is a tuple of methods."""
+    double_precision: bool = False
+    """Suggestions are computed in float64, except on a TPU."""
+    differentiable: bool = False
+    """Values of candidates have a gradient, and each depends on its own configuration alone."""
+    transfer: bool | None = None
+    """Whether `fit` learns from past tasks as configured; None if the method's `Entry` says so."""
+
+
+class StatefulMethod(Method, Protocol):
+    """A method that carries a state from one trial of a run to the next; `acquire` is what it does at the first."""
 
     def begin(self, params: Any, n_columns: int, key: Array) -> Any:
         """The state before the first trial of a run: a tree of arrays."""
@@ -39,66 +74,79 @@ class StatefulMethod(Method, Protocol):
         ...
 
 
-class DrawingMethod(Method, Protocol):
-    """A method that knows several models of a task."""
+class PosteriorSamplingMethod(Method, Protocol):
+    """A method with a distribution over models of a task."""
 
-    def draw(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
-        """Values as `acquire` gives them, by one model, drawn as probable as it is (Thompson sampling)."""
+    def sample_posterior(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
+        """Returns values f32[N] of the candidates, higher = evaluate first, by one sampled model."""
         ...
 
 
-class WideningMethod(Method, Protocol):
+class ColumnPaddingMethod(Method, Protocol):
     """A method whose runs on several search spaces can be one program, with columns of zeros added to the smaller."""
 
-    widens: bool
-    """True if it can as configured."""
-
-    def widen(self, params: Any, n_columns: int, width: int) -> Any:
-        """Parameters for tables of more columns, which give the same values where the columns added are zero."""
+    def pad_columns(self, params: Any, n_columns: int, width: int) -> Any:
+        """Returns parameters for tables with more columns; values stay the same where the added columns are zero."""
         ...
 
 
-class OneByOneMethod(Method, Protocol):
+class SequentialMethod(Method, Protocol):
     """A method whose program may work on one run at a time, however many are side by side."""
 
-    def one_by_one(self, platform: str, n_columns: int, longest: int) -> bool:
-        """Returns whether it does so on a platform, for tables of D columns and histories of so many trials."""
+    def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
+        """Returns whether it does so on a platform, for tables of D columns and histories of `longest` trials."""
         ...
 
 
-class TellingMethod(Method, Protocol):
-    """A method that decides something while it learns, and says what."""
+class ExplainingMethod(Method, Protocol):
+    """A method whose `fit` makes decisions that a user should know."""
 
-    def tell(self, params: Any) -> Mapping[str, str]:
-        """Decisions and their reasons, a line each."""
+    def explain_fit(self, params: Any) -> Mapping[str, str]:
+        """Returns the decisions and their reasons by subject, a line each."""
         ...
+
+
+_NO_CAPABILITIES = Capabilities()
+
+
+def capabilities_of(method: object) -> Capabilities:
+    """Returns the capabilities that a method declares; none if it declares nothing.
+
+    Raises:
+      ConfigError: if its `capabilities` are not `Capabilities`.
+    """
+    declared = getattr(method, "capabilities", _NO_CAPABILITIES)
+    if not isinstance(declared, Capabilities):
+        name = type(method).__name__
+        raise ConfigError(f"capabilities of the method {name} must be Capabilities(...), but are {declared!r}")
+    return declared
+
+
+def learns_from_past(method: object, default: bool = True) -> bool:
+    """Returns whether `fit` learns from past tasks; the default holds for a method that declares nothing about it."""
+    declared = capabilities_of(method).transfer
+    return default if declared is None else declared
 
 
 def members_of(method: Method) -> tuple[Method, ...]:
-    """Returns the methods of a committee; empty for others, whose `members` is the size of an ensemble.
+    """Returns the methods of a committee; empty for others, whose `members` may be the size of an ensemble.
 
     Example:
       >>> from dre_jax.methods import find
       >>> len(members_of(find("committee").make())), members_of(find("deep-ensemble").make())
       (2, ())
     """
-    members = getattr(method, "members", ())
-    return members if isinstance(members, tuple) else ()
-
-
-def as_stateful(method: Method) -> StatefulMethod | None:
-    """Returns the method if it carries a state, else None."""
-    return cast(StatefulMethod, method) if getattr(method, "stateful", False) else None
+    return cast(Any, method).members if capabilities_of(method).committee else ()
 
 
 def decisions_of(method: Method, params: Any) -> dict[str, str]:
-    """Returns the decisions of `fit` and their reasons, by subject; empty for a method without `tell`.
+    """Returns the decisions of `fit` and their reasons, by subject; empty for a method without `explain_fit`.
 
     Example:
       >>> decisions_of(cast(Method, object()), None)
       {}
     """
-    return dict(cast(TellingMethod, method).tell(params)) if hasattr(method, "tell") else {}
+    return dict(cast(ExplainingMethod, method).explain_fit(params)) if capabilities_of(method).explains_fit else {}
 
 
 def value(
@@ -109,35 +157,41 @@ def value(
     candidates: Candidates,
     key: Array,
     *,
-    draw: bool = False,
+    sample: bool = False,
 ) -> tuple[Array, Any]:
-    """Returns values f32[N] of the candidates and the next state; with ``draw``, the values of one random model.
+    """Returns values f32[N] of the candidates and the next state; with ``sample``, the values of one sampled model.
 
     Raises:
-      ConfigError: for a method that cannot draw.
+      ConfigError: if the method cannot sample.
     """
-    if draw:
-        return as_drawing(method).draw(params, history, candidates, key), state
+    if sample:
+        return as_posterior_sampling(method).sample_posterior(params, history, candidates, key), state
     stateful = as_stateful(method)
     if stateful is None:
         return method.acquire(params, history, candidates, key), state
     return stateful.advance(state, history, candidates, key)
 
 
-def as_drawing(method: Method) -> DrawingMethod:
-    """Returns the method; raises `ConfigError` if it cannot draw."""
-    if as_stateful(method) is not None or not hasattr(method, "draw"):
+def as_stateful(method: Method) -> StatefulMethod | None:
+    """Returns the method if it carries a state, else None."""
+    return cast(StatefulMethod, method) if capabilities_of(method).stateful else None
+
+
+def as_posterior_sampling(method: Method) -> PosteriorSamplingMethod:
+    """Returns the method; raises `ConfigError` if it cannot sample a model, or carries a state."""
+    capabilities = capabilities_of(method)
+    if capabilities.stateful or not capabilities.samples_posterior:
         raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
-    return cast(DrawingMethod, method)
+    return cast(PosteriorSamplingMethod, method)
 
 
-def is_one_by_one(method: Method, platform: str, n_columns: int, longest: int) -> bool:
-    """Returns whether the method's program works on one run at a time; see `OneByOneMethod`."""
-    if not hasattr(method, "one_by_one"):
+def as_column_padding(method: Method) -> ColumnPaddingMethod | None:
+    """Returns the method if its parameters can be padded, else None."""
+    return cast(ColumnPaddingMethod, method) if capabilities_of(method).pads_columns else None
+
+
+def runs_sequentially(method: Method, platform: str, n_columns: int, longest: int) -> bool:
+    """Returns whether the method's program works on one run at a time; see `SequentialMethod`."""
+    if not capabilities_of(method).may_run_sequentially:
         return False
-    return cast(OneByOneMethod, method).one_by_one(platform, n_columns, longest)
-
-
-def as_widening(method: Method) -> WideningMethod | None:
-    """Returns the method if its parameters can be widened, else None."""
-    return cast(WideningMethod, method) if getattr(method, "widens", False) else None
+    return cast(SequentialMethod, method).runs_sequentially(platform, n_columns, longest)

@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.errors import ConfigError
+from dre_jax.search.acquisition import AcquisitionConfig
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, as_drawing, members_of, value
+from dre_jax.search.method import Method, as_posterior_sampling, members_of, value
 
 PENDING_STRATEGIES = ("min", "mean", "max", "believer", "draw", "none")
 
@@ -24,7 +25,7 @@ def check_pending_strategy(method: Method, strategy: str) -> None:
     if strategy == "believer":
         with_mean_acquisition(method)
     elif strategy == "draw":
-        as_drawing(method)
+        as_posterior_sampling(method)
 
 
 def with_pending_trials(
@@ -34,7 +35,7 @@ def with_pending_trials(
 
     The constant liar imputes the minimum, mean or maximum of the responses so far (minimum and mean spread a batch
     further than the maximum); the Kriging believer imputes the method's prediction of each. With "none" and "draw" the
-    pending trials are left out of the history; `dre_jax.search.method.value` draws.
+    pending trials are left out of the history; `dre_jax.search.method.value` samples.
 
     Args:
       method: static.
@@ -67,9 +68,10 @@ def with_mean_acquisition(method: Method) -> Any:
     configured: Any = method
     if members := members_of(method):
         return replace(configured, members=tuple(with_mean_acquisition(member) for member in members))
-    if not hasattr(configured, "acquisition"):
+    acquisition = getattr(method, "acquisition", None)
+    if not isinstance(acquisition, AcquisitionConfig):
         raise ConfigError(f"a believer needs a method with an acquisition function, but got {type(method).__name__}")
-    return replace(configured, acquisition=replace(configured.acquisition, kind="mean_rank"))
+    return replace(configured, acquisition=replace(acquisition, kind="mean_rank"))
 
 
 def constant_liar_response(completed: History, strategy: str) -> Array:

@@ -14,15 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, capabilities_of
 
 
 def supports_double(method: Method) -> bool:
     """Returns whether suggestions of the method are computed in float64.
 
-    They are if the method has a class attribute ``double_precision`` that is true; not on a TPU, which emulates it.
+    They are if the method declares ``double_precision``; not on a TPU, which emulates it.
     """
-    return getattr(method, "double_precision", False) and jax.default_backend() != "tpu"
+    return capabilities_of(method).double_precision and jax.default_backend() != "tpu"
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from jax import Array, lax
 from dre_jax.optim.quasi_newton import maximise_in_box
 from dre_jax.search.history import Candidates
 from dre_jax.search.layout import SpaceLayout
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, capabilities_of
 
 _REACH = 0.2  # of a step, in each coordinate
 _TOLERANCE = 1e-6  # improvement of a value: below, a search ends
@@ -24,9 +24,9 @@ _APART = (0.1, 0.01)  # distance of starts from each other, of the first half an
 def supports_gradients(method: Method) -> bool:
     """Returns whether the values of candidates have a gradient, and each depends on its own configuration alone.
 
-    A method says so by a class attribute ``differentiable`` that is true; ranks, for example, have none.
+    They do if the method declares ``differentiable``; ranks, for example, have no gradient.
     """
-    return getattr(method, "differentiable", False)
+    return capabilities_of(method).differentiable
 
 
 def has_real_numbers(layout: SpaceLayout) -> bool:

@@ -1,4 +1,4 @@
-"""Fine-tuning on the smallest padded history that fits, inside one program; candidates are valued at one size."""
+"""Fits to the smallest padded history that fits, inside one program; candidates are valued at one size."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, as_stateful, value
+from dre_jax.search.method import Method, as_stateful, capabilities_of, value
 
 
-class TuningMethod(Method, Protocol):
-    """A method that fine-tunes on the history once, and values any candidates with the result.
+class HistoryFitMethod(Method, Protocol):
+    """A method that is fitted to the history once (fine-tuned or conditioned), and then values any candidates.
 
-    ``rate(tune(params, history, key), history, candidates)`` equals `acquire`. The fine-tuned arrays have the same
-    shapes for histories of all sizes, unless a class attribute ``tuned_per_slot`` is true: then they have one entry for
-    each slot of the history.
+    ``score_candidates(fit_history(params, history, key), history, candidates)`` equals `acquire`. The fitted arrays
+    have the same shapes for histories of all sizes, unless the method declares ``slotwise_fit``: then they have one
+    entry for each slot of the history.
     """
 
-    def tune(self, params: Any, history: History, key: Array) -> Any:
-        """Returns the fine-tuned parameters, a tree of arrays."""
+    def fit_history(self, params: Any, history: History, key: Array) -> Any:
+        """Returns the parameters fitted to the history, a tree of arrays."""
         ...
 
-    def rate(self, tuned: Any, history: History, candidates: Candidates) -> Array:
+    def score_candidates(self, fitted_params: Any, history: History, candidates: Candidates) -> Array:
         """Returns values f32[N] of the candidates."""
         ...
 
 
 @dataclass(frozen=True)
-class BucketedTuning:
-    """A method with the values of another one, which is fine-tuned on the smallest capacity that holds all trials."""
+class BucketedHistoryFit:
+    """A method with the values of another one, which is fitted to the smallest capacity that holds all trials."""
 
-    method: TuningMethod
+    method: HistoryFitMethod
     capacities: tuple[int, ...]
     """Numbers of slots of the padded histories, in increasing order."""
 
@@ -46,37 +46,38 @@ class BucketedTuning:
     def acquire(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
         """Returns the values of the method's own `acquire`; the history has the largest capacity."""
 
-        def tune(capacity: int, params: Any, history: History, key: Array) -> Any:
-            return self.method.tune(params, History(*(field[:capacity] for field in history)), key)
+        def fit_slots(capacity: int, params: Any, history: History, key: Array) -> Any:
+            return self.method.fit_history(params, History(*(field[:capacity] for field in history)), key)
 
         # All runs of a batch have the same number of trials, so `vmap` keeps the branch.
         smallest = jnp.searchsorted(jnp.array(self.capacities), jnp.sum(history.where))
-        tuned = lax.switch(smallest, [partial(tune, capacity) for capacity in self.capacities], params, history, key)
-        return self.method.rate(tuned, history, candidates)
+        branches = [partial(fit_slots, capacity) for capacity in self.capacities]
+        fitted_params = lax.switch(smallest, branches, params, history, key)
+        return self.method.score_candidates(fitted_params, history, candidates)
 
 
-def with_bucketed_tuning(method: Method, capacities: tuple[int, ...]) -> Method:
-    """Returns the method with `BucketedTuning`.
+def with_bucketed_history_fit(method: Method, capacities: tuple[int, ...]) -> Method:
+    """Returns the method with `BucketedHistoryFit`.
 
-    Returns it unchanged if it has no `tune` and `rate`, if its arrays depend on the slots, or if there is one capacity.
+    Returns it unchanged if it is no `HistoryFitMethod`, if its fit depends on the slots, or if there is one capacity.
     """
-    tuning = as_tuning(method)
-    if len(capacities) < 2 or tuning is None or getattr(method, "tuned_per_slot", False):
+    history_fit = as_history_fit(method)
+    if len(capacities) < 2 or history_fit is None or capabilities_of(method).slotwise_fit:
         return method
-    return BucketedTuning(tuning, capacities)
+    return BucketedHistoryFit(history_fit, capacities)
 
 
-def as_tuning(method: Method) -> TuningMethod | None:
-    """Returns the method if it has `tune` and `rate`, else None."""
-    return cast(TuningMethod, method) if hasattr(method, "tune") and hasattr(method, "rate") else None
+def as_history_fit(method: Method) -> HistoryFitMethod | None:
+    """Returns the method if it has `fit_history` and `score_candidates`, else None."""
+    return cast(HistoryFitMethod, method) if capabilities_of(method).fits_history else None
 
 
 def valuation(
-    method: Method, params: Any, history: History, key: Array, *, draw: bool = False
+    method: Method, params: Any, history: History, key: Array, *, sample: bool = False
 ) -> Callable[[Any, Candidates], tuple[Array, Any]]:
-    """Returns `dre_jax.search.method.value` as a function of a state and candidates; a `TuningMethod` tunes once."""
-    tuning = as_tuning(method)
-    if tuning is None or draw or as_stateful(method) is not None:
-        return lambda state, candidates: value(method, params, state, history, candidates, key, draw=draw)
-    tuned = tuning.tune(params, history, key)
-    return lambda state, candidates: (tuning.rate(tuned, history, candidates), state)
+    """Returns `dre_jax.search.method.value` as a function of a state and candidates; a `HistoryFitMethod` fits once."""
+    history_fit = as_history_fit(method)
+    if history_fit is None or sample or as_stateful(method) is not None:
+        return lambda state, candidates: value(method, params, state, history, candidates, key, sample=sample)
+    fitted_params = history_fit.fit_history(params, history, key)
+    return lambda state, candidates: (history_fit.score_candidates(fitted_params, history, candidates), state)

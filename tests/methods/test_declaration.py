@@ -1,7 +1,7 @@
 """What a method declares is checked when it is registered, with one error."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import EntryPoint, EntryPoints
 from types import SimpleNamespace
 
@@ -13,7 +13,11 @@ from dre_jax.errors import ConfigError, DataWarning
 from dre_jax.methods import METHODS, Entry, find, register, registry
 from dre_jax.methods.baselines.random_search import RandomSearch
 from dre_jax.methods.checkpoints.serialization import config_from_json, config_to_json
+from dre_jax.methods.declaration import _CAPABILITIES
 from dre_jax.methods.registry import CONFIGURATIONS, entry_of, load_entry_points
+from dre_jax.search import Candidates, Capabilities, make_history
+from dre_jax.search.method import decisions_of, members_of, runs_sequentially, value
+from dre_jax.search.stages import as_history_fit
 from dre_jax.tuning import Evaluated, Float, Space, Surrogate, past_of
 
 
@@ -53,6 +57,13 @@ def altered(**attributes):
     return type("Altered", (Mean,), attributes)()
 
 
+def declaring(**values):
+    """A method with capabilities, and other attributes."""
+    names = {field.name for field in fields(Capabilities)}
+    capabilities = Capabilities(**{name: value for name, value in values.items() if name in names})
+    return altered(capabilities=capabilities, **{name: value for name, value in values.items() if name not in names})
+
+
 @dataclass
 class Mutable:
     fit, acquire = Mean.fit, Mean.acquire
@@ -72,10 +83,24 @@ class Plain:
         ({"default": altered(fit=None)}, r"must have a function fit\(meta, key\), but has none"),
         ({"default": altered(acquire=3)}, r"must have a function acquire\(params, history, candidates, key\), but"),
         ({"default": altered(fit=lambda self, meta: 0)}, r"fit must take \(meta, key\), but takes \(meta\)"),
-        ({"default": altered(draw=3)}, "draw must be a function, but is 3"),
-        ({"default": altered(widen=lambda self, params: params)}, r"widen must take \(params, n_columns, width\)"),
-        ({"default": altered(differentiable="yes")}, "differentiable must be True or False, but is 'yes'"),
-        ({"default": altered(stateful=True)}, "stateful is True, so it must have begin and advance"),
+        ({"default": altered(capabilities={"stateful": True})}, r"Altered must be Capabilities\(...\), but are {'stat"),
+        ({"default": declaring(differentiable="yes")}, "differentiable must be True or False, but is 'yes'"),
+        ({"default": declaring(stateful=None)}, "stateful must be True or False, but is None"),
+        (
+            {"default": declaring(stateful=True)},
+            r"stateful is True, so it must have a function begin\(params, n_columns,",
+        ),
+        ({"default": declaring(stateful=True, begin=Mean.acquire, advance=3)}, r"begin must take \(params, n_columns"),
+        ({"default": declaring(samples_posterior=True, sample_posterior=3)}, r"have a function sample_posterior\(par"),
+        ({"default": declaring(fits_history=True, fit_history=lambda self, *_: 0)}, r"have a function score_candid"),
+        (
+            {"default": declaring(pads_columns=True, pad_columns=lambda self, params: 0)},
+            r"pad_columns must take \(params",
+        ),
+        ({"default": declaring(may_run_sequentially=True)}, r"must have a function runs_sequentially\(platform,"),
+        ({"default": declaring(explains_fit=True)}, r"must have a function explain_fit\(params\), but has none"),
+        ({"default": declaring(slotwise_fit=True)}, "slotwise_fit is True, so fits_history must be True, but is False"),
+        ({"default": declaring(committee=True, members=3)}, "committee is True, so it must have a tuple members"),
         ({"default": Mutable()}, "must be a frozen dataclass with hashable fields, but has unhashable type"),
         ({"default": Plain()}, "must be a frozen dataclass, but Plain is no dataclass"),
         ({"free": ("scale", "step")}, "free= must name fields of the method, but has step"),
@@ -88,6 +113,25 @@ def test_what_is_refused(fields, message):
     with pytest.raises(ConfigError, match=message):
         register(Entry(**{**vars(ENTRY), **fields}))
     assert "mean" not in METHODS
+
+
+def test_attributes_without_a_declaration_are_the_methods_own():
+    """A method with `fit` and `acquire` needs no declaration, whatever its other attributes are called."""
+    capabilities = {field.name: True for field in fields(Capabilities)}
+    functions = {function: 3 for needed in _CAPABILITIES.values() for function in needed}
+    method = altered(**capabilities, **functions, members=(Mean(), Mean()))
+    register(Entry(**{**vars(ENTRY), "default": method}))
+    history, key = make_history(jnp.zeros((1, 2)), jnp.zeros(1), 1), jax.random.key(0)
+    candidates = Candidates(jnp.eye(2), jnp.ones(2, bool))
+    values, state = value(method, {"mean": 1.0}, None, history, candidates, key)
+    assert (values.tolist(), state) == ([2.0, 1.0], None)
+    assert (members_of(method), decisions_of(method, None), as_history_fit(method)) == ((), {}, None)
+    assert not runs_sequentially(method, "tpu", 2, 1)
+
+
+def test_every_capability_is_checked_for_its_functions():
+    without_functions = {"slotwise_fit", "committee", "double_precision", "differentiable", "transfer"}
+    assert {field.name for field in fields(Capabilities)} == set(_CAPABILITIES) | without_functions
 
 
 def test_a_registered_method_has_its_name_and_its_configuration_everywhere():

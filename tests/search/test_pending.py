@@ -121,7 +121,7 @@ def test_one_member_of_an_ensemble_is_drawn():
     method, params = DRE(model=model, fine_tuning=FineTuneConfig(epochs=0)), init(model, 2, KEY)
     x = np.random.default_rng(0).random((9, 2)).astype(np.float32)
     history, candidates = make_history(x[:4], COMPLETED), Candidates(x[4:], np.ones(5, bool))
-    draw = jax.jit(jax.vmap(lambda key: value(method, params, None, history, candidates, key, draw=True)[0]))
+    draw = jax.jit(jax.vmap(lambda key: value(method, params, None, history, candidates, key, sample=True)[0]))
     found = np.asarray(draw(jax.random.split(KEY, 16)))
     best_first = np.argsort(-COMPLETED, kind="stable")
     support = Support(x[:4][best_first], np.asarray(history.response)[best_first], np.ones(4, bool))
@@ -137,7 +137,7 @@ def test_methods_without_a_mean_or_without_models_are_refused():
     ):
         with_pending_trials(RandomSearch(), None, None, history, x, np.arange(7) == 4, "believer", KEY)
     with pytest.raises(ConfigError, match="draws need a method that has several models, but got Slope"):
-        value(Slope(), None, None, history, Candidates(x, np.ones(7, bool)), KEY, draw=True)
+        value(Slope(), None, None, history, Candidates(x, np.ones(7, bool)), KEY, sample=True)
 
 
 @pytest.mark.parametrize("strategy", ["mean", "none"])

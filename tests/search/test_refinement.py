@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dre_jax.methods import find
-from dre_jax.search import Suggester, make_history
+from dre_jax.search import Capabilities, Suggester, make_history
 from dre_jax.search.acquisition import RESOLUTION
 from dre_jax.search.candidates import CandidateConfig, TrialRecord, canonicalize, propose, sobol_points
 from dre_jax.search.history import Candidates
@@ -34,7 +34,7 @@ REAL = [i for i, part in enumerate(SPACE.layout.parts) if not part.levels]
 class Hill:
     """Values fall with the distance from a top, which is where no candidate is drawn."""
 
-    differentiable: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(differentiable=True)
 
     def fit(self, meta, key):
         return None
@@ -47,7 +47,7 @@ class Hill:
 class Flat(Hill):
     """Does not say that it has a gradient."""
 
-    differentiable: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities()
 
 
 def proposals(method, starts, held=None, space=SPACE, n=8):
@@ -192,11 +192,11 @@ def check_against_reference(engine, points, responses, capacity):
     with precision_of(method) as dtype:
         assert dtype is np.float64
         history = make_history(points, responses, capacity, dtype)
-        tuned = jax.jit(method.tune)(None, history, jax.random.key(0))
+        tuned = jax.jit(method.fit_history)(None, history, jax.random.key(0))
         reference = Reference(tuned.process, points, responses)
         rng = np.random.default_rng(2)
         new = np.vstack([rng.random((50, 6)), np.clip(TOP + rng.normal(0, 0.01, (50, 6)), 0, 1)])
-        values = jax.jit(method.rate)(tuned, history, Candidates(new, np.ones(100, bool)))
+        values = jax.jit(method.score_candidates)(tuned, history, Candidates(new, np.ones(100, bool)))
     np.testing.assert_allclose(values, reference.log_improvement(new), rtol=1e-4, atol=1e-3)
     return reference
 

@@ -15,7 +15,7 @@ from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining
 from dre_jax.search import ExecutionConfig, SpaceRuns, batch, run_spaces, run_tasks
-from dre_jax.search.method import as_widening
+from dre_jax.search.method import as_column_padding
 
 N_TRIALS = 4
 SIDE_BY_SIDE = ExecutionConfig(side_by_side=True, devices=1)
@@ -94,7 +94,9 @@ def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods
 
     monkeypatch.setattr(batch, "run_grid", note)
     monkeypatch.setattr(batch, "runs_side_by_side", lambda config: True)
-    monkeypatch.setattr(DRE, "one_by_one", lambda self, platform, n_columns, longest: longest == 5 + N_TRIALS - 1)
+    monkeypatch.setattr(
+        DRE, "runs_sequentially", lambda self, platform, n_columns, longest: longest == 5 + N_TRIALS - 1
+    )
     method = methods["dre-as-it-is"][0]
     traces = [together(method, spaces, config) for config in (SIDE_BY_SIDE, ExecutionConfig(devices=1))]
     assert len(traces[0]) == 6
@@ -103,14 +105,14 @@ def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods
     assert seen == [(3, True, True, True), (3, False, True, True)]
 
 
-def test_methods_that_cannot_be_widened_go_space_by_space(monkeypatch, spaces):
+def test_methods_that_cannot_pad_columns_go_space_by_space(monkeypatch, spaces):
     without = {n: runs._replace(params=None) for n, runs in spaces.items()}
     expected, seen = alone(RandomSearch(), without, SIDE_BY_SIDE), grids(monkeypatch)
     chex.assert_trees_all_equal(together(RandomSearch(), without, SIDE_BY_SIDE), expected)
     assert seen == [2, 1]
     # Random weights are drawn by the number of columns.
-    assert as_widening(DRE(transfer=False)) is None
-    assert as_widening(DRE()) is not None
+    assert as_column_padding(DRE(transfer=False)) is None
+    assert as_column_padding(DRE()) is not None
 
 
 def test_calls_are_no_larger_than_memory_allows(monkeypatch, spaces):

@@ -1,4 +1,4 @@
-"""Runs whose method tunes at several sizes of the history and values candidates at one."""
+"""Runs whose method is fitted at several sizes of the history and values candidates at one."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -11,9 +11,9 @@ import pytest
 from dre_jax.data import bundled
 from dre_jax.methods import DRE
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
-from dre_jax.search import run, run_in_python
+from dre_jax.search import Capabilities, run, run_in_python
 from dre_jax.search.loop import ParallelTrials
-from dre_jax.search.stages import with_bucketed_tuning
+from dre_jax.search.stages import with_bucketed_history_fit
 
 CAPACITIES, N_DESIGN, N_TRIALS = (16, 19), 5, 15
 seen: list[tuple[str, int]] = []
@@ -21,22 +21,24 @@ seen: list[tuple[str, int]] = []
 
 @dataclass(frozen=True)
 class TowardsTheMean:
-    """Tunes to the mean of what was tried; says what it is asked for as it is compiled."""
+    """Is fitted to the mean of the trials; records its calls while it is compiled."""
+
+    capabilities = Capabilities(fits_history=True)
 
     def fit(self, meta, key):
         return None
 
-    def tune(self, params, history, key):
-        seen.append(("tune", len(history.where)))
+    def fit_history(self, params, history, key):
+        seen.append(("fit", len(history.where)))
         count = jnp.sum(history.where, dtype=jnp.float32)
         return jnp.sum(jnp.where(history.where[:, None], history.x, 0.0), axis=0) / count
 
-    def rate(self, tuned, history, candidates):
-        seen.append(("rate", len(history.where)))
-        return -jnp.sum(jnp.abs(candidates.x - tuned[None, :]), axis=-1)
+    def score_candidates(self, fitted_params, history, candidates):
+        seen.append(("score", len(history.where)))
+        return -jnp.sum(jnp.abs(candidates.x - fitted_params[None, :]), axis=-1)
 
     def acquire(self, params, history, candidates, key):
-        return self.rate(self.tune(params, history, key), history, candidates)
+        return self.score_candidates(self.fit_history(params, history, key), history, candidates)
 
 
 @pytest.fixture(scope="module")
@@ -58,15 +60,15 @@ def expected_of(method, params, table):
     return run_in_python(method, params, table, design, jax.random.key(0), N_TRIALS, stop_at_optimum=False)
 
 
-def test_it_tunes_at_each_size_and_rates_at_the_last(table):
+def test_it_is_fitted_at_each_size_and_scores_at_the_last(table):
     expected = expected_of(TowardsTheMean(), None, table)
     seen.clear()
     np.testing.assert_array_equal(picks_of(TowardsTheMean(), None, table, single_loop=True), expected)
-    assert {size for what, size in seen if what == "tune"} == set(CAPACITIES)
-    assert {size for what, size in seen if what == "rate"} == {CAPACITIES[-1]}
+    assert {size for what, size in seen if what == "fit"} == set(CAPACITIES)
+    assert {size for what, size in seen if what == "score"} == {CAPACITIES[-1]}
 
 
-def test_runs_side_by_side_tune_at_one_size_a_trial(table):
+def test_runs_side_by_side_are_fitted_at_one_size_a_trial(table):
     one = partial(in_one_scan, TowardsTheMean(), None, table, side_by_side=True, single_loop=True)
     lowered = jax.jit(jax.vmap(one)).lower(jnp.arange(10).reshape(2, 5))
     assert "stablehlo.case" in lowered.as_text()
@@ -80,10 +82,10 @@ def test_ensembles_pick_in_stages_what_they_pick_without(name, methods, table):
     np.testing.assert_array_equal(picks_of(method, params, table, single_loop=True), expected)
 
 
-def test_methods_without_tune_have_a_single_loop_too(nearest, table):
-    assert with_bucketed_tuning(TowardsTheMean(), CAPACITIES[:1]) == TowardsTheMean()
-    assert with_bucketed_tuning(nearest(), CAPACITIES) == nearest()
-    assert with_bucketed_tuning(DRE(), CAPACITIES) != DRE()
+def test_methods_without_fit_history_have_a_single_loop_too(nearest, table):
+    assert with_bucketed_history_fit(TowardsTheMean(), CAPACITIES[:1]) == TowardsTheMean()
+    assert with_bucketed_history_fit(nearest(), CAPACITIES) == nearest()
+    assert with_bucketed_history_fit(DRE(), CAPACITIES) != DRE()
     np.testing.assert_array_equal(
         picks_of(nearest(), None, table, single_loop=True), expected_of(nearest(), None, table)
     )
@@ -95,11 +97,11 @@ def test_trials_of_one_batch_keep_the_sizes(table, parallel):
     seen.clear()
     one = partial(in_one_scan, TowardsTheMean(), None, parallel=parallel, single_loop=True)
     jax.eval_shape(one, table, jnp.arange(N_DESIGN))
-    assert {size for what, size in seen if what == "rate"} == set(CAPACITIES if parallel else CAPACITIES[-1:])
+    assert {size for what, size in seen if what == "score"} == set(CAPACITIES if parallel else CAPACITIES[-1:])
 
 
-def test_the_kernel_of_a_tpu_takes_runs_one_by_one():
-    assert DRE().one_by_one("tpu", 16, 104)
-    assert not DRE().one_by_one("cuda", 16, 104)
-    assert not DRE().one_by_one("tpu", 16, 1000)
-    assert not DRE(fine_tuning=FineTuneConfig(loss=LossConfig(name="listnet"))).one_by_one("tpu", 16, 104)
+def test_the_kernel_of_a_tpu_runs_sequentially():
+    assert DRE().runs_sequentially("tpu", 16, 104)
+    assert not DRE().runs_sequentially("cuda", 16, 104)
+    assert not DRE().runs_sequentially("tpu", 16, 1000)
+    assert not DRE(fine_tuning=FineTuneConfig(loss=LossConfig(name="listnet"))).runs_sequentially("tpu", 16, 104)

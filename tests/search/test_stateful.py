@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dre_jax.methods.dre.fine_tuning import fine_tune
-from dre_jax.search import Candidates, make_history, run, run_in_python, sort_history
+from dre_jax.search import Candidates, Capabilities, make_history, run, run_in_python, sort_history
 from dre_jax.search.suggester import Suggester
 
 compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_optimum"))
@@ -20,7 +20,7 @@ compiled = jax.jit(run, static_argnums=0, static_argnames=("n_trials", "stop_at_
 class Stride:
     """Evaluates the row whose first column is nearest to a counter that only the state knows."""
 
-    stateful = True
+    capabilities = Capabilities(stateful=True)
 
     def fit(self, meta, key):
         return None
@@ -85,5 +85,5 @@ def test_reuse_goes_on_from_the_last_trial(reuse, space):
 
 def test_without_epochs_there_is_nothing_to_carry(reuse):
     method, _ = reuse
-    assert method.stateful
-    assert not replace(method, fine_tuning=replace(method.fine_tuning, epochs=0)).stateful
+    assert method.capabilities.stateful
+    assert not replace(method, fine_tuning=replace(method.fine_tuning, epochs=0)).capabilities.stateful

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from dre_jax.methods.baselines.dre_gp import RankedGaussianProcess
 from dre_jax.methods.baselines.fsbo import FREE, FewShotBO
 from dre_jax.methods.entry import Entry
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, as_stateful
+from dre_jax.search.method import Capabilities, Method, capabilities_of
 from dre_jax.search.ranks import gaussian_ranks
 
 FitMember = Callable[[Method, SearchSpace, Array], Any]
@@ -48,12 +48,13 @@ class Committee:
 
     members: tuple[Method, ...] = (RankedGaussianProcess(), FewShotBO())
     """Methods that vote."""
+    capabilities: ClassVar[Capabilities] = Capabilities(committee=True)
 
     def __post_init__(self) -> None:
         if not self.members:
             raise ConfigError("a committee must have members, but got none")
         for member in self.members:
-            if as_stateful(member) is not None:
+            if capabilities_of(member).stateful:
                 name = type(member).__name__
                 raise ConfigError(f"members of a committee must not carry a state between trials, but {name} does")
 

@@ -32,6 +32,7 @@ from dre_jax.optim.full_batch import FullBatchConfig, train_full_batch
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Capabilities
 
 _NETWORK = MLPConfig(hidden=(32, 32), activation="relu", outputs=2)
 _FITTING = FullBatchConfig(steps=200, learning_rate=0.02)
@@ -73,9 +74,9 @@ class DeepEnsemble(Untaught):
         return self.advance(self.begin(params, candidates.x.shape[-1], key), history, candidates, key)[0]
 
     @property
-    def stateful(self) -> bool:
-        """Returns whether a trial continues from the members of the last."""
-        return self.reuse
+    def capabilities(self) -> Capabilities:
+        """Returns the capabilities: a state if a trial continues from the members of the last."""
+        return Capabilities(stateful=self.reuse)
 
     def begin(self, params: None, n_columns: int, key: Array) -> MLPParams:
         """Members at random, each from a key of its own; every leaf has the members in front."""

@@ -57,6 +57,7 @@ from dre_jax.optim.schedule import portion_length
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Capabilities
 
 _NARROWEST = 0.05  # of u - l: its inverse has no mean, and single batches would outweigh all others
 _PORTION = 1000  # steps whose batches are drawn at once
@@ -209,9 +210,9 @@ class FewShotBO:
         return self.advance(params, history, candidates, key)[0]
 
     @property
-    def stateful(self) -> bool:
-        """Returns whether a trial continues from the parameters of the last."""
-        return self.reuse and self.tuning.steps > 0
+    def capabilities(self) -> Capabilities:
+        """Returns the capabilities: a state if a trial continues from the parameters of the last."""
+        return Capabilities(stateful=self.reuse and self.tuning.steps > 0)
 
     def begin(self, params: DeepKernel, n_columns: int, key: Array) -> DeepKernel:
         """Parameters that fine-tuning starts from."""

@@ -24,6 +24,7 @@ from dre_jax.methods.baselines.shared import Untaught
 from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Capabilities
 
 
 class FittedProcess(NamedTuple):
@@ -48,26 +49,26 @@ class GaussianProcess(Untaught):
     """Search for hyperparameters."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
-    tuned_per_slot: ClassVar[bool] = True
-    double_precision: ClassVar[bool] = True
-    differentiable: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        fits_history=True, slotwise_fit=True, double_precision=True, differentiable=True
+    )
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
         """Values the candidates by the process, which is fitted anew."""
-        return self.rate(self.tune(params, history, key), history, candidates)
+        return self.score_candidates(self.fit_history(params, history, key), history, candidates)
 
-    def tune(self, params: None, history: History, key: Array) -> FittedProcess:
+    def fit_history(self, params: None, history: History, key: Array) -> FittedProcess:
         """The process, fitted to the standardised responses and conditioned on them."""
         y = standardise(history.response, history.where).y
         process = fit_gp(self.fitting, history.x, y, history.where)
         prepared = condition_on_history(process, history.x, y, history.where)
         return FittedProcess(process, prepared, best_response(y, history.where))
 
-    def rate(self, tuned: FittedProcess, history: History, candidates: Candidates) -> Array:
+    def score_candidates(self, fitted_params: FittedProcess, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the fitted process."""
-        mean, variance = predict_in_blocks(tuned.process, history.x, tuned.prepared, candidates.x)
-        noise = jnp.exp(0.5 * tuned.process.log_noise)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), tuned.incumbent, noise)
+        mean, variance = predict_in_blocks(fitted_params.process, history.x, fitted_params.prepared, candidates.x)
+        noise = jnp.exp(0.5 * fitted_params.process.log_noise)
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), fitted_params.incumbent, noise)
 
 
 ENTRIES = (

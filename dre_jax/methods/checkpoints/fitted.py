@@ -47,7 +47,7 @@ from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import METHODS, registered
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, members_of
+from dre_jax.search.method import Method, learns_from_past, members_of
 
 
 class EnsembleConfig(NamedTuple):
@@ -87,8 +87,7 @@ def find_ensemble(method: Method) -> EnsembleConfig | None:
     """
     for member, owner in ((None, method), *enumerate(members_of(method))):
         model, training = getattr(owner, "model", None), getattr(owner, "training", None)
-        learns = getattr(owner, "transfer", True)
-        if learns and isinstance(model, ModelConfig) and isinstance(training, MetaTrainConfig):
+        if learns_from_past(owner) and isinstance(model, ModelConfig) and isinstance(training, MetaTrainConfig):
             return EnsembleConfig(member, model, training)
     return None
 

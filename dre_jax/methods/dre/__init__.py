@@ -4,7 +4,15 @@ Read `method` first, then `ensemble` (the model), `trainer` and `steps` (meta-tr
 exist in C++ for CPUs (`native_steps`) and as a Pallas kernel for TPUs (`tpu`).
 """
 
-from dre_jax.methods.dre.ensemble import EnsembleParams, Support, check_columns, init, scores, scores_in_blocks, widen
+from dre_jax.methods.dre.ensemble import (
+    EnsembleParams,
+    Support,
+    check_columns,
+    init,
+    pad_columns,
+    scores,
+    scores_in_blocks,
+)
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.model_config import PAPER, PRESETS, ModelConfig, preset
 from dre_jax.methods.dre.trainer import MetaTrainingResult, meta_train
@@ -25,8 +33,8 @@ __all__ = [
     "fine_tune",
     "init",
     "meta_train",
+    "pad_columns",
     "preset",
     "scores",
     "scores_in_blocks",
-    "widen",
 ]

@@ -61,7 +61,7 @@ def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
     return EnsembleParams(scorers, jax.vmap(deep_set)(jax.random.split(deep_set_key, config.members)))
 
 
-def widen(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
+def pad_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
     """An ensemble, or a member, for tables with more columns: rows of zeros are put into the first layers.
 
     Args:

@@ -10,12 +10,21 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.methods.baselines.shared import FromEnsemble
-from dre_jax.methods.dre.ensemble import EnsembleParams, Support, check_columns, init, scores, scores_in_blocks, widen
+from dre_jax.methods.dre.ensemble import (
+    EnsembleParams,
+    Support,
+    check_columns,
+    init,
+    pad_columns,
+    scores,
+    scores_in_blocks,
+)
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.tpu import supports_kernel
 from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
 from dre_jax.search.history import Candidates, History, sort_history
+from dre_jax.search.method import Capabilities
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +53,20 @@ class DRE(FromEnsemble):
         return self.advance(self.begin(params, candidates.x.shape[-1], start_key), history, candidates, tune_key)[0]
 
     @property
-    def stateful(self) -> bool:
-        """True if a trial continues from the parameters of the last."""
-        return self.fine_tuning.reuse and self.fine_tuning.epochs > 0
+    def capabilities(self) -> Capabilities:
+        """Returns the capabilities as configured; see `dre_jax.search.method.Capabilities`."""
+        return Capabilities(
+            stateful=self.fine_tuning.reuse and self.fine_tuning.epochs > 0,  # a trial continues from the last one
+            fits_history=True,
+            samples_posterior=True,
+            pads_columns=self.transfer,  # random members depend on the number of columns
+            may_run_sequentially=True,
+            transfer=self.transfer,
+        )
 
-    @property
-    def widens(self) -> bool:
-        """True if search spaces can share a program: random members are drawn by the number of columns."""
-        return self.transfer
-
-    def widen(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
-        """Returns `dre_jax.methods.dre.ensemble.widen` of the parameters."""
-        return widen(params, n_columns, width)
+    def pad_columns(self, params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
+        """Returns `dre_jax.methods.dre.ensemble.pad_columns` of the parameters."""
+        return pad_columns(params, n_columns, width)
 
     def begin(self, params: EnsembleParams | None, n_columns: int, key: Array) -> EnsembleParams:
         """Returns the start of fine-tuning: meta-trained parameters, or random ones.
@@ -73,38 +84,40 @@ class DRE(FromEnsemble):
     ) -> tuple[Array, EnsembleParams]:
         """Returns acquisition values after fine-tuning from `state`, and the fine-tuned parameters."""
         history = sort_history(history)
-        tuned = fine_tune(self.model, self.fine_tuning, state, *history, key)
-        return self._candidate_values(tuned, history, candidates), tuned
+        fitted_params = fine_tune(self.model, self.fine_tuning, state, *history, key)
+        return self._candidate_values(fitted_params, history, candidates), fitted_params
 
-    def tune(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
+    def fit_history(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
         """Returns the fine-tuned parameters."""
         tune_key, start_key = jax.random.split(key)
         start = self.begin(params, history.x.shape[-1], start_key)
         return fine_tune(self.model, self.fine_tuning, start, *sort_history(history), tune_key)
 
-    def rate(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
+    def score_candidates(self, fitted_params: EnsembleParams, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of candidates for fine-tuned parameters."""
-        return self._candidate_values(tuned, sort_history(history), candidates)
+        return self._candidate_values(fitted_params, sort_history(history), candidates)
 
-    def one_by_one(self, platform: str, n_columns: int, longest: int) -> bool:
+    def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
         """True on a TPU, where fine-tuning is a kernel that takes one run from its first epoch to its last."""
         history, loss = jax.ShapeDtypeStruct((longest, n_columns), jnp.float32), self.fine_tuning.loss
         return platform == "tpu" and supports_kernel(self.model, loss.name, loss.ties, history)
 
-    def _candidate_values(self, tuned: EnsembleParams, history: History, candidates: Candidates) -> Array:
+    def _candidate_values(self, fitted_params: EnsembleParams, history: History, candidates: Candidates) -> Array:
         """Returns the values of candidates; the first trial of the history is its best one."""
         support = Support(history.x, history.response, history.where)
         # Apart, so that the runs of a task go on sharing its table.
-        values = scores_in_blocks(self.model, tuned, support, candidates.x)
-        best = scores(self.model, tuned, support, history.x[:1])[:, 0]
+        values = scores_in_blocks(self.model, fitted_params, support, candidates.x)
+        best = scores(self.model, fitted_params, support, history.x[:1])[:, 0]
         return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0])
 
-    def draw(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
+    def sample_posterior(
+        self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array
+    ) -> Array:
         """Returns the scores of one random fine-tuned member, for parallel trials."""
         tune_key, start_key, member_key = jax.random.split(key, 3)
         start = self.begin(params, candidates.x.shape[-1], start_key)
         history = sort_history(history)
-        tuned = fine_tune(self.model, self.fine_tuning, start, *history, tune_key)
+        fitted_params = fine_tune(self.model, self.fine_tuning, start, *history, tune_key)
         support = Support(history.x, history.response, history.where)
-        values = scores_in_blocks(self.model, tuned, support, candidates.x)
+        values = scores_in_blocks(self.model, fitted_params, support, candidates.x)
         return values[jax.random.randint(member_key, (), 0, len(values))]

@@ -31,7 +31,7 @@ from dre_jax.methods.hedged_prior.posterior import (
     mean_and_improvement,
     predict_mixture,
 )
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, widen
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, pad_columns
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, explain_training, train_priors
 from dre_jax.methods.hedged_prior.weight_selection import WeightSelectionConfig, explain_weights, fit_weights
@@ -39,6 +39,7 @@ from dre_jax.methods.hedged_prior.weights import HedgedPriorParams, weight_selec
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
+from dre_jax.search.method import Capabilities
 
 
 class ConditionedPriors(NamedTuple):
@@ -76,9 +77,15 @@ class HedgedPrior:
     """Selection of the hypotheses' weights on validation tasks."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
-    tuned_per_slot: ClassVar[bool] = True
-    double_precision: ClassVar[bool] = True
-    differentiable: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        fits_history=True,
+        slotwise_fit=True,
+        samples_posterior=True,
+        pads_columns=True,
+        explains_fit=True,
+        double_precision=True,
+        differentiable=True,
+    )
 
     def __post_init__(self) -> None:
         if not self.hypotheses:
@@ -97,30 +104,25 @@ class HedgedPrior:
         config, tasks = self.weight_selection, meta.validation
         return fit_weights(self, params, config, self.prior, tasks, jax.random.fold_in(key, 1))
 
-    @property
-    def widens(self) -> bool:
-        """True: search spaces can share a program."""
-        return True
-
-    def widen(self, params: HedgedPriorParams, n_columns: int, width: int) -> HedgedPriorParams:
-        """Returns parameters for tables with more columns; see `dre_jax.methods.hedged_prior.prior.widen`."""
+    def pad_columns(self, params: HedgedPriorParams, n_columns: int, width: int) -> HedgedPriorParams:
+        """Returns parameters for tables with more columns; see `dre_jax.methods.hedged_prior.prior.pad_columns`."""
         return params._replace(
-            priors=widen(params.priors, n_columns, width),
-            hyperpriors=task_process.widen(params.hyperpriors, width),
+            priors=pad_columns(params.priors, n_columns, width),
+            hyperpriors=task_process.pad_columns(params.hyperpriors, width),
         )
 
     def acquire(self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array) -> Array:
         """Returns the acquisition values of the candidates; before the first trial, the mean of the mixture."""
-        return self.rate(self.tune(params, history, key), history, candidates)
+        return self.score_candidates(self.fit_history(params, history, key), history, candidates)
 
-    def tune(self, params: HedgedPriorParams, history: History, key: Array) -> ConditionedPriors:
+    def fit_history(self, params: HedgedPriorParams, history: History, key: Array) -> ConditionedPriors:
         """Returns the mixture conditioned on the history."""
         posterior = self.condition(params, history)
         return ConditionedPriors(params, posterior, best_response(posterior.trials.y, history.where))
 
-    def rate(self, tuned: ConditionedPriors, history: History, candidates: Candidates) -> Array:
+    def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of the candidates under the conditioned mixture."""
-        params, posterior, incumbent = tuned
+        params, posterior, incumbent = fitted_params
         if self.acquisition.kind == "ei":
             has_incumbent = jnp.isfinite(incumbent)
             best = jnp.where(has_incumbent, incumbent, 0.0)
@@ -134,11 +136,13 @@ class HedgedPrior:
         y = standardise(history.response, history.where).y
         return condition_mixture(self.prior, self.processes, params, history.x, y, history.where)
 
-    def draw(self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array) -> Array:
+    def sample_posterior(
+        self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array
+    ) -> Array:
         """Samples the responses of one function from the mixture (`sample_responses`), for batches."""
         return sample_responses(self.prior, params, self.condition(params, history), candidates.x, key)
 
-    def tell(self, params: HedgedPriorParams) -> Mapping[str, str]:
+    def explain_fit(self, params: HedgedPriorParams) -> Mapping[str, str]:
         """Returns the length of the training and the selection of weights with their reasons."""
         trust = float(jax.nn.sigmoid(jnp.asarray(params.trust)))
         return {

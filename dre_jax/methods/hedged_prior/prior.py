@@ -158,7 +158,7 @@ def uninformed_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrio
     )
 
 
-def widen(prior: LearnedPrior, n_columns: int, width: int) -> LearnedPrior:
+def pad_columns(prior: LearnedPrior, n_columns: int, width: int) -> LearnedPrior:
     """Returns a prior for more columns; means and covariances do not change where the additional columns are zero.
 
     Args:
@@ -168,8 +168,8 @@ def widen(prior: LearnedPrior, n_columns: int, width: int) -> LearnedPrior:
     """
     members = [(0, 0)] * (prior.log_lengthscale.ndim - 1)
     return prior._replace(
-        trend=mlp.widen(prior.trend, n_columns, width),
-        features=mlp.widen(prior.features, n_columns, width),
+        trend=mlp.pad_columns(prior.trend, n_columns, width),
+        features=mlp.pad_columns(prior.features, n_columns, width),
         log_lengthscale=jnp.pad(prior.log_lengthscale, [*members, (0, width - n_columns)]),
     )
 

@@ -123,7 +123,7 @@ class Trials(NamedTuple):
     """bool[C]: the filled slots."""
 
 
-def widen(hyperpriors: TaskHyperpriors, width: int) -> TaskHyperpriors:
+def pad_columns(hyperpriors: TaskHyperpriors, width: int) -> TaskHyperpriors:
     """Returns priors for more columns, all of which are zero, so that their length scales do not change any result."""
 
     def wider(prior: LengthScalePrior) -> LengthScalePrior:

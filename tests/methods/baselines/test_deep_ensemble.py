@@ -59,7 +59,7 @@ def test_members_are_trained_on_the_likelihood(hills):
 
 def test_reuse_goes_on_from_the_last_trial(hills, make_candidates):
     method, task = dataclasses.replace(SMALL, reuse=True), hills.test["new"]
-    assert (SMALL.stateful, method.stateful) == (False, True)
+    assert (SMALL.capabilities.stateful, method.capabilities.stateful) == (False, True)
     history, y = make_history(task.X[:9], task.y[:9]), jnp.asarray(stats.zscore(task.y[:9]), jnp.float32)
     state = method.begin(None, 2, KEY)
     _, after = jax.jit(method.advance)(state, history, make_candidates(task.X[9:40]), KEY)

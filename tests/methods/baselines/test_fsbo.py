@@ -137,9 +137,9 @@ def likelihood(config, params, history):
 def test_reuse_goes_on_from_the_last_trial(quick, seen):
     restart, key = quick("fsbo", times=10), jax.random.key(3)
     method = dataclasses.replace(restart, reuse=True)
-    assert method.stateful
-    assert not restart.stateful
-    assert not dataclasses.replace(method, tuning=dataclasses.replace(method.tuning, steps=0)).stateful
+    assert method.capabilities.stateful
+    assert not restart.capabilities.stateful
+    assert not dataclasses.replace(method, tuning=dataclasses.replace(method.tuning, steps=0)).capabilities.stateful
     params, advance = init(method.model, 3, jax.random.key(4)), jax.jit(method.advance)
     first, state = advance(method.begin(params, 3, key), *seen, key)
     second, after = advance(state, *seen, key)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.methods.dre.ensemble import Support, init, scale_response, scores, scores_in_blocks, widen
+from dre_jax.methods.dre.ensemble import Support, init, pad_columns, scale_response, scores, scores_in_blocks
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.runtime import blocks
 
@@ -123,7 +123,7 @@ def test_blocks_change_nothing(n_rows, monkeypatch):
 @every_context
 def test_columns_of_zeros_change_neither_scores_nor_gradients(context):
     config, params, support, x = CONFIGS[context], params_of(context), draw_support(), draw_rows()
-    wide = widen(params, N_COLUMNS, N_COLUMNS + 2)
+    wide = pad_columns(params, N_COLUMNS, N_COLUMNS + 2)
 
     def more(rows):
         return jnp.pad(rows, ((0, 0), (0, 2)))
@@ -136,7 +136,7 @@ def test_columns_of_zeros_change_neither_scores_nor_gradients(context):
     np.testing.assert_allclose(compiled(config, wide, wide_support, more(x)), expected, rtol=1e-6, atol=1e-7)
     gradient_of = jax.jit(jax.grad(loss))
     narrow_gradient, gradient = gradient_of(params, support, x), gradient_of(wide, wide_support, more(x))
-    widened = widen(narrow_gradient, N_COLUMNS, N_COLUMNS + 2)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), gradient, widened)
+    padded = pad_columns(narrow_gradient, N_COLUMNS, N_COLUMNS + 2)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), gradient, padded)
     # What was added stays zero: an optimiser that moves by the gradient leaves it.
     assert not np.any(gradient.scorers["hidden_0_kernel"][:, N_COLUMNS : N_COLUMNS + 2])

@@ -14,7 +14,7 @@ from dre_jax.methods.hedged_prior.task_process import TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, _descend
 from dre_jax.search import make_history
 from dre_jax.search.loop import jitted_value
-from dre_jax.search.method import as_widening
+from dre_jax.search.method import as_column_padding
 
 METHOD = HedgedPrior(
     prior=LearnedPriorConfig(trend=(16,), layers=(8, 8), members=2),
@@ -63,7 +63,7 @@ def test_columns_of_zeros_change_nothing(hills, make_candidates):
     # One network with a hidden layer, one without.
     method = replace(METHOD, prior=replace(METHOD.prior, layers=(8,)), training=replace(METHOD.training, steps=2))
     narrow = method.fit(hills, jax.random.key(0))
-    wide = as_widening(method).widen(narrow, 2, 5)
+    wide = as_column_padding(method).pad_columns(narrow, 2, 5)
     more = np.pad(task.X, ((0, 0), (0, 3)))
     found = []
     for params, x in ((narrow, task.X), (wide, more)):

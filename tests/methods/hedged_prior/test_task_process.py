@@ -133,7 +133,7 @@ def test_empty_slots_change_nothing():
 def test_columns_of_zeros_change_nothing():
     x, trend, y = waves(9)
     wide = np.pad(x, ((0, 0), (0, 3)))
-    hyperpriors = task_process.widen(HYPERPRIORS, 5)
+    hyperpriors = task_process.pad_columns(HYPERPRIORS, 5)
     narrow = conditioned(CONFIG, HYPERPRIORS, trials_of(x, trend, y), FREEDOM)
     found = conditioned(CONFIG, hyperpriors, trials_of(wide, trend, y), FREEDOM)
     np.testing.assert_allclose(found.log_density, narrow.log_density, rtol=1e-3, atol=1e-3)

@@ -49,7 +49,7 @@ def test_fitted_weights_that_reduce_the_regret_are_accepted(hills, tasks, monkey
     )
     weights = np.exp(params.hypotheses.log_weight)  # the reversed hypothesis keeps its weight
     np.testing.assert_allclose(weights, [0.8 / 3, 0.8 * 2 / 3, 0.2], rtol=1e-5)
-    text = METHOD.tell(params)["weights of hypotheses"]
+    text = METHOD.explain_fit(params)["weights of hypotheses"]
     assert text == "chosen by 5 validation tasks: -0.1200 +- 0.0255 of mean regret"
 
 
@@ -70,7 +70,7 @@ def test_one_hypothesis_keeps_its_weight(alone, hills, tasks):
 def test_too_few_tasks_keep_the_initial_weights(hills, tasks):
     params = fit(METHOD, hills, dict(list(tasks.items())[:4]))
     np.testing.assert_allclose(np.exp(params.hypotheses.log_weight), [h.weight for h in METHOD.hypotheses], rtol=1e-5)
-    text = METHOD.tell(params)["weights of hypotheses"]
+    text = METHOD.explain_fit(params)["weights of hypotheses"]
     assert text == "fixed, as 4 validation tasks are too few to choose them (5 are needed)"
 
 
