@@ -26,8 +26,7 @@ from one_line import errors_in_one_line
 
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.hpob.job_grid import run_jobs_with_progress
-from dre_jax.hpob.jobs import BUNDLED, Job, collect, make_jobs
+from dre_jax.hpob.jobs import BUNDLED, Job, collect, make_jobs, run_jobs_with_progress
 from dre_jax.report import Comparison, compare
 
 OF_VALIDATION = [name for name, study in STUDIES.items() if study.split == "validation"]

@@ -28,8 +28,16 @@ from one_line import errors_in_one_line
 from dre_jax.checks import parse_trials
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.hpob.job_grid import run_jobs_with_progress
-from dre_jax.hpob.jobs import BUNDLED, Job, check_method, collect, complete_methods, cost_of, make_jobs
+from dre_jax.hpob.jobs import (
+    BUNDLED,
+    Job,
+    check_method,
+    collect,
+    complete_methods,
+    cost_of,
+    make_jobs,
+    run_jobs_with_progress,
+)
 from dre_jax.hpob.timing import suggestion_times
 from dre_jax.methods import METHODS
 from dre_jax.methods.dre.variants import LOSSES

@@ -119,7 +119,7 @@ def left_by_kills(tmp_path):
 @pytest.fixture
 def jobs_in_this_process(monkeypatch):
     """Has a grid of jobs work without processes of its own, which take seconds to start."""
-    from dre_jax.hpob import job_grid as grid
+    from dre_jax.hpob import jobs as grid
 
     class InThisProcess:
         def __init__(self, make, count):

@@ -51,8 +51,7 @@ def compare(
     from dre_jax.runtime.setup import prepare
 
     prepare()
-    from dre_jax.hpob.job_grid import run_jobs_with_progress
-    from dre_jax.hpob.jobs import check_method, make_jobs
+    from dre_jax.hpob.jobs import check_method, make_jobs, run_jobs_with_progress
     from dre_jax.methods.registry import real_name
 
     names = list(dict.fromkeys(map(real_name, [*(methods or []), *(more or [])])))

@@ -2,8 +2,17 @@
 
 from dre_jax.hpob.evaluation import Evaluation, run_hpob
 from dre_jax.hpob.handler import HPOBHandler
-from dre_jax.hpob.job_grid import Failure, run_jobs
-from dre_jax.hpob.jobs import BUNDLED, Job, collect, cost_of, data_folder, finished_methods, make_jobs
+from dre_jax.hpob.jobs import (
+    BUNDLED,
+    Failure,
+    Job,
+    collect,
+    cost_of,
+    data_folder,
+    finished_methods,
+    make_jobs,
+    run_jobs,
+)
 from dre_jax.hpob.plan import FailedRun, FinishedRun, Plan
 from dre_jax.hpob.timing import Times, suggestion_times
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 from dre_jax.data import SearchSpace
-from dre_jax.data.outline import Outline
+from dre_jax.data.hpob import Outline
 from dre_jax.errors import CheckpointError, DataWarning
 from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
 from dre_jax.methods import find

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.data.outline import Outline
+from dre_jax.data.hpob import Outline
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import DataError, import_extra
 from dre_jax.hpob.compiled_runs import PlannedCompiledMethod

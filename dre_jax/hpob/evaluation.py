@@ -15,8 +15,7 @@ import numpy as np
 from dre_jax import native
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
 from dre_jax.data.files import has_json, make_folder, place, remove_left_over, stamp
-from dre_jax.data.hpob import files_of
-from dre_jax.data.outline import Outline
+from dre_jax.data.hpob import Outline, files_of
 from dre_jax.errors import ConfigError, DataError, MethodError
 from dre_jax.hpob.compiled_runs import CompiledRunner
 from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, Runner, check

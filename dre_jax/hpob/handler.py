@@ -17,9 +17,8 @@ import numpy as np
 
 from dre_jax.data import checks
 from dre_jax.data.files import find_json, place
-from dre_jax.data.hpob import DESIGNS, MERGED, files_of
+from dre_jax.data.hpob import DESIGNS, MERGED, files_of, outline
 from dre_jax.data.json_stream import iter_datasets, list_spaces
-from dre_jax.data.outline import outline
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.host import HostMethod, run_host
 

@@ -12,7 +12,7 @@ from jax import Array
 
 from dre_jax.checks import one_of
 from dre_jax.data import SearchSpace
-from dre_jax.data.outline import Outline, outline
+from dre_jax.data.hpob import Outline, outline
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.continuous import COUNTINGS

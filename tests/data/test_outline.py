@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dre_jax.data import bundled, list_spaces, load_space, write_dataset
-from dre_jax.data.outline import outline
+from dre_jax.data.hpob import outline
 from dre_jax.errors import ConfigError, DataError
 
 

@@ -14,9 +14,8 @@ import pytest
 from dre_jax import DRE
 from dre_jax.data import bundled
 from dre_jax.errors import ConfigError
-from dre_jax.hpob import job_grid as grid
-from dre_jax.hpob.job_grid import run_jobs
-from dre_jax.hpob.jobs import BUNDLED, Cost, collect, cost_of, finished_methods, make_jobs, run_job
+from dre_jax.hpob import jobs as grid
+from dre_jax.hpob.jobs import BUNDLED, Cost, collect, cost_of, finished_methods, make_jobs, run_job, run_jobs
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
 from dre_jax.search.batch import run_id, run_tasks
@@ -103,7 +102,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from dre_jax.hpob.jobs import make_jobs
-from dre_jax.hpob.job_grid import run_jobs
+from dre_jax.hpob.jobs import run_jobs
 
 if __name__ == "__main__":
     jobs = make_jobs(["gp"], ["bundled"], designs=("test0",), out=Path(sys.argv[1]), spaces=["svm"], trials=30)

@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 from dre_jax.errors import DataError
-from dre_jax.hpob.download.contents import ProgressCallback
+from dre_jax.hpob.download.sources import ProgressCallback
 
 __all__ = ["ArchiveError", "unpack"]
 

@@ -19,8 +19,7 @@ from dre_jax.checks import one_of
 from dre_jax.data.files import find_json, make_folder, read_json, write_json
 from dre_jax.errors import DataError, DataWarning, import_extra
 from dre_jax.hpob.download.archive import ArchiveError, unpack
-from dre_jax.hpob.download.contents import ProgressCallback
-from dre_jax.hpob.download.sources import COLLECTIONS, Collection, is_archive, is_url, parse_source
+from dre_jax.hpob.download.sources import COLLECTIONS, Collection, ProgressCallback, is_archive, is_url, parse_source
 from dre_jax.runtime.locks import folder_lock
 
 __all__ = ["MARKER", "download"]

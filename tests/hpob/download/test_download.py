@@ -14,7 +14,7 @@ import pytest
 
 from dre_jax.data import list_spaces, load_space, write_dataset
 from dre_jax.errors import ConfigError, DataError, DataWarning, MissingExtraError
-from dre_jax.hpob.download import contents, sources
+from dre_jax.hpob.download import sources
 from dre_jax.hpob.download.download import MARKER, download
 
 HOLDS = "1 search spaces, 2 / 2 / 2 tasks for training / validation / test, 48 evaluations, 5 initial designs"
@@ -37,7 +37,7 @@ def loose(tmp_path_factory, make_space):
 def stocked(server, loose, monkeypatch):
     """The server with the archive and, in another place, the loose files; counts are theirs."""
     for name, count in COUNTS.items():
-        monkeypatch.setattr(contents, name, count)
+        monkeypatch.setattr(sources, name, count)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         for path in loose.iterdir():
@@ -203,7 +203,7 @@ def test_another_content_is_left_alone(stocked, tmp_path, loose, change):
 
 KILLED = """
 import sys
-from dre_jax.hpob.download import contents
+from dre_jax.hpob.download import sources
 from dre_jax.hpob.download.download import download
 
 def wait(label, done, total):
@@ -211,7 +211,7 @@ def wait(label, done, total):
         print("now", flush=True)
         sys.stdin.read()
 
-contents.N_SPACES, contents.N_TEST_TASKS = 1, 2
+sources.N_SPACES, sources.N_TEST_TASKS = 1, 2
 download("hpo-b", sys.argv[2], url=sys.argv[1], progress=wait)
 """
 

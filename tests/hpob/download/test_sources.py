@@ -7,15 +7,15 @@ import pytest
 
 from dre_jax.data import write_dataset
 from dre_jax.errors import DataError, DataWarning
-from dre_jax.hpob.download import contents
-from dre_jax.hpob.download.contents import check_surrogates, check_tables
+from dre_jax.hpob.download import sources
+from dre_jax.hpob.download.sources import check_surrogates, check_tables
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Requires two search spaces and three test tasks."""
-    monkeypatch.setattr(contents, "N_SPACES", 2)
-    monkeypatch.setattr(contents, "N_TEST_TASKS", 3)
+    monkeypatch.setattr(sources, "N_SPACES", 2)
+    monkeypatch.setattr(sources, "N_TEST_TASKS", 3)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_surrogates(surrogates, steps, monkeypatch):
     assert check_surrogates(surrogates, steps) == "surrogates of 3 tasks in 2 search spaces"
     assert steps[-1][1] == steps[-1][2]
     (surrogates / "surrogate-4796-17.json").unlink()
-    monkeypatch.setattr(contents, "N_TEST_TASKS", 2)
+    monkeypatch.setattr(sources, "N_TEST_TASKS", 2)
     with pytest.warns(DataWarning, match="1 surrogates have statistics but no file, surrogate-4796-17 the first"):
         check_surrogates(surrogates, steps)
 
