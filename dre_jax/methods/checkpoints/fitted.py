@@ -25,8 +25,7 @@ from jax import Array
 
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError
-from dre_jax.methods.checkpoints.compatibility import check_version, differences
-from dre_jax.methods.checkpoints.provenance import versions
+from dre_jax.methods.checkpoints.provenance import check_version, differences, versions
 from dre_jax.methods.checkpoints.serialization import (
     config_from_json,
     config_to_json,

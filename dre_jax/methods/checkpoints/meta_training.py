@@ -16,7 +16,6 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.methods.baselines.committee import Committee
-from dre_jax.methods.checkpoints.compatibility import check_same_training
 from dre_jax.methods.checkpoints.fitted import (
     FittedMethod,
     find_ensemble,
@@ -25,7 +24,7 @@ from dre_jax.methods.checkpoints.fitted import (
     load_fitted,
     save_fitted,
 )
-from dre_jax.methods.checkpoints.provenance import provenance
+from dre_jax.methods.checkpoints.provenance import check_same_training, provenance
 from dre_jax.methods.checkpoints.serialization import check_parameter_classes, config_to_json
 from dre_jax.methods.dre import trainer
 from dre_jax.methods.dre.model_config import preset as model_preset

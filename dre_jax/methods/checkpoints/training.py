@@ -18,8 +18,13 @@ from dre_jax import native
 from dre_jax.data import SearchSpace
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError
-from dre_jax.methods.checkpoints.compatibility import check_same_training, check_version, differences
-from dre_jax.methods.checkpoints.provenance import provenance, warn_of_backends
+from dre_jax.methods.checkpoints.provenance import (
+    check_same_training,
+    check_version,
+    differences,
+    provenance,
+    warn_of_backends,
+)
 from dre_jax.methods.checkpoints.storage import Steps, flatten, unflatten
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.model_config import ModelConfig
