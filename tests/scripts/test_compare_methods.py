@@ -163,7 +163,7 @@ def test_a_method_whose_package_is_missing_is_left_out(part, monkeypatch, capsys
     def missing(*names):
         raise MissingExtraError("optuna", "optuna")
 
-    monkeypatch.setattr(tpe, "needed", missing)
+    monkeypatch.setattr(tpe, "import_extra", missing)
     assert part("compare_methods").available(["random", "tpe", "random"]) == ["random"]
     assert part("compare_methods").available(["recommended"]) == [real_name("recommended")]
     assert "tpe is left out: this needs the package 'optuna'" in capsys.readouterr().err
