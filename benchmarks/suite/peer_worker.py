@@ -12,7 +12,7 @@ import torch
 
 from benchmarks import torch_best_search as search
 from benchmarks.suite.ours import random_tasks
-from benchmarks.suite.peers import Work
+from benchmarks.suite.peer_work import PeerWork
 from benchmarks.torch_best import Layout, Trainer
 from benchmarks.torch_reference import LIBRARY, REFERENCE, Ensemble, Table, adam, draw_lists, fine_tune, tensors
 from benchmarks.torch_reference import train_step as plain_step
@@ -27,10 +27,10 @@ Doing = Callable[[int], Any]
 _RATE = 1e-3
 _TASKS, _ROWS = 30, 300  # of the meta-training data
 _WARM_UP = 50  # a block of the fast peer
-_doing: list[tuple[Work, Doing]] = []
+_doing: list[tuple[PeerWork, Doing]] = []
 
 
-def ready(work: Work) -> tuple[float, str]:
+def ready(work: PeerWork) -> tuple[float, str]:
     """Returns the seconds until the work is warm, and a note."""
     torch.set_num_threads(work.threads)
     torch.manual_seed(0)
@@ -66,13 +66,13 @@ def go(amount: int) -> tuple[float, int]:
     return time.perf_counter() - begin, peak_memory() if on_cpu else torch.cuda.max_memory_allocated()
 
 
-def tables_of(work: Work) -> list[Table]:
+def tables_of(work: PeerWork) -> list[Table]:
     """Returns a task a run, or those of meta-training."""
     n_tasks, rows = (work.runs, work.history + work.candidates) if work.kind == "trial" else (_TASKS, _ROWS)
     return [tensors(task) for task in random_tasks(n_tasks, rows, work.columns).values()]
 
 
-def eager(work: Work) -> Doing:
+def eager(work: PeerWork) -> Doing:
     """The plain peer: fine-tuning and a suggestion, runs in turn; or steps."""
     model, decisions = replace(preset(work.preset), members=work.members), REFERENCE
     if work.preset == "default":
@@ -97,7 +97,7 @@ def eager(work: Work) -> Doing:
     return trial if work.kind == "trial" else steps
 
 
-def best(work: Work) -> Doing:
+def best(work: PeerWork) -> Doing:
     """The fast peer: a trial of runs side by side; or steps, each member with lists of its own or all with the same."""
     model = replace(preset(work.preset), members=work.members)
     layout = Layout(model, work.columns, model.members * (work.runs if work.kind == "trial" else 1))

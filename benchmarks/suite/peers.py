@@ -8,35 +8,14 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
-from typing import Any, Literal
+from typing import Any
 
+from benchmarks.suite.peer_work import PeerWork
 from benchmarks.suite.rows import Timing, at_epochs, timing
-
-Peer = Literal["eager", "best"]
 
 
 class PeerError(RuntimeError):
     """A peer's process ended before its work was done."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """A trial of some runs, or steps of meta-training."""
-
-    peer: Peer
-    kind: Literal["trial", "meta-train"]
-    columns: int = 16
-    members: int = 10
-    history: int = 105
-    candidates: int = 300
-    lists: int = 1
-    runs: int = 1
-    """Side by side in one process; the eager peer does them in turn."""
-    threads: int = 1
-    compiled: bool = False
-    preset: Literal["default", "paper"] = "default"
-    """The library's structure, or the published one: one deep set for all members, and the same lists."""
-    device: str = "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,16 +29,16 @@ class Way:
     split_members: bool = False
     """Each process has a share of the members, instead of work of its own."""
 
-    def work(self, work: Work) -> Work:
+    def work(self, work: PeerWork) -> PeerWork:
         """Returns the work of one process."""
         members = work.members // self.processes if self.split_members else work.members
         return replace(work, threads=self.threads, compiled=self.compiled, runs=self.runs, members=members)
 
-    def units(self, work: Work) -> int:
+    def units(self, work: PeerWork) -> int:
         """Returns the pieces of the work that are done at once."""
         return 1 if self.split_members else self.processes * (self.runs if work.kind == "trial" else 1)
 
-    def words(self, work: Work) -> str:
+    def words(self, work: PeerWork) -> str:
         compiled = ("compiled, " if self.compiled else "not compiled, ") if work.peer == "best" else ""
         each = f"{self.processes} processes of" if self.processes > 1 else "one process of"
         runs = f", {self.runs} runs stacked" if work.peer == "best" and self.runs > 1 else ""
@@ -78,7 +57,7 @@ def _call_worker(name: str, argument: Any) -> Any:
 
 
 @contextmanager
-def team(work: Work, processes: int) -> Iterator[Callable[[str, Any], list[Any]]]:
+def team(work: PeerWork, processes: int) -> Iterator[Callable[[str, Any], list[Any]]]:
     """Yields a function that has all processes call a function of `peer_worker`: ``ready`` before ``go``.
 
     Raises:
@@ -100,7 +79,7 @@ def team(work: Work, processes: int) -> Iterator[Callable[[str, Any], list[Any]]
         yield call
 
 
-def measure(work: Work, way: Way, *, part: int, whole: int, repeats: int) -> tuple[Timing, int]:
+def measure(work: PeerWork, way: Way, *, part: int, whole: int, repeats: int) -> tuple[Timing, int]:
     """Measures a trial of ``whole`` epochs, or one step of meta-training; also returns a process's peak bytes.
 
     ``part`` epochs or steps are timed, ``repeats`` times.
@@ -126,7 +105,7 @@ def measure(work: Work, way: Way, *, part: int, whole: int, repeats: int) -> tup
         return result, peaks[-1]
 
 
-def fastest(work: Work, ways: Sequence[Way], *, part: int, whole: int, repeats: int) -> tuple[Timing, Way]:
+def fastest(work: PeerWork, ways: Sequence[Way], *, part: int, whole: int, repeats: int) -> tuple[Timing, Way]:
     fit = [way for way in ways if not way.split_members or work.members % way.processes == 0]
     times = [(measure(work, way, part=part, whole=whole, repeats=repeats)[0], way) for way in fit]
     return min(times, key=lambda pair: pair[0].median)

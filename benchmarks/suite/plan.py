@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from benchmarks.suite import children, environment, floors, ours, peers, rates, table
-from benchmarks.suite.peers import Peer, Way, Work
+from benchmarks.suite.peer_work import Peer, PeerWork
+from benchmarks.suite.peers import Way
 from benchmarks.suite.rates import Rates
 from benchmarks.suite.rows import Row, Timing, timing
 from dre_jax.methods.dre.model_config import preset
@@ -42,14 +43,14 @@ class Bench:
     """Runs at once; one a core by default."""
     fastest_ways: dict[tuple[str, str], Way] = field(default_factory=dict)
     """Of the fast peer, by kind of work and structure, once all were timed."""
-    peer_times: dict[Work, Timing] = field(default_factory=dict)
+    peer_times: dict[PeerWork, Timing] = field(default_factory=dict)
     """Times of the peers' work that was done."""
 
     @property
     def runs(self) -> int:
         return self.side_by_side or self.cores
 
-    def ways(self, work: Work) -> list[Way]:
+    def ways(self, work: PeerWork) -> list[Way]:
         """Returns the ways of a peer to time: processes of one thread, or one with all threads; compiled or not."""
         both = (True, False)
         if work.peer == "eager":
@@ -72,7 +73,7 @@ class Bench:
         apart = own if split else []
         return [*apart[:1], *together[:1]] if self.quick else apart + together
 
-    def part(self, work: Work) -> int:
+    def part(self, work: PeerWork) -> int:
         """Returns the epochs or steps of a peer that are timed."""
         if work.kind != "trial":
             return max(2, 20 // work.lists) if work.peer == "eager" else max(50, 400 // work.lists)
@@ -82,7 +83,7 @@ class Bench:
         """Returns a peer's time of some work in its fastest way, measured once; None where there are no peers."""
         if self.device is None:
             return None
-        work = Work(peer=peer, device=self.device, **sizes)
+        work = PeerWork(peer=peer, device=self.device, **sizes)
         if work not in self.peer_times:
             repeats = max(2, self.repeats) if peer == "best" else 2 if self.quick else 3
             self.peer_times[work], way = peers.fastest(
@@ -194,7 +195,7 @@ def suggest_row(bench: Bench, name: str) -> Row:
     call = ours.suggestion(model, epochs=bench.epochs, repeats=bench.repeats, **sizes)
     alone: dict[str, Timing | None] = {}
     for peer in get_args(Peer) if bench.device else ():
-        work = Work(peer=peer, kind="trial", device=bench.device or "cpu", history=30)
+        work = PeerWork(peer=peer, kind="trial", device=bench.device or "cpu", history=30)
         part = min(bench.eager_epochs if peer == "eager" else 200, bench.epochs)
         way = Way(processes=1, threads=1, compiled=peer == "best")
         alone[peer] = peers.measure(work, way, part=part, whole=bench.epochs, repeats=2)[0]
@@ -228,7 +229,7 @@ def memory_trial_row(bench: Bench, name: str) -> Row:
     extra = children.peak_of("trial", epochs=50, runs=bench.runs, **sizes)
     pair: tuple[tuple[Peer, int], ...] = (("eager", 2), ("best", 50))
     for peer, part in pair if bench.device else ():
-        work, way = Work(peer=peer, kind="trial", **sizes), Way(processes=1, threads=1)
+        work, way = PeerWork(peer=peer, kind="trial", **sizes), Way(processes=1, threads=1)
         extra[f"{peer}_bytes"] = peers.measure(work, way, part=part, whole=part, repeats=1)[1]
     notes = (f"bytes, no seconds; ours with {bench.runs} runs in one process, peers with one run",)
     return Row(name=name, unit="peak bytes of a process", notes=notes, extra=extra)
@@ -306,7 +307,7 @@ def linearity(bench: Bench) -> dict[str, float]:
     for peer in get_args(Peer):
         if peer == "best" and ("trial", "default") not in bench.fastest_ways:
             continue
-        work = Work(peer=peer, kind="trial")
+        work = PeerWork(peer=peer, kind="trial")
         way, part = bench.ways(work)[0], bench.eager_epochs if peer == "eager" else 100
         with peers.team(way.work(work), way.processes) as call:
             call("ready", way.work(work))

@@ -8,7 +8,8 @@ from benchmarks import __main__ as command
 from benchmarks import accelerator
 from benchmarks.suite import ours, peers, plan
 from benchmarks.suite.children import side_by_side
-from benchmarks.suite.peers import Way, Work
+from benchmarks.suite.peer_work import PeerWork
+from benchmarks.suite.peers import Way
 from benchmarks.suite.rates import Rates
 from dre_jax import native
 from dre_jax.data.files import read_json
@@ -65,7 +66,7 @@ def test_long_runs_are_told_from_few_epochs(monkeypatch):
 )
 def test_peers(peer, kind, preset):
     pytest.importorskip("torch", reason="torch is not installed")
-    work = Work(peer=peer, kind=kind, columns=3, members=2, history=12, candidates=20, preset=preset)
+    work = PeerWork(peer=peer, kind=kind, columns=3, members=2, history=12, candidates=20, preset=preset)
     found, peak = peers.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
     assert found.median > 0
     assert peak > 1e7
@@ -74,7 +75,7 @@ def test_peers(peer, kind, preset):
 
 @pytest.mark.multiprocess
 def test_a_peer_that_fails_says_so():
-    work = Work(peer="best", kind="trial", columns=-3)
+    work = PeerWork(peer="best", kind="trial", columns=-3)
     with pytest.raises(peers.PeerError, match="a peer's process must answer, but it failed: "):
         peers.measure(work, Way(processes=1, threads=1), part=1, whole=1, repeats=1)
 
