@@ -165,7 +165,7 @@ def test_on_the_command_line(plan, tmp_path, cli, monkeypatch):
         assert (f"dre-jax: {len(told)} of 10 runs failed" in last) == (status == 2)
     found, printed, error = cli(*command(plan, tmp_path / "needy.json", "Needy"))
     assert (found, printed, error.count("\n")) == (2, "", 1)
-    assert "Needy: the class must have a method observe_and_suggest, but has none" in error
+    assert "Needy: must have observe_and_suggest, or fit and acquire, but has neither" in error
 
 
 SLOW = """

@@ -95,7 +95,7 @@ def test_the_page_says_what_the_file_holds(tmp_path):
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_ways_of_the_fast_peer_keep_all_cores_busy(preset):
     bench = replace(BENCH, fastest_ways={})
-    trial, steps = (plan.Work(peer="best", kind=kind, preset=preset) for kind in ("trial", "meta-train"))
+    trial, steps = (plan.PeerWork(peer="best", kind=kind, preset=preset) for kind in ("trial", "meta-train"))
     ways = bench.ways(trial)
     assert {way.processes * way.threads for way in ways} == {way.units(trial) for way in ways} == {2}
     # Half of the members each, where they have nothing in common.
