@@ -17,6 +17,13 @@ from dre_jax.methods.baselines.gcp import QuantileConfig
 from dre_jax.methods.baselines.metis import Metis
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
+from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
+from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig
+from dre_jax.methods.hedged_prior.method import HedgedPrior
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
+from dre_jax.methods.hedged_prior.task_process import TaskProcessConfig
+from dre_jax.methods.hedged_prior.training import PriorTraining
+from dre_jax.methods.hedged_prior.weight_selection import WeightSelectionConfig
 from dre_jax.nn.mlp import MLPConfig
 from dre_jax.optim.full_batch import FullBatchConfig, HistoryFitConfig
 from dre_jax.search import AcquisitionConfig
@@ -47,6 +54,17 @@ REFUSED = [
     (SGHMCConfig(burn_in=1, samples=1, keep_every=1), {"friction": 1.5}),
     (DeepEnsemble(), {"members": 0, "least_variance": 0.0}),
     (Metis(), {"better": 1.0}),
+    (LearnedPriorConfig(), {"trend": (), "layers": (4, 0), "members": 0, "degrees_of_freedom": 2.0}),
+    (PriorTraining(), {"steps": 0, "tasks": 0, "min_rows": 1, "rows": 3, "learning_rate": 0.0, "decay": -1.0}),
+    (PriorTraining(), {"hyperprior": -1.0, "folds": 0, "patience": 0, "trust": 1.0, "trust_strength": 0.0}),
+    (LengthScaleConfig(), {"rows": 1, "tasks": 0, "steps": 0, "learning_rate": 0.0, "strength": 0.0}),
+    (Hypothesis(weight=1.0), {"weight": 0.0, "noise_variance_factor": 0.0, "slope_variance_factor": -0.1}),
+    (Hypothesis(weight=1.0), {"feature_variance_factor": float("nan"), "ard_variance_factor": -1.0}),
+    (Hypothesis(weight=1.0), {"slope_mean": float("inf")}),
+    (TaskProcessConfig(), {"lengthscales": (), "initial_lengthscales": (0.0,), "noise_var": 0.0, "steps": -1}),
+    (TaskProcessConfig(), {"fitted_weight": 1.0}),
+    (WeightSelectionConfig(history_lengths=(5, 10)), {"min_tasks": 1, "rows": 9, "strength": 0.0, "designs": 0}),
+    (WeightSelectionConfig(), {"history_lengths": (0, 5)}),
 ]
 CASES = [(config, field, value) for config, wrong in REFUSED for field, value in wrong.items()]
 
@@ -65,6 +83,7 @@ def test_a_value_out_of_range(config, field, value):
         (lambda: position_weights("log", jnp.ones(1), jnp.ones(1)), "must be one of inverse_log, .*, but got 'log'"),
         (lambda: DeepEnsemble(network=MLPConfig(hidden=(6,))), "the network must have 2 outputs, but got outputs=1"),
         (lambda: Committee(members=()), "must have members"),
+        (lambda: HedgedPrior(hypotheses=()), "at least one hypothesis, but got none"),
         (lambda: Committee(members=(FewShotBO(reuse=True),)), "FewShotBO does"),
     ],
 )

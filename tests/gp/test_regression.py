@@ -6,13 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import lognorm
+from scipy.stats import lognorm, zscore
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from dre_jax.gp import regression as gp
 from dre_jax.gp.fit import GPConfig, fit_gp, log_hyperprior
+from dre_jax.gp.kernels import matern52, squared_distances, squared_distances_by_products, squared_exponential
 from dre_jax.gp.regression import GPParams
+from dre_jax.gp.response_scale import best_response, standardise
+from tests import oracles
 
 LENGTH, SCALE, NOISE = (0.3, 1.7, 0.8), 1.4, 0.02
 EMPTY = 5
@@ -40,8 +43,7 @@ def points(seed=0, n=12, m=6, columns=3):
 
 def slots(x, y, dtype=np.float64):
     """A history with empty slots behind."""
-    x = np.pad(x, ((0, EMPTY), (0, 0)), constant_values=0.3)
-    return jnp.asarray(x, dtype), jnp.asarray(np.pad(y, (0, EMPTY)), dtype), jnp.arange(len(x)) < len(y)
+    return oracles.in_slots(len(y) + EMPTY, x, y, fill=(0.3, 0.0), dtype=dtype)
 
 
 def params(dtype=jnp.float64, kernel="matern52"):
@@ -67,19 +69,13 @@ def test_likelihood_gradient_and_posterior_are_scikit_learns(name):
     expected, deviation = fitted.predict(new, return_std=True)
     np.testing.assert_allclose(mean, expected, rtol=1e-8)
     np.testing.assert_allclose(variance + NOISE, deviation**2, rtol=1e-8)  # theirs is of an observation
-
-
-def test_single_precision_is_near():
-    x, y, new = points()
-    mean, variance = gp_posterior(params(jnp.float32), *slots(x, y, np.float32), jnp.asarray(new, jnp.float32))
-    expected, deviation = reference(x, y).predict(new, return_std=True)
-    np.testing.assert_allclose(mean, expected, atol=2e-4)
-    np.testing.assert_allclose(variance + NOISE, deviation**2, atol=2e-4)
+    with jax.enable_x64(False):
+        single = gp_posterior(params(jnp.float32, name), *slots(x, y, np.float32), jnp.asarray(new, jnp.float32))
+    np.testing.assert_allclose(single, [mean, variance], atol=2e-4)
 
 
 def kernel(a, b):
-    distance = np.linalg.norm((a[:, None] - b[None]) / np.array(LENGTH), axis=-1) * np.sqrt(5.0)
-    return SCALE * (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
+    return SCALE * oracles.matern52(a / LENGTH, b / LENGTH)
 
 
 def left_out(x, y, j):
@@ -154,3 +150,31 @@ def test_bfgs_fits_at_least_as_well_as_adam():
             found = jax.jit(fit_gp, static_argnums=0)(config, *history)
             densities.append(float(gp.log_marginal_likelihood(found, *history) + log_hyperprior(found)))
     assert densities[1] > densities[0] - 0.01
+
+
+def test_standardise_counts_filled_slots_only():
+    y, where = np.array([3.0, 99.0, 1.0, 8.0], np.float32), np.array([True, False, True, True])
+    found = jax.jit(standardise)(y, where)
+    filled = np.array([3.0, 1.0, 8.0])
+    np.testing.assert_allclose(np.asarray(found.y)[where], zscore(filled), rtol=1e-6)
+    assert float(found.y[1]) == 0.0
+    assert float(found.deviation) == pytest.approx(filled.std())
+    assert float(best_response(y, where)) == 8.0
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -7e5])
+def test_equal_responses_become_zero(value):
+    found = jax.jit(standardise)(np.full(7, value, np.float32), np.ones(7, bool))
+    assert (np.asarray(found.y) == 0.0).all()
+    assert float(found.deviation) == 1.0
+
+
+@pytest.mark.parametrize(("kernel", "theirs"), [(matern52, Matern(nu=2.5)), (squared_exponential, RBF())])
+def test_kernels_are_scikit_learns_and_have_a_slope_at_zero(kernel, theirs):
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+    for distances in (squared_distances, squared_distances_by_products):
+        found = jax.jit(lambda a, b, of=distances: kernel(of(a, b)))(a.astype(np.float32), b.astype(np.float32))
+        np.testing.assert_allclose(found, theirs(a, b), atol=1e-6)
+    slope = jax.jit(jax.grad(lambda a: kernel(squared_distances(a, a)).sum()))(np.ones((3, 2), np.float32))
+    assert np.isfinite(slope).all()

@@ -40,15 +40,11 @@ def test_equals_a_loop_in_float64(reverse):
         x = rng.uniform(-scale, scale, (8, 33))
         check(x, np.ones_like(x), reverse)
         check(np.sort(x, axis=-1), rng.uniform(0.1, 2.0, x.shape), reverse)
-        check(-np.sort(-x, axis=-1), rng.uniform(0.1, 2.0, x.shape) * (rng.random(x.shape) > 0.4), reverse)
+        factor = rng.uniform(0.1, 2.0, x.shape) * (rng.random(x.shape) > 0.4)
+        factor[0] = 0.0  # nothing of the first list counts
+        check(-np.sort(-x, axis=-1), factor, reverse)
     two_far_levels = np.where(np.arange(33) % 2 == 0, 1e4, -1e4) + np.linspace(0.0, 1.0, 33)
     check(np.tile(two_far_levels, (8, 1)), np.ones((8, 33)), reverse)
-
-
-@pytest.mark.parametrize("reverse", [True, False])
-def test_zero_factors_leave_items_out(reverse):
-    x = np.array([[3.0, 1e4, -2.0, 0.5], [1e4, 1e4, 1e4, -1e4], [1.0, 2.0, 3.0, 4.0]])
-    check(x, np.array([[1.0, 0.0, 0.5, 0.0], [0.0, 0.0, 0.0, 2.0], [0.0, 0.0, 0.0, 0.0]]), reverse)
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 1), (2, 1, 3, 5)])

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import rax
 from scipy import stats
 
 from dre_jax import losses
@@ -207,18 +208,6 @@ def test_far_scores_in_the_wrong_order_are_pulled_back(name):
     assert (gradient[:4, -1] > 0.04).all()
 
 
-def test_an_epsilon_in_the_sums_pushes_a_far_tail_up_whatever_its_order():
-    """What the reference code's ListMLE does; where the shift has no gradient, nothing holds the scores together."""
-
-    def reference(scores):
-        shifted = scores - jax.lax.stop_gradient(jnp.max(scores))
-        return jnp.sum(jnp.log(jnp.flip(jnp.cumsum(jnp.flip(jnp.exp(shifted)))) + 1e-10) - shifted)
-
-    gradient = jax.grad(reference)(jnp.array([100.0, 1.0, 2.0, 3.0]))
-    np.testing.assert_array_equal(gradient[1:], -1.0)
-    assert float(gradient.sum()) < -2.5
-
-
 @every_loss
 def test_compiled_vmapped_and_as_it_is_are_one(name):
     arrays = [jnp.asarray(a) for a in draw(3)]
@@ -278,3 +267,51 @@ def test_shuffled_ties_take_every_order_equally_often():
 def test_shuffled_ties_need_a_key():
     with pytest.raises(ValueError, match="ties='shuffle' needs a key, but got key=None"):
         losses.listmle(jnp.zeros(2), jnp.zeros(2), ties="shuffle")
+
+
+# The losses whose definitions meet rax's (Jagerman et al. 2022).
+
+
+def rax_listmle(scores, response, where):
+    return rax.listmle_loss(scores, response, where=where, reduce_fn=None)
+
+
+def rax_softmax(scores, response, where):
+    def softmaxed(labels, where):
+        return jax.nn.softmax(labels, axis=-1, where=where)
+
+    return rax.softmax_loss(scores, response, where=where, label_fn=softmaxed, reduce_fn=None)
+
+
+def rax_pairs(scores, response, where):
+    one = jax.vmap(lambda s, r, w: rax.pairwise_logistic_loss(s, r, where=w, reduce_fn=jnp.sum))
+    return one(scores, response, where)
+
+
+# Ties make no pair in either; the others' rules for them differ.
+PAIRS = [
+    (losses.listmle, rax_listmle, None),
+    (losses.listnet, rax_softmax, None),
+    (losses.ranknet, rax_pairs, None),
+    (losses.ranknet, rax_pairs, 3),
+]
+
+
+@pytest.mark.parametrize(("loss", "peer", "steps"), PAIRS)
+def test_equals_rax(loss, peer, steps):
+    rng = np.random.default_rng(0)
+    where = rng.random((6, 9)) < 0.7
+    where[:, :2] = True  # so that rax's reductions keep all lists
+    scores, response = (jnp.asarray(a, jnp.float32) for a in (rng.normal(0.0, 5.0, (6, 9)), rng.random((6, 9))))
+    response, where = jnp.round(response * steps) if steps else response, jnp.asarray(where)
+    results = []
+    # rax promotes types as it goes.
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        for one in (loss, peer):
+            values = jax.jit(lambda s, one=one: one(s, response, where=where))
+            gradient = jax.jit(jax.grad(lambda s, values=values: jnp.sum(values(s))))
+            results.append((values(scores), gradient(scores)))
+    (ours, our_gradient), (theirs, their_gradient) = results
+    assert ours.shape == (6,)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    np.testing.assert_allclose(our_gradient, their_gradient, rtol=1e-4, atol=1e-5)

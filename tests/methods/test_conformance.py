@@ -1,5 +1,7 @@
 """What every registered method promises, in one tiny shape: a new one is tested by being registered."""
 
+import math
+import random
 from functools import partial
 
 import jax
@@ -15,6 +17,8 @@ from dre_jax.methods.registry import host_of
 from dre_jax.search import Candidates, SearchTask, make_history, run, run_in_python, run_tasks
 from dre_jax.search.host import run_host
 from dre_jax.search.loop import initial_state, jitted_value
+from dre_jax.search.method import as_column_padding
+from dre_jax.tuning import Categorical, Float, Int, Optimizer, Space, Surrogate
 
 COMPILED = [name for name, entry in METHODS.items() if entry.host is None]
 HOST = [name for name, entry in METHODS.items() if entry.host is not None]
@@ -93,6 +97,16 @@ def test_more_slots_change_nothing(name, padded, fitted):
     np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("name", [name for name in FIRST if as_column_padding(METHODS[name].default)])
+def test_columns_of_zeros_change_nothing(name, padded, fitted):
+    (method, params), (history, candidates) = fitted(name), with_slots(padded, 0.0)
+    wide = as_column_padding(method).pad_columns(params, COLUMNS, COLUMNS + 3)
+    more = [a._replace(x=jnp.pad(a.x, ((0, 0), (0, 3)))) for a in (history, candidates)]
+    expected = values_of((method, params), history, candidates)
+    np.testing.assert_allclose(values_of((method, wide), *more), expected, rtol=1e-4, atol=1e-5)
+    assert np.ptp(expected) > 0.01
+
+
 def check_hard_histories(fitted, columns):
     rng = np.random.default_rng(0)
     x, y, new = rng.uniform(size=(CAPACITY, columns)), rng.uniform(size=CAPACITY), rng.uniform(size=(SLOTS, columns))
@@ -125,9 +139,49 @@ def test_hard_histories_of_one_column_and_of_many_after_many_steps(name, columns
     check_hard_histories(fitted(name, columns, times=50), columns)
 
 
-def host(name):
-    np.random.seed(0)  # noqa: NPY002 - what host methods draw from
+MODULES = {"scikit-learn": "sklearn", "smac": "smac", "optuna": "optuna"}
+
+
+def host(name, seed=0):
+    """An object for a run with a seed."""
+    pytest.importorskip(MODULES[METHODS[name].library], reason=f"the extra {METHODS[name].extra} is not installed")
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - what host methods draw from
     return load_class(host_of(name))()
+
+
+def odd_tables():
+    rng = np.random.default_rng(0)
+    x = rng.random((20, 3)).astype(np.float32)
+    yield "constant response", x, np.full(20, 0.7)
+    yield "tied responses", x, np.repeat([0.1, 0.2], 10)
+    yield "equal rows", np.repeat(x[:4], 5, axis=0), rng.random(20)
+    yield "constant columns", np.concatenate([x, np.ones((20, 2)), np.zeros((20, 1))], axis=1), rng.random(20)
+    yield "one column", x[:, :1], rng.random(20)
+    yield "many columns", rng.random((20, 64)), rng.random(20)
+    yield "five rows", x[:5], rng.random(5)
+    yield "ends of the range", np.round(x), rng.random(20)
+
+
+@pytest.mark.parametrize("name", HOST)
+class TestHost:
+    @pytest.mark.parametrize("design", [[0], [1, 2, 3]])
+    def test_odd_tables(self, name, design):
+        for what, x, y in odd_tables():
+            trace = run_host(host(name, 1), x, y, np.array(design), 14)
+            assert np.isfinite(trace).all(), what
+            assert len(trace) == 15
+            assert trace[-1] == 1.0 or len(x) > 15 or what == "constant response", what
+
+    def test_the_seed_decides_whatever_the_scale(self, name):
+        rng = np.random.default_rng(3)
+        x, y, design = rng.random((60, 3)), rng.random(60), np.arange(5)
+        np.testing.assert_array_equal(*(run_host(host(name, 8), x, y, design, 12) for _ in range(2)))
+        for tried in (x[:1], x[:6], np.repeat(x[:1], 6, axis=0)):
+            response = y[: len(tried), None]
+            # A quarter of the table's scale is exact in floating point.
+            picks = {host(name, 8).observe_and_suggest(tried, scale * response, x[6:]) for scale in (1.0, 0.25)}
+            assert len(picks) == 1
 
 
 def table_of(rows):
@@ -158,3 +212,33 @@ def test_a_run_on_few_rows_and_on_many(name, rows, fitted):
     assert np.isclose(trace[:, None], scaled[None, :], rtol=0, atol=1e-12).any(axis=1).all()
     if rows == 6:  # one row is left after the design, so that the run has seen all
         assert trace[-1] == 1.0
+
+
+SPACE = Space(
+    {
+        "x": Float(1e-3, 1.0, log=True),
+        "kernel": Categorical(["rbf", "poly"]),
+        "degree": Int(2, 5, when={"kernel": "poly"}),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in ("random", "dre") else pytest.mark.thorough) for name in COMPILED]
+)
+def test_as_a_tuner(name, fitted):
+    """From nothing, with trials that run, failed, are infinite or equal: valid, new, and the same again."""
+    surrogate = Surrogate(SPACE, name, *fitted(name, SPACE.layout.n_columns))
+
+    def run():
+        optimizer = Optimizer(SPACE, surrogate, seed=2)
+        for value in (1.0, math.inf, math.nan, 1.0, None):
+            trial = optimizer.ask()
+            if value is not None:
+                optimizer.tell(trial, value)
+        return [trial.params for trial in (*optimizer.trials, *optimizer.ask(2))]
+
+    suggested = run()
+    assert all(SPACE.check(params) == params for params in suggested)
+    assert len({tuple(params.items()) for params in suggested}) == 7
+    assert run() == suggested

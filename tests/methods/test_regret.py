@@ -1,9 +1,11 @@
 """Methods with little to compute against random search, on tasks that they are made for."""
 
 import jax
+import numpy as np
 import pytest
 
 from dre_jax.methods import METHODS
+from dre_jax.search.host import run_host
 
 pytestmark = pytest.mark.thorough
 
@@ -35,3 +37,12 @@ def test_better_than_random(name, hills, mean_regrets):
     method, task = METHODS[name].make(settings), hills.test["new"]
     regret = mean_regrets(method, method.fit(hills, jax.random.key(0)), task, n_trials, n_designs)[-1]
     assert regret < share * mean_regrets(METHODS["random"].make(), None, task, n_trials, n_designs)[-1]
+
+
+@pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.host is not None])
+def test_host_methods_are_better_than_random(name, hills, mean_regrets):
+    task = hills.test["new"]
+    designs = [np.random.default_rng(seed).choice(np.arange(30, 80), 3, replace=False) for seed in range(8)]
+    order = np.argsort(-task.y)
+    regret = 1.0 - np.mean([run_host(METHODS[name].host(), task.X, task.y, order[rows], 20)[-1] for rows in designs])
+    assert regret < 0.7 * mean_regrets(METHODS["random"].make(), None, task, 20, 8)[-1]

@@ -15,8 +15,11 @@ import pytest
 from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.errors import DataError
+from dre_jax.runtime.devices import local
 from dre_jax.search import ExecutionConfig, run, run_tasks
 from dre_jax.search.batch import bucket, run_id, run_key
+from dre_jax.search.grid import GridConfig, grid, mesh_for
+from dre_jax.search.loop import SearchTask
 
 N_TRIALS = 8
 KEY = jax.random.key(7)
@@ -82,21 +85,18 @@ CHANGES = {
     ),
     "three at once": lambda tasks, designs: (tasks, designs, {"tasks_at_once": 3}),
 }  # fmt: skip
-BESIDE = [("random", change) for change in CHANGES]
 
 
-@pytest.mark.parametrize(
-    ("name", "change"), [*BESIDE, *(pytest.param("dre", c, marks=pytest.mark.thorough) for c in ("backwards", "alone"))]
-)
-def test_what_runs_beside_a_run_does_not_matter(name, change, methods, tasks, designs, together):
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_runs_beside_a_run_does_not_matter(change, methods, tasks, designs, together):
     tasks, designs, config = CHANGES[change](tasks, designs)
-    traces = traces_of(methods[name], tasks, designs, **config)
+    traces, known = traces_of(methods["random"], tasks, designs, **config), together["random"]
     assert traces.keys() == {(dataset, seed) for dataset in tasks for seed in designs[dataset]}
-    assert traces.keys() & together[name].keys()
+    assert traces.keys() & known.keys()
     for (dataset, seed), trace in traces.items():
         assert trace[0] == pytest.approx(running_best(tasks[dataset], designs[dataset][seed])[-1])
-        if (dataset, seed) in together[name]:
-            np.testing.assert_array_equal(trace, together[name][dataset, seed])
+        if (dataset, seed) in known:
+            np.testing.assert_array_equal(trace, known[dataset, seed])
 
 
 def test_side_by_side_is_one_by_one(methods, tasks, designs):
@@ -193,3 +193,32 @@ def test_keys_of_runs_come_from_names_alone():
 def test_a_task_without_a_design(methods, tasks):
     with pytest.raises(DataError, match="every task needs an initial design, but dataset 'wine-proline' has none"):
         next(run_tasks(*methods["random"], tasks, {}, n_trials=2, key=KEY))
+
+
+class AlongTheFirst:
+    """Reads the table, and values every run's candidates by its own history."""
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        return candidates.x @ history.x[0]
+
+
+@pytest.mark.parametrize("side_by_side", [True, False])
+def test_the_runs_of_a_task_share_its_table(side_by_side):
+    rows, columns, n_designs = 1000, 128, 16
+    table = SearchTask(
+        x=jnp.zeros((1, rows, columns)),
+        response=jnp.zeros((1, rows)),
+        level=jnp.zeros((1, rows), jnp.int32),
+        where=jnp.ones((1, rows), bool),
+    )
+    config = GridConfig(2, mesh_for(local()[:1], 1, n_designs), side_by_side)
+    designs, keys = np.zeros((1, n_designs, 5), np.int32), jax.random.split(jax.random.key(0), (1, n_designs))
+    counts = np.array([[[1, n_designs]]], np.int32)
+    compiled = grid.lower(AlongTheFirst(), None, table, designs, keys, counts, config).compile()
+    memory, one = compiled.memory_analysis(), rows * columns * 4
+    assert one < memory.argument_size_in_bytes < 1.2 * one
+    # Values and masks of every run, but no table of its own.
+    assert memory.temp_size_in_bytes < 2 * one

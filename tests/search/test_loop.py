@@ -31,20 +31,15 @@ def test_no_trials_have_no_segments():
     assert list(segments(5, 0)) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "n_trials"),
-    [("random", 14), *(pytest.param(name, 14, marks=pytest.mark.thorough) for name in ("dre", "dre-from-random"))],
-)
-def test_the_scan_picks_what_the_python_loop_picks(name, n_trials, methods, space, search_task):
-    evaluations = []
+def test_the_scan_picks_what_the_python_loop_picks_over_two_sizes_of_the_history(methods, space, search_task):
+    method, evaluations, n_trials = methods["random"], [], 14
     assert len(list(segments(5, n_trials))) == 2
     for number, (dataset, task) in enumerate(list(space.test.items())[:2]):
         table = search_task(task)
         for seed, design in enumerate(space.designs[dataset].values()):
             key = jax.random.fold_in(jax.random.key(number), seed)
-            expected = run_in_python(*methods[name], table, design, key, n_trials)
-            picks = compiled(*methods[name], table, jnp.asarray(design, jnp.int32), key, n_trials=n_trials)
+            expected = run_in_python(*method, table, design, key, n_trials)
+            picks = compiled(*method, table, jnp.asarray(design, jnp.int32), key, n_trials=n_trials)
             np.testing.assert_array_equal(picks, expected)
             evaluations.append(np.sum(expected >= 0))
     assert len(evaluations) == 10

@@ -9,13 +9,10 @@ from scipy.stats import rankdata
 from dre_jax.errors import ConfigError
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.methods.baselines.committee import Committee
-from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
 from dre_jax.methods.baselines.shared import ByResponse, Untaught
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig
-from dre_jax.nn.mlp import MLPConfig
-from dre_jax.optim.full_batch import FullBatchConfig
 from dre_jax.search import Candidates, make_history, run
 from dre_jax.search.loop import ParallelTrials
 from dre_jax.search.method import value
@@ -95,25 +92,6 @@ def test_a_believer_asks_the_members_of_a_committee():
     # Votes are quantiles of ranks, so what stands between the same two trials does so elsewhere.
     np.testing.assert_array_equal(together.level, alone.level)
     assert 0 < float(together.response[4]) < float(np.sort(history.response[:4])[1]) > float(alone.response[4]) > 0
-
-
-def test_a_believer_asks_an_ensemble_whose_members_are_a_number():
-    x = np.random.default_rng(0).random((7, 2)).astype(np.float32)
-    method = DeepEnsemble(
-        members=1, network=MLPConfig(hidden=(2,), outputs=2), fitting=FullBatchConfig(steps=1, learning_rate=0.1)
-    )
-    found = running(
-        method,
-        None,
-        None,
-        make_history(x[:4], COMPLETED, capacity=7),
-        x,
-        np.arange(7) == 4,
-        strategy="believer",
-        key=KEY,
-    )
-    assert 0 <= float(found.response[4]) <= 1
-    assert found.where.sum() == 5
 
 
 def test_one_member_of_an_ensemble_is_drawn():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata
 
-from dre_jax.search.ranks import _by_sorting_back, mean_and_deviation, mean_tie_ranks
+from dre_jax.search.ranks import _by_sorting_back, mean_tie_ranks
 
 ranks_of = jax.jit(mean_tie_ranks)
 
@@ -49,13 +49,3 @@ def test_every_kind_of_float_is_in_its_place():
 def test_what_is_not_a_number_stands_last():
     scores = np.array([3.0, np.nan, -np.inf, -np.nan, 5.0], np.float32)
     assert ranks_of(jnp.asarray(scores), jnp.ones(5, bool)).tolist() == [2.0, 4.5, 3.0, 4.5, 1.0]
-
-
-def test_mean_and_deviation_over_members():
-    ranks = np.random.default_rng(2).integers(1, 50, (7, 9)).astype(np.float32)
-    mean, deviation = mean_and_deviation(jnp.asarray(ranks))
-    members = ranks.T.astype(np.float64)
-    expected_mean = [sum(row) / 7 for row in members]
-    expected = [(sum((r - m) ** 2 for r in row) / 7) ** 0.5 for row, m in zip(members, expected_mean, strict=True)]
-    np.testing.assert_allclose(mean, expected_mean, rtol=1e-6)
-    np.testing.assert_allclose(deviation, expected, rtol=1e-5)

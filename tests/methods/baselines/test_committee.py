@@ -27,10 +27,12 @@ class Column:
 
 def test_votes_are_sums_of_gaussian_ranks_of_those_that_count():
     rng = np.random.default_rng(0)
-    x, where = rng.uniform(size=(40, 2)).astype(np.float32), rng.uniform(size=40) < 0.6
+    x = np.round(rng.uniform(0.1, 1.0, size=(40, 2)), 1).astype(np.float32)  # with ties
+    where = rng.uniform(size=40) < 0.6
     committee, key = Committee(members=(Column(0), Column(1, power=-2.0))), jax.random.key(0)
     candidates = Candidates(jnp.asarray(x), jnp.asarray(where))
     found = jax.jit(committee.acquire)(committee.fit(None, key), None, candidates, key)
     values = (x[where, 0], x[where, 1] ** -2)
     expected = sum(norm.ppf((rankdata(column) - 0.5) / where.sum()) for column in values)
     np.testing.assert_allclose(found[where], expected, atol=1e-5)
+    assert not found[~where].any()

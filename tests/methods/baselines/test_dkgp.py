@@ -18,6 +18,7 @@ from dre_jax.methods.baselines.dkgp import (
     log_likelihood,
 )
 from dre_jax.methods.dre.ensemble import Support
+from tests.oracles import forward, in_slots
 
 CONFIGS = {
     "plain": DeepKernelConfig(layers=(8, 6, 4)),
@@ -48,31 +49,17 @@ def problem(config):
     params = params._replace(**{name: np.full_like(params.mean, value) for name, value in values.items()})
     x, new = random.random((N, D)), random.random((NEW, D))
     y = np.sin(4.0 * x[:, 0]) + 0.1 * random.normal(size=N)
-    x, y = np.pad(x, ((0, EMPTY), (0, 0)), constant_values=np.nan), np.pad(y, (0, EMPTY), constant_values=np.nan)
-    where = np.arange(N + EMPTY) < N
     dtype = params.mean.dtype
-    return params, x.astype(dtype), y.astype(dtype), where, new.astype(dtype)
-
-
-def layers_of(tree, prefix, count):
-    return [(np.asarray(tree[f"{prefix}_{i}_kernel"]), np.asarray(tree[f"{prefix}_{i}_bias"])) for i in range(count)]
-
-
-def forward(layers, rows):
-    """Affine maps, with ReLU in front of all but the first."""
-    for i, (kernel, bias) in enumerate(layers):
-        rows = (np.maximum(rows, 0.0) if i else rows) @ kernel + bias
-    return rows
+    return params, *in_slots(N + EMPTY, x, y, fill=np.nan, dtype=dtype), new.astype(dtype)
 
 
 def numpy_features(config, params, x, y, rows):
     if config.has_landmarks:
         unit = (y - y.min()) / (y.max() - y.min())
-        inside = forward(layers_of(params.deep_set, "phi", len(config.phi)), np.column_stack([x, unit]))
-        context = forward(layers_of(params.deep_set, "rho", len(config.rho)), [inside.mean(axis=0)])[0]
+        inside = forward(params.deep_set, np.column_stack([x, unit]), "phi")
+        context = forward(params.deep_set, inside.mean(axis=0), "rho")
         rows = np.column_stack([rows, np.tile(context, (len(rows), 1))])
-    hidden = layers_of(params.network, "hidden", len(config.layers) - 1)
-    return forward([*hidden, (params.network["out_kernel"], params.network["out_bias"])], rows)
+    return forward(params.network, rows)
 
 
 def sklearn_process(config, params, x, y):

@@ -17,6 +17,7 @@ from dre_jax.methods.baselines.dngo import (
 )
 from dre_jax.nn.mlp import MLPConfig, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig
+from tests.oracles import forward, in_slots
 
 WIDTH, N_NEW, CAPACITY = 7, 9, 45
 
@@ -35,11 +36,8 @@ def data(n):
     return basis[:n], (y - y.mean()) / y.std(), basis[n:]
 
 
-def slots(basis, y, dtype=np.float64):
-    """A history of one capacity, with garbage in the empty slots."""
-    empty = CAPACITY - len(y)
-    basis = np.pad(basis, ((0, empty), (0, 0)), constant_values=7.0)
-    return jnp.asarray(basis, dtype), jnp.asarray(np.pad(y, (0, empty)), dtype), jnp.arange(CAPACITY) < len(y)
+def slots(basis, y):
+    return in_slots(CAPACITY, basis, y, fill=(7.0, 0.0), dtype=np.float64)
 
 
 def closed_form(alpha, beta, basis, y, new):
@@ -85,22 +83,10 @@ def test_the_precisions_are_the_likeliest(n):
     np.testing.assert_allclose(found, best.x, atol=0.05)
 
 
-def test_of_float32_with_equal_rows_and_no_noise():
-    basis, y = (np.repeat(a, 10, axis=0) for a in data(4)[:2])
-    history = slots(basis, y, np.float32)
-    mean, variance, _ = evaluated(fit(*history), history, jnp.asarray(basis[::5], jnp.float32))
-    np.testing.assert_allclose(mean, y[::5], atol=0.05)
-    assert (variance > 0).all()
-    assert (variance < 0.01).all()
-
-
 def test_dngo_trains_on_squared_error(hills):
     task = hills.test["new"]
     x, y = standard_columns(jnp.asarray(task.X[:20])), jnp.asarray(stats.zscore(task.y[:20]), jnp.float32)
     where = jnp.ones(20, bool)
     method = DNGO(network=MLPConfig(hidden=(20,)), fitting=FullBatchConfig(steps=400, learning_rate=0.02))
     params = jax.jit(method.train)(x, y, where, jax.random.key(5))
-    w = {name: np.asarray(value, np.float64) for name, value in params.items()}
-    hidden = np.asarray(x, np.float64)
-    hidden = np.tanh(hidden @ w["hidden_0_kernel"] + w["hidden_0_bias"])
-    assert np.mean((hidden @ w["out_kernel"][:, 0] + w["out_bias"][0] - np.asarray(y)) ** 2) < 0.02
+    assert np.mean((forward(params, np.asarray(x), activation=np.tanh)[:, 0] - np.asarray(y)) ** 2) < 0.02

@@ -15,7 +15,6 @@ from dre_jax.methods.baselines.dre_gp import (
     ranked_log_likelihood,
     ranked_posterior,
 )
-from dre_jax.search.ranks import gaussian_ranks
 
 LENGTH, SCALE, NOISE, SLOPE, SPREAD = (0.3, 1.7), 0.4, 0.02, 0.8, 0.6
 CAPACITY = 40
@@ -114,14 +113,3 @@ def test_the_member_that_is_right_is_preferred():
     z[:, 2] = truth
     mean = mean_at(x, z, truth, n)
     assert np.corrcoef(mean, truth[n:])[0, 1] > 0.9 > np.corrcoef(z[n:].mean(axis=1), truth[n:])[0, 1]
-
-
-def test_gaussian_ranks_are_scipys_and_have_no_gaps():
-    rng = np.random.default_rng(3)
-    scores = np.round(rng.normal(size=(2, 30)), 1).astype(np.float32)
-    where = rng.uniform(size=30) < 0.7
-    found = np.asarray(jax.jit(gaussian_ranks)(jnp.asarray(scores), jnp.asarray(where)))
-    assert (found[:, ~where] == 0.0).all()
-    for row, got in zip(scores, found, strict=True):
-        expected = norm.ppf((rankdata(row[where]) - 0.5) / where.sum())
-        np.testing.assert_allclose(got[where], expected, atol=1e-5)

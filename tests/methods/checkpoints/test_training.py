@@ -200,20 +200,6 @@ def test_a_configuration_that_does_not_fit(copy, rewrite, changed, named):
     assert named in message
 
 
-def test_a_step_that_was_being_written_is_no_step(saved, copy):
-    """What a killed process leaves: Orbax writes beside, and renames."""
-    half = copy / "steps" / "50.orbax-checkpoint-tmp"
-    shutil.copytree(copy / "steps" / "40", half)
-    shutil.rmtree(half / "metadata")
-    (copy / ".metadata.json.17-ab.tmp").write_text('{"half')
-    assert TrainingCheckpoint(copy).latest_step() == 40
-    assert_same(TrainingCheckpoint(copy).load(), TrainingCheckpoint(saved).load())
-    save(copy, step=50)
-    assert sorted(path.name for path in (copy / "steps").iterdir()) == ["40", "50"]
-    assert sorted(path.name for path in copy.iterdir()) == ["losses.csv", "metadata.json", "steps"]
-    assert_same(TrainingCheckpoint(copy).load().state, make_state(step=50))
-
-
 @pytest.mark.parametrize("occupied", ["", "steps"])
 def test_a_folder_that_cannot_be_written(tmp_path, occupied):
     folder = tmp_path / "a"

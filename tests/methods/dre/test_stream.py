@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+import tracemalloc
 import weakref
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 
 from dre_jax.data import Task, build_table, bundled
+from dre_jax.data.sampling import ListRows
 from dre_jax.methods.dre import stream, trainer
+from dre_jax.methods.dre.host_table import HostTable
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import start, train
 from dre_jax.methods.dre.trainer import meta_train
@@ -147,3 +150,18 @@ def test_what_takes_more_than_a_third_of_a_device_is_streamed(monkeypatch, space
     # Two tasks of twelve rows, and one: eight columns, a response and a level of four bytes each.
     tables = space.train, space.validation
     assert stream.must_stream(*tables) == streams
+
+
+def test_a_file_is_not_read_into_memory(tmp_path):
+    n, d = 20_000, 128
+    written = np.random.default_rng(0).random((n, d), np.float32)
+    np.save(tmp_path / "x.npy", written)
+    y = np.arange(n, dtype=np.float64)
+    tracemalloc.start()
+    table = HostTable({"a": Task("a", np.load(tmp_path / "x.npy", mmap_mode="r"), y)})
+    some, where = np.arange(50).reshape(1, 50), np.ones((1, 50), bool)
+    found = table.gather(ListRows(some, where, some + 50, where))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < written.nbytes / 4
+    np.testing.assert_array_equal(found.x[0], written[::-1][:100])

@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 
 from dre_jax.data.tasks import unit_scale
-from dre_jax.errors import ConfigError
 from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
-from dre_jax.methods.hedged_prior.task_process import TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, _descend
 from dre_jax.search import make_history
 from dre_jax.search.loop import jitted_value
-from dre_jax.search.method import as_column_padding
 
 METHOD = HedgedPrior(
     prior=LearnedPriorConfig(trend=(16,), layers=(8, 8), members=2),
@@ -28,8 +25,8 @@ def learned(hills):
     return METHOD.fit(hills, jax.random.key(0))
 
 
-def values(params, x, y, candidates, method=METHOD):
-    values, _ = jitted_value(method, params, None, make_history(x, y, CAPACITY), candidates, jax.random.key(0))
+def values(params, x, y, candidates):
+    values, _ = jitted_value(METHOD, params, None, make_history(x, y, CAPACITY), candidates, jax.random.key(0))
     return np.asarray(values)[np.asarray(candidates.where)]
 
 
@@ -49,30 +46,6 @@ def test_similar_tasks_help_at_once_and_reversed_tasks_are_rejected(learned, hil
     assert reversed_past[-1] < 0.002
 
 
-def test_values_without_fits_do_not_depend_on_the_order_of_trials(learned, hills, make_candidates):
-    method = replace(METHOD, processes=TaskProcessConfig(steps=0))
-    task, order = hills.test["new"], np.random.default_rng(0).permutation(9)
-    candidates = make_candidates(task.X[9:], 9)
-    expected = values(learned, task.X[:9], task.y[:9], candidates, method)
-    found = values(learned, task.X[:9][order], task.y[:9][order], candidates, method)
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
-
-
-def test_columns_of_zeros_change_nothing(hills, make_candidates):
-    task = hills.test["new"]
-    # One network with a hidden layer, one without.
-    method = replace(METHOD, prior=replace(METHOD.prior, layers=(8,)), training=replace(METHOD.training, steps=2))
-    narrow = method.fit(hills, jax.random.key(0))
-    wide = as_column_padding(method).pad_columns(narrow, 2, 5)
-    more = np.pad(task.X, ((0, 0), (0, 3)))
-    found = []
-    for params, x in ((narrow, task.X), (wide, more)):
-        history = make_history(x[:9], task.y[:9], CAPACITY)
-        found.append(jitted_value(method, params, None, history, make_candidates(x[9:]), jax.random.key(0))[0])
-    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-5)
-    assert np.ptp(found[0]) > 0.01
-
-
 def test_longer_histories_and_other_priors_compile_nothing(learned, hills, make_candidates):
     task, candidates = hills.test["new"], make_candidates(hills.test["new"].X)
     values(learned, task.X[:1], task.y[:1], candidates)
@@ -82,8 +55,3 @@ def test_longer_histories_and_other_priors_compile_nothing(learned, hills, make_
     for n in (1, 2, CAPACITY):
         values(other, task.X[:n], task.y[:n], candidates)
     assert (jitted_value._cache_size(), _descend._cache_size()) == before
-
-
-def test_empty_hypotheses_are_refused():
-    with pytest.raises(ConfigError, match="at least one hypothesis, but got none"):
-        HedgedPrior(hypotheses=())

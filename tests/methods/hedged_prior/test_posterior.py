@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import multivariate_t, norm
+from scipy.stats import multivariate_t
 
-from dre_jax.errors import ConfigError
 from dre_jax.methods.hedged_prior import draws as draws_module
 from dre_jax.methods.hedged_prior import hypotheses
 from dre_jax.methods.hedged_prior.draws import sample_responses
@@ -20,7 +19,7 @@ from dre_jax.methods.hedged_prior.posterior import condition_mixture, mean_and_i
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, init
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.weights import HedgedPriorParams, weight_selection
-from dre_jax.search.acquisition import RESOLUTION
+from tests.oracles import in_slots, learned_prior, log_augmented_improvement, matern52
 
 CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, degrees_of_freedom=3.5)
 HYPOTHESES = (
@@ -37,7 +36,6 @@ HYPOTHESES = (
     ),
     Hypothesis(weight=0.1, slope_mean=0.7, ard_variance_factor=0.0),
 )
-AS_LEARNED, NOTHING, REVERSED = 0, 1, 2
 COLUMNS, CAPACITY = 3, 16
 CANDIDATES, CHECKED = 4100, [0, 1, 1366, 1367, 2048, 4099]  # in three blocks: their ends, and what is between
 PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,))  # `test_task_process` tests fits
@@ -70,7 +68,7 @@ def member(priors, j):
 
 
 @pytest.fixture(scope="module")
-def priors(prior_in_numpy):
+def priors():
     """Returns members with different parameters, biases included, and trends of deviation one."""
     keys = jax.random.split(jax.random.key(0), (2, CONFIG.members))
     rng = np.random.default_rng(0)
@@ -78,20 +76,11 @@ def priors(prior_in_numpy):
     priors = jax.tree.map(moved, jax.tree.map(np.asarray, start(*keys)))
     x, out = rng.uniform(size=(200, COLUMNS)), priors.trend["out_kernel"]
     for j in range(CONFIG.members):
-        out[j] /= prior_in_numpy(member(priors, j), x, 200)[0].std()
+        out[j] /= learned_prior(member(priors, j), x, 200)[0].std()
     return priors
 
 
-def slots(x, y):
-    """Returns trials followed by empty slots that hold arbitrary numbers."""
-    empty = CAPACITY - len(y)
-    padded = np.pad(x, ((0, empty), (0, 0)), constant_values=7.0), np.pad(y, (0, empty), constant_values=-5.0)
-    return *(jnp.asarray(a, jnp.float32) for a in padded), jnp.arange(CAPACITY) < len(y)
-
-
-def matern52(rows):
-    r = np.sqrt(5.0) * np.linalg.norm(rows[:, None] - rows[None], axis=-1)
-    return (1.0 + r + r**2 / 3.0) * np.exp(-r)
+slots = partial(in_slots, CAPACITY)
 
 
 def component(signal, noise, mean, y):
@@ -105,12 +94,12 @@ def component(signal, noise, mean, y):
     return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 
 
-def expected_mixture(parts, priors, x, y, new):
+def expected_mixture(priors, x, y, new):
     """Returns weights f64[J, H] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
     cases, rows, trend = [], np.concatenate([x, new]), 0.0
     for j in range(CONFIG.members):
         prior = member(priors, j)
-        m, (offset, slope, learned, ard) = parts(prior, rows, len(y))
+        m, (offset, slope, learned, ard) = learned_prior(prior, rows, len(y))
         trend = trend + m / CONFIG.members
         for h in HYPOTHESES:
             signal = (
@@ -132,10 +121,8 @@ def expected_mixture(parts, priors, x, y, new):
         cases.append((np.log((1.0 - TRUST) * share) + density, *moments))
     evidence, means, variances, noises = (np.array(a) for a in zip(*cases, strict=True))
     share = softmax(evidence)
-    mean, z = share @ means, (means - INCUMBENT) / np.sqrt(variances)
-    noises = np.minimum(noises, RESOLUTION)[:, None]
-    factor = 1.0 - noises / np.sqrt(variances + noises**2)
-    improvement = share @ (np.sqrt(variances) * (norm.pdf(z) + z * norm.cdf(z)) * factor)
+    mean = share @ means
+    improvement = share @ np.exp(log_augmented_improvement(means, np.sqrt(variances), INCUMBENT, noises[:, None]))
     learned, own = np.split(share, [len(share) - len(SHARES)])
     return (
         learned.reshape(CONFIG.members, -1),
@@ -147,11 +134,11 @@ def expected_mixture(parts, priors, x, y, new):
 
 
 @pytest.mark.parametrize("n", [0, 1, 9, CAPACITY])
-def test_mixture_equals_the_loop_at_any_number_of_candidates(n, priors, prior_in_numpy):
+def test_mixture_equals_the_loop_at_any_number_of_candidates(n, priors):
     rng = np.random.default_rng(n)
     x, new = (rng.uniform(size=(rows, COLUMNS)).astype(np.float32) for rows in (n, CANDIDATES))
     y, new[: min(n, 2)] = rng.normal(size=n), x[:2]  # evaluated configurations, whose variance is small
-    expected = expected_mixture(prior_in_numpy, priors, x.astype(float), y, new[CHECKED].astype(float))
+    expected = expected_mixture(priors, x.astype(float), y, new[CHECKED].astype(float))
     *shares, mean, variance, improvement = predict(priors, *slots(x, y), new)
     moments = mean, variance, improvement
     for found, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
@@ -160,7 +147,7 @@ def test_mixture_equals_the_loop_at_any_number_of_candidates(n, priors, prior_in
     assert {a.shape for a in moments} == {(CANDIDATES,)}
 
 
-def test_sampled_functions_have_the_moments_of_the_mixture(priors, prior_in_numpy, monkeypatch):
+def test_sampled_functions_have_the_moments_of_the_mixture(priors, monkeypatch):
     monkeypatch.setattr(draws_module, "N_FEATURES", 64)  # the moments over samples do not depend on it
     rng, draws = np.random.default_rng(4), 600
     x, new, y = rng.uniform(size=(5, COLUMNS)), rng.uniform(size=(4, COLUMNS)), rng.normal(size=5)
@@ -173,23 +160,9 @@ def test_sampled_functions_have_the_moments_of_the_mixture(priors, prior_in_nump
         return jax.vmap(lambda key: sample_responses(CONFIG, params, posterior, new, key))(keys)
 
     found = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
-    _, _, mean, variance, _ = expected_mixture(prior_in_numpy, priors, x.astype(float), y, new.astype(float))
+    _, _, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float))
     np.testing.assert_allclose(found.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
     np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.25)
-
-
-def test_weights_concentrate_on_the_true_hypothesis(priors, prior_in_numpy):
-    rng = np.random.default_rng(5)
-    x, new = rng.uniform(size=(CAPACITY, COLUMNS)), np.zeros((CANDIDATES, COLUMNS), np.float32)
-    m, _ = prior_in_numpy(member(priors, 1), x, CAPACITY)
-    own = np.sin(30.0 * x).sum(axis=1)  # unrelated to any trend
-    cases = {AS_LEARNED: m, REVERSED: -m, NOTHING: own}
-    for expected, response in cases.items():
-        y = response + 0.05 * rng.normal(size=CAPACITY)
-        share = np.asarray(predict(priors, *slots(x, (y - y.mean()) / y.std()), new, CERTAIN)[0])
-        assert share.sum(axis=0)[expected] > 0.5, expected
-        if expected != NOTHING:
-            assert share.sum(axis=1)[1] > 0.8  # the member that generated the responses
 
 
 def test_likelihoods_update_the_initial_weights(priors):
@@ -210,16 +183,3 @@ def test_equal_responses_keep_the_initial_weights(priors):
         share, np.tile(before / before.sum() * TRUST / CONFIG.members, (CONFIG.members, 1)), rtol=1e-5
     )
     np.testing.assert_allclose(own, (1.0 - TRUST) * SHARES, rtol=1e-5)
-
-
-def test_invalid_hypotheses_are_refused():
-    for field, value in (
-        ("weight", 0.0),
-        ("noise_variance_factor", 0.0),
-        ("slope_variance_factor", -0.1),
-        ("feature_variance_factor", float("nan")),
-        ("ard_variance_factor", -1.0),
-        ("slope_mean", float("inf")),
-    ):
-        with pytest.raises(ConfigError, match=field):
-            Hypothesis(**{"weight": 1.0, field: value})

@@ -1,15 +1,11 @@
 """Processes of the task against a loop in NumPy and scipy's t densities."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import multivariate_t
 
-from dre_jax.errors import ConfigError
-from dre_jax.methods.hedged_prior import task_process
 from dre_jax.methods.hedged_prior.length_scale_prior import GENERIC_LENGTHSCALE, generic_prior
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
@@ -22,6 +18,7 @@ from dre_jax.methods.hedged_prior.task_process import (
     refit_sizes,
     start_processes,
 )
+from tests.oracles import in_slots, matern52
 
 COLUMNS, CAPACITY, FREEDOM = 2, 24, 5.0
 CONFIG = TaskProcessConfig()
@@ -43,15 +40,8 @@ def waves(n, seed=0):
     return x, trend, y
 
 
-def trials_of(x, trend, y, capacity=CAPACITY, fill=0.0):
-    empty = capacity - len(y)
-    pad = partial(np.pad, constant_values=fill)
-    return Trials(
-        jnp.asarray(pad(x, ((0, empty), (0, 0))), jnp.float32),
-        jnp.asarray(pad(trend, (0, empty)), jnp.float32),
-        jnp.asarray(np.pad(y, (0, empty)), jnp.float32),
-        jnp.arange(capacity) < len(y),
-    )
+def trials_of(x, trend, y, fill=0.0):
+    return Trials(*in_slots(CAPACITY, x, trend, y, fill=(fill, fill, 0.0)))
 
 
 def log_density(process, x, trend, y):
@@ -59,11 +49,9 @@ def log_density(process, x, trend, y):
     if len(y) == 0:
         return 0.0
     lengths = np.exp(np.asarray(process.log_lengthscale, np.float64))
-    r = np.sqrt(5.0) * np.linalg.norm((x[:, None] - x[None]) / lengths, axis=-1)
-    matern = (1.0 + r + r**2 / 3.0) * np.exp(-r)
     signal, noise = np.exp(np.float64(process.log_signal_var)), np.exp(np.float64(process.log_noise_var))
     slope = float(process.slope)
-    matrix = 1.0 + signal * matern + slope * 0.1 * np.outer(trend, trend) + noise * np.eye(len(y))
+    matrix = 1.0 + signal * matern52(x / lengths) + slope * 0.1 * np.outer(trend, trend) + noise * np.eye(len(y))
     return multivariate_t(slope * trend, matrix, df=FREEDOM).logpdf(y)
 
 
@@ -121,27 +109,6 @@ def test_fits_find_which_column_counts():
     assert process.log_signal_var[:2].tolist() == [0.0, 0.0]  # the unit of the scale
 
 
-def test_empty_slots_change_nothing():
-    data = waves(9)
-    starts = start_processes(CONFIG, HYPERPRIORS)
-    one = fitted(CONFIG, *starts, trials_of(*data, fill=5.0), FREEDOM)
-    other = fitted(CONFIG, *starts, trials_of(*data, capacity=16), FREEDOM)
-    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
-
-
-def test_columns_of_zeros_change_nothing():
-    x, trend, y = waves(9)
-    wide = np.pad(x, ((0, 0), (0, 3)))
-    hyperpriors = task_process.pad_columns(HYPERPRIORS, 5)
-    narrow = conditioned(CONFIG, HYPERPRIORS, trials_of(x, trend, y), FREEDOM)
-    found = conditioned(CONFIG, hyperpriors, trials_of(wide, trend, y), FREEDOM)
-    np.testing.assert_allclose(found.log_density, narrow.log_density, rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(
-        found.process.log_lengthscale[:, :2], narrow.process.log_lengthscale, rtol=1e-3, atol=1e-3
-    )
-
-
 def test_numbers_of_trials_at_which_processes_are_fitted_grow_by_a_share():
     for capacity in (4, 16, 192):
         stages = list(refit_sizes(capacity))
@@ -150,15 +117,3 @@ def test_numbers_of_trials_at_which_processes_are_fitted_grow_by_a_share():
         assert sizes[0] == 4
         assert all(max(stage) <= most <= capacity for most, stage in stages)
     assert not list(refit_sizes(3))
-
-
-def test_invalid_settings_are_refused():
-    for wrong, message in (
-        ({"lengthscales": ()}, "lengthscales must be one or more positive numbers"),
-        ({"initial_lengthscales": (0.0,)}, "initial_lengthscales must be one or more positive numbers"),
-        ({"noise_var": 0.0}, "noise_var"),
-        ({"steps": -1}, "steps"),
-        ({"fitted_weight": 1.0}, "0 < fitted_weight < 1"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            TaskProcessConfig(**wrong)

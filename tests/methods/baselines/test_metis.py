@@ -1,17 +1,14 @@
-"""The Gaussian process' acquisition by hand, and Metis' three proposals one by one."""
+"""Metis' three proposals one by one, and its Parzen densities against scikit-learn."""
 
 import jax
 import numpy as np
 import pytest
-from scipy import stats
 
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import gp_posterior
 from dre_jax.gp.response_scale import standardise
-from dre_jax.methods.baselines.gp import GaussianProcess
-from dre_jax.methods.baselines.metis import Metis, good_over_bad, log_parzen
+from dre_jax.methods.baselines.metis import Metis, bandwidths, good_over_bad, log_parzen
 from dre_jax.search import make_history
-from dre_jax.search.acquisition import RESOLUTION
 
 FITTING = GPConfig(steps=60)
 METIS = Metis(fitting=FITTING)
@@ -31,19 +28,6 @@ def moments(history, x):
     process = fit(FITTING, history.x, y, history.where)
     mean, variance = predicted(process, history.x, y, history.where, x)
     return y, np.asarray(mean, np.float64), np.sqrt(np.asarray(variance, np.float64))
-
-
-def test_augmented_expected_improvement_of_the_gaussian_process(seen):
-    """By the textbook's formula, times the factor of Huang et al. (2006)."""
-    history, candidates = seen
-    y, mean, deviation = moments(history, candidates.x)
-    z = (mean - np.max(y)) / deviation
-    expected = deviation * (stats.norm.pdf(z) + z * stats.norm.cdf(z))
-    process = fit(FITTING, history.x, y, history.where)
-    noise = min(float(np.exp(0.5 * process.log_noise)), RESOLUTION)
-    expected *= 1.0 - noise / np.hypot(deviation, noise)
-    found = acquire(GaussianProcess(fitting=FITTING), history, candidates)
-    np.testing.assert_allclose(np.exp(found), expected, rtol=2e-3, atol=1e-6)
 
 
 def test_metis_takes_the_proposal_of_the_largest_gain(seen):
@@ -85,3 +69,18 @@ def test_good_and_bad_trials(seen):
     bad = ~mask & np.asarray(history.where)
     expected = np.asarray(density(history.x, mask, candidates.x)) - density(history.x, bad, candidates.x)
     np.testing.assert_allclose(ratio_of(0.25, history, candidates.x), expected, atol=1e-5)
+
+
+def test_parzen_is_scikit_learns_with_a_uniform_component():
+    from sklearn.neighbors import KernelDensity
+
+    rng = np.random.default_rng(2)
+    x, new = rng.uniform(size=(7, 1)), rng.uniform(size=(5, 1))
+    where = np.array([True] * 6 + [False])
+    trials, candidates = x.astype(np.float32), new.astype(np.float32)
+    width = float(np.asarray(jax.jit(bandwidths)(trials, where))[0])
+    assert width == pytest.approx(x[:6].std() * 6 ** (-1 / 5), rel=1e-5)
+    kernels = KernelDensity(bandwidth=width).fit(x[:6]).score_samples(new)
+    expected = np.log((6 * np.exp(kernels) + 1.0) / 7)
+    np.testing.assert_allclose(density(trials, where, candidates), expected, atol=1e-5)
+    np.testing.assert_array_equal(density(trials, np.zeros(7, bool), candidates), 0.0)
