@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from dre_jax.data.files import find_json, place, read_json
+from dre_jax.data.files import find_json, has_json, place, read_json
 from dre_jax.errors import DataError
 
 DESCRIPTORS = "meta-dataset-descriptors"
@@ -82,7 +81,7 @@ def read_descriptor(folder: str | os.PathLike[str], space: str) -> dict[str, Any
     Raises:
       DataError: for a file that cannot be read.
     """
-    if not any((Path(folder) / f"{DESCRIPTORS}.json{end}").is_file() for end in ("", ".gz")):
+    if not has_json(folder, DESCRIPTORS):
         return None
     path = find_json(folder, DESCRIPTORS)
     content = read_json(path)

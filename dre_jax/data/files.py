@@ -15,7 +15,7 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -68,7 +68,8 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     try:
-        with _open(path) as stream:
+        # GzipFile has every method of BinaryIO but does not declare it.
+        with cast(BinaryIO, gzip.open(path) if path.suffix == ".gz" else path.open("rb")) as stream:
             yield stream
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{path}: not a whole gzip file: {error}") from error
@@ -76,16 +77,11 @@ def open_binary(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise DataError(f"{path} cannot be read: {_reason(error)}") from error
 
 
-def _open(path: Path) -> BinaryIO:
-    # GzipFile has every method of BinaryIO but does not declare it.
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
-
-
-def parse_json(text: bytes, where: str, offset: int = 0) -> Any:
+def parse_json(text: bytes, where: str, in_file: Callable[[int], int] = lambda position: position) -> Any:
     """A JSON text as Python objects; NaN and Infinity are read, so that a later check can name the row.
 
-    `where` starts the message and `offset` is the position of `text` in its file. Raises `DataError` for text that is
-    not UTF-8 or not JSON, and for a key that an object holds twice.
+    `where` starts the message, and `in_file` turns a position in the text into one in its file. Raises `DataError` for
+    text that is not UTF-8 or not JSON, and for a key that an object holds twice.
 
     >>> parse_json(b'{"X": [[0.5]], "y": [NaN]}', "d.json")
     {'X': [[0.5]], 'y': [nan]}
@@ -93,9 +89,9 @@ def parse_json(text: bytes, where: str, offset: int = 0) -> Any:
     try:
         return json.loads(text.decode("utf-8-sig"), object_pairs_hook=lambda pairs: _unique(pairs, where))
     except UnicodeDecodeError as error:
-        raise DataError(f"{where}: not UTF-8 text at byte {offset + error.start}") from error
+        raise DataError(f"{where}: not UTF-8 text at byte {in_file(error.start)}") from error
     except json.JSONDecodeError as error:
-        raise DataError(f"{where}: not valid JSON at position {offset + error.pos}: {error.msg}") from error
+        raise DataError(f"{where}: not valid JSON at position {in_file(error.pos)}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: not readable as JSON: {error}") from error
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple
 from dre_jax.checks import one_of
 from dre_jax.data import checks
 from dre_jax.data.columns import DESCRIPTORS, Column, columns_of, read_descriptor
-from dre_jax.data.files import atomic_writer, find_json, make_folder, place, read_json
+from dre_jax.data.files import atomic_writer, find_json, make_folder, place
 from dre_jax.data.json_stream import iter_datasets, iter_everything
 from dre_jax.data.json_stream import list_spaces as list_spaces_of_file
 from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task, fingerprint
@@ -298,11 +298,7 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
 
 def _seeds(folder: str | os.PathLike[str]) -> dict[str, dict[str, tuple[str, ...]]]:
     """Space -> dataset -> the names of its designs. The file is small: row numbers only."""
-    path = find_json(folder, DESIGNS)
-    content = read_json(path)
-    if not isinstance(content, dict):
-        raise DataError(f"{path}: initial designs must be {{space: {{dataset: {{seed: [rows]}}}}}}")
-    for space, datasets in content.items():
-        if not isinstance(datasets, dict) or not all(isinstance(seeds, dict) for seeds in datasets.values()):
-            raise DataError(f"{place(path, space)}: initial designs must be {{dataset: {{seed: [rows]}}}}")
-    return {space: {name: tuple(seeds) for name, seeds in datasets.items()} for space, datasets in content.items()}
+    seeds: dict[str, dict[str, tuple[str, ...]]] = {}
+    for space, dataset, designs, _ in iter_everything(find_json(folder, DESIGNS)):
+        seeds.setdefault(space, {})[dataset] = tuple(designs)
+    return seeds

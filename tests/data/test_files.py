@@ -11,17 +11,11 @@ import numpy as np
 import pytest
 
 from dre_jax.data import files
-from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError, MissingExtraError
+from dre_jax.errors import DataError, MissingExtraError
 
 
-def test_errors_are_one_line_and_of_one_family():
-    for kind in (DataError, ConfigError, CheckpointError):
-        error = kind("a rule,\n  but this was given\n")
-        assert isinstance(error, DreError)
-        assert str(error) == "a rule, but this was given"
+def test_an_error_of_a_worker_process_is_unpickled():
     missing = pickle.loads(pickle.dumps(MissingExtraError("torch", "baselines")))
-    assert isinstance(missing, DreError)
-    assert str(missing) == "this needs the package 'torch': pip install 'dre_jax[baselines]'"
     assert (missing.package, missing.extra) == ("torch", "baselines")
 
 

@@ -4,10 +4,11 @@ import warnings
 import numpy as np
 import pytest
 
-from dre_jax.data import SearchSpace, Task, list_spaces, load_space, write_dataset
+from dre_jax.data import SearchSpace, Task, bundled, list_spaces, load_space, write_dataset
+from dre_jax.data.hpob import outline
 from dre_jax.errors import ConfigError, DataError, DataWarning
 
-V3 = TRAIN, VALIDATION, TEST = tuple(f"meta-{split}-dataset" for split in ("train", "validation", "test"))
+TRAIN, VALIDATION, TEST = (f"meta-{split}-dataset" for split in ("train", "validation", "test"))
 AUGMENTED, DESIGNS = f"{TRAIN}-augmented", "bo-initializations"
 
 
@@ -76,19 +77,6 @@ def test_modes(save, mode, train, validation, test, spaces):
                 load_space(folder, name, mode)
 
 
-def test_arrays(save):
-    files = content()
-    files[TRAIN]["s"]["s1"]["y"] = [value for [value] in files[TRAIN]["s"]["s1"]["y"]]  # [v] for [[v]]
-    space = load_space(save(files), "s")
-    task, flat = space.test["e1"], space.train["s1"]
-    assert (task.name, task.n_rows, task.n_columns, space.n_columns) == ("e1", 5, 3, 3)
-    assert (task.X.dtype, task.y.dtype) == (np.float32, np.float64)
-    np.testing.assert_array_equal(task.X, np.float32(table(5)["X"]))
-    np.testing.assert_array_equal(task.y, np.ravel(table(5)["y"]))
-    np.testing.assert_array_equal(flat.y, np.ravel(table()["y"]))
-    assert space.designs["e1"]["test0"].dtype == np.int64
-
-
 def test_what_other_spaces_and_splits_hold_does_not_matter(save):
     files = content()
     files[TEST]["s"]["s1"] = table(10)
@@ -135,17 +123,12 @@ WIDTH = "X must have as many columns in the whole space, 3 like dataset 's1' of 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        *(
-            (lambda f, stem=stem: f.pop(stem), rf"must hold {stem}.json or .*, but has neither")
-            for stem in (*V3, DESIGNS)
-        ),
+        (lambda f: f.pop(VALIDATION), rf"must hold {VALIDATION}.json or .*, but has neither"),
+        (lambda f: f.pop(DESIGNS), rf"must hold {DESIGNS}.json or .*, but has neither"),
         (lambda f: f[TRAIN].update(s={}) or f[VALIDATION].clear() or f[TEST].clear(), "must hold at least one task"),
-        (lambda f: f[VALIDATION]["s"]["v1"]["y"].__setitem__(3, [float("nan")]), "'v1', row 3: y must be finite"),
-        (lambda f: f[TRAIN]["s"].update(s2=table(n_columns=2)), f"{TRAIN}.json: space 's', dataset 's2': {WIDTH}"),
         (lambda f: f[TEST]["s"].update(e2=table(n_columns=2)), f"{TEST}.json: space 's', dataset 'e2': {WIDTH}"),
         (lambda f: f[DESIGNS]["s"]["e1"].update(test1=[0, 5]), "dataset 'e1', seed 'test1': .* but got row 5"),
         (lambda f: f[DESIGNS]["s"].update(nowhere={"test0": [0]}), "dataset 'nowhere': .* but none has this name"),
-        (lambda f: f.update({TEST: json.dumps(f[TEST])[:-50]}), rf"{TEST}.json: .*the file ends"),
     ],
 )
 def test_what_does_not_fit_is_named(save, change, message):
@@ -155,14 +138,12 @@ def test_what_does_not_fit_is_named(save, change, message):
         load_space(save(files), "s")
 
 
-def test_unknown_words(save, tmp_path):
+def test_unknown_words(save):
     folder = save(content() | {TRAIN: {f"s{i}": {"d": table()} for i in range(30)}})
     with pytest.raises(ConfigError, match=r"the mode must be one of v1, v2, .*, but got 'v4'"):
         load_space(folder, "s", "v4")
     with pytest.raises(DataError, match=r"unknown space 'x'; mode v3 knows s0, .*, s19 and 12 more$"):
         load_space(folder, "x")
-    with pytest.raises(DataError, match=r"must be a folder, but .*nowhere does not exist"):
-        load_space(tmp_path / "nowhere", "s")
 
 
 def test_the_test_split_alone_cannot_tell_an_unknown_dataset_from_a_validation_one(save):
@@ -195,3 +176,43 @@ def test_what_is_warned_of_once(save, change, said):
     assert [type(each.message) for each in caught] == [DataWarning] * len(said)
     assert all(start in str(each.message) for start, each in zip(said, caught, strict=True))
     assert all(each.filename == __file__ for each in caught)
+
+
+@pytest.mark.parametrize(("split", "mode"), [("test", "v3"), ("validation", "v3"), ("test", "v2")])
+def test_an_outline_agrees_with_what_is_loaded(split, mode):
+    found = outline(bundled.path(), split, mode)
+    assert list(found) == list_spaces(bundled.path(), mode)
+    for name, space in found.items():
+        loaded = load_space(bundled.path(), name, mode)
+        assert (space.name, space.n_columns) == (name, loaded.n_columns)
+        assert list(space.datasets) == list(loaded.split(split))
+        assert space.seeds == {dataset: tuple(loaded.designs.get(dataset, ())) for dataset in loaded.split(split)}
+
+
+def test_merged_modes_have_no_validation_split():
+    assert outline(bundled.path(), "validation", "v2") == {}
+
+
+def test_one_split_needs_no_other_file(tmp_path):
+    space = bundled.load("svm")
+    write_dataset(tmp_path, [space])
+    (tmp_path / "meta-train-dataset.json").write_text("{ this is no JSON")
+    (tmp_path / "meta-validation-dataset.json").unlink()
+    found = load_space(tmp_path, "svm", splits=["test"])
+    assert list(found.test) == list(space.test)
+    assert found.train == found.validation == {}
+    assert set(found.designs) == set(space.test)
+    assert outline(tmp_path, "test")["svm"].datasets == tuple(space.test)
+    with pytest.raises(DataError, match="meta-train-dataset"):
+        load_space(tmp_path, "svm", splits=["test", "train"])
+
+
+def test_what_an_outline_refuses(tmp_path):
+    write_dataset(tmp_path, [bundled.load("svm")])
+    with pytest.raises(ConfigError, match="must be one of test in mode v3-test, but got 'validation'"):
+        outline(tmp_path, "validation", "v3-test")
+    with pytest.raises(ConfigError, match="'all'"):
+        load_space(tmp_path, "svm", splits=["all"])
+    (tmp_path / "bo-initializations.json").write_text('{"svm": {"d": [1]}}')
+    with pytest.raises(DataError, match=r"bo-initializations\.json: space 'svm', dataset 'd': an object must follow"):
+        outline(tmp_path, "test")
