@@ -26,7 +26,7 @@ from one_line import errors_in_one_line
 
 from dre_jax.data.files import make_folder, write_text
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.hpob.jobs import BUNDLED, Job, collect, make_jobs, run_jobs_with_progress
+from dre_jax.hpob.jobs import BUNDLED, Job, collect, make_jobs, run_jobs
 from dre_jax.report import Comparison, compare
 
 OF_VALIDATION = [name for name, study in STUDIES.items() if study.split == "validation"]
@@ -63,7 +63,7 @@ def main() -> None:
     designs = args.designs or ("test0,test1" if args.folds is None else "test0,test1,test2,test3,test4")
     jobs = jobs_of(studies.values(), data, args.seeds, tuple(designs.split(",")), args.out, args.space)
     if not args.table_only:
-        run_jobs_with_progress(jobs, args.workers, "ablate")
+        run_jobs(jobs, args.workers, "ablate")
     text = tell(args, studies, jobs)
     write_text(args.page or args.out / ("ablations.md" if args.folds is None else "folds.md"), text)
 

@@ -36,7 +36,7 @@ from dre_jax.hpob.jobs import (
     complete_methods,
     cost_of,
     make_jobs,
-    run_jobs_with_progress,
+    run_jobs,
 )
 from dre_jax.hpob.timing import suggestion_times
 from dre_jax.methods import METHODS
@@ -81,7 +81,7 @@ def main() -> None:
         return
     jobs = jobs_of(args, names, args.data or [BUNDLED])
     if not args.table_only:
-        run_jobs_with_progress(jobs, args.workers, "compare")
+        run_jobs(jobs, args.workers, "compare")
     tell(args, jobs, complete_methods(jobs), at)
 
 
@@ -121,7 +121,7 @@ def compare_misled(args: argparse.Namespace, names: Sequence[str], at: tuple[int
         for how in dict.fromkeys(args.misled)
     }
     if not args.table_only:
-        run_jobs_with_progress([job for own in jobs.values() for job in own], args.workers, "compare")
+        run_jobs([job for own in jobs.values() for job in own], args.workers, "compare")
     results = {how: {name: collect(own, name) for name in complete_methods(own)} for how, own in jobs.items()}
     flags = {"reversed": "--reverse", "permuted": "--permute"}
     command = command_of(args, *(flags[how] for how in jobs))

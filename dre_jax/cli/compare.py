@@ -51,7 +51,7 @@ def compare(
     from dre_jax.runtime.setup import prepare
 
     prepare()
-    from dre_jax.hpob.jobs import check_method, make_jobs, run_jobs_with_progress
+    from dre_jax.hpob.jobs import check_method, make_jobs, run_jobs
     from dre_jax.methods.registry import real_name
 
     names = list(dict.fromkeys(map(real_name, [*(methods or []), *(more or [])])))
@@ -66,7 +66,7 @@ def compare(
         check_method(name)
     designs = tuple(parse_names(seeds, "--seeds"))
     jobs = make_jobs(names, data, designs=designs, out=out, spaces=space, split=split, trials=trials, seeds=[seed])
-    failures = run_jobs_with_progress(jobs, workers or cores(), "compare", quiet=quiet)
+    failures = run_jobs(jobs, workers or cores(), "compare", quiet=quiet)
     _report(jobs, wanted, out)
     if failures:
         raise MethodError(f"{len(failures)} of {len(jobs)} jobs failed; rerun the command to try them again")

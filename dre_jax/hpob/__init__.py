@@ -9,7 +9,6 @@ from dre_jax.hpob.jobs import (
     collect,
     cost_of,
     data_folder,
-    finished_methods,
     make_jobs,
     run_jobs,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "collect",
     "cost_of",
     "data_folder",
-    "finished_methods",
     "make_jobs",
     "run_hpob",
     "run_jobs",

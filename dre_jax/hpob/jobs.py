@@ -5,6 +5,7 @@ After an interruption, finished jobs are not done again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import sys
 import time
@@ -41,11 +42,9 @@ __all__ = [
     "complete_methods",
     "cost_of",
     "data_folder",
-    "finished_methods",
     "make_jobs",
     "run_job",
     "run_jobs",
-    "run_jobs_with_progress",
     "source_of",
 ]
 
@@ -104,20 +103,17 @@ class Job:
     def path(self) -> Path:
         """The result file; its name depends on all fields but the designs, so that experiments share jobs."""
         name = self.method if isinstance(self.method, str) and _is_registered(self.method) else _digest(self.method)
-        return self.out / "runs" / name / f"{self.split}-{self.trials}" / self._file
+        file = f"{source_of(self.data)}-{self.space}-{self.seed}.json"
+        return self.out / "runs" / name / f"{self.split}-{self.trials}" / file
 
     @property
-    def _file(self) -> str:
-        return f"{source_of(self.data)}-{self.space}-{self.seed}.json"
-
     def _cost_path(self) -> Path:
         return self.path.with_suffix(f".{'-'.join(self.designs)}.cost.json")
 
     @property
     def cost(self) -> Cost | None:
         """The cost of the job; None before its end."""
-        path = self._cost_path()
-        return Cost(**read_json(path)) if path.exists() else None
+        return Cost(**read_json(self._cost_path)) if self._cost_path.exists() else None
 
     @property
     def done(self) -> bool:
@@ -127,12 +123,9 @@ class Job:
 
     def checkpoints(self) -> Path | None:
         """Returns the root of the ensemble's checkpoints, which all jobs with the same meta-training share."""
-        sizes = self._ensemble()
-        return (
-            None
-            if sizes is None
-            else self.out / "checkpoints" / _digest(*sizes) / f"{source_of(self.data)}-{self.seed}"
-        )
+        if (sizes := self._ensemble()) is None:
+            return None
+        return self.out / "checkpoints" / _digest(*sizes) / f"{source_of(self.data)}-{self.seed}"
 
     def _ensemble(self) -> tuple[ModelConfig, MetaTrainConfig] | None:
         """Returns model and meta-training configuration if the method starts from a checkpoint, else None."""
@@ -227,7 +220,7 @@ def run_job(job: Job) -> Cost:
     deque(evaluation, maxlen=0)
     seconds = time.perf_counter() - start if is_new else None
     cost = Cost(seconds, [str(failed) for failed in evaluation.failed])
-    write_json(job._cost_path(), cost._asdict())
+    write_json(job._cost_path, cost._asdict())
     return cost
 
 
@@ -237,8 +230,8 @@ def collect(jobs: Iterable[Job], method: str | Method, *, by_seed: bool = False)
     `by_seed` puts the meta-training seed before a run's name, ``0:test1``: needed where there are several.
     """
     results = Results({}, {"method": method if isinstance(method, str) else type(method).__name__})
-    for job in _of(jobs, method):
-        for _, dataset, design, trace in _runs(job):
+    for job in jobs:
+        for _, dataset, design, trace in _runs(job) if job.method == method else ():
             name = f"{job.seed}:{design}" if by_seed else design
             results = add_trace(results, job.label, dataset, name, trace)
     return results
@@ -249,37 +242,22 @@ def _runs(job: Job) -> Iterator[tuple[str, str, str, Any]]:
         yield from (run for run in read_results(job.path).runs() if run[2] in job.designs)
 
 
-def _of(jobs: Iterable[Job], method: str | Method) -> list[Job]:
-    return [job for job in jobs if job.method == method]
-
-
 def cost_of(jobs: Iterable[Job], method: str | Method) -> Cost:
     """Returns a method's total cost over its finished jobs."""
-    costs = [job.cost for job in _of(jobs, method)]
-    finished = [cost for cost in costs if cost is not None]
-    seconds = [cost.seconds for cost in finished if cost.seconds is not None]
-    return Cost(
-        sum(seconds) if len(seconds) == len(costs) else None, [line for cost in finished for line in cost.failed]
-    )
-
-
-def finished_methods(jobs: Sequence[Job]) -> dict[str | Method, tuple[int, int]]:
-    """Returns, by method, the number of finished jobs with runs, and the number of all jobs."""
-    counts: dict[str | Method, tuple[int, int]] = {}
-    for job in jobs:
-        ended, total = counts.get(job.method, (0, 0))
-        counts[job.method] = ended + (job.cost is not None and any(_runs(job))), total + 1
-    return counts
+    costs = [job.cost or Cost(None, []) for job in jobs if job.method == method]
+    seconds = [cost.seconds for cost in costs if cost.seconds is not None]
+    return Cost(sum(seconds) if len(seconds) == len(costs) else None, [line for cost in costs for line in cost.failed])
 
 
 def complete_methods(jobs: Sequence[Job]) -> list[str]:
-    """Returns the methods whose jobs are all finished; prints a line for each other method on standard error."""
+    """Returns the methods whose jobs are all finished with runs; prints a line for each other on standard error."""
     names = []
-    for method, (ended, total) in finished_methods(jobs).items():
-        if ended == total:
+    for method in dict.fromkeys(job.method for job in jobs):
+        ended = [job.cost is not None and any(_runs(job)) for job in jobs if job.method == method]
+        if all(ended):
             names.append(str(method))
         else:
-            print(f"{method} is left out: finished on {ended} of {total} search spaces", file=sys.stderr)
+            print(f"{method} is left out: finished on {sum(ended)} of {len(ended)} search spaces", file=sys.stderr)
     return names
 
 
@@ -308,39 +286,26 @@ class Failure(NamedTuple):
         return f"{method} on {self.job.label}, seed {self.job.seed}: {self.error}"
 
 
-def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, list[Failure]]]:
-    """Does the jobs that are not done, on `workers` processes; yields how many are done, and the failures so far.
+def run_jobs(jobs: Sequence[Job], workers: int, label: str = "jobs", *, quiet: bool = False) -> list[Failure]:
+    """Does the jobs that are not done, on `workers` processes, and returns the failures.
 
-    The first item comes before any work: it counts what was done before.
+    Prints progress and a line for each failure on standard error.
 
     Raises:
       MethodError: where processes cannot be started.
     """
     missing = [job for job in jobs if not job.done]
-    past, failures = len(jobs) - len(missing), list[Failure]()
-    yield past, []
-    groups = _groups(missing)
-    groups_per_pool = workers * _GROUPS_A_PROCESS
-    for first in range(0, len(groups), groups_per_pool):
-        pool = Pool(_worker, workers)
-        try:
-            for group, errors in pool.run((group, group) for group in groups[first : first + groups_per_pool]):
-                if isinstance(errors, WorkerDeath):
-                    errors = {job: f"its process {errors.how}" for job in group if not job.done}
-                failures += [Failure(job, error) for job, error in errors.items()]
-                past += len(group)
-                yield past, failures
-        finally:
-            pool.close()
-
-
-def run_jobs_with_progress(jobs: Sequence[Job], workers: int, label: str, *, quiet: bool = False) -> list[Failure]:
-    """Runs the jobs that are not done; prints progress and a line for each failure on standard error."""
-    progress = run_jobs(jobs, workers)
-    n_done, failures = next(progress)
+    n_done, failures = len(jobs) - len(missing), list[Failure]()
+    groups, groups_per_pool = _groups(missing), workers * _GROUPS_A_PROCESS
     with Bar(label, len(jobs), quiet=quiet, start=n_done, unit="jobs") as bar:
-        for n_done, failures in progress:  # noqa: B007 (the last failures are all of them)
-            bar.advance_to(n_done)
+        for first in range(0, len(groups), groups_per_pool):
+            with contextlib.closing(Pool(_worker, workers)) as pool:
+                for group, errors in pool.run((group, group) for group in groups[first : first + groups_per_pool]):
+                    if isinstance(errors, WorkerDeath):
+                        errors = {job: f"its process {errors.how}" for job in group if not job.done}
+                    failures += [Failure(job, error) for job, error in errors.items()]
+                    n_done += len(group)
+                    bar.advance_to(n_done)
     for failure in failures:
         print(f"dre-jax: failed: {failure}", file=sys.stderr)
     return failures
@@ -364,13 +329,11 @@ def _worker() -> Callable[[Sequence[Job]], dict[Job, str]]:
 
 
 def _run_group(group: Sequence[Job]) -> dict[Job, str]:
-    errors = {job: _error_of(job) for job in group if not job.done}
-    return {job: error for job, error in errors.items() if error}
-
-
-def _error_of(job: Job) -> str:
-    try:
-        failed = run_job(job).failed
-    except Exception as error:  # a job's fault must not end the others
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return f"{len(failed)} runs failed, the first: {failed[0]}" if failed else ""
+    errors = {}
+    for job in group:
+        try:
+            if not job.done and (failed := run_job(job).failed):
+                errors[job] = f"{len(failed)} runs failed, the first: {failed[0]}"
+        except Exception as error:  # a job's fault must not end the others
+            errors[job] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return errors

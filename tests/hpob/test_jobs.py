@@ -15,7 +15,7 @@ from dre_jax import DRE
 from dre_jax.data import bundled
 from dre_jax.errors import ConfigError
 from dre_jax.hpob import jobs as grid
-from dre_jax.hpob.jobs import BUNDLED, Cost, collect, cost_of, finished_methods, make_jobs, run_job, run_jobs
+from dre_jax.hpob.jobs import BUNDLED, Cost, collect, complete_methods, cost_of, make_jobs, run_job, run_jobs
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
 from dre_jax.search.batch import run_id, run_tasks
@@ -69,7 +69,7 @@ def test_a_job_gives_the_runs_of_the_loop_and_takes_more_designs(tmp_path):
     assert cost_of([two], TINY) == Cost(None, [])
 
 
-def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, jobs_in_this_process):
+def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, capsys, jobs_in_this_process):
     jobs = jobs_of(["random", "gp"], tmp_path)
     real, broken = grid.run_job, ["gp"]
 
@@ -79,16 +79,19 @@ def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, jobs_in_this_p
         return real(job)
 
     monkeypatch.setattr(grid, "run_job", run)
-    *_, (past, failures) = run_jobs(jobs, 1)
-    assert past == 2
-    assert [str(one) for one in failures] == ["gp on bundled/svm, seed 0: RuntimeError: no memory at all"]
-    assert finished_methods(jobs) == {"random": (1, 1), "gp": (0, 1)}
+    said = ["gp on bundled/svm, seed 0: RuntimeError: no memory at all"]
+    assert [str(one) for one in run_jobs(jobs, 1)] == said
+    assert complete_methods(jobs) == ["random"]
+    error = capsys.readouterr().err
+    assert f"dre-jax: failed: {said[0]}\ngp is left out: finished on 0 of 1 search spaces\n" in error
     written = jobs[0].path.stat().st_mtime_ns
     broken.clear()
-    assert [past for past, _ in run_jobs(jobs, 1)] == [1, 2]
-    assert finished_methods(jobs)["gp"] == (1, 1)
+    assert run_jobs(jobs, 1, quiet=True) == []
+    assert complete_methods(jobs) == ["random", "gp"]
     assert jobs[0].path.stat().st_mtime_ns == written
-    assert next(run_jobs(jobs, 1)) == (2, [])
+    monkeypatch.setattr(grid, "run_job", None)  # nothing is left to do
+    assert run_jobs(jobs, 1, "jobs", quiet=False) == []
+    assert capsys.readouterr().err.startswith("jobs: 2/2 jobs\n")
 
 
 def test_what_is_not_there_is_refused(tmp_path):
@@ -101,13 +104,11 @@ def test_what_is_not_there_is_refused(tmp_path):
 PROGRAM = """
 import sys
 from pathlib import Path
-from dre_jax.hpob.jobs import make_jobs
-from dre_jax.hpob.jobs import run_jobs
+from dre_jax.hpob.jobs import make_jobs, run_jobs
 
 if __name__ == "__main__":
     jobs = make_jobs(["gp"], ["bundled"], designs=("test0",), out=Path(sys.argv[1]), spaces=["svm"], trials=30)
-    for _ in run_jobs(jobs, 1):
-        pass
+    run_jobs(jobs, 1)
 """
 
 
