@@ -13,7 +13,7 @@ import jax
 from dre_jax.data import SearchSpace
 from dre_jax.data.hpob import Outline
 from dre_jax.errors import CheckpointError, DataWarning
-from dre_jax.hpob.plan import Outcome, PendingRuns, Plan
+from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, Runner
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, find_ensemble, load_fitted
 from dre_jax.methods.foreign import entry_for
@@ -22,34 +22,34 @@ from dre_jax.search.batch import ExecutionConfig, SpaceRuns, run_spaces, runs_si
 from dre_jax.search.method import Method, learns_from_past
 
 
-class PlannedCompiledMethod:
-    """A plan's compiled method on each search space, and the source of its parameters.
+class CompiledRunner(Runner):
+    """A plan's compiled method on each search space, the source of its parameters, and the loop on the tables.
 
     Raises:
       CheckpointError, ConfigError: if checkpoints are missing or do not match the plan.
     """
 
-    def __init__(self, plan: Plan, spaces: Mapping[str, Outline]) -> None:
+    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: ExecutionConfig | None = None) -> None:
         assert not isinstance(plan.method, type)
         method = plan.method
         self._entry = entry = find(method) if isinstance(method, str) else entry_for(method, plan.label)
         if plan.checkpoints is not None and not entry.transfer:
             message = f"{entry.name} reads no checkpoints: it learns nothing from past tasks"
             warnings.warn(message, DataWarning, stacklevel=2)
-        self._seed, self._split = plan.seed, plan.split
-        self._root = plan.checkpoints if entry.transfer else None
+        self._plan = plan
+        self._root = root = plan.checkpoints if entry.transfer else None
         # Read once: the description decides on the method here, and the result file says what it said.
-        self._checkpoints = (
-            {}
-            if self._root is None
-            else {
-                name: _describe_checkpoint(self._root / name, space, entry.reads_checkpoints)
-                for name, space in spaces.items()
-            }
-        )
+        self._checkpoints = {
+            name: _describe_checkpoint(root / name, space, entry.reads_checkpoints)
+            for name, space in spaces.items()
+            if root is not None
+        }
         self._methods = {name: entry.make(plan.settings, learned=self._learned(name)) for name in spaces}
         learns = (learns_from_past(method, entry.transfer) for method in self._methods.values())
         self.learns = self._root is None and any(learns)
+        self._config = config or ExecutionConfig(table_scale=plan.table_scale)
+        # One that is fitted anew reads the training tables, of which one search space fits into memory.
+        self.together = runs_side_by_side(self._config) and not self.learns
 
     def configuration(self, space: str) -> dict[str, Any]:
         """Returns the method's fields."""
@@ -59,15 +59,11 @@ class PlannedCompiledMethod:
     def facts(self) -> dict[str, Any]:
         """Returns method, steps, key and fingerprint of the training data of each checkpoint."""
         fields = ("step", "best_step", "fingerprint", "key")
-        return {
-            "checkpoints": {
-                name: {
-                    "method": checkpoint.name,
-                    **{fact: checkpoint.facts[fact] for fact in fields if fact in checkpoint.facts},
-                }
-                for name, checkpoint in self._checkpoints.items()
-            }
+        checkpoints = {
+            name: {"method": loaded.name} | {fact: loaded.facts[fact] for fact in fields if fact in loaded.facts}
+            for name, loaded in self._checkpoints.items()
         }
+        return {"checkpoints": checkpoints}
 
     def method_and_params(self, space: SearchSpace) -> tuple[Method, Any]:
         """Returns the method and its parameters for a search space, from its checkpoint or from `fit`.
@@ -77,9 +73,9 @@ class PlannedCompiledMethod:
         """
         method = self._methods[space.name]
         if self._root is None:
-            optimised: dict[str, Any] = {self._split: {}}  # not learned from
+            optimised: dict[str, Any] = {self._plan.split: {}}  # not learned from
             past = dataclasses.replace(space, **optimised)
-            return method, method.fit(past, jax.random.key(self._seed))
+            return method, method.fit(past, jax.random.key(self._plan.seed))
         folder, described = self._root / space.name, self._checkpoints[space.name]
         loaded = load_fitted(folder, ensemble=self._entry.reads_checkpoints)
         if (loaded.name, loaded.method, loaded.facts) != (described.name, described.method, described.facts):
@@ -87,6 +83,18 @@ class PlannedCompiledMethod:
             message = f"a checkpoint must stay as it is during an evaluation, but {folder} has changed"
             raise CheckpointError(f"{message} (step {now}, was {then})")
         return method, loaded.params if loaded.name == self._entry.name else loaded.ensemble_params()
+
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
+        """Yields the traces of `run_spaces`; spaces with the same method are one call."""
+        runs_by_method: dict[Method, dict[str, SpaceRuns]] = {}
+        for space, designs, key in spaces:
+            method, params = self.method_and_params(space)
+            tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
+            # Fitted anew in every process, on devices that may round differently: all go by the first one's.
+            params = processes.broadcast_from_first(params)
+            runs_by_method.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
+        for method, runs in runs_by_method.items():
+            yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
 
     def _learned(self, space: str) -> Method | None:
         """Returns the configuration in a search space's checkpoint; None without a checkpoint."""
@@ -105,32 +113,6 @@ class PlannedCompiledMethod:
         supported = {name: new for name, new in changes.items() if isinstance(new, type(getattr(default, name, None)))}
         learned: Method = dataclasses.replace(default, **supported)
         return learned
-
-    def close(self) -> None:
-        """Does nothing: there are no worker processes."""
-
-
-class CompiledRunner(PlannedCompiledMethod):
-    """The compiled loop on the tables."""
-
-    def __init__(self, plan: Plan, spaces: Mapping[str, Outline], config: ExecutionConfig | None = None) -> None:
-        super().__init__(plan, spaces)
-        self._plan = plan
-        self._config = config or ExecutionConfig(table_scale=plan.table_scale)
-        # One that is fitted anew reads the training tables, of which one search space fits into memory.
-        self.together = runs_side_by_side(self._config) and not self.learns
-
-    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """Yields the traces of `run_spaces`; spaces with the same method are one call."""
-        runs_by_method: dict[Method, dict[str, SpaceRuns]] = {}
-        for space, designs, key in spaces:
-            method, params = self.method_and_params(space)
-            tasks = {dataset: space.split(self._plan.split)[dataset] for dataset in designs}
-            # Fitted anew in every process, on devices that may round differently: all go by the first one's.
-            params = processes.broadcast_from_first(params)
-            runs_by_method.setdefault(method, {})[space.name] = SpaceRuns(params, tasks, designs, key)
-        for method, runs in runs_by_method.items():
-            yield from run_spaces(method, runs, n_trials=self._plan.trials, config=self._config)
 
 
 def _describe_checkpoint(folder: Path, space: Outline, ensemble: bool) -> FittedMethod:

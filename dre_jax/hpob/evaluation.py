@@ -16,8 +16,9 @@ from dre_jax import native
 from dre_jax.data import Results, SearchSpace, add_trace, load_space, read_results, write_results
 from dre_jax.data.files import has_json, make_folder, place, remove_left_over, stamp
 from dre_jax.data.hpob import Outline, files_of
-from dre_jax.errors import ConfigError, DataError, MethodError
+from dre_jax.errors import ConfigError, DataError, MethodError, import_extra
 from dre_jax.hpob.compiled_runs import CompiledRunner
+from dre_jax.hpob.continuous import XGBOOST
 from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, Runner, check
 from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends
 from dre_jax.methods.foreign import is_foreign
@@ -75,10 +76,10 @@ class Evaluation:
         if self._runner.together:
             yield from self._run(todo)
             return
-        for i, name in enumerate(todo):
+        n_columns = [self._spaces[name].n_columns for name in todo]
+        for i, name in enumerate(todo, 1):
             yield from self._run([name])
-            done, left = (self._columns(names) for names in (todo[: i + 1], todo[i + 1 :]))
-            if left and not done & left:
+            if todo[i:] and not set(n_columns[:i]) & set(n_columns[i:]):
                 # Programs are compiled for a space's columns and table sizes. No space to come can use these, and those
                 # of 16 spaces are gigabytes, more than the data.
                 jax.clear_caches()
@@ -95,9 +96,6 @@ class Evaluation:
         """Returns a line on the runs that failed."""
         count = f"{len(self.failed)} of {self.total} runs failed and are not in {self.out}"
         return f"{count}; the same evaluation tries them again; the first: {self.failed[0]}"
-
-    def _columns(self, names: Sequence[str]) -> set[int]:
-        return {self._spaces[name].n_columns for name in names}
 
     def _run(self, names: Sequence[str]) -> Iterator[FinishedRun]:
         for name, dataset, seed, outcome in self._runner.run([self._pending(name) for name in names]):
@@ -202,6 +200,8 @@ class Evaluation:
             "versions": versions(),
             "backends": native.with_backend([]),
         }
+        if plan.continuous is not None:
+            facts["versions"]["xgboost"] = import_extra(*XGBOOST).__version__
         for name, value in self._runner.facts().items():
             facts[name] = {**facts[name], **value} if name in facts else value
         # As it will be read back: tuples become lists.
@@ -253,11 +253,11 @@ def _runner(plan: Plan, spaces: Mapping[str, Outline]) -> Runner:
         kind = "a host method" if plan.continuous is None else "a continuous search"
         raise ConfigError(f"{rule}, but {plan.label} is {kind}: one process does it")
     if plan.continuous is not None:
-        from dre_jax.hpob.continuous_runs import ContinuousRunner
+        from dre_jax.hpob.continuous_runs import continuous_runner
 
         if host and isinstance(plan.method, str) and not is_foreign(plan.method):
             raise ConfigError(f"the method {plan.label} does not support --continuous: it chooses among a table's rows")
-        return ContinuousRunner(plan, spaces, host=host)
+        return continuous_runner(plan, spaces, host=host)
     if host:
         from dre_jax.hpob.host_runs import HostRunner
 

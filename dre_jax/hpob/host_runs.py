@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
 
-from dre_jax.data import SearchSpace
-from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, MethodError, MissingExtraError
-from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, PlannedMethod
+from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, Runner
 from dre_jax.hpob.workers import Pool, WorkerDeath
+from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.foreign import arguments_of, load_class
 from dre_jax.methods.registry import host_of, library_of
 from dre_jax.search.batch import run_key
@@ -40,32 +37,36 @@ class PendingRun(NamedTuple):
     run: RunFunction
 
 
-class PlannedHostMethod:
+RunSource = Callable[[PendingRuns], Iterator[PendingRun]]
+"""Function that gives the runs of a search space."""
+
+
+class HostRunner(Runner):
     """The class of a plan's host method, and runs of new objects of it, in this process or in worker processes.
 
     Args:
       plan: one with a host method.
+      pending_runs: the runs of a search space; by default the plain Python loop on the tables.
 
     Raises:
       ConfigError: if the class does not exist, or its constructor does not accept the settings.
       MissingExtraError: if a package is missing.
     """
 
-    learns = False
-
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, pending_runs: RunSource | None = None) -> None:
         target = host_of(plan.method)
         assert target is not None
         if plan.checkpoints is not None:
             raise ConfigError(f"a host method reads no checkpoints, but got {plan.checkpoints} for {plan.label}")
         self.name = plan.label
         host_class = load_class(target)
+        self._pending_runs = pending_runs or partial(_table_runs, plan)
         self._arguments = arguments_of(host_class, plan.settings, self.name)
         self._words = self._in_words(host_class)
-        self._attempt = _make_attempt(target, self.name, self._arguments)
-        self._pool = None
-        if plan.workers > 1 and _is_importable((target, self._arguments)):
-            self._pool = Pool(partial(_make_attempt, target, self.name, self._arguments), plan.workers)
+        make_attempt = partial(_make_attempt, target, self.name, self._arguments)
+        self._attempt = make_attempt()
+        several = plan.workers > 1 and _is_importable((target, self._arguments))
+        self._pool = Pool(make_attempt, plan.workers) if several else None
         self._library = library_of(plan.method)
 
     def configuration(self, space: str) -> str | None:
@@ -85,32 +86,24 @@ class PlannedHostMethod:
 
     def facts(self) -> dict[str, Any]:
         """Returns no checkpoints, and the version of the library that a registered method calls."""
-        versions = {} if self._library is None else {"versions": {self._library: version_of(self._library)}}
-        return {"checkpoints": {}, **versions}
+        library = self._library
+        return {"checkpoints": {}} | ({} if library is None else {"versions": {library: versions(library)[library]}})
 
-    def runs(self, space: SearchSpace, pending_runs: Iterable[PendingRun]) -> Iterator[Outcome]:
+    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """Yields the outcomes in the order in which runs end; a single run is done in this process."""
-        pending_runs = iter(pending_runs)
-        first = list(islice(pending_runs, 2))
-        everything = chain(first, pending_runs)
-        if self._pool is None or len(first) < 2:
-            for pending_run in everything:
-                yield (
-                    pending_run.dataset,
-                    pending_run.seed,
-                    self._attempt((_generator_seed(pending_run.key), pending_run.run)),
-                )
-            return
-        items = (
-            ((pending_run.dataset, pending_run.seed), (_generator_seed(pending_run.key), pending_run.run))
-            for pending_run in everything
-        )
-        for (dataset, seed), outcome in self._pool.run(items):
-            yield (
-                dataset,
-                seed,
-                f"method {self.name}: its process {outcome.how}" if isinstance(outcome, WorkerDeath) else outcome,
-            )
+        for pending in spaces:
+            runs = self._pending_runs(pending)
+            first = list(islice(runs, 2))
+            items = (((run.dataset, run.seed), (_generator_seed(run.key), run.run)) for run in chain(first, runs))
+            outcomes: Iterable[tuple[tuple[str, str], Any]]
+            if self._pool is None or len(first) < 2:
+                outcomes = ((names, self._attempt(item)) for names, item in items)
+            else:
+                outcomes = self._pool.run(items)
+            for names, outcome in outcomes:
+                died = isinstance(outcome, WorkerDeath)
+                message = f"method {self.name}: its process {outcome.how}" if died else outcome
+                yield pending.space.name, *names, message
 
     def close(self) -> None:
         """Ends the worker processes."""
@@ -118,59 +111,12 @@ class PlannedHostMethod:
             self._pool.close()
 
 
-class SingleRunMethod(PlannedMethod, Protocol):
-    """A method with a new object for each run."""
-
-    def runs(self, space: SearchSpace, pending_runs: Iterable[PendingRun]) -> Iterator[Outcome]:
-        """Yields the outcomes of runs, each with a new object."""
-        ...
-
-
-class SingleRunRunner:
-    """A method's runs, one object each, space by space; a subclass provides the run function."""
-
-    together = False
-
-    def __init__(self, plan: Plan, methods: SingleRunMethod) -> None:
-        self._plan = plan
-        self._methods = methods
-        self.learns = methods.learns
-
-    def configuration(self, space: str) -> Any:
-        """The method's fields, or a host method's own words."""
-        return self._methods.configuration(space)
-
-    def facts(self) -> dict[str, Any]:
-        """The method's."""
-        return self._methods.facts()
-
-    def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
-        """The runs of each search space, with its name."""
-        for space, designs, key in spaces:
-            for outcome in self._methods.runs(space, self._pending_runs(space, designs, key)):
-                yield space.name, *outcome
-
-    def close(self) -> None:
-        """Ends the workers."""
-        self._methods.close()
-
-    def _pending_runs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[PendingRun]:
-        raise NotImplementedError
-
-
-class HostRunner(SingleRunRunner):
-    """The plain Python loop on the tables, as many runs at a time as the plan has workers."""
-
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan, PlannedHostMethod(plan))
-
-    def _pending_runs(self, space: SearchSpace, designs: Designs, key: Array) -> Iterator[PendingRun]:
-        tasks = space.split(self._plan.split)
-        for dataset, seeds in designs.items():
-            task = tasks[dataset]
-            for seed, rows in seeds.items():
-                run = partial(run_host, x=task.X, y=task.y, design=rows, n_trials=self._plan.trials)
-                yield PendingRun(dataset, seed, run_key(key, dataset, seed), run)
+def _table_runs(plan: Plan, pending: PendingRuns) -> Iterator[PendingRun]:
+    for dataset, seeds in pending.designs.items():
+        task = pending.space.split(plan.split)[dataset]
+        for seed, rows in seeds.items():
+            run = partial(run_host, x=task.X, y=task.y, design=rows, n_trials=plan.trials)
+            yield PendingRun(dataset, seed, run_key(pending.key, dataset, seed), run)
 
 
 def _make_attempt(target: str | type, name: str, arguments: Mapping[str, Any]) -> _Attempt:
@@ -190,14 +136,6 @@ def _make_attempt(target: str | type, name: str, arguments: Mapping[str, Any]) -
             return f"method {name}: {_error_line(error)}"
 
     return attempt
-
-
-def version_of(*names: str) -> str:
-    """Returns the version of the first of the packages that is installed, else "unknown"."""
-    for name in names:
-        with contextlib.suppress(PackageNotFoundError):
-            return version(name)
-    return "unknown"
 
 
 def _generator_seed(key: Array) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jax import Array
@@ -174,31 +174,25 @@ class PendingRuns(NamedTuple):
     """PRNG key."""
 
 
-class PlannedMethod(Protocol):
-    """A plan's method, as the result file describes it."""
+class Runner:
+    """A plan's method on its search spaces, and how the result file describes it."""
 
-    learns: bool
+    learns = False
     """True if `fit` needs the training split."""
+    together = False
+    """`run` takes all search spaces at once; else one at a time."""
 
     def configuration(self, space: str) -> Any:
         """Returns the method's fields, or the `repr` of a host method."""
-        ...
+        raise NotImplementedError
 
     def facts(self) -> dict[str, Any]:
         """Returns checkpoints and versions of packages."""
-        ...
-
-    def close(self) -> None:
-        """Ends worker processes, if it has any; it can run again afterwards."""
-        ...
-
-
-class Runner(PlannedMethod, Protocol):
-    """A plan's method, on the search spaces one after the other."""
-
-    together: bool
-    """`run` takes all search spaces at once; else one at a time."""
+        raise NotImplementedError
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         """Yields the outcomes of the runs, with the names of their search spaces."""
-        ...
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends worker processes, if it has any; it can run again afterwards."""
