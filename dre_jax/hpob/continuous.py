@@ -166,15 +166,8 @@ def _point(answer: Any, n_columns: int, name: str) -> np.ndarray:
     if point.shape not in ((n_columns,), (1, n_columns)):
         raise MethodError(f"{rule}, but returned shape {point.shape}")
     point = point.reshape(-1)
-    if not np.isfinite(point).all():
-        raise MethodError(
-            f"{rule}, but returned {point[~np.isfinite(point)][0]} in column {_first(~np.isfinite(point))}"
-        )
-    outside = (point < -_TOLERANCE) | (point > 1 + _TOLERANCE)
-    if outside.any():
-        raise MethodError(f"{rule}, but returned {point[outside][0]} in column {_first(outside)}")
+    inside = (point >= -_TOLERANCE) & (point <= 1 + _TOLERANCE)  # False for NaN
+    if not inside.all():
+        column = int(np.argmin(inside))
+        raise MethodError(f"{rule}, but returned {point[column]} in column {column}")
     return point
-
-
-def _first(where: np.ndarray) -> int:
-    return int(np.argmax(where))

