@@ -21,21 +21,10 @@ from dre_jax.data.columns import DESCRIPTORS, Column, columns_of, read_descripto
 from dre_jax.data.files import atomic_writer, find_json, make_folder, place
 from dre_jax.data.json_stream import iter_datasets, iter_everything
 from dre_jax.data.json_stream import list_spaces as list_spaces_of_file
-from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task, fingerprint
+from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task
 from dre_jax.errors import ConfigError, DataError, DataWarning
 
-__all__ = [
-    "MODES",
-    "SPLITS",
-    "Outline",
-    "SearchSpace",
-    "Task",
-    "fingerprint",
-    "list_spaces",
-    "load_space",
-    "outline",
-    "write_dataset",
-]
+__all__ = ["MODES", "Outline", "list_spaces", "load_space", "outline", "write_dataset"]
 
 DESIGNS = "bo-initializations"
 _TRAIN, _VALIDATION, _TEST = (f"meta-{split}-dataset" for split in SPLITS)

@@ -4,7 +4,6 @@ from dre_jax.hpob.evaluation import Evaluation, run_hpob
 from dre_jax.hpob.handler import HPOBHandler
 from dre_jax.hpob.jobs import (
     BUNDLED,
-    Failure,
     Job,
     collect,
     cost_of,
@@ -19,7 +18,6 @@ __all__ = [
     "BUNDLED",
     "Evaluation",
     "FailedRun",
-    "Failure",
     "FinishedRun",
     "HPOBHandler",
     "Job",

@@ -35,7 +35,6 @@ from dre_jax.search.method import Method, learns_from_past
 __all__ = [
     "BUNDLED",
     "Cost",
-    "Failure",
     "Job",
     "check_method",
     "collect",
@@ -152,6 +151,10 @@ def _is_registered(name: str) -> bool:
     return not is_foreign(name) and registered(name) is not None
 
 
+def _name(method: str | Method) -> str:
+    return method if isinstance(method, str) else type(method).__name__
+
+
 def _digest(*facts: object) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
@@ -229,7 +232,7 @@ def collect(jobs: Iterable[Job], method: str | Method, *, by_seed: bool = False)
 
     `by_seed` puts the meta-training seed before a run's name, ``0:test1``: needed where there are several.
     """
-    results = Results({}, {"method": method if isinstance(method, str) else type(method).__name__})
+    results = Results({}, {"method": _name(method)})
     for job in jobs:
         for _, dataset, design, trace in _runs(job) if job.method == method else ():
             name = f"{job.seed}:{design}" if by_seed else design
@@ -274,28 +277,17 @@ def check_method(method: str) -> None:
 _GROUPS_A_PROCESS = 10
 
 
-class Failure(NamedTuple):
-    """A job with an error in the job or in some of its runs; running the same grid again repeats it."""
+def run_jobs(jobs: Sequence[Job], workers: int, label: str = "jobs", *, quiet: bool = False) -> list[str]:
+    """Does the jobs that are not done, on `workers` processes, and returns a line for each failed job.
 
-    job: Job
-    error: str
-
-    def __str__(self) -> str:
-        """A line about it."""
-        method = self.job.method if isinstance(self.job.method, str) else type(self.job.method).__name__
-        return f"{method} on {self.job.label}, seed {self.job.seed}: {self.error}"
-
-
-def run_jobs(jobs: Sequence[Job], workers: int, label: str = "jobs", *, quiet: bool = False) -> list[Failure]:
-    """Does the jobs that are not done, on `workers` processes, and returns the failures.
-
-    Prints progress and a line for each failure on standard error.
+    A job has failed if it, or some of its runs, ended with an error; the same grid does it again. Prints the lines on
+    standard error, and before them progress under the heading `label`, unless `quiet`.
 
     Raises:
       MethodError: where processes cannot be started.
     """
     missing = [job for job in jobs if not job.done]
-    n_done, failures = len(jobs) - len(missing), list[Failure]()
+    n_done, failures = len(jobs) - len(missing), list[str]()
     groups, groups_per_pool = _groups(missing), workers * _GROUPS_A_PROCESS
     with Bar(label, len(jobs), quiet=quiet, start=n_done, unit="jobs") as bar:
         for first in range(0, len(groups), groups_per_pool):
@@ -303,7 +295,9 @@ def run_jobs(jobs: Sequence[Job], workers: int, label: str = "jobs", *, quiet: b
                 for group, errors in pool.run((group, group) for group in groups[first : first + groups_per_pool]):
                     if isinstance(errors, WorkerDeath):
                         errors = {job: f"its process {errors.how}" for job in group if not job.done}
-                    failures += [Failure(job, error) for job, error in errors.items()]
+                    failures += [
+                        f"{_name(job.method)} on {job.label}, seed {job.seed}: {error}" for job, error in errors.items()
+                    ]
                     n_done += len(group)
                     bar.advance_to(n_done)
     for failure in failures:

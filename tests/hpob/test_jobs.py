@@ -80,7 +80,7 @@ def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, capsys, jobs_i
 
     monkeypatch.setattr(grid, "run_job", run)
     said = ["gp on bundled/svm, seed 0: RuntimeError: no memory at all"]
-    assert [str(one) for one in run_jobs(jobs, 1)] == said
+    assert run_jobs(jobs, 1) == said
     assert complete_methods(jobs) == ["random"]
     error = capsys.readouterr().err
     assert f"dre-jax: failed: {said[0]}\ngp is left out: finished on 0 of 1 search spaces\n" in error

@@ -15,7 +15,8 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from dre_jax.data.hpob import SearchSpace, list_spaces, load_space
+from dre_jax.data.hpob import list_spaces, load_space
+from dre_jax.data.spaces import SearchSpace
 from dre_jax.errors import DataError
 
 __all__ = ["load", "path", "spaces"]
