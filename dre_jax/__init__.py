@@ -1,5 +1,8 @@
 """Deep Ranking Ensembles: hyperparameter optimisation that learns to rank from past tasks, in JAX."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dre_jax.data import SearchSpace, Task, list_spaces, load_space
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError, MissingExtraError
 from dre_jax.methods import DRE, RandomSearch
@@ -8,27 +11,73 @@ from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.search import AcquisitionConfig, Suggester, run_tasks
 
+if TYPE_CHECKING:
+    from dre_jax.tuning import (
+        Bool,
+        Categorical,
+        EngineConfig,
+        Evaluated,
+        Float,
+        Int,
+        Optimizer,
+        Past,
+        Space,
+        Surrogate,
+        Trial,
+        from_csv,
+        from_frame,
+        from_studies,
+        past_of,
+        read_space,
+        write_space,
+    )
+
 __version__ = "0.1.0"
 
 __all__ = [
     "DRE",
     "AcquisitionConfig",
+    "Bool",
+    "Categorical",
     "CheckpointError",
     "ConfigError",
     "DataError",
     "DreError",
+    "EngineConfig",
+    "Evaluated",
     "FineTuneConfig",
+    "Float",
+    "Int",
     "LossConfig",
     "MetaTrainConfig",
     "MissingExtraError",
     "ModelConfig",
+    "Optimizer",
+    "Past",
     "RandomSearch",
     "SearchSpace",
+    "Space",
     "Suggester",
+    "Surrogate",
     "Task",
+    "Trial",
     "__version__",
+    "from_csv",
+    "from_frame",
+    "from_studies",
     "list_spaces",
     "load_space",
     "meta_train",
+    "past_of",
+    "read_space",
     "run_tasks",
+    "write_space",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # What is not imported above is in `dre_jax.tuning`, whose import takes time.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module("dre_jax.tuning"), name)
+    return value

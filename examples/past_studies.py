@@ -90,7 +90,9 @@ def main() -> None:
         surrogate.save(kept := given.surrogate or Path(folder) / "surrogate")
         surrogate = Surrogate.load(kept)
         curves = {
-            f"with the past ({surrogate.name})": [best_so_far(DRESampler(surrogate, seed=s), trials) for s in seeds],
+            f"with the past ({surrogate.name})": [
+                best_so_far(DRESampler(surrogate=surrogate, seed=s), trials) for s in seeds
+            ],
             "TPE": [best_so_far(optuna.samplers.TPESampler(seed=s), trials) for s in seeds],
         }
     curves = {name: np.array(found) for name, found in curves.items()}

@@ -74,7 +74,9 @@ def main() -> None:
     surrogate = learn(given.quick)
     print(f"learned from 20 past tasks in {time.monotonic() - begun:.0f} s")
     curves = {
-        f"surrogate ({surrogate.name})": [best_so_far(DRESampler(surrogate, seed=s), trials) for s in range(seeds)],
+        f"surrogate ({surrogate.name})": [
+            best_so_far(DRESampler(surrogate=surrogate, seed=s), trials) for s in range(seeds)
+        ],
         "TPE": [best_so_far(optuna.samplers.TPESampler(seed=s), trials) for s in range(seeds)],
     }
     curves = {name: np.array(found) for name, found in curves.items()}

@@ -89,7 +89,7 @@ def meta_train(
 ) -> None:
     """Meta-train on past tasks; rerun an interrupted command to resume from the last checkpoint.
 
-    `evaluate --checkpoints`, `suggest --checkpoint` and `tune --checkpoint` read the result. The ranking ensemble of
+    `evaluate --checkpoints`, `suggest --checkpoint` and `tune --surrogate` read the result. The ranking ensemble of
     `dre` is trained beside the recommended method, so that one folder serves both. Several processes share out the
     search spaces.
     """
@@ -194,7 +194,8 @@ def _of_trials(read: Callable[[Space], Past], space_file: Path, seed: int) -> _T
         print(f"dre-jax: left out: {one}", file=sys.stderr)
     if not past.tasks:
         raise DataError(f"at least one past task must fit {space_file}, but none does")
-    return past.search_space(SPACE_NAME), checkpoint_extra(past.space, start_design(past, N_START, seed))
+    start = start_design(past, N_START, seed)
+    return past.search_space(SPACE_NAME), checkpoint_extra(past.space, start, past.direction, past.metric)
 
 
 def train_space(

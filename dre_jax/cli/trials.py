@@ -7,9 +7,9 @@ import json
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -57,7 +57,9 @@ class TrialsDisplay:
         elif not self._quiet:
             for trial, outcome in progress.ended:
                 result = f"{trial.value:g}{self._best()}" if trial.value is not None else f"failed, {outcome.reason}"
-                _print(f"trial {trial.number}: {result}, {outcome.seconds:.1f} s, {json.dumps(trial.params)}")
+                _print(
+                    f"trial {trial.number}: {result}, {outcome.seconds:.1f} s, {format_json(trial.params, sys.stderr)}"
+                )
 
     @property
     def best(self) -> Trial:
@@ -103,6 +105,21 @@ def signals_as_interrupts() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def format_json(params: Mapping[str, object], stream: TextIO | None = None) -> str:
+    """Returns a configuration as JSON, with escapes for the characters that a stream cannot print.
+
+    Args:
+      params: values by name.
+      stream: None for standard output.
+    """
+    text = json.dumps(params, ensure_ascii=False)
+    try:
+        text.encode((stream or sys.stdout).encoding or "ascii")
+    except UnicodeEncodeError:
+        return json.dumps(params)
+    return text
 
 
 def _format_params(trial: Trial) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from pathlib import Path
+from types import EllipsisType
 from typing import Annotated
 
 import typer
@@ -29,7 +29,16 @@ def tune(
         float | None,
         typer.Option(help="Time limit in seconds; a command that exceeds it is ended, and its trial fails."),
     ] = None,
-    checkpoint: options.Surrogate = None,
+    surrogate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR|none",
+            help="Folder of `Surrogate.save` or `meta-train`. Default: none for a new study. A study with a surrogate "
+            "needs its surrogate again, or `none` to continue without one.",
+            show_default=False,
+        ),
+    ] = None,
+    ignore_extra: options.IgnoreExtra = False,
     study: Annotated[Path, typer.Option(help="Study file, kept up to date and resumed from.")] = Path("study.json"),
     direction: Annotated[
         str | None, typer.Option(help="minimize or maximize. Default for a new study: minimize.", show_default=False)
@@ -49,9 +58,9 @@ def tune(
     exits with a status other than 0, prints no value, or exceeds --timeout. An inactive hyperparameter is left out
     together with its flag. Rerun the command to resume an interrupted study.
     """
-    from dre_jax.cli.trials import TrialsDisplay, signals_as_interrupts
+    from dre_jax.cli.trials import TrialsDisplay, format_json, signals_as_interrupts
     from dre_jax.errors import ConfigError
-    from dre_jax.tuning import Surrogate, read_space
+    from dre_jax.tuning import EngineConfig, Surrogate, read_space
     from dre_jax.tuning.command.runner import StudyFile, run_trials
     from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
@@ -60,9 +69,12 @@ def tune(
         raise ConfigError(f"--study must not end in .png, the picture's name beside it, but got {study}")
     searched = read_space(space)
     template = parse(command, searched)
-    surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=searched)
+    learned: Surrogate | EllipsisType | None = ... if surrogate is None else None
+    if surrogate not in (None, "none"):
+        learned = Surrogate.load(surrogate, space=searched, ignore_extra=ignore_extra)
+    config = EngineConfig(ignore_extra=True) if ignore_extra else None
     file = StudyFile(study)
-    optimizer = file.open(searched, surrogate, direction=direction, seed=seed)
+    optimizer = file.open(searched, learned, direction=direction, seed=seed, config=config)
     progress = run_trials(
         optimizer, template, file, trials=trials, workers=workers, timeout=timeout, metric=metric, logs=logs
     )
@@ -77,5 +89,5 @@ def tune(
     picture = study.with_suffix(".png")
     plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture)
     print(f"best of {len(optimizer.trials)} trials: {best.value} (trial {best.number})")
-    print(json.dumps(best.params))
+    print(format_json(best.params))
     print(f"tune: saved in {study}, picture {picture}")

@@ -58,6 +58,10 @@ class EngineConfig:
 
     Raises:
       ConfigError: for an unknown pending strategy, or max_history < 2.
+
+    Example:
+      >>> EngineConfig(pending_strategy="max").max_history
+      192
     """
 
     pending_strategy: str = "mean"
@@ -156,9 +160,13 @@ class Engine:
         best = next(unevaluated, None)
         if best is not None:
             return best
-        # All ranked candidates have been evaluated: any other configuration, or an evaluated one in a finite space.
+        # All ranked candidates have been evaluated: any other configuration, or one that is not running.
         fallback = list(self._sobol_configurations(number, fixed_coordinates))
-        return next((params for params in fallback if self._encode(params).identity not in evaluated), fallback[0])
+        for excluded in (evaluated, {self._encode(params).identity for params in pending}):
+            for params in fallback:
+                if self._encode(params).identity not in excluded:
+                    return params
+        return fallback[0]
 
     def _can_value(self, observed: Sequence[Observation]) -> bool:
         return bool(observed) or self.surrogate is not None

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 import os
+import reprlib
 import threading
-from collections.abc import Mapping
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DataError, DataWarning, import_extra
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
-from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.study_file import read_study, write_study
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.study_file import Origin, Study, origin_of, read_study, write_study
 from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import State, Trial, validate_study
+from dre_jax.tuning.trial import State, Trial, objective_value, validate_study
+
+if TYPE_CHECKING:
+    import pandas
+
+_LOCKS = ("_lock", "_turn")
 
 
 class Optimizer:
     """Suggests configurations and learns from their values.
 
-    Several threads may ask and tell: they ask one after the other, and tell at any time. The same seed and the same
-    answers give the same suggestions.
+    `optimize` runs an objective; `ask` and `tell` leave the loop to the caller. Several threads may ask and tell: they
+    ask one after the other, and tell at any time. The same seed and the same answers give the same suggestions.
 
     Example:
       >>> from dre_jax.tuning import Float
@@ -31,13 +44,14 @@ class Optimizer:
       >>> for _ in range(3):
       ...     trial = optimizer.ask()
       ...     _ = optimizer.tell(trial, trial.params["x"] ** 2)
-      >>> optimizer.best.value <= optimizer.trials[0].value
-      True
+      >>> optimizer.optimize(lambda trial: trial["x"] ** 2, 2)
+      >>> len(optimizer.trials), optimizer.best.value <= optimizer.trials[0].value
+      (5, True)
     """
 
     def __init__(
         self,
-        space: Space | Mapping[str, Any],
+        space: Space | Mapping[str, Any] | None = None,
         surrogate: Surrogate | None = None,
         *,
         direction: str = "minimize",
@@ -47,24 +61,41 @@ class Optimizer:
         """Creates a study without trials.
 
         Args:
-          space: the search space.
+          space: the search space; None for the surrogate's.
           surrogate: knowledge of past tasks; without one, the best method that needs none is used.
           direction: "minimize" or "maximize".
           seed: seed of all suggestions.
           config: treatment of pending and failed trials.
 
         Raises:
-          ConfigError: for an unknown direction, a seed that is no whole number from 0, or an empty space.
-          DataError: for a surrogate of another space.
+          ConfigError: for an unknown direction, a seed that is no whole number from 0, or no space.
+          DataError: for a surrogate of another space or direction; the message says what differs.
         """
         validate_study(direction, seed)
-        self.space = space if isinstance(space, Space) else Space(space)
+        self.space = space_of(space, surrogate)
+        if surrogate is not None:
+            surrogate.require_direction(direction)
         self.direction = direction
         self.seed = int(seed)
         self._engine = Engine(self.space, surrogate, seed=self.seed, config=config)
         self._trials: list[Trial] = []
+        self._enqueued: list[Params] = []
+        self._make_locks()
+
+    def _make_locks(self) -> None:
         self._lock = threading.RLock()  # of the trials
         self._turn = threading.RLock()  # to ask, which takes its time: others may tell meanwhile
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the study, without its locks."""
+        with self._lock:
+            state = {name: value for name, value in self.__dict__.items() if name not in _LOCKS}
+            return state | {"_trials": list(self._trials), "_enqueued": list(self._enqueued)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Restores the study, with locks of its own."""
+        self.__dict__.update(state)
+        self._make_locks()
 
     @property
     def surrogate(self) -> Surrogate | None:
@@ -90,24 +121,107 @@ class Optimizer:
     @overload
     def ask(self, n: int) -> list[Trial]: ...
     def ask(self, n: int | None = None) -> Trial | list[Trial]:
-        """Returns the next trial, or a list of `n` different trials, none of which is still running.
+        """Returns the next trial, or a list of `n` trials.
+
+        A list has different configurations, none of which is running. A single trial repeats a configuration once the
+        space has no other one.
 
         Raises:
-          ConfigError: for a number below 1.
+          ConfigError: for a number below 1, or above that of the configurations that are left.
         """
-        if n is None:
-            return self._ask()
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
         with self._turn:
-            return [self._ask() for _ in range(n)]
+            batch: list[Params] = []
+            n_enqueued = len(self._enqueued)
+            for i in range(1 if n is None else n):
+                is_enqueued = i < n_enqueued
+                params = self._suggest(batch, self._enqueued[i] if is_enqueued else None)
+                if n is not None and not is_enqueued and (params in batch or self._is_running(params)):
+                    rule = f"ask({n}) needs {n} different configurations that are not running"
+                    remedy = f"ask for {len(batch)}" if batch else "tell a running trial first"
+                    raise ConfigError(f"{rule}, but the space has {len(batch)}: {remedy}, or repeat one with ask()")
+                batch.append(params)
+            with self._lock:
+                del self._enqueued[: len(batch)]
+                trials = [self._append(params) for params in batch]
+            return trials[0] if n is None else trials
+
+    def enqueue(self, params: Mapping[str, Any]) -> None:
+        """Adds values that the next trial must have, after those that wait already.
+
+        Args:
+          params: a configuration, or a part of one; the optimizer suggests the rest.
+
+        Raises:
+          DataError: for a hyperparameter that is unknown, or a value that it does not take.
+        """
+        values = self.space.check_part(params)
+        with self._lock:
+            self._enqueued.append(values)
+
+    def optimize(
+        self,
+        f: Callable[[Trial], float],
+        n_trials: int | None = None,
+        *,
+        timeout: float | None = None,
+        callbacks: Iterable[Callable[[Optimizer, Trial], object]] = (),
+        n_jobs: int = 1,
+    ) -> None:
+        """Asks, evaluates and tells.
+
+        Args:
+          f: the objective: the value of a trial, NaN if it failed. `trial["x"]` is a value, `trial.params` has all.
+          n_trials: number of further trials; by default as many as the time allows.
+          timeout: seconds after which no trial starts; those that run are completed.
+          callbacks: functions of the optimizer and a trial that has ended.
+          n_jobs: number of threads that call the objective.
+
+        Raises:
+          ConfigError: without a number of trials or a time-out, or for a number that is not positive.
+          Exception: what the objective or a callback raises; the trial then counts as failed.
+        """
+        if n_trials is None and timeout is None:
+            raise ConfigError("optimize needs n_trials, timeout or both, but got none")
+        for name, value in {"n_trials": n_trials, "timeout": timeout, "n_jobs": n_jobs}.items():
+            if value is not None and not value > 0:
+                raise ConfigError(f"{name} must be positive, but got {value!r}")
+        starts = iter(itertools.count()) if n_trials is None else iter(range(n_trials))
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        stop, callbacks = threading.Event(), tuple(callbacks)
+
+        def work() -> None:
+            while not stop.is_set() and time.monotonic() < deadline and next(starts, None) is not None:
+                trial = self.ask()
+                try:
+                    trial = self.tell(trial, f(trial))
+                    for callback in callbacks:
+                        callback(self, trial)
+                except BaseException:
+                    stop.set()
+                    with self._lock:
+                        if self._trials[trial.number].state == "running":
+                            self.tell_failed(trial)
+                    raise
+
+        if n_jobs == 1:
+            work()
+            return
+        with ThreadPoolExecutor(n_jobs) as executor:
+            try:
+                for job in [executor.submit(work) for _ in range(n_jobs)]:
+                    job.result()
+            finally:
+                stop.set()
 
     def tell(self, trial: Trial | int, value: float) -> Trial:
         """Reports the value of a trial.
 
         Args:
           trial: as `ask` returned it, or its number.
-          value: a number; infinity is worse, or better, than all others. NaN makes the trial one that failed.
+          value: a number, also of NumPy, JAX or PyTorch; infinity is worse, or better, than all others. NaN makes the
+            trial one that failed.
 
         Returns:
           The trial as it is now.
@@ -115,14 +229,7 @@ class Optimizer:
         Raises:
           DataError: if the trial is of another study or has ended already, or the value is not a number.
         """
-        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
-            value = value.item()
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise DataError(f"the value of a trial must be a number, but got {value!r}")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf if value > 0 else -math.inf
+        number = objective_value(value)
         if math.isnan(number):
             return self.tell_failed(trial)
         with self._lock:
@@ -147,8 +254,7 @@ class Optimizer:
           DataError: for a configuration of another space, or a value that is no number.
         """
         with self._lock:
-            trial = Trial(len(self._trials), self.space.check(params))
-            self._trials.append(trial)
+            trial = self.add_running(params)
             try:
                 return self.tell_failed(trial) if value is None else self.tell(trial, value)
             except DataError:
@@ -162,19 +268,39 @@ class Optimizer:
           DataError: for a configuration of another space.
         """
         with self._lock:
-            self._trials.append(Trial(len(self._trials), self.space.check(params)))
-            return self._trials[-1]
+            return self._append(self.space.check(params))
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Returns the trials as a data frame: number, state, value, and a column for each hyperparameter.
+
+        A cell of a hyperparameter that is inactive is empty. A hyperparameter that is called like one of the first
+        three columns, or `task`, has the prefix `params_`. `from_frame` reads the frame with a column of task names.
+
+        Raises:
+          MissingExtraError: without pandas.
+        """
+        frames = import_extra("pandas", "pandas", "pandas")
+        reserved = ("number", "state", "value", "task")
+        names = {name: f"params_{name}" if name in reserved else name for name in self.space}
+        rows = [
+            {"number": trial.number, "state": trial.state, "value": trial.value}
+            | {names[name]: value for name, value in trial.params.items()}
+            for trial in self.trials
+        ]
+        return frames.DataFrame(rows, columns=[*reserved[:3], *names.values()])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the study to a file, completely or not at all. Raises `DataError` if it cannot be written."""
         with self._lock:
-            write_study(Path(path), self.space, self.direction, self.seed, self._trials)
+            origin = None if self.surrogate is None else origin_of(self.surrogate)
+            state = (self._trials, self._enqueued, self._engine.config, origin)
+            write_study(Path(path), Study(self.space, self.direction, self.seed, *state))
 
     @classmethod
     def load(
         cls,
         path: str | os.PathLike[str],
-        surrogate: Surrogate | None = None,
+        surrogate: Surrogate | EllipsisType | None = ...,
         *,
         space: Space | None = None,
         config: EngineConfig | None = None,
@@ -183,30 +309,57 @@ class Optimizer:
 
         Args:
           path: the file.
-          surrogate: knowledge of past tasks, which is not in the file.
-          space: the expected space; by default any.
-          config: treatment of pending and failed trials.
+          surrogate: knowledge of past tasks, of which the file has the fingerprint only. A study with a surrogate needs
+            it again; None continues without one.
+          space: the expected space, its hyperparameters in any order; by default any.
+          config: treatment of pending and failed trials; by default the study's.
 
         Raises:
-          DataError: if the file is truncated, of another version, or not a study; it stays unchanged.
+          DataError: if the file is truncated, of another version, or not a study, or needs a surrogate; the file stays
+            unchanged.
+
+        Warns:
+          DataWarning: for another surrogate than the study's.
         """
         study = read_study(Path(path))
-        if space is not None and space != study.space:
+        if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
+        if surrogate is ...:
+            surrogate = _without_surrogate(path, study.origin)
+        elif surrogate is not None and study.origin is not None and surrogate.fingerprint != study.origin.fingerprint:
+            message = f"{path} is a study with the surrogate {_describe(study.origin)}, and continues with another one"
+            warnings.warn(message, DataWarning, stacklevel=2)
+        config = study.config if config is None else config
         optimizer = cls(study.space, surrogate, direction=study.direction, seed=study.seed, config=config)
-        optimizer._trials = study.trials
+        optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
         return optimizer
 
-    def _ask(self) -> Trial:
-        with self._turn:
-            trials = self.trials
-            params = self._engine.suggest(
-                [Observation(t.params, self._response(t)) for t in trials if t.state == "complete"],
-                number=len(trials),
-                pending=[t.params for t in trials if t.state == "running"],
-                failed=[t.params for t in trials if t.state == "failed"],
-            )
-            return self.add_running(params)
+    def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Params:
+        """Returns the configuration after a batch that is not among the trials yet.
+
+        Args:
+          batch: configurations of the next trials.
+          fixed: values that the configuration must have; None for none.
+        """
+        if fixed is not None:
+            with contextlib.suppress(DataError):  # a part of a configuration
+                return self.space.check(fixed)
+        trials = self.trials
+        params = self._engine.suggest(
+            [Observation(t._params, self._response(t)) for t in trials if t.state == "complete"],
+            number=len(trials) + len(batch),
+            pending=[*(t._params for t in trials if t.state == "running"), *batch],
+            failed=[t._params for t in trials if t.state == "failed"],
+            fixed=fixed,
+        )
+        return params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
+
+    def _is_running(self, params: Params) -> bool:
+        return any(trial.state == "running" and trial._params == params for trial in self.trials)
+
+    def _append(self, params: Params) -> Trial:
+        self._trials.append(Trial(len(self._trials), params))
+        return self._trials[-1]
 
     def _response(self, trial: Trial) -> float:
         assert trial.value is not None
@@ -217,7 +370,7 @@ class Optimizer:
         if own.state != "running":
             outcome = "failed" if own.state == "failed" else f"gave {own.value!r}"
             raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
-        self._trials[own.number] = own._replace(state=state, value=value)
+        self._trials[own.number] = replace(own, state=state, value=value)
         return self._trials[own.number]
 
     def _trial_of(self, trial: Trial | int) -> Trial:
@@ -227,7 +380,34 @@ class Optimizer:
         if not 0 <= number < len(self._trials):
             raise DataError(f"a trial must be one of the {len(self._trials)} of this study, but got number {number}")
         own = self._trials[number]
-        if isinstance(trial, Trial) and trial.params != own.params:
+        if isinstance(trial, Trial) and trial._params != own._params:
             mismatch = f"trial {number} is {own.params!r}, not {trial.params!r}"
             raise DataError(f"a trial must be of this study, but {mismatch}")
         return own
+
+
+def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | None) -> Space:
+    """Returns the space to search: the one given, or the surrogate's. Raises `ConfigError` without both."""
+    if space is None and surrogate is not None:
+        return surrogate.space
+    if isinstance(space, Space):
+        return space
+    if not isinstance(space, Mapping):
+        raise ConfigError(
+            f"a search space must be a Space, a mapping, or a surrogate's by surrogate=, but got {reprlib.repr(space)}"
+        )
+    return Space(space)
+
+
+def _without_surrogate(path: str | os.PathLike[str], origin: Origin | None) -> None:
+    """Refuses to continue a study without its surrogate. Raises `DataError`; the message says what to pass."""
+    if origin is not None:
+        where = "the one that it had" if origin.path is None else f"Surrogate.load({origin.path!r})"
+        rule = f"{path} is a study with the surrogate {_describe(origin)}"
+        raise DataError(
+            f"{rule}: pass surrogate={where}, or surrogate=None to continue without (--surrogate DIR or none)"
+        )
+
+
+def _describe(origin: Origin) -> str:
+    return f"{origin.fingerprint} ({origin.method}{'' if origin.path is None else f' of {origin.path}'})"

@@ -50,9 +50,9 @@ class DRESearchCV(BaseSearchCV):
     def __init__(
         self,
         estimator: Any,
-        space: Space | Mapping[str, Any],
-        *,
+        space: Space | Mapping[str, Any] | None = None,
         surrogate: Surrogate | None = None,
+        *,
         n_iter: int = 30,
         batch: int = 1,
         config: EngineConfig | None = None,
@@ -70,8 +70,8 @@ class DRESearchCV(BaseSearchCV):
 
         Args:
           estimator: the estimator to tune.
-          space: its parameters, by the names of `set_params`.
-          surrogate: knowledge of past tasks.
+          space: its parameters, by the names of `set_params`; None for the surrogate's.
+          surrogate: knowledge of past tasks, of the direction "maximize", which all scores of scikit-learn have.
           n_iter: number of configurations.
           batch: number of configurations that are suggested, and evaluated in parallel with `n_jobs`, at once.
           config: settings of the engine.
@@ -120,7 +120,8 @@ class DRESearchCV(BaseSearchCV):
         refusal: ValueError | None = None
         scored = False
         while len(optimizer.trials) < self.n_iter:
-            trials = optimizer.ask(min(self.batch, self.n_iter - len(optimizer.trials)))
+            # One by one: a space may have fewer configurations than a batch.
+            trials = [optimizer.ask() for _ in range(min(self.batch, self.n_iter - len(optimizer.trials)))]
             candidates = unscored + [trial.params for trial in trials]
             try:
                 results = evaluate_candidates(candidates)

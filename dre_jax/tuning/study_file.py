@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,13 +10,26 @@ from typing import Any, NamedTuple
 
 from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError, DreError
+from dre_jax.tuning.engine import EngineConfig
 from dre_jax.tuning.space.json_format import from_json, to_json
-from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial, validate_study
 
 FORMAT = 1
 _STATES = ("running", "complete", "failed")
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+class Origin(NamedTuple):
+    """What a study file says of its surrogate."""
+
+    fingerprint: str
+    path: str | None
+    """Folder of its checkpoint, if it has one."""
+    method: str
+    configuration: dict[str, str]
+    """Of the method: texts by dotted field."""
 
 
 class Study(NamedTuple):
@@ -24,10 +38,24 @@ class Study(NamedTuple):
     space: Space
     direction: str
     seed: int
-    trials: list[Trial]
+    trials: Sequence[Trial]
+    enqueued: Sequence[Params] = ()
+    """Values of hyperparameters that the next trials have, in order."""
+    config: EngineConfig = EngineConfig()
+    origin: Origin | None = None
+    """The surrogate's; None without a surrogate."""
 
 
-def write_study(path: Path, space: Space, direction: str, seed: int, trials: Sequence[Trial]) -> None:
+def origin_of(surrogate: Surrogate) -> Origin:
+    """Returns what a study file says of a surrogate."""
+    from dre_jax.methods.settings import leaves, to_text
+
+    method = surrogate.method
+    configuration = {name: to_text(value) for name, value in leaves(method)} if dataclasses.is_dataclass(method) else {}
+    return Origin(surrogate.fingerprint, surrogate.path, surrogate.name, configuration)
+
+
+def write_study(path: Path, study: Study) -> None:
     """Writes a study, completely or not at all.
 
     Raises:
@@ -35,11 +63,14 @@ def write_study(path: Path, space: Space, direction: str, seed: int, trials: Seq
     """
     content = {
         "dre_jax_study": FORMAT,
-        "direction": direction,
-        "seed": seed,
-        "space": to_json(space),
-        "trials": [_trial(trial) for trial in trials],
+        "direction": study.direction,
+        "seed": study.seed,
+        "space": to_json(study.space),
+        "trials": [_trial(trial) for trial in study.trials],
     }
+    content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
+    content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
+    content |= {"surrogate": study.origin._asdict()} if study.origin is not None else {}
     write_json(path, content, indent=1)
 
 
@@ -67,11 +98,14 @@ def read_study(path: Path) -> Study:
                     f"a trial is running, failed or complete with a value, but trial {number} is {record!r}"
                 )
             trials.append(Trial(number, space.check(record["params"]), state, float(value) if is_number else None))
+        enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
+        config = EngineConfig(**content.get("config", {}))
+        origin = None if "surrogate" not in content else Origin(**content["surrogate"])
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
         raise DataError(f"{path} must hold a whole study, but: {reason}") from error
-    return Study(space, direction, seed, trials)
+    return Study(space, direction, seed, trials, enqueued, config, origin)
 
 
 def _trial(trial: Trial) -> dict[str, Any]:

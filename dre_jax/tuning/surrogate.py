@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dre_jax.checks import one_of
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
-from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
+from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.start_configurations import N_START, start_rows
 from dre_jax.search.method import Method
 from dre_jax.tuning.past.tasks import Past
@@ -21,10 +26,12 @@ from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
+from dre_jax.tuning.trial import DIRECTIONS
 
 if TYPE_CHECKING:
     from dre_jax.methods.checkpoints.fitted import FittedMethod
 
+_MAX_REASONS = 3  # in a warning
 SPACE_NAME = "past"
 """Name of the search space in the checkpoint of a surrogate."""
 
@@ -37,7 +44,8 @@ class Surrogate:
       >>> from dre_jax.tuning import Evaluated, Float, past_of
       >>> space = Space({"x": Float(0.0, 1.0)})
       >>> tasks = {str(t): [Evaluated({"x": x / 9}, -abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)}
-      >>> surrogate = Surrogate.fit(past_of(space, tasks), space, method="gcp", settings={"prior.steps": 5})
+      >>> past = past_of(space, tasks, direction="maximize")
+      >>> surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5})
       >>> surrogate.name, len(surrogate.start)
       ('gcp', 4)
     """
@@ -53,6 +61,55 @@ class Surrogate:
     """The start design: the configurations with the least joint regret on the past tasks."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Origin: tasks, key and versions."""
+    direction: str | None = None
+    """Direction of the past values, "minimize" or "maximize", which a study must share; None if it is unknown or the
+    past tasks have both."""
+    metric: str | None = None
+    """Name of the past values, if they have one."""
+    path: str | None = None
+    """Folder of the checkpoint that the surrogate was last saved to, or loaded from."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the method's name, the space, the learned parameters, the start design and the direction."""
+        import jax
+
+        description = [self.name, to_json(self.space), list(self.start), self.direction]
+        digest = hashlib.sha256(json.dumps(description).encode())
+        for leaf in jax.tree.leaves(self.params):
+            array = np.asarray(leaf)
+            # A checkpoint holds floats in JAX's precision, which may differ from that of the fit.
+            digest.update(array.astype(np.float32).tobytes() if array.dtype.kind == "f" else array.tobytes())
+        return digest.hexdigest()[:16]
+
+    def require_direction(self, direction: str) -> None:
+        """Checks that a study's direction is that of the past values. Raises `DataError`; the message says what to do.
+
+        Args:
+          direction: "minimize" or "maximize".
+        """
+        if self.direction in (None, direction):
+            return
+        what = f"{self.direction} {self.metric or 'its past values'}"
+        remedy = f"pass direction={self.direction!r} (--direction {self.direction})"
+        turn = f"surrogate.with_direction({direction!r}) if configurations that were better are better here too"
+        rule = f"a study must have its surrogate's direction, which learned to {what}, but is to {direction}"
+        raise DataError(f"{rule}: {remedy}, or {turn}")
+
+    def with_direction(self, direction: str) -> Surrogate:
+        """Returns the surrogate for studies of a direction: configurations that were better must be better there too.
+
+        For example, a surrogate that learned to maximise accuracies is useful for minimising error rates. Past values
+        that were read in the wrong direction need a new `fit`.
+
+        Args:
+          direction: "minimize" or "maximize".
+
+        Raises:
+          ConfigError: for an unknown direction.
+        """
+        one_of("direction", direction, DIRECTIONS)
+        return replace(self, direction=direction, metric=self.metric if direction == self.direction else None)
 
     @classmethod
     def fit(
@@ -68,7 +125,7 @@ class Surrogate:
         """Learns from past tasks.
 
         Args:
-          past: tasks of one search space.
+          past: tasks of one search space, which is also the surrogate's.
           space: the expected search space of the past tasks; by default any.
           method: one that learns from past tasks: a name that `dre_jax.methods.find` knows, or the method itself.
           seed: the same seed learns the same.
@@ -78,6 +135,9 @@ class Surrogate:
         Raises:
           DataError: without tasks, or for tasks of another space.
           ConfigError: for a method that is unknown or learns nothing.
+
+        Warns:
+          DataWarning: if past tasks or trials are left out, with counts and the first reasons.
         """
         import jax
 
@@ -86,7 +146,7 @@ class Surrogate:
         from dre_jax.methods.registry import entry_of
         from dre_jax.search.method import decisions_of
 
-        if space is not None and space != past.space:
+        if space is not None and not past.space.is_reordered(space):
             raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
         if not past.tasks:
             reason = f": {past.exclusions[0]}" if past.exclusions else ""
@@ -94,6 +154,7 @@ class Surrogate:
         entry = find(method) if isinstance(method, str) else entry_of(method)
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
+        _warn_of_exclusions(past)
         configured = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
         with suggestion_runtime:
@@ -102,7 +163,8 @@ class Surrogate:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
         facts = {**provenance(meta, key), "seed": seed, "decided": decisions_of(configured, params)}
-        return cls(past.space, entry.name, configured, jax.tree.map(np.asarray, params), start, facts)
+        learned = jax.tree.map(np.asarray, params)
+        return cls(past.space, entry.name, configured, learned, start, facts, past.direction, past.metric)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the surrogate as a checkpoint; an existing one is replaced in one step.
@@ -122,12 +184,15 @@ class Surrogate:
                 n_columns=len(self.space.columns),
                 columns=self.space.columns,
                 facts=self.facts,
-                extra=checkpoint_extra(self.space, self.start),
+                extra=checkpoint_extra(self.space, self.start, self.direction, self.metric),
             ),
         )
+        object.__setattr__(self, "path", os.path.abspath(folder))
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], *, space: Space | None = None) -> Surrogate:
+    def load(
+        cls, folder: str | os.PathLike[str], *, space: Space | None = None, ignore_extra: bool = False
+    ) -> Surrogate:
         """Reads a surrogate that `save` or `dre-jax meta-train` wrote.
 
         Args:
@@ -135,10 +200,15 @@ class Surrogate:
           space: the search space that is to be tuned. A surrogate that was saved knows its own, and so does what
             `meta-train` wrote where the data have descriptors with ranges; that must know the space given. Elsewhere
             it is needed, encoded as the tables are.
+          ignore_extra: accept a space with hyperparameters that the surrogate does not know, see `EngineConfig`.
 
         Raises:
           CheckpointError: where there is no checkpoint, it is damaged, or its columns are not the space's.
           DataError: where its own space does not know the one given; the message names the hyperparameters.
+
+        Warns:
+          DataWarning: if the surrogate was saved by a version that kept no direction. Studies of both directions can
+            use such a surrogate.
         """
         import jax
 
@@ -149,16 +219,54 @@ class Surrogate:
             _saved_space(folder, fitted) if "tuning" in fitted.extra else _space_of_data(folder, fitted, space)
         )
         if space is not None:
-            require_compatible_spaces(space, own_space, ignore_extra=False)
-        return cls(own_space, fitted.name, fitted.method, jax.tree.map(np.asarray, fitted.params), start, fitted.facts)
+            require_compatible_spaces(space, own_space, ignore_extra=ignore_extra)
+        return cls(
+            own_space,
+            fitted.name,
+            fitted.method,
+            jax.tree.map(np.asarray, fitted.params),
+            start,
+            fitted.facts,
+            *_saved_direction(folder, fitted),
+            os.path.abspath(folder),
+        )
 
 
 _Path = str | os.PathLike[str]
 
 
-def checkpoint_extra(space: Space, start: Sequence[Params]) -> dict[str, Any]:
+def checkpoint_extra(
+    space: Space, start: Sequence[Params], direction: str | None, metric: str | None
+) -> dict[str, Any]:
     """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method."""
-    return {"tuning": {"space": to_json(space), "start": list(start)}}
+    return {"tuning": {"space": to_json(space), "start": list(start), "direction": direction, "metric": metric}}
+
+
+def _warn_of_exclusions(past: Past) -> None:
+    """Warns of past tasks that are left out, and of those of which trials are left out."""
+    names = dict.fromkeys(one.name for one in past.exclusions)
+    missing, partial = ([name for name in names if (name in past.tasks) is there] for there in (False, True))
+    counts = [f"{len(missing)} of {len(missing) + len(past.tasks)} past tasks are"] if missing else []
+    counts += [f"trials of {len(partial)} {'other ' if missing else ''}past tasks are"] if partial else []
+    if counts:
+        reasons = [str(next(one for one in past.exclusions if one.name == name)) for name in [*missing, *partial]]
+        first, more = "; ".join(reasons[:_MAX_REASONS]), "; ..." if len(reasons) > _MAX_REASONS else ""
+        message = f"{' and '.join(counts)} left out (Past.exclusions lists the reasons): {first}{more}"
+        warnings.warn(message, DataWarning, stacklevel=3)
+
+
+def _saved_direction(folder: _Path, fitted: FittedMethod) -> tuple[str | None, str | None]:
+    """Returns the direction and the metric in a checkpoint; meta-datasets hold responses, which have none."""
+    content = fitted.extra.get("tuning")
+    if content is None:
+        return None, None
+    direction, metric = content.get("direction"), content.get("metric")
+    if direction not in (None, *DIRECTIONS) or not (metric is None or isinstance(metric, str)):
+        raise CheckpointError(f"the direction of the surrogate in {folder} is not this version's: {direction!r}")
+    if "direction" not in content:
+        message = f"the surrogate in {folder} was saved without a direction: check that its past values and your study"
+        warnings.warn(f"{message} have the same, or fit and save the surrogate again", DataWarning, stacklevel=3)
+    return direction, metric
 
 
 def _saved_space(folder: _Path, fitted: FittedMethod) -> tuple[Space, tuple[Params, ...]]:

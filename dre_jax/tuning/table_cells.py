@@ -7,20 +7,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, levels_of
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, levels_of, plain_value
 from dre_jax.tuning.space.space import Space
 
 _NEAR = 1e-6
 """Relative tolerance for numbers in single precision."""
-_PYTHON = {"True": True, "False": False, "None": None}
-"""Python's literals that JSON spells differently."""
+_LITERALS = {"true": True, "false": False, "none": None}
+"""Literals that R, Python and spreadsheets spell differently from JSON, in lower case."""
 
 
 def is_empty(cell: Any) -> bool:
     """Returns whether a cell is empty: no text, None, NaN, or what pandas has for them."""
-    cell = cell.item() if isinstance(cell, np.generic) else cell
+    cell = plain_value(cell)
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     return not cell.strip() if isinstance(cell, str) else isinstance(cell, float) and math.isnan(cell)
@@ -45,13 +43,14 @@ def read_cell(parameter: Parameter, cell: Any) -> Any:
 
     Args:
       parameter: the hyperparameter.
-      cell: text or a value, possibly in single precision. Choices other than text are written as in JSON or Python.
+      cell: text or a value, possibly in single precision. Choices other than text are written as in JSON, Python or
+        R. The numbers 1 and 0 stand for true and false, unless they are choices themselves.
 
     Example:
-      >>> read_cell(Categorical([True, "a", 2]), "true"), read_cell(Int(1, 9), "3"), read_cell(Float(0.0, 1.0), "x")
+      >>> read_cell(Categorical([True, "a", 2]), "TRUE"), read_cell(Int(1, 9), "3"), read_cell(Float(0.0, 1.0), "x")
       (True, 3, 'x')
     """
-    cell = cell.item() if isinstance(cell, np.generic) else cell
+    cell = plain_value(cell)
     if isinstance(parameter, Categorical):
         return _choice(parameter, cell.strip() if isinstance(cell, str) else cell)
     if isinstance(cell, str):
@@ -66,20 +65,18 @@ def _choice(parameter: Categorical, cell: Any) -> Any:
     names = levels_of(parameter.choices)
     if isinstance(cell, str) and cell in names:
         return parameter.choices[names.index(cell)]
-    try:
-        value = (
-            _PYTHON[cell]
-            if isinstance(cell, str) and cell in _PYTHON
-            else json.loads(cell)
-            if isinstance(cell, str)
-            else cell
-        )
-    except (ValueError, RecursionError):
-        return cell
+    value = cell
+    if isinstance(cell, str):
+        try:
+            value = _LITERALS[cell.lower()] if cell.lower() in _LITERALS else json.loads(cell)
+        except (ValueError, RecursionError):
+            return cell
     for choice in parameter.choices:
         same_kind = isinstance(choice, bool) == isinstance(value, bool)
         if same_kind and (choice == value or _is_near(choice, value)):
             return choice
+    if isinstance(value, (int, float)) and value in (0, 1):
+        return next((choice for choice in parameter.choices if choice is bool(value)), cell)
     return cell
 
 

@@ -4,10 +4,14 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from dre_jax.tuning import Float, Optimizer, Space, write_space
+from dre_jax.methods import find
+from dre_jax.methods.checkpoints.provenance import versions
+from dre_jax.tuning import Float, Optimizer, Space, Surrogate, write_space
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
 WAIT = 120  # a hard limit on a busy machine, not a measurement
@@ -66,6 +70,32 @@ def test_the_largest_of_a_metric(cli, tune, study):
     assert out.startswith(f"best of 3 trials: {max(values)} ")
 
 
+def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
+    folder, start = tmp_path / "surrogate", ({"x": 0.25}, {"x": 0.75})
+    params, facts = {"learned": np.zeros(1)}, {"versions": versions()}  # the start design needs no parameters
+    Surrogate(SPACE, "gcp", find("gcp").make(), params, start, facts, "minimize", "loss").save(folder)
+    with_surrogate = {"surrogate": folder, "quiet": True}
+    assert "to minimize loss, but is to maximize" in refused(
+        *tune("echo", "{x}", direction="maximize", **with_surrogate)
+    )
+    assert cli(*tune("echo", "{x}", trials=1, **with_surrogate))[0] == 0
+    error = refused(*tune("echo", "{x}", trials=2))
+    assert f"Surrogate.load('{folder}')" in error
+    assert "--surrogate DIR or none" in error
+    assert cli(*tune("echo", "{x}", trials=2, **with_surrogate))[0] == 0
+    assert [trial["x"] for trial in Optimizer.load(study, None).trials] == [0.25, 0.75]
+    assert cli(*tune("echo", "{x}", trials=3, surrogate="none"))[0] == 0
+    assert Optimizer.load(study).surrogate is None
+
+
+def test_any_name_is_printed(cli, tune, space):
+    write_space(space, Space({"größe": Float(0.0, 1.0)}))
+    _, out, error = cli(*tune("echo", "{größe}", trials=1))
+    assert out.splitlines()[1].startswith('{"größe": ')
+    assert '{"größe": ' in error
+    assert cli("suggest", "--space", space)[1].startswith('{"größe": ')
+
+
 def test_failures_are_told_of(cli, tune):
     script = "case {trial} in 1) echo out of memory >&2; exit 1;; *) echo {x};; esac"
     status, _, error = cli(*tune("sh", "-c", script, trials=3))
@@ -120,4 +150,4 @@ def test_interrupted_and_resumed(cli, tune, study, tmp_path, number, wait_until,
     assert [trial.state for trial in before] == ["complete", "running"]
     assert cli(*tune("echo", "{x}", trials=2))[0] == 0
     after = Optimizer.load(study).trials
-    assert after == (before[0], before[1]._replace(state="complete", value=before[1].params["x"]))
+    assert after == (before[0], replace(before[1], state="complete", value=before[1].params["x"]))

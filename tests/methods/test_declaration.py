@@ -181,7 +181,7 @@ def test_entry_points(points, monkeypatch):
 
 def test_a_surrogate_of_an_object(tmp_path):
     space = Space({"x": Float(0.0, 1.0)})
-    past = past_of(space, {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]})
+    past = past_of(space, {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]}, direction="maximize")
     surrogate = Surrogate.fit(past, method=Mean(scale=3.0))
     assert (surrogate.name, surrogate.method) == (entry_of(Mean()).name, Mean(scale=3.0))
     surrogate.save(tmp_path)

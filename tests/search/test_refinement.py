@@ -15,7 +15,8 @@ from dre_jax.search.candidates import CandidateConfig, TrialRecord, canonicalize
 from dre_jax.search.history import Candidates
 from dre_jax.search.precision import precision_of, supports_double
 from dre_jax.search.refinement import choose_starts, refine
-from dre_jax.tuning import Categorical, Engine, Float, Int, Observation, Space
+from dre_jax.tuning import Categorical, Float, Int, Space
+from dre_jax.tuning.engine import Engine, Observation
 from tests.oracles import log_augmented_improvement, matern52
 
 SPACE = Space(

@@ -33,8 +33,8 @@ def of(value):
 @pytest.fixture(scope="module")
 def surrogate():
     rng = np.random.default_rng(0)
-    tasks = {str(t): [Evaluated(of(x), -abs(x - t / 3)) for x in rng.random(12)] for t in range(3)}
-    return Surrogate.fit(past_of(SPACE, tasks), SPACE, method="gcp", settings=QUICK, seed=1)
+    tasks = {str(t): [Evaluated(of(x), abs(x - t / 3)) for x in rng.random(12)] for t in range(3)}
+    return Surrogate.fit(past_of(SPACE, tasks, direction="minimize"), method="gcp", settings=QUICK, seed=1)
 
 
 @pytest.fixture(scope="module")

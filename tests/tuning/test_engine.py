@@ -9,8 +9,8 @@ import pytest
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import RandomSearch
 from dre_jax.search.candidates import propose
-from dre_jax.tuning import Categorical, Engine, EngineConfig, Float, Int, Observation, Space, Surrogate
-from dre_jax.tuning.engine import _select_trials
+from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Space, Surrogate
+from dre_jax.tuning.engine import Engine, Observation, _select_trials
 
 SPACE = Space(
     {"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})}

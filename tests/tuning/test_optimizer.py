@@ -1,16 +1,19 @@
 """Ask and tell."""
 
+import copy
 import itertools
 import math
+import pickle
 import threading
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, Surrogate, Trial
+from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, Surrogate, Trial, from_frame
 from dre_jax.tuning.engine import N_START
 
 SPACE = Space(
@@ -66,15 +69,49 @@ class TestTrials:
         assert [first.number, second.number, third.number] == [0, 1, 2]
         assert optimizer.trials == (first, second, third)
         assert {trial.state for trial in optimizer.trials} == {"running"}
-        assert optimizer.tell(second, 2) == second._replace(state="complete", value=2.0)
-        assert optimizer.tell(0, np.float32(0.5)) == first._replace(state="complete", value=0.5)
-        assert optimizer.tell_failed(third) == third._replace(state="failed")
+        assert optimizer.tell(second, 2) == replace(second, state="complete", value=2.0)
+        assert optimizer.tell(0, jnp.float32(0.5)) == replace(first, state="complete", value=0.5)
+        assert optimizer.tell_failed(third) == replace(third, state="failed")
         assert [trial.state for trial in optimizer.trials] == ["complete", "complete", "failed"]
 
     def test_parameters_are_plain_values(self):
         for params in run(Optimizer(SPACE), 4):
             assert SPACE.check(params) == params
             assert [type(value) for value in params.values()] == [float, float, str, int][: len(params)]
+
+    def test_changes_to_the_parameters_change_no_study(self):
+        optimizer = Optimizer(SPACE)
+        trial = optimizer.ask()
+        params, x = trial.params, trial["x"]
+        params.pop("x")
+        trial.params["lr"] = 99.0
+        assert dict(**optimizer.tell(trial, 1.0)) == SPACE.check(optimizer.best.params)
+        optimizer.best.params["x"] = 0.0
+        assert optimizer.best["x"] == x
+
+    @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda o: pickle.loads(pickle.dumps(o))])
+    def test_a_copy_is_a_study_of_its_own(self, duplicate):
+        optimizer = Optimizer(LINE, seed=1)
+        first = optimizer.ask()
+        optimizer.enqueue({"x": 0.5})
+        other = duplicate(optimizer)
+        other.tell(first, 1.0)
+        assert optimizer.trials == (first,)
+        assert optimizer.ask(3) == other.ask(3)
+
+    def test_a_frame(self):
+        space = Space({"value": Float(0.0, 1.0), **SPACE})
+        optimizer = Optimizer(space)
+        for value in (1.0, None):
+            optimizer.add({"value": 0.5, "x": 0.0, "lr": 0.1, "kernel": "rbf"}, value)
+        optimizer.add_running({"value": 0.25, "x": 0.0, "lr": 0.1, "kernel": "poly", "degree": 3})
+        frame = optimizer.to_frame()
+        assert list(frame) == ["number", "state", "value", "params_value", "x", "lr", "kernel", "degree"]
+        assert frame["state"].tolist() == ["complete", "failed", "running"]
+        assert frame["value"].tolist()[0] == 1.0
+        assert frame["degree"].isna().tolist() == [True, True, False]
+        past = from_frame(Optimizer(SPACE).to_frame().assign(task=[]), SPACE, direction="minimize")
+        assert len(past) == 0
 
     def test_the_best(self):
         for direction, best in (("minimize", 1), ("maximize", 3)):
@@ -144,6 +181,32 @@ class TestSuggestions:
         assert sorted(asked, key=str) == sorted(EVERYTHING, key=str)
         assert optimizer.ask().params in EVERYTHING
 
+    def test_a_batch_has_no_equal_configurations(self):
+        optimizer = near(FINITE)
+        with pytest.raises(ConfigError, match=r"ask\(5\) needs 5 .* the space has 4: ask for 4, or"):
+            optimizer.ask(5)
+        assert optimizer.trials == ()
+        assert distinct([trial.params for trial in optimizer.ask(4)])
+        with pytest.raises(ConfigError, match="the space has 0: tell a running trial first"):
+            optimizer.ask(1)
+        optimizer.tell(2, 1.0)
+        assert optimizer.ask(1)[0].params == optimizer.trials[2].params
+
+    def test_enqueued_values_come_first(self):
+        optimizer = near(SPACE)
+        optimizer.enqueue({"degree": 3, "lr": 0.1, "x": 0.5, "kernel": "poly"})
+        optimizer.enqueue({"lr": 0.003})
+        optimizer.enqueue({"kernel": "rbf", "degree": 2})
+        assert optimizer.ask().params == {"x": 0.5, "lr": 0.1, "kernel": "poly", "degree": 3}
+        second, third, fourth = optimizer.ask(3)
+        assert second["lr"] == 0.003
+        assert {"x", "lr", "kernel"} == set(third.keys())
+        assert third["kernel"] == "rbf"
+        assert fourth["lr"] != 0.003
+        for params, rule in (({"y": 1}, "but got 'y'"), ({"x": 2}, "but got 2")):
+            with pytest.raises(DataError, match=rule):
+                optimizer.enqueue(params)
+
     def test_what_failed_and_what_is_next_to_it_is_not_tried_again(self):
         """Everything near the best fails."""
         optimizer = near(LINE)
@@ -176,7 +239,7 @@ class TestSuggestions:
         assert [(o.params, o.response) for o in observed] == list(
             zip([params[0], params[2], params[4]], [-1.0, -math.inf, -2.0], strict=True)
         )
-        assert more == {"number": 6, "pending": [running.params], "failed": [params[1], params[3]]}
+        assert more == {"number": 6, "pending": [running.params], "failed": [params[1], params[3]], "fixed": None}
 
 
 GP = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
@@ -220,6 +283,40 @@ class TestHistoriesWithoutSurrogate:
         for seed in range(3):
             asked = [trial.params["x"] for trial in Optimizer(LINE, seed=seed).ask(N_START)]
             assert sorted(math.floor(4 * x) for x in asked) == [0, 1, 2, 3]
+
+
+class TestOptimize:
+    """A loop that asks, evaluates and tells."""
+
+    @pytest.mark.parametrize("n_jobs", [1, 3])
+    def test_it_asks_and_tells(self, n_jobs):
+        optimizer, ended = Optimizer(LINE, seed=1), []
+        callback = lambda study, trial: ended.append((study, trial))  # noqa: E731
+        optimizer.optimize(
+            lambda trial: math.nan if trial.number == 1 else trial["x"], 4, callbacks=[callback], n_jobs=n_jobs
+        )
+        assert sorted((trial for _, trial in ended), key=lambda trial: trial.number) == list(optimizer.trials)
+        assert [trial.state for trial in optimizer.trials] == ["complete", "failed", "complete", "complete"]
+        assert all(trial.value == trial["x"] for trial in optimizer.trials if trial.number != 1)
+        optimizer.optimize(loss, timeout=1e-9)
+        assert len(optimizer.trials) == 4
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_an_error_ends_it(self, n_jobs):
+        def objective(trial):
+            if trial.number == 2:
+                raise KeyboardInterrupt
+            time.sleep(0.01)
+            return 1.0
+
+        optimizer = Optimizer(LINE)
+        with pytest.raises(KeyboardInterrupt):
+            optimizer.optimize(objective, 4, n_jobs=n_jobs)
+        assert optimizer.trials[2].state == "failed"
+        assert {trial.state for trial in optimizer.trials} == {"complete", "failed"}
+        with pytest.raises(DataError, match="must be a number, but got None"):
+            optimizer.optimize(lambda trial: None, 1)
+        assert optimizer.trials[-1].state == "failed"
 
 
 class TestThreads:
@@ -267,6 +364,13 @@ class TestRefused:
         ("make", "rule"),
         [
             (lambda: Optimizer({}), "at least one name"),
+            (
+                lambda: Optimizer(),
+                "a search space must be a Space, a mapping, or a surrogate's by surrogate=, but got None",
+            ),
+            (lambda: Optimizer(near(LINE).surrogate), "or a surrogate's by surrogate=, but got Surrogate("),
+            (lambda: Optimizer(LINE).optimize(loss), "optimize needs n_trials, timeout or both"),
+            (lambda: Optimizer(LINE).optimize(loss, 1, n_jobs=0), "n_jobs must be positive, but got 0"),
             (lambda: Optimizer(LINE, direction="up"), "direction must be one of minimize, maximize, but got 'up'"),
             (lambda: Optimizer(LINE, seed=-1), "seed must be a whole number"),
             (lambda: Optimizer(LINE, seed=0.5), "seed must be a whole number"),

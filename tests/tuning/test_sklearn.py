@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Categorical, Engine, Float, Int, Space, Surrogate
+from dre_jax.tuning import Categorical, Float, Int, Space, Surrogate
+from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.sklearn import DRESearchCV
 
 SPACE = {"C": Float(1e-2, 1e2, log=True), "kernel": Categorical(["rbf", "linear"])}

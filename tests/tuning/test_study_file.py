@@ -6,11 +6,15 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from dre_jax.errors import DataError
-from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, write_space
+from dre_jax.errors import DataError, DataWarning
+from dre_jax.methods import find
+from dre_jax.methods.checkpoints.provenance import versions
+from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate, write_space
 from dre_jax.tuning.space.json_format import to_json
 
 SPACE = Space(
@@ -165,6 +169,9 @@ def test_the_content_that_is_changed_below_is_a_study(study):
         (content(**trial(value=math.nan)), "trial 0"),
         (content(**trial(value=10**400)), "whole study"),
         (content(**trial(state="failed")), "trial 0"),
+        (content(enqueued=[{"y": 0.5}]), "but got 'y'"),
+        (content(config={"max_history": 1}), "max_history >= 2"),
+        (content(surrogate={"path": "a"}), "whole study"),
     ],
 )
 def test_no_study_of_this_version(study, given, rule):
@@ -185,11 +192,45 @@ def test_a_file_of_something_else(study, tmp_path):
 def test_what_cannot_be_written_leaves_the_old_file(study, tmp_path):
     filled().save(study)
     before = study.read_bytes()
-    no_json = Optimizer(Space({"c": Categorical([math.nan, 1.0])}))
-    with pytest.raises(DataError, match="cannot be written"):
-        no_json.save(study)
-    assert study.read_bytes() == before
     for path in (tmp_path / "no" / "folder.json", tmp_path):
         with pytest.raises(DataError, match="cannot be written"):
             filled().save(path)
     assert os.listdir(tmp_path) == [study.name]
+    assert study.read_bytes() == before
+
+
+def test_settings_and_waiting_values_come_back(study):
+    optimizer = Optimizer(SPACE, config=EngineConfig(pending_strategy="max", failed_radius=0.1))
+    optimizer.enqueue({"x": np.float32(0.5), "b": True})
+    optimizer.save(study)
+    found = Optimizer.load(study)
+    assert found._engine.config == optimizer._engine.config
+    assert {"x": 0.5, "b": True}.items() <= found.ask().params.items()
+
+
+def test_hyperparameters_in_another_order(study):
+    Optimizer(SPACE).save(study)
+    assert list(Optimizer.load(study, space=Space(dict(reversed([*SPACE.items()])))).space) == list(SPACE)
+    with pytest.raises(DataError, match="must hold a study of the space given"):
+        Optimizer.load(study, space=Space({**SPACE, "x": Float(-1.0, 2.0)}))
+
+
+def test_a_study_keeps_the_surrogate(study, tmp_path):
+    params = {"learned": np.arange(3.0)}
+    facts = {"versions": versions()}
+    surrogate = Surrogate(SPACE, "gcp", find("gcp").make({"prior.steps": 7}), params, facts=facts, direction="maximize")
+    other = replace(surrogate, params={"learned": np.zeros(3)})
+    optimizer = Optimizer(surrogate=surrogate, direction="maximize")
+    optimizer.save(study)
+    assert_refused(study, "pass surrogate=the one that it had, or surrogate=None to continue without")
+    surrogate.save(tmp_path / "surrogate")
+    optimizer.save(study)
+    assert json.loads(study.read_text())["surrogate"]["configuration"]["prior.steps"] == "7"
+    assert_refused(study, f"pass surrogate=Surrogate.load('{tmp_path / 'surrogate'}'), or surrogate=None")
+    loaded = Surrogate.load(tmp_path / "surrogate")
+    assert Optimizer.load(study, loaded).surrogate is loaded
+    with pytest.warns(DataWarning, match=f"{surrogate.fingerprint} .* and continues with another one"):
+        Optimizer.load(study, other)
+    without = Optimizer.load(study, surrogate=None)
+    without.save(study)
+    assert Optimizer.load(study).surrogate is None

@@ -1,23 +1,25 @@
 """A surrogate reads the spaces that it knows; what differs is named."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 
 from dre_jax.errors import DataError
 from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import (
     Categorical,
-    Engine,
     EngineConfig,
     Evaluated,
     Float,
     Int,
-    Observation,
     Optimizer,
     Space,
     Surrogate,
     past_of,
 )
+from dre_jax.tuning.engine import Engine, Observation
 
 KNOWN = Space(
     {
@@ -36,8 +38,8 @@ def surrogate():
     tasks = {}
     for task in range(3):
         trials = [KNOWN.params(point) for point in points]
-        tasks[str(task)] = [Evaluated(params, np.log(params["C"]) + 0.1 * task) for params in trials]
-    return Surrogate.fit(past_of(KNOWN, tasks), KNOWN, method="gcp", settings={"prior.steps": 5})
+        tasks[str(task)] = [Evaluated(params, -np.log(params["C"]) - 0.1 * task) for params in trials]
+    return Surrogate.fit(past_of(KNOWN, tasks, direction="minimize"), method="gcp", settings={"prior.steps": 5})
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,10 @@ def surrogate():
             {**KNOWN, "kernel": Categorical(["rbf", "poly", "linear"])},
             "kernel (choices ['rbf', 'poly', 'linear'] here, ['rbf', 'poly'] in the surrogate)",
         ),
-        ({**KNOWN, **EXTRA}, "width (only here), mode (only here); set ignore_extra=True to leave out the former"),
+        (
+            {**KNOWN, **EXTRA},
+            "width (only here), mode (only here); ignore_extra=True (--ignore-extra on the command line) draws",
+        ),
         (
             {"c": Float(0, 1)},
             "C (only in the surrogate), kernel (only in the surrogate), degree (only in the surrogate)",
@@ -63,6 +68,35 @@ def test_other_spaces_are_refused_by_name(surrogate, space, message):
             make(Space(space), surrogate)
         assert "the surrogate must know the space, but they differ: " in str(caught.value)
         assert message in str(caught.value)
+
+
+def test_the_surrogate_has_the_space(surrogate):
+    assert Optimizer(surrogate=surrogate).space is surrogate.space
+
+
+def test_a_study_of_the_other_direction_is_refused(surrogate):
+    import optuna
+
+    from dre_jax.tuning.optuna import DRESampler, to_optuna
+    from dre_jax.tuning.sklearn import DRESearchCV
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def study(surrogate):
+        return optuna.create_study(direction="maximize", sampler=DRESampler(surrogate=surrogate, seed=0))
+
+    losses = replace(surrogate, metric="loss")
+    for use in (
+        lambda surrogate: Optimizer(KNOWN, surrogate, direction="maximize"),
+        lambda surrogate: study(surrogate).ask(to_optuna(KNOWN)),
+        lambda surrogate: DRESearchCV(DummyClassifier(), surrogate=surrogate).fit([[0.0]] * 10, [0, 1] * 5),
+    ):
+        with pytest.raises(DataError, match=r"learned to minimize loss, but is to maximize: pass direction='minimize'"):
+            use(losses)
+    turned = losses.with_direction("maximize")
+    assert (turned.direction, turned.metric) == ("maximize", None)
+    first = Optimizer(KNOWN, turned, direction="maximize").ask()
+    assert first.params == study(turned).ask(to_optuna(KNOWN)).params == surrogate.start[0]
 
 
 def test_only_extra_ones_are_ignored(surrogate):

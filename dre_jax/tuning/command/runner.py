@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import EllipsisType
 from typing import NamedTuple
 
 from dre_jax.data.files import make_folder, remove_left_over, stamp
@@ -16,6 +17,7 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import METRIC
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
+from dre_jax.tuning.engine import EngineConfig
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
@@ -46,25 +48,28 @@ class StudyFile:
     def open(
         self,
         space: Space,
-        surrogate: Surrogate | None = None,
+        surrogate: Surrogate | EllipsisType | None = None,
         *,
         direction: str | None = None,
         seed: int | None = None,
+        config: EngineConfig | None = None,
     ) -> Optimizer:
         """Returns the study in the file, or a new one if there is no file.
 
         Args:
           space: the study's.
-          surrogate: knowledge of past tasks.
+          surrogate: knowledge of past tasks; see `Optimizer.load`.
           direction: "minimize" or "maximize"; None takes the study's, "minimize" for a new one.
           seed: None takes the study's, 0 for a new one.
+          config: treatment of pending and failed trials; None takes the study's.
 
         Raises:
           DataError: if the file is not a complete study, or is of another space, direction or seed.
         """
         if self._stamp is None:
-            return Optimizer(space, surrogate, direction=direction or "minimize", seed=seed or 0)
-        study = Optimizer.load(self.path, surrogate, space=space)
+            surrogate = None if surrogate is ... else surrogate
+            return Optimizer(space, surrogate, direction=direction or "minimize", seed=seed or 0, config=config)
+        study = Optimizer.load(self.path, surrogate, space=space, config=config)
         for what, wanted, own in (("direction", direction, study.direction), ("seed", seed, study.seed)):
             if wanted is not None and wanted != own:
                 raise DataError(f"{self.path} must hold a study of the {what} given, {wanted}, but its own is {own}")

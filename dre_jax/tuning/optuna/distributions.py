@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -125,7 +126,9 @@ def translation_of(space: Space | Mapping[str, BaseDistribution]) -> Translation
     if isinstance(space, Space):
         return Translation(space, to_optuna(space))
     if not isinstance(space, Mapping):
-        raise ConfigError(f"a search space must be a Space or map names to distributions, but got {space!r}")
+        raise ConfigError(
+            f"a search space must be a Space or map names to distributions, but got {reprlib.repr(space)}"
+        )
     distributions = cast("Mapping[str, BaseDistribution]", space)
     return Translation(Space({name: _to_parameter(name, d) for name, d in distributions.items()}), distributions)
 

@@ -47,20 +47,21 @@ class DRESampler(BaseSampler):
 
     def __init__(
         self,
-        surrogate: Surrogate | None = None,
         search_space: Space | Mapping[str, BaseDistribution] | None = None,
-        seed: int | None = None,
+        surrogate: Surrogate | None = None,
         *,
+        seed: int | None = None,
         config: EngineConfig | None = None,
         independent_sampler: BaseSampler | None = None,
     ) -> None:
         """Creates a sampler.
 
         Args:
-          surrogate: knowledge of past tasks; without one, the best method without transfer is used.
           search_space: what is searched, from the first trial on. By default the surrogate's space, within the bounds
             that finished trials have in common; without a surrogate, what they have in common, so that the first trials
             are drawn at random.
+          surrogate: knowledge of past tasks, of the study's direction; without one, the best method without transfer is
+            used.
           seed: of all suggestions; None for one by chance.
           config: treatment of pending and failed trials.
           independent_sampler: draws what is not in the search space; by default Optuna's `RandomSampler`, seeded by the
@@ -88,8 +89,11 @@ class DRESampler(BaseSampler):
 
         Raises:
           ValueError: for a study of several objectives.
+          DataError: for a study of another direction than the surrogate's.
         """
         _require_one_objective(study)
+        if self._surrogate is not None:
+            self._surrogate.require_direction(study.direction.name.lower())
         common: dict[str, BaseDistribution] = {}
         if self._follows:
             common = intersection_search_space(study.get_trials(deepcopy=False), include_pruned=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ def from_studies(studies: Studies, space: Space) -> Past:
       space: the search space. A study of other hyperparameters is excluded.
 
     Returns:
-      A task per study, by its name; `exclusions` lists the studies and trials that do not fit, with the reason.
+      A task per study, by its name; `exclusions` lists the studies and trials that do not fit, with the reason. The
+      direction and the metric are those of the studies, None if the studies differ.
 
     Raises:
       DataError: if a storage cannot be read, or an argument is not a study.
@@ -48,13 +50,21 @@ def from_studies(studies: Studies, space: Space) -> Past:
     """
     tasks: dict[str, list[Evaluated]] = {}
     exclusions: list[Exclusion] = []
+    directions, metrics = set[str](), set[str | None]()
     for study in _all(studies):
         name = _unused(study.study_name, tasks)
         if len(study.directions) > 1:
             exclusions.append(Exclusion(name, f"a study must have one objective, but has {len(study.directions)}"))
         else:
             tasks[name] = list(_evaluated(study, space))
-    return past_of(space, tasks, direction="maximize", exclusions=exclusions)
+            directions.add(study.direction.name.lower())
+            metrics |= set(study.metric_names or [None])
+    past = past_of(space, tasks, direction="maximize", exclusions=exclusions)  # responses, whatever the directions
+    return replace(past, direction=_only(directions), metric=_only(metrics))
+
+
+def _only(names: set[str] | set[str | None]) -> str | None:
+    return next(iter(names)) if len(names) == 1 else None
 
 
 def _evaluated(study: Study, space: Space) -> Iterator[Evaluated]:

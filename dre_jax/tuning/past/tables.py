@@ -10,6 +10,7 @@ from typing import Any
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
+from dre_jax.tuning.space.parameters import plain_value
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.table_cells import is_empty, read_cells
 
@@ -39,10 +40,11 @@ def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", 
       >>> len(from_frame(frame, Space({"x": Float(0.0, 1.0)}), direction="minimize").tasks["a"].y)
       3
     """
-    names = list(getattr(frame, "columns", frame))
+    columns_of = {_header_cell(name): name for name in getattr(frame, "columns", frame)}
+    names = [_header_cell(name) for name in getattr(frame, "columns", frame)]
     _require(names, space, task, value, "a table")
     required = [task, value, *space]
-    columns = [list(frame[name]) for name in required]
+    columns = [list(frame[columns_of[name]]) for name in required]
     if len({len(column) for column in columns}) > 1:
         raise DataError(f"columns must be equally long, but have {[len(column) for column in columns]} rows")
     rows = (dict(zip(required, cells, strict=True)) for cells in zip(*columns, strict=True))
@@ -55,7 +57,7 @@ def from_csv(
     r"""Returns past tasks from a CSV file.
 
     Args:
-      path: of the file, UTF-8, plain or gzip.
+      path: of the file, UTF-8, plain or gzip. Spaces around names and values are ignored.
       space: the search space.
       direction: "minimize" or "maximize".
       task: the column of task names.
@@ -79,7 +81,7 @@ def from_csv(
     """
     path = Path(path)
     rows = (cells for _, cells in read_csv(path))
-    header = next(rows, [])
+    header = [_header_cell(name) for name in next(rows, [])]
     _require(header, space, task, value, str(path))
     return _past((dict(zip(header, cells, strict=True)) for cells in rows), space, direction, task, value, str(path))
 
@@ -92,13 +94,18 @@ def _past(rows: Iterable[Mapping[str, Any]], space: Space, direction: str, task:
             raise DataError(f"{source}: every row must name its task, but row {number} does not")
         trials = tasks.setdefault(str(row[task]), [])
         try:
-            number_value = float("nan") if is_empty(row[value]) else float(row[value])
+            number_value = float("nan") if is_empty(row[value]) else float(plain_value(row[value]))
         except (OverflowError, TypeError, ValueError):
             unreadable.setdefault(str(row[task]), []).append(f"{value} must be a number, but got {row[value]!r}")
             continue
         trials.append(Evaluated(read_cells(space, row), number_value))
     exclusions = [Exclusion(name, f"{reasons[0]}{_times(len(reasons))}") for name, reasons in unreadable.items()]
-    return past_of(space, tasks, direction=direction, exclusions=exclusions)
+    metric = None if value == "value" else value
+    return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions)
+
+
+def _header_cell(name: Any) -> Any:
+    return name.strip() if isinstance(name, str) else name
 
 
 def _require(names: Sequence[Any], space: Space, task: str, value: str, where: str) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from typing import Any
 
-from dre_jax.errors import ConfigError
+from dre_jax.errors import ConfigError, DataWarning
 
 _MOST_STEPS = 1e9
 Choice = str | int | float | bool | None
@@ -29,7 +31,8 @@ def conditions_of(when: Mapping[str, Any] | None) -> Conditions:
         raise ConfigError(f"when must map names of hyperparameters to their values, but got {when!r}")
     conditions = []
     for name, values in when.items():
-        values = tuple(values) if isinstance(values, (list, tuple, set, frozenset)) else (values,)
+        values = _to_list(values)
+        values = tuple(map(plain_value, values)) if isinstance(values, (list, tuple, set, frozenset)) else (values,)
         if not values or not all(map(is_choice, values)):
             raise ConfigError(f"when must name at least one value of {name!r}, but got {when[name]!r}")
         conditions.append((name, values))
@@ -37,8 +40,23 @@ def conditions_of(when: Mapping[str, Any] | None) -> Conditions:
 
 
 def is_choice(value: object) -> bool:
-    """Returns whether a value can be a choice: text, a number, true, false or None."""
-    return value is None or isinstance(value, (str, bool, int, float))
+    """Returns whether a value can be a choice: text, a finite number, true, false or None."""
+    return value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def plain_value(value: Any) -> Any:
+    """Returns the Python value of a scalar of NumPy, JAX or PyTorch, and any other value as it is."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+
+
+def value_at_step(low: float, step: float, n: int) -> float:
+    """Returns `low + n * step` without rounding errors of binary fractions.
+
+    Example:
+      >>> value_at_step(0.0, 0.3, 3), 0.3 * 3
+      (0.9, 0.8999999999999999)
+    """
+    return float(Decimal(repr(low)) + n * Decimal(repr(step)))
 
 
 @dataclass(frozen=True)
@@ -55,6 +73,9 @@ class Float:
     Raises:
       ConfigError: for bounds that are upside down or not finite, a log bound that is not positive, or a step that is.
 
+    Warns:
+      DataWarning: if the range is no multiple of the step; the upper bound is then the last value.
+
     Example:
       >>> Float(1e-3, 1e3, log=True).log
       True
@@ -67,6 +88,7 @@ class Float:
     when: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        _to_plain(self)
         _check_bounds(self, float)
         if self.step is not None and not (is_finite(self.step) and self.step > 0):
             raise ConfigError(f"step must be a positive number, but got {self.step!r}")
@@ -92,6 +114,9 @@ class Int:
     Raises:
       ConfigError: as `Float`, and for bounds or a step that are not whole.
 
+    Warns:
+      DataWarning: as `Float`.
+
     Example:
       >>> Int(1, 5).high
       5
@@ -104,6 +129,7 @@ class Int:
     when: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        _to_plain(self)
         _check_bounds(self, int)
         if not _is_whole(self.step) or self.step < 1:
             raise ConfigError(f"the step of a whole number must be a whole number of at least 1, but got {self.step!r}")
@@ -120,7 +146,7 @@ class Categorical:
     """One of several values.
 
     Args:
-      choices: text, numbers, true, false or None; different ones.
+      choices: text, finite numbers, true, false or None; different ones. May be an array.
       ordered: whether their order means something (small, medium, large): one column in place of one a level.
       when: as for `Float`.
 
@@ -137,16 +163,18 @@ class Categorical:
     when: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if isinstance(self.choices, str) or not isinstance(self.choices, Sequence):
+        _to_plain(self)
+        choices = _to_list(self.choices)
+        if isinstance(choices, str) or not isinstance(choices, Sequence):
             raise ConfigError(f"choices must be a list, but got {self.choices!r}")
+        object.__setattr__(self, "choices", tuple(map(plain_value, choices)))
         if not self.choices:
             raise ConfigError("a categorical hyperparameter needs at least one choice, but got none")
         for choice in self.choices:
             if not is_choice(choice):
-                raise ConfigError(f"a choice must be text, a number, true, false or None, but got {choice!r}")
+                raise ConfigError(f"a choice must be text, a finite number, true, false or None, but got {choice!r}")
         if not isinstance(self.ordered, bool):
             raise ConfigError(f"ordered must be true or false, but got {self.ordered!r}")
-        object.__setattr__(self, "choices", tuple(self.choices))
         if len(set(levels_of(self.choices))) < len(self.choices):
             raise ConfigError(f"choices must differ, but got {list(self.choices)!r}")
         object.__setattr__(self, "when", conditions_of(_as_mapping(self.when)))
@@ -189,8 +217,6 @@ def levels_of(choices: Sequence[Choice]) -> tuple[str, ...]:
 
 
 def _equal(choice: object, value: object) -> bool:
-    if isinstance(choice, float) and isinstance(value, float) and math.isnan(choice):
-        return math.isnan(value)
     return isinstance(choice, str) == isinstance(value, str) and bool(choice == value)
 
 
@@ -230,11 +256,27 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
     if step is not None:
         # 0.3 is three steps of 0.1 from 0, though their quotient is less than 3.
         steps = (high - low) // step if kind is int else int((high - low) / step * (1 + 1e-12))
-        high = min(low + steps * step, high)
+        last = low + steps * step if kind is int else value_at_step(float(low), float(step), steps)
+        if high - last > 1e-6 * step:
+            rule = "the range of a hyperparameter should be a multiple of its step"
+            message = f"{rule}, but got low={low!r}, high={high!r}, step={step!r}: the upper bound is {last!r}"
+            warnings.warn(message, DataWarning, stacklevel=4)
+        high = min(last, high)
         object.__setattr__(parameter, "step", kind(step))
     object.__setattr__(parameter, "low", kind(low))
     object.__setattr__(parameter, "high", kind(high))
     object.__setattr__(parameter, "when", conditions_of(_as_mapping(parameter.when)))
+
+
+def _to_plain(parameter: Any) -> None:
+    """Converts scalar fields of NumPy and JAX to Python values."""
+    for one in fields(parameter):
+        object.__setattr__(parameter, one.name, plain_value(getattr(parameter, one.name)))
+
+
+def _to_list(values: Any) -> Any:
+    """Returns an array as a list, and any other value as it is."""
+    return values.tolist() if hasattr(values, "tolist") else values
 
 
 def _as_mapping(when: Any) -> Any:

@@ -19,7 +19,17 @@ from dre_jax.data.columns import Column, level_column, missing_column
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import Level, Number, Scale, SpaceLayout
 from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode, check_code, level_part, number_part
-from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter, is_finite, levels_of
+from dre_jax.tuning.space.parameters import (
+    Categorical,
+    Choice,
+    Float,
+    Int,
+    Parameter,
+    is_finite,
+    levels_of,
+    plain_value,
+    value_at_step,
+)
 
 Params = dict[str, Choice]
 """A configuration: values by name, of the hyperparameters that are active."""
@@ -157,9 +167,7 @@ class Space(Mapping[str, Parameter]):
         """
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
-        unknown = [name for name in params if name not in self._parameters]
-        if unknown:
-            raise DataError(f"hyperparameters are {', '.join(self)}, but got {unknown[0]!r}")
+        self._check_names(params)
         checked: Params = {}
         for name in self._sequence:
             active = self._is_active(name, checked)
@@ -171,6 +179,22 @@ class Space(Mapping[str, Parameter]):
                 when = " and ".join(f"{parent} in {list(values)!r}" for parent, values in self._parameters[name].when)
                 raise DataError(f"{name!r} is active only for {when}, but got {name}={params[name]!r}")
         return {name: checked[name] for name in self if name in checked}
+
+    def check_part(self, params: Mapping[str, Any]) -> Params:
+        """Returns a part of a configuration with values of the declared types.
+
+        Raises:
+          DataError: for a hyperparameter that is unknown, or a value that it does not take; the message names it.
+        """
+        if not isinstance(params, Mapping):
+            raise DataError(f"a configuration must map names to values, but got {params!r}")
+        self._check_names(params)
+        return {name: _checked(name, self._parameters[name], value) for name, value in params.items()}
+
+    def _check_names(self, params: Mapping[str, Any]) -> None:
+        unknown = [name for name in params if name not in self._parameters]
+        if unknown:
+            raise DataError(f"hyperparameters are {', '.join(self)}, but got {unknown[0]!r}")
 
     def encode(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
         """The columns f64[D] of a configuration. Raises `DataError` as `check` does."""
@@ -247,6 +271,10 @@ class Space(Mapping[str, Parameter]):
             if active[i]:
                 values[name] = _value(self._parameters[name], float(part.values(point[i])))
         return {name: values[name] for name in self if name in values}
+
+    def is_reordered(self, other: Space) -> bool:
+        """Returns whether another space has the same hyperparameters and encodings, in this or another order."""
+        return self._parameters == other._parameters and self._codes == other._codes
 
     def mismatches(self, other: Space) -> list[str]:
         """Returns the reasons why this space cannot encode configurations of another space; empty if it can.
@@ -340,7 +368,7 @@ def _parents_first(parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
 
 def _checked(name: str, parameter: Parameter, value: Any) -> Choice:
     """The value as the hyperparameter has it."""
-    value = value.item() if isinstance(value, np.generic) else value
+    value = plain_value(value)
     if isinstance(parameter, Categorical):
         try:
             return parameter.choices[parameter.index(value)]
@@ -370,7 +398,8 @@ def _value(parameter: Parameter, x: float) -> Choice:
         return min(parameter.low + steps * parameter.step, parameter.high)
     if parameter.step is None:
         return float(x)
-    return min(parameter.low + round((x - parameter.low) / parameter.step) * parameter.step, parameter.high)
+    steps = round((x - parameter.low) / parameter.step)
+    return min(value_at_step(parameter.low, parameter.step, steps), parameter.high)
 
 
 def _unreadable(name: str, ours: Parameter, theirs: Parameter) -> Iterator[str]:

@@ -1,7 +1,7 @@
 import optuna
 import pytest
 
-from dre_jax.tuning import Engine
+from dre_jax.tuning.engine import Engine
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from optuna.samplers import PartialFixedSampler, RandomSampler
 from optuna.trial import TrialState
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Categorical, Engine, Float, Int, Space, Surrogate
+from dre_jax.tuning import Categorical, Float, Int, Space, Surrogate
+from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.optuna import DRESampler
 
 SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
@@ -38,7 +39,7 @@ def configurations(study):
 @pytest.mark.usefixtures("sobol_points")
 @pytest.mark.parametrize("space", [SPACE, DISTRIBUTIONS])
 def test_a_search_space_is_searched_from_the_first_trial_on(space):
-    sampler = DRESampler(None, space, seed=0)
+    sampler = DRESampler(space, seed=0)
     study = study_of(sampler)
     study.optimize(objective, n_trials=4)
     expected = [Engine(SPACE, seed=0).suggest([], number=0)]
@@ -49,14 +50,14 @@ def test_a_search_space_is_searched_from_the_first_trial_on(space):
 
 @pytest.mark.usefixtures("sobol_points")
 def test_a_surrogate_drives_the_first_trials(surrogate):
-    study = study_of(DRESampler(surrogate, seed=0), direction="maximize")
+    study = study_of(DRESampler(surrogate=surrogate, seed=0), direction="maximize")
     study.optimize(objective, n_trials=2)
     assert [trial.params for trial in study.trials] == list(surrogate.start)
 
 
 def test_a_surrogate_follows_the_bounds_of_the_objective(asked, surrogate):
     """Those of the first trial on: choices in another order, fewer numbers."""
-    study = study_of(DRESampler(surrogate, seed=0))
+    study = study_of(DRESampler(surrogate=surrogate, seed=0))
     study.enqueue_trial({"x": 0.375, "kernel": "poly"})
 
     def narrow(trial):
@@ -77,7 +78,7 @@ def test_without_a_space_it_is_what_trials_have_in_common(asked):
 
 
 def test_what_trials_count_as(asked):
-    study = study_of(DRESampler(None, SPACE, seed=0), direction="maximize")
+    study = study_of(DRESampler(SPACE, seed=0), direction="maximize")
     for number, state in enumerate([TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED, None]):
         trial = study.ask(DISTRIBUTIONS)
         trial.report(0.5, 1)
@@ -96,7 +97,7 @@ def test_what_trials_count_as(asked):
 
 def test_trials_that_are_not_told_yet_count_as_running(asked):
     """Asked together, and each suggested before the other's values are in its record."""
-    study = study_of(DRESampler(None, SPACE, seed=0))
+    study = study_of(DRESampler(SPACE, seed=0))
     trials = [study.ask() for _ in range(6)]
     for trial in reversed(trials):
         trial.suggest_float("x", 0.0, 1.0)  # the kernel is still to come
@@ -107,7 +108,7 @@ def test_trials_that_are_not_told_yet_count_as_running(asked):
 
 
 def test_enqueued_trials_count_as_running(asked):
-    study = study_of(DRESampler(None, SPACE, seed=0))
+    study = study_of(DRESampler(SPACE, seed=0))
     study.enqueue_trial({"x": 0.25, "kernel": "poly"})
     study.ask()
     study.ask(DISTRIBUTIONS)
@@ -117,7 +118,9 @@ def test_enqueued_trials_count_as_running(asked):
 @pytest.mark.usefixtures("sobol_points")
 def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(surrogate, monkeypatch):
     """Another worker suggests between a worker's look at the study and its own suggestion."""
-    studies = [study_of(DRESampler(surrogate, seed=0), study_name="one", storage=optuna.storages.InMemoryStorage())]
+    studies = [
+        study_of(DRESampler(surrogate=surrogate, seed=0), study_name="one", storage=optuna.storages.InMemoryStorage())
+    ]
     study = studies[0]
     others = []
     suggest = Engine.suggest
@@ -144,14 +147,14 @@ def test_a_space_that_is_used_up_ends_nothing():
 
 @pytest.mark.usefixtures("sobol_points")
 def test_threads_do_not_suggest_the_same(surrogate):
-    study = study_of(DRESampler(surrogate, seed=0))
+    study = study_of(DRESampler(surrogate=surrogate, seed=0))
     study.optimize(objective, n_trials=12, n_jobs=2)
     assert len(set(configurations(study))) == 12
 
 
 @pytest.mark.usefixtures("sobol_points")
 def test_a_pickled_sampler_goes_on(surrogate):
-    one, two = (study_of(DRESampler(surrogate, seed=3)) for _ in range(2))
+    one, two = (study_of(DRESampler(surrogate=surrogate, seed=3)) for _ in range(2))
     for study in (one, two):
         study.optimize(objective, n_trials=3)
     two.sampler = pickle.loads(pickle.dumps(two.sampler))
@@ -162,7 +165,7 @@ def test_a_pickled_sampler_goes_on(surrogate):
 
 
 def test_what_another_sampler_fixes_is_held(asked):
-    study = study_of(DRESampler(None, SPACE, seed=0))
+    study = study_of(DRESampler(SPACE, seed=0))
     study.optimize(objective, n_trials=1)
     with pytest.warns(optuna.exceptions.ExperimentalWarning):
         study.sampler = PartialFixedSampler({"kernel": "poly"}, study.sampler)
@@ -176,7 +179,7 @@ def test_what_another_sampler_fixes_is_held(asked):
 
 
 def test_what_is_enqueued_in_part_is_held(asked):
-    study = study_of(DRESampler(None, SPACE, seed=0))
+    study = study_of(DRESampler(SPACE, seed=0))
     study.enqueue_trial({"kernel": "poly"})
     study.enqueue_trial({"kernel": "sigmoid"})
     study.optimize(objective, n_trials=1)
@@ -189,7 +192,7 @@ def test_what_is_enqueued_in_part_is_held(asked):
 
 def test_hyperband_shows_trials_of_one_bracket(asked):
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
-    study = study_of(DRESampler(None, SPACE, seed=0), pruner=pruner)
+    study = study_of(DRESampler(SPACE, seed=0), pruner=pruner)
 
     def stepwise(trial):
         value = objective(trial)
@@ -208,7 +211,7 @@ def test_hyperband_shows_trials_of_one_bracket(asked):
 def test_an_objective_with_conditions_that_the_space_does_not_know(asked):
     """What is not suggested after all is as it was proposed: no trial is lost."""
     distributions = DISTRIBUTIONS | {"degree": IntDistribution(2, 5)}
-    study = study_of(DRESampler(None, distributions, seed=0))
+    study = study_of(DRESampler(distributions, seed=0))
 
     def conditional(trial):
         value = objective(trial)
@@ -221,7 +224,7 @@ def test_an_objective_with_conditions_that_the_space_does_not_know(asked):
 
 def test_conditions_of_the_space_are_kept(asked):
     space = Space(dict(SPACE) | {"degree": Int(2, 5, when={"kernel": "poly"})})
-    study = study_of(DRESampler(None, space, seed=0))
+    study = study_of(DRESampler(space, seed=0))
 
     def everything(trial):
         trial.suggest_int("degree", 2, 5)
@@ -263,17 +266,17 @@ def test_arguments_that_are_refused(surrogate):
     with pytest.raises(ConfigError, match="seed"):
         DRESampler(seed=-1)
     with pytest.raises(ConfigError, match="search space"):
-        DRESampler(None, ["x"])
+        DRESampler(["x"])
     with pytest.raises(ConfigError, match="distributions"):
-        DRESampler(None, {"x": (0.0, 1.0)})
+        DRESampler({"x": (0.0, 1.0)})
     with pytest.raises(DataError, match="only in the surrogate"):
-        DRESampler(surrogate, {"x": FloatDistribution(0.0, 1.0)})
+        DRESampler({"x": FloatDistribution(0.0, 1.0)}, surrogate)
 
 
 def test_a_database_takes_what_is_shared(asked, tmp_path):
     """Longer than an attribute may be there: 2,048 characters."""
     space = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(90)}
-    study = study_of(DRESampler(None, space, seed=0), storage=f"sqlite:///{tmp_path}/studies.db")
+    study = study_of(DRESampler(space, seed=0), storage=f"sqlite:///{tmp_path}/studies.db")
     first = study.ask()
     first.suggest_float("x0", 0.0, 1.0)
     study.ask().suggest_float("x0", 0.0, 1.0)

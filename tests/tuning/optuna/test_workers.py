@@ -42,7 +42,9 @@ def test_two_processes_of_one_seed_suggest_no_configuration_twice(surrogate, qui
     study = optuna.create_study(study_name="one", storage=JournalStorage(JournalFileBackend(path)))
     context = multiprocessing.get_context("spawn")
     begin = context.Barrier(2)
-    workers = [context.Process(target=work, args=(path, DRESampler(surrogate, seed=0), begin)) for _ in range(2)]
+    workers = [
+        context.Process(target=work, args=(path, DRESampler(surrogate=surrogate, seed=0), begin)) for _ in range(2)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:

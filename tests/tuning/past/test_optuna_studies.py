@@ -48,6 +48,8 @@ def filled(name, values=(1.0, 4.0, 2.0), **given):
 def test_each_study_is_turned_by_its_own_direction():
     losses, scores = filled("losses"), filled("scores", direction="maximize")
     past = from_studies([losses, scores], SPACE)
+    assert past.direction is None
+    assert from_studies(losses, SPACE).direction == "minimize"
     np.testing.assert_allclose(past.tasks["losses"].y, [-1.0, -4.0, -2.0])
     np.testing.assert_allclose(past.tasks["scores"].y, [1.0, 4.0, 2.0])
     np.testing.assert_allclose(past.tasks["losses"].X, [[0.0, 1.0, 0.0], [0.25, 1.0, 0.0], [0.5, 1.0, 0.0]])

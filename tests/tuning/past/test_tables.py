@@ -74,11 +74,12 @@ def test_a_csv_file(frame, suffix, tmp_path):
 
 def test_text_is_read_by_the_hyperparameter(tmp_path):
     path = tmp_path / "past.csv"
-    lines = ["task,C,kernel,degree,shrink,value", "a,0.1, rbf,,true,3", "a,1e0,poly,3.0,False,1", "", "a,10,null,4,1,2"]
-    path.write_text("\ufeff" + "\n".join([*lines, "a,10,None,4,True,2"]))
-    past = from_csv(path, SPACE, direction="maximize")
-    # The number 1 is not true; the degree of another kernel is dropped.
-    assert [str(one) for one in past.exclusions] == ["a: shrink must be one of [False, True], but got '1'"]
+    lines = ["task, C,kernel ,degree,shrink,loss", "a,0.1, rbf,,true,3", "a,1e0,poly,3.0,0,1", "", "a,10,null,4,2,2"]
+    path.write_text("\ufeff" + "\n".join([*lines, "a,10,None,4,TRUE,2"]))
+    past = from_csv(path, SPACE, direction="maximize", value="loss")
+    assert (past.direction, past.metric) == ("maximize", "loss")
+    # The degree of another kernel is dropped.
+    assert [str(one) for one in past.exclusions] == ["a: shrink must be one of [False, True], but got '2'"]
     np.testing.assert_allclose(past.tasks["a"].X, [SPACE.encode(params) for params in CONFIGURATIONS], atol=1e-7)
 
 

@@ -1,7 +1,9 @@
 """Spaces of any kind: what is encoded comes back, what is decoded is valid, and columns are those of a slow loop."""
 
+import dataclasses
 import json
 import math
+from contextlib import nullcontext
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +14,14 @@ from hypothesis import strategies as st
 
 from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
-from dre_jax.errors import DataError
+from dre_jax.errors import DataError, DataWarning
 from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.tuning.conftest import examples
 
+pytestmark = pytest.mark.filterwarnings("ignore:the range of a hyperparameter should be:dre_jax.errors.DataWarning")
 often = examples(150)
 sometimes = examples(60)
 
@@ -222,6 +225,18 @@ def test_written_by_hand():
     )
 
 
+def test_scalars_and_arrays_of_other_libraries():
+    assert Int(np.int64(1), jnp.int32(5), step=np.int8(2)) == Int(1, 5, step=2)
+    assert Float(np.float32(0.5), np.array(2), log=np.bool_(True)) == Float(0.5, 2.0, log=True)
+    choices = [1, "a", True]
+    found = Categorical([np.int64(1), np.str_("a"), np.bool_(True)], when={"x": np.array([1, 2])})
+    assert found == Categorical(choices, when={"x": [1, 2]})
+    assert list(map(type, found.choices)) == [int, str, bool]
+    assert Categorical(np.array([0.5, 1.0])) == Categorical([0.5, 1.0])
+    space = Space({"x": Float(0.0, 1.0), "n": Int(1, 5)})
+    assert space.check({"x": jnp.float32(0.5), "n": np.array(2)}) == {"x": 0.5, "n": 2}
+
+
 def test_layouts_are_the_same_inside_a_compiled_program():
     layout = MIXED.layout
     # Of values, in the middle of their part: float32 may fall to the other side of an edge.
@@ -266,17 +281,23 @@ def test_rows_of_another_space(row):
 
 
 @pytest.mark.parametrize(
-    ("parameter", "high"),
+    ("kind", "low", "high", "step", "last"),
     [
-        (Float(0, 0.3, step=0.1), 0.3),
-        (Int(0, 10**13, step=1), 10**13),
-        (Int(1, 10, step=4), 9),
-        (Float(0, 1, step=0.3), 0.9),
+        (Float, 0, 0.3, 0.1, 0.3),
+        (Float, -10.2, 10.2, 0.1, 10.2),
+        (Int, 0, 10**13, 1, 10**13),
+        (Int, 1, 10, 4, 9),
+        (Float, 0, 1, 0.3, 0.9),
     ],
 )
-def test_the_upper_bound_is_a_value(parameter, high):
-    assert parameter.high == pytest.approx(high, rel=1e-15)
-    assert type(parameter.high) is type(high)
+def test_the_upper_bound_is_a_value(kind, low, high, step, last):
+    """And where it is not, a warning says which value is the last."""
+    expected = pytest.warns(DataWarning, match=f"the upper bound is {last}") if last < high else nullcontext()
+    with expected:
+        parameter = kind(low, high, step=step)
+    assert parameter.high == Space({"x": parameter}).params(np.ones(1))["x"] == last
+    assert type(parameter.high) is type(last)
+    assert dataclasses.replace(parameter) == parameter
 
 
 @sometimes

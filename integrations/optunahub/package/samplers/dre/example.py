@@ -35,6 +35,6 @@ if __name__ == "__main__":
     surrogate = Surrogate.fit(past, space, method="gcp")
 
     module = optunahub.load_module(package="samplers/dre")
-    study = optuna.create_study(sampler=module.DRESampler(surrogate, seed=0))
+    study = optuna.create_study(sampler=module.DRESampler(surrogate=surrogate, seed=0))
     study.optimize(lambda trial: loss(trial, -2.1), n_trials=10)
     print(study.best_params, study.best_value)
