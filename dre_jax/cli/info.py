@@ -39,6 +39,8 @@ def _lines(folder: Path, fitted: FittedMethod) -> Iterator[tuple[str, str]]:
     part = facts.get("part_of")
     yield "method", fitted.name if part is None else f"the ensemble of {part} alone: the same meta-training finishes it"
     yield "search space", f"{fitted.space}, {fitted.n_columns} columns"
+    if direction := fitted.extra.get("tuning", {}).get("direction"):
+        yield "direction", f"{direction} {fitted.extra['tuning'].get('metric') or 'the past values'}"
     companion, step = METHODS[fitted.name].companion, TrainingCheckpoint(folder).latest_step()
     if not has_fitted(folder):
         yield from _training(folder)

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter
+from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter, plain_value
 from dre_jax.tuning.space.space import Space
 
 
@@ -107,8 +105,7 @@ def _allowed(condition: Any) -> tuple[Choice, ...]:
 
 def _levels(one: Any) -> tuple[Any, ...] | None:
     levels = getattr(one, "choices", getattr(one, "sequence", (one.value,) if hasattr(one, "value") else None))
-    # NumPy's numbers as Python's.
-    return None if levels is None else tuple(x.item() if isinstance(x, np.generic) else x for x in levels)
+    return None if levels is None else tuple(map(plain_value, levels))
 
 
 def _parameter(one: Any, when: Mapping[str, tuple[Choice, ...]] | None) -> Parameter:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import Origin, Study, origin_of, read_study, write_study
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, objective_value, validate_study
-
-if TYPE_CHECKING:
-    import pandas
 
 _LOCKS = ("_lock", "_turn")
 
@@ -270,8 +267,8 @@ class Optimizer:
         with self._lock:
             return self._append(self.space.check(params))
 
-    def to_frame(self) -> pandas.DataFrame:
-        """Returns the trials as a data frame: number, state, value, and a column for each hyperparameter.
+    def to_frame(self) -> Any:
+        """Returns the trials as a data frame of pandas: number, state, value, and a column for each hyperparameter.
 
         A cell of a hyperparameter that is inactive is empty. A hyperparameter that is called like one of the first
         three columns, or `task`, has the prefix `params_`. `from_frame` reads the frame with a column of task names.
@@ -283,7 +280,7 @@ class Optimizer:
         reserved = ("number", "state", "value", "task")
         names = {name: f"params_{name}" if name in reserved else name for name in self.space}
         rows = [
-            {"number": trial.number, "state": trial.state, "value": trial.value}
+            dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
             | {names[name]: value for name, value in trial.params.items()}
             for trial in self.trials
         ]
@@ -325,7 +322,8 @@ class Optimizer:
         if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         if surrogate is ...:
-            surrogate = _without_surrogate(path, study.origin)
+            _require_no_surrogate(path, study.origin)
+            surrogate = None
         elif surrogate is not None and study.origin is not None and surrogate.fingerprint != study.origin.fingerprint:
             message = f"{path} is a study with the surrogate {_describe(study.origin)}, and continues with another one"
             warnings.warn(message, DataWarning, stacklevel=2)
@@ -399,7 +397,7 @@ def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | Non
     return Space(space)
 
 
-def _without_surrogate(path: str | os.PathLike[str], origin: Origin | None) -> None:
+def _require_no_surrogate(path: str | os.PathLike[str], origin: Origin | None) -> None:
     """Refuses to continue a study without its surrogate. Raises `DataError`; the message says what to pass."""
     if origin is not None:
         where = "the one that it had" if origin.path is None else f"Surrogate.load({origin.path!r})"

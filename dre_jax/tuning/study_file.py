@@ -50,8 +50,9 @@ def origin_of(surrogate: Surrogate) -> Origin:
     """Returns what a study file says of a surrogate."""
     from dre_jax.methods.settings import leaves, to_text
 
-    method = surrogate.method
-    configuration = {name: to_text(value) for name, value in leaves(method)} if dataclasses.is_dataclass(method) else {}
+    configuration: dict[str, str] = {}
+    if dataclasses.is_dataclass(surrogate.method):
+        configuration = {name: to_text(value) for name, value in leaves(surrogate.method)}
     return Origin(surrogate.fingerprint, surrogate.path, surrogate.name, configuration)
 
 

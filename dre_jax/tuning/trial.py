@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from dre_jax.checks import check_seed, one_of
 from dre_jax.errors import DataError
@@ -44,6 +44,9 @@ class Trial:
     def keys(self) -> Iterable[str]:
         """Returns the names of the active hyperparameters."""
         return self._params.keys()
+
+    __iter__: ClassVar[None] = None
+    """A trial has no order: neither of its fields nor of its hyperparameters."""
 
     def __getitem__(self, name: str) -> Choice:
         return self._params[name]

@@ -2,6 +2,7 @@
 
 import json
 import re
+import re
 
 import optuna
 import pytest
@@ -109,7 +110,7 @@ def test_past_studies(cli, studies, tmp_path):
     lines = error.splitlines()
     assert [line.partition(": ")[2].partition(",")[0] for line in lines] == [
         "left out: week 3: x must be a number in [0.0",
-        "left out: week 3: a task must have at least 3 trials with a value that fit",
+        "left out: week 3: a task must have at least 3 different configurations with a value",
     ]
     surrogate = Surrogate.load(out)
     assert surrogate.space == read_space(space)
@@ -153,10 +154,15 @@ def test_past_trials_in_a_table(cli, refused, table, tmp_path):
     assert error.splitlines() == [
         "dre-jax: left out: d: seconds must be a number, but got 'fast' (5 trials)",
         "dre-jax: left out: c: x must be a number in [0.0, 1.0], but got 7.0",
-        "dre-jax: left out: d: a task must have at least 3 trials with a value that fit, but has 0",
+        "dre-jax: left out: d: a task must have at least 3 different configurations with a value, but has 0",
     ]
     surrogate = Surrogate.load(out)
     assert surrogate.space == read_space(space)
+    assert (surrogate.direction, surrogate.metric) == ("minimize", "seconds")
+    assert re.search("^direction +minimize seconds$", cli("info", out)[1], re.MULTILINE)
+    assert "learned to minimize seconds, but is to maximize" in refused(
+        "suggest", "--space", space, "--checkpoint", out, "--direction", "maximize"
+    )
     assert 0.2 <= surrogate.start[0]["x"] <= 0.4  # where every task's least value is near
 
 

@@ -48,7 +48,7 @@ class StudyFile:
     def open(
         self,
         space: Space,
-        surrogate: Surrogate | EllipsisType | None = None,
+        surrogate: Surrogate | EllipsisType | None = ...,
         *,
         direction: str | None = None,
         seed: int | None = None,

@@ -58,7 +58,7 @@ def from_studies(studies: Studies, space: Space) -> Past:
         else:
             tasks[name] = list(_evaluated(study, space))
             directions.add(study.direction.name.lower())
-            metrics |= set(study.metric_names or [None])
+            metrics.add(study.metric_names[0] if study.metric_names else None)
     past = past_of(space, tasks, direction="maximize", exclusions=exclusions)  # responses, whatever the directions
     return replace(past, direction=_only(directions), metric=_only(metrics))
 

@@ -256,7 +256,7 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
     if step is not None:
         # 0.3 is three steps of 0.1 from 0, though their quotient is less than 3.
         steps = (high - low) // step if kind is int else int((high - low) / step * (1 + 1e-12))
-        last = low + steps * step if kind is int else value_at_step(float(low), float(step), steps)
+        last = low + steps * step if kind is int else value_at_step(float(low), float(step), int(steps))
         if high - last > 1e-6 * step:
             rule = "the range of a hyperparameter should be a multiple of its step"
             message = f"{rule}, but got low={low!r}, high={high!r}, step={step!r}: the upper bound is {last!r}"
