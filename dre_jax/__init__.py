@@ -81,3 +81,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module("dre_jax.tuning"), name)
     return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -78,8 +78,9 @@ class Surrogate:
         digest = hashlib.sha256(json.dumps(description).encode())
         for leaf in jax.tree.leaves(self.params):
             array = np.asarray(leaf)
-            # A checkpoint holds floats in JAX's precision, which may differ from that of the fit.
-            digest.update(array.astype(np.float32).tobytes() if array.dtype.kind == "f" else array.tobytes())
+            # A checkpoint holds numbers in JAX's precision, which may differ from that of the fit.
+            precision = {"f": np.float32, "i": np.int32, "u": np.uint32}.get(array.dtype.kind, array.dtype)
+            digest.update(array.astype(precision).tobytes())
         return digest.hexdigest()[:16]
 
     def require_direction(self, direction: str) -> None:

@@ -1,8 +1,10 @@
-"""Shared strategies of the tests of damaged files, which take no fixtures."""
+"""Strategies of the tests of damaged files, and Optuna without its lines."""
 
 import copy
 import os
 
+import optuna
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -11,6 +13,15 @@ NUMBERS = (
     | st.floats()
     | st.sampled_from([10**400, -(10**400), 2**53, 2**32, 1e308, -1e308, 5e-324, 1e-300, 0, -0.0, 1, 1.5])
 )
+
+
+@pytest.fixture
+def quiet_optuna():
+    """No line a trial."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
 
 
 def examples(many):

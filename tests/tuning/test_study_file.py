@@ -60,15 +60,6 @@ def test_all_comes_back(study):
     json.loads(before, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
 
 
-def test_a_trial_that_ran_can_be_told(study):
-    optimizer = Optimizer(SPACE)
-    trial = optimizer.ask()
-    optimizer.save(study)
-    found = Optimizer.load(study)
-    found.tell(trial, 1.0)
-    assert found.best.params == trial.params
-
-
 # Starts child after child that saves a study again and again, and kills each at some moment; what the file holds is a
 # whole study each time. A child is forked, since starting Python and importing takes longer than all else.
 KILLING = """

@@ -126,9 +126,8 @@ def translation_of(space: Space | Mapping[str, BaseDistribution]) -> Translation
     if isinstance(space, Space):
         return Translation(space, to_optuna(space))
     if not isinstance(space, Mapping):
-        raise ConfigError(
-            f"a search space must be a Space or map names to distributions, but got {reprlib.repr(space)}"
-        )
+        rule = "a search space must be a Space or map names to distributions (a surrogate is passed by surrogate=)"
+        raise ConfigError(f"{rule}, but got {reprlib.repr(space)}")
     distributions = cast("Mapping[str, BaseDistribution]", space)
     return Translation(Space({name: _to_parameter(name, d) for name, d in distributions.items()}), distributions)
 

@@ -1,16 +1,6 @@
-import optuna
 import pytest
 
 from dre_jax.tuning.engine import Engine
-
-
-@pytest.fixture
-def quiet_optuna():
-    """No line a trial."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(before)
 
 
 @pytest.fixture

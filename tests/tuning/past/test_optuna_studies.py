@@ -14,15 +14,8 @@ from dre_jax.errors import DataError
 from dre_jax.tuning import Categorical, Float, Int, Space, Surrogate, from_studies
 
 SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
 DISTRIBUTIONS = {"x": FloatDistribution(0.0, 1.0), "kernel": CategoricalDistribution(["rbf", "poly"])}
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(before)
 
 
 def add(study, x, value, *, kernel="rbf", state=TrialState.COMPLETE, broken=None, **others):

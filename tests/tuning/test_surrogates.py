@@ -1,10 +1,12 @@
-"""Surrogates on the disk: what was saved suggests as before, and what is of another space is refused."""
+"""Surrogates: what was saved suggests as before; other spaces and directions are refused, and the message says why."""
 
-import dataclasses
+from dataclasses import replace
 
 import jax
 import numpy as np
+import optuna
 import pytest
+from sklearn.dummy import DummyClassifier
 
 from dre_jax.data import SearchSpace, Task
 from dre_jax.data.columns import columns_of
@@ -12,7 +14,22 @@ from dre_jax.errors import CheckpointError, DataError
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
-from dre_jax.tuning import Bool, Categorical, Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
+from dre_jax.search.candidates import sobol_points
+from dre_jax.tuning import (
+    Bool,
+    Categorical,
+    EngineConfig,
+    Evaluated,
+    Float,
+    Int,
+    Optimizer,
+    Space,
+    Surrogate,
+    past_of,
+)
+from dre_jax.tuning.engine import Engine, Observation
+from dre_jax.tuning.optuna import DRESampler, to_optuna
+from dre_jax.tuning.sklearn import DRESearchCV
 from dre_jax.tuning.space.hpob import from_hpob
 
 SPACE = Space(
@@ -23,6 +40,7 @@ SPACE = Space(
         "shrink": Bool(),
     }
 )
+EXTRA = {"width": Int(1, 64), "mode": Categorical(["fast", "slow"])}
 QUICK = {"prior.steps": 20, "fitting.steps": 2}
 
 
@@ -33,7 +51,7 @@ def of(value):
 @pytest.fixture(scope="module")
 def surrogate():
     rng = np.random.default_rng(0)
-    tasks = {str(t): [Evaluated(of(x), abs(x - t / 3)) for x in rng.random(12)] for t in range(3)}
+    tasks = {str(t): [Evaluated(of(x), -x - 0.1 * t) for x in rng.random(12)] for t in range(3)}
     return Surrogate.fit(past_of(SPACE, tasks, direction="minimize"), method="gcp", settings=QUICK, seed=1)
 
 
@@ -79,9 +97,98 @@ def test_what_is_no_surrogate(tmp_path, saved):
     unit = {"C": {"type": "float", "low": 0, "high": 1}}
     for space, start in (({"C": {"type": "complex"}}, []), (None, []), (unit, [3]), (unit, [{"C": 2}])):
         extra = {"tuning": {"space": space, "start": start}}
-        save_fitted(tmp_path, dataclasses.replace(whole, extra=extra))
+        save_fitted(tmp_path, replace(whole, extra=extra))
         with pytest.raises(CheckpointError, match="the space of the surrogate in"):
             Surrogate.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ({name: SPACE[name] for name in SPACE if name != "degree"}, "degree (only in the surrogate)"),
+        ({**SPACE, "C": Float(1e-4, 1e3, log=True)}, "C ([0.0001, 1000.0] here, [0.001, 1000.0] in the surrogate)"),
+        ({**SPACE, "C": Categorical([1, 2])}, "C (a categorical here, a number in the surrogate)"),
+        (
+            {**SPACE, "kernel": Categorical(["rbf", "poly", "linear"])},
+            "kernel (choices ['rbf', 'poly', 'linear'] here, ['rbf', 'poly', None] in the surrogate)",
+        ),
+        (
+            {**SPACE, **EXTRA},
+            "width (only here), mode (only here); ignore_extra=True (--ignore-extra on the command line) draws",
+        ),
+        (
+            {"c": Float(0, 1)},
+            "C (only in the surrogate), kernel (only in the surrogate), degree (only in the surrogate), shrink (only",
+        ),
+    ],
+)
+def test_other_spaces_are_refused_by_name(surrogate, space, message):
+    for make in (Engine, Optimizer):
+        with pytest.raises(DataError) as caught:
+            make(Space(space), surrogate)
+        assert "the surrogate must know the space, but they differ: " in str(caught.value)
+        assert message in str(caught.value)
+
+
+def test_the_surrogate_has_the_space(surrogate):
+    assert Optimizer(surrogate=surrogate).space is surrogate.space
+
+
+@pytest.mark.usefixtures("quiet_optuna")
+def test_a_study_of_the_other_direction_is_refused(surrogate):
+    def study(surrogate):
+        return optuna.create_study(direction="maximize", sampler=DRESampler(surrogate=surrogate, seed=0))
+
+    losses = replace(surrogate, metric="loss")
+    for use in (
+        lambda surrogate: Optimizer(SPACE, surrogate, direction="maximize"),
+        lambda surrogate: study(surrogate).ask(to_optuna(SPACE)),
+        lambda surrogate: DRESearchCV(DummyClassifier(), surrogate=surrogate).fit([[0.0]] * 10, [0, 1] * 5),
+    ):
+        with pytest.raises(DataError, match=r"learned to minimize loss, but is to maximize: pass direction='minimize'"):
+            use(losses)
+    turned = losses.with_direction("maximize")
+    assert (turned.direction, turned.metric) == ("maximize", None)
+    first = Optimizer(SPACE, turned, direction="maximize").ask()
+    assert first.params == study(turned).ask(to_optuna(SPACE)).params == surrogate.start[0]
+
+
+def test_only_extra_ones_are_ignored(surrogate):
+    config = EngineConfig(ignore_extra=True)
+    with pytest.raises(DataError, match=r"they differ: degree \(only in the surrogate\)$"):
+        Engine(Space({**{n: SPACE[n] for n in SPACE if n != "degree"}, **EXTRA}), surrogate, config=config)
+    with pytest.raises(DataError, match="no hyperparameter in common"):
+        Engine(Space(EXTRA), surrogate, config=config)
+
+
+def test_ignored_ones_are_drawn_at_random(surrogate):
+    space = Space({**SPACE, **EXTRA})
+    engine, told = Engine(space, surrogate, config=EngineConfig(ignore_extra=True)), []
+    for number in range(8):
+        params = engine.suggest(told, number=number)
+        assert space.check(params) == params
+        assert params not in [one.params for one in told]
+        told.append(Observation(params, np.log(params["C"])))
+    found = [one.params for one in told]
+    # First what would have been best before, with something for what was not known then.
+    known = [{name: value for name, value in params.items() if name not in EXTRA} for params in found]
+    assert known[: len(surrogate.start)] == list(surrogate.start)
+    assert len({params["width"] for params in found}) > 4
+    assert {params["mode"] for params in found} == {"fast", "slow"}
+    # The others are the surrogate's: what was best before.
+    assert np.median([params["C"] for params in found]) > 10
+
+
+def test_a_narrower_space_is_read(surrogate):
+    """Fewer choices, tighter bounds, another order: encoded as the surrogate knows them."""
+    space = Space(
+        {"kernel": Categorical(["poly"]), "degree": Int(3, 3), "C": Float(0.1, 1.0, log=True), "shrink": Bool()}
+    )
+    assert Engine(space, surrogate).space == space
+    for point in sobol_points(16, len(space), 0):
+        params = space.params(point)
+        columns = space.layout_in(SPACE).columns(space.point(params))
+        np.testing.assert_allclose(columns, SPACE.encode(params), rtol=0, atol=1e-12)
 
 
 # What `dre-jax meta-train` writes: columns with their names, and what the data say of the ranges.
