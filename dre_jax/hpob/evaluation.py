@@ -67,22 +67,19 @@ class Evaluation:
         return self.total - sum(len(seeds) for name in self._wanted for seeds in self._missing(name).values())
 
     def __iter__(self) -> Iterator[FinishedRun]:
+        todo = [name for name in self._spaces if self._missing(name)]
+        n_columns = [self._spaces[name].n_columns for name in todo]
+        at_once = len(todo) if self._runner.together else 1
         try:
-            yield from self._run_spaces([name for name in self._spaces if self._missing(name)])
+            for first in range(0, len(todo), at_once or 1):
+                end = first + at_once
+                yield from self._run(todo[first:end])
+                if n_columns[end:] and not set(n_columns[:end]) & set(n_columns[end:]):
+                    # Programs are compiled for a space's columns and table sizes. No space to come can use these, and
+                    # those of 16 spaces are gigabytes, more than the data.
+                    jax.clear_caches()
         finally:
             self._runner.close()
-
-    def _run_spaces(self, todo: Sequence[str]) -> Iterator[FinishedRun]:
-        if self._runner.together:
-            yield from self._run(todo)
-            return
-        n_columns = [self._spaces[name].n_columns for name in todo]
-        for i, name in enumerate(todo, 1):
-            yield from self._run([name])
-            if todo[i:] and not set(n_columns[:i]) & set(n_columns[i:]):
-                # Programs are compiled for a space's columns and table sizes. No space to come can use these, and those
-                # of 16 spaces are gigabytes, more than the data.
-                jax.clear_caches()
 
     def summary(self) -> str:
         """Returns a line with the mean regret over the runs and the peak memory of the process."""
@@ -99,8 +96,11 @@ class Evaluation:
 
     def _run(self, names: Sequence[str]) -> Iterator[FinishedRun]:
         for name, dataset, seed, outcome in self._runner.run([self._pending(name) for name in names]):
-            if isinstance(outcome, str):
-                self._record_failure(FailedRun(name, dataset, seed, outcome))
+            if isinstance(outcome, str):  # a rerun repeats it
+                self.failed.append(FailedRun(name, dataset, seed, outcome))
+                meta = {**self._results.meta, "failed": [run._asdict() for run in self.failed]}
+                self._results = replace(self._results, meta=meta)
+                self._save()
                 continue
             self._results = _add_run(self._results, name, dataset, seed, outcome)
             if processes.is_first():
@@ -130,13 +130,6 @@ class Evaluation:
             for dataset, seeds in self._wanted[name].items()
         }
         return {dataset: seeds for dataset, seeds in missing.items() if seeds}
-
-    def _record_failure(self, run: FailedRun) -> None:
-        """Records a failed run, also in the file; a rerun repeats it."""
-        self.failed.append(run)
-        meta = {**self._results.meta, "failed": [run._asdict() for run in self.failed]}
-        self._results = replace(self._results, meta=meta)
-        self._save()
 
     def _save(self) -> None:
         """Writes the runs, merged with runs that another evaluation has added to the file since it was read."""

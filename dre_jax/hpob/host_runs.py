@@ -94,7 +94,10 @@ class HostRunner(Runner):
         for pending in spaces:
             runs = self._pending_runs(pending)
             first = list(islice(runs, 2))
-            items = (((run.dataset, run.seed), (_generator_seed(run.key), run.run)) for run in chain(first, runs))
+            items = (
+                ((run.dataset, run.seed), (int(jax.random.bits(run.key, dtype=np.uint32)), run.run))
+                for run in chain(first, runs)
+            )
             outcomes: Iterable[tuple[tuple[str, str], Any]]
             if self._pool is None or len(first) < 2:
                 outcomes = ((names, self._attempt(item)) for names, item in items)
@@ -127,7 +130,10 @@ def _make_attempt(target: str | type, name: str, arguments: Mapping[str, Any]) -
         """Returns the incumbents of a run, or its error in a line."""
         bits, run = item
         try:
-            _seed_generators(bits)
+            random.seed(bits)
+            np.random.seed(bits)  # noqa: NPY002 - what host methods draw from
+            if "torch" in sys.modules:
+                sys.modules["torch"].manual_seed(bits)
             return run(host_class(**arguments), name=name)
         except MethodError as error:
             message = str(error)
@@ -136,19 +142,6 @@ def _make_attempt(target: str | type, name: str, arguments: Mapping[str, Any]) -
             return f"method {name}: {_error_line(error)}"
 
     return attempt
-
-
-def _generator_seed(key: Array) -> int:
-    """Returns the seed of the random generators of a run."""
-    return int(jax.random.bits(key, dtype=np.uint32))
-
-
-def _seed_generators(bits: int) -> None:
-    """Seeds the global random generators, which host methods use."""
-    random.seed(bits)
-    np.random.seed(bits)  # noqa: NPY002 - what host methods draw from
-    if "torch" in sys.modules:
-        sys.modules["torch"].manual_seed(bits)
 
 
 def _is_importable(target: tuple[str | type, Mapping[str, Any]]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from dre_jax.checks import one_of
-from dre_jax.data import SearchSpace
+from dre_jax.data import SearchSpace, list_spaces
 from dre_jax.data.hpob import Outline, outline
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, DataError
@@ -128,21 +128,15 @@ def check(plan: Plan) -> tuple[dict[str, Outline], RunNames]:
         one_of("continuous", plan.continuous, COUNTINGS)
     available = outline(plan.data, plan.split, plan.mode)
     for name in plan.spaces or ():
+        if name not in available and name in list_spaces(plan.data, plan.mode):
+            raise DataError(f"search space {name!r} has no {plan.split} tasks")
         if name not in available:
-            raise DataError(_missing_space(plan, name, list(available)))
+            known = ", ".join(available) or "none"
+            raise DataError(f"{plan.data}: unknown space {name!r}; mode {plan.mode} knows {known}")
     if not available:
         raise DataError(f"{plan.data} must hold {plan.split} tasks, but has none")
     spaces = {name: available[name] for name in plan.spaces or available}
     return spaces, {name: _seeds(plan, space) for name, space in spaces.items()}
-
-
-def _missing_space(plan: Plan, name: str, available: list[str]) -> str:
-    from dre_jax.data import list_spaces
-
-    names = list_spaces(plan.data, plan.mode)
-    if name in names:
-        return f"search space {name!r} has no {plan.split} tasks"
-    return f"{plan.data}: unknown space {name!r}; mode {plan.mode} knows {', '.join(available) or 'none'}"
 
 
 def _seeds(plan: Plan, space: Outline) -> dict[str, tuple[str, ...]]:
