@@ -70,7 +70,8 @@ class EngineConfig:
     they are only not proposed again. With "draw" neither, and every trial is the best by one model, drawn of those that
     a method averages (Thompson sampling), whether others run or not."""
     max_history: int = 192
-    """Maximum number of trials that a method gets, pending ones included: the better half, and the latest."""
+    """Maximum number of trials that a method gets, pending ones included: the best quarter, and others that are evenly
+    spaced in time."""
     failed_radius: float = 0.02
     """No configuration is proposed within this distance of a failed trial, in every coordinate of the unit cube."""
     ignore_extra: bool = False
@@ -346,14 +347,19 @@ def _encode_params(space: Space, params: Mapping[str, Any]) -> _EncodedParams:
 
 
 def _select_trials(points: np.ndarray, responses: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the trials that a method gets: all, or the better half and the latest."""
+    """Returns the trials that a method gets: all, or the best quarter, and others that are evenly spaced in time.
+
+    With the better half and the latest, most trials of a long search are at the optimum, where they differ by little,
+    and the likelihood of a Gaussian process has its maximum at length scales that fit none of the early trials.
+    """
     if np.isnan(responses).any():
         raise DataError("a response must be a number, but got NaN")
     if len(responses) <= room:
         return points, responses
-    top = np.argsort(-responses, kind="stable")[: room // 2]
-    latest = np.setdiff1d(np.arange(len(responses)), top)[-(room - len(top)) :]
-    rows = np.sort(np.concatenate([top, latest]))
+    top = np.argsort(-responses, kind="stable")[: max(room // 4, 1)]
+    others = np.setdiff1d(np.arange(len(responses)), top)
+    spaced = np.linspace(0, len(others) - 1, room - len(top)).round().astype(int)
+    rows = np.sort(np.concatenate([top, others[spaced]]))
     return points[rows], responses[rows]
 
 
