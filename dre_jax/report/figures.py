@@ -11,8 +11,8 @@ from typing import NamedTuple
 from dre_jax.data.files import make_folder
 from dre_jax.errors import DataError
 from dre_jax.report.comparison import Comparison
-from dre_jax.report.critical_difference import diagram_data, draw_diagram
-from dre_jax.report.curves import LABELS, Quantity, band, curves_data, draw_curves, draw_grid, grid_data
+from dre_jax.report.critical_difference import draw_diagram
+from dre_jax.report.curves import LABELS, Quantity, band, curves_data, draw_panels, grid_data
 from dre_jax.report.page_tables import number
 from dre_jax.report.statistics import Significance
 
@@ -102,10 +102,9 @@ def draw_all(
 
     kinds: tuple[Quantity, ...] = ("rank", "regret")
     for kind in kinds:
-        draw_curves(curves_data(comparison, kind, title), *both(kind))
+        draw_panels([curves_data(comparison, kind)], title, *both(kind))
     for kind in grids:
-        draw_grid(grid_data(comparison, kind), f"{title}, by search space", *both(f"{kind}-spaces"))
-    for trial, significance in sorted(significance_by_trial.items()):
-        data = diagram_data(significance, comparison.methods, f"{title}, after {trial} trials")
-        draw_diagram(data, *both(f"cd-{trial}"))
+        draw_panels(grid_data(comparison, kind), f"{title}, by search space", *both(f"{kind}-spaces"))
+    for trial, tests in sorted(significance_by_trial.items()):
+        draw_diagram(tests, comparison.methods, f"{title}, after {trial} trials", *both(f"cd-{trial}"))
     return paths

@@ -19,9 +19,8 @@ class Key(NamedTuple):
     """A method's look, as SVG has it."""
 
     colour: str
+    """The text's colour for black, which shows on a dark page too."""
     dashes: str
-    black: bool
-    """Black lines are drawn in the text's colour, so that they show on a dark page."""
 
 
 class Cell(NamedTuple):
@@ -52,7 +51,7 @@ def key(index: int) -> Key:
     look = style(index)
     named = {"-": "", "--": "7 3", "-.": "8 3 2.5 3"}
     dashes = named[look.dash] if isinstance(look.dash, str) else " ".join(f"{2 * part:g}" for part in look.dash[1][:4])
-    return Key(look.colour, dashes, look.colour == "#000000")
+    return Key("currentColor" if look.colour == "#000000" else look.colour, dashes)
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,17 +56,6 @@ def display_name(name: str, longest: int = LONGEST) -> str:
     if len(plain) <= longest:
         return plain
     return f"{plain[: longest // 2]}…{plain[-(longest - longest // 2 - 1) :]}"
-
-
-def text_width(texts: Sequence[str], size: float) -> float:
-    """Width in inches of the widest text, each one line, in matplotlib's default font at `size` points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    with _own_settings():
-        font = FontProperties(size=size)
-        widths = [text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] for text in texts]
-    return float(max(widths)) / 72
 
 
 @contextlib.contextmanager

