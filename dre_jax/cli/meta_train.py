@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from dre_jax.data import SearchSpace
     from dre_jax.search.method import Method
-    from dre_jax.tuning import Past, Space
 
 
 def meta_train(
@@ -98,6 +97,7 @@ def meta_train(
     prepare(devices, distributed, coordinator, processes, process_id)
     import jax
 
+    from dre_jax.data import list_spaces
     from dre_jax.methods import find
     from dre_jax.methods.checkpoints.meta_training import configure_training
     from dre_jax.methods.settings import parse
@@ -114,67 +114,49 @@ def meta_train(
             entry.companion: configure_training(find(entry.companion), {}, preset=preset, training=training),
             **methods,
         }
-    read = _reader(data, from_optuna, from_csv, {"direction": direction, "task": task, "value": value})
-    folders = _folders(data, space, mode, read, space_file, seed)
-    mine = share(list(folders))
+    options_of_columns = {"direction": direction, "task": task, "value": value}
+    columns = {name: text for name, text in options_of_columns.items() if text is not None}
+    _check_sources({"--data": data, "--from-optuna": from_optuna, "--from-csv": from_csv}, columns, space_file, space)
+    names = ["."] if data is None else space or list_spaces(data, mode)
+    mine = share(names)
     for name in mine:
-        tasks, extra = folders[name]()
+        if data is None:
+            tasks, extra = _read_past(from_optuna, from_csv, columns, space_file, seed)
+        else:
+            tasks, extra = _read_space(data, name, mode)
         train_space(tasks, methods, jax.random.key(seed), out / name, extra, stream=stream, quiet=quiet)
     wait()
     if is_first():
-        for name in folders:
+        for name in names:
             if name not in mine:
                 print(_closing_lines(out / name))
+
+
+def _check_sources(
+    sources: Mapping[str, object], columns: Mapping[str, str], space_file: Path | None, spaces: list[str] | None
+) -> None:
+    """Checks that the options name one source of past tasks, and only what goes with it. Raises `ConfigError`."""
+    from dre_jax.errors import ConfigError
+
+    used = [name for name, source in sources.items() if source is not None]
+    if len(used) != 1:
+        raise ConfigError(f"past tasks come from one of {', '.join(sources)}, but got {' and '.join(used) or 'none'}")
+    if columns and used != ["--from-csv"]:
+        raise ConfigError(f"--{next(iter(columns))} goes with --from-csv, but got {used[0]}")
+    if used == ["--from-csv"] and "direction" not in columns:
+        raise ConfigError("--from-csv takes --direction, minimize or maximize, but got none")
+    if used == ["--data"] and space_file is not None:
+        raise ConfigError("--space-file goes with --from-optuna or --from-csv, but got --data")
+    if used != ["--data"] and (space_file is None or spaces):
+        option = "--space" if spaces else "none"
+        raise ConfigError(f"--from-optuna and --from-csv take the search space from --space-file, but got {option}")
 
 
 _Tasks = tuple["SearchSpace", dict[str, Any]]
 """A search space, and further entries of its checkpoint."""
 
 
-def _reader(
-    data: Path | None, storage: str | None, table: Path | None, columns: Mapping[str, str | None]
-) -> Callable[[Space], Past] | None:
-    """Returns the reader of past studies or trials; None for meta-datasets."""
-    from dre_jax.errors import ConfigError
-    from dre_jax.tuning import from_csv, from_studies
-
-    sources = {"--data": data, "--from-optuna": storage, "--from-csv": table}
-    used = [name for name, source in sources.items() if source is not None]
-    if len(used) != 1:
-        raise ConfigError(f"past tasks come from one of {', '.join(sources)}, but got {' and '.join(used) or 'none'}")
-    column_options = {name: text for name, text in columns.items() if text is not None}
-    if table is None:
-        if column_options:
-            raise ConfigError(f"--{next(iter(column_options))} goes with --from-csv, but got {used[0]}")
-        return None if storage is None else partial(from_studies, storage)
-    if "direction" not in column_options:
-        raise ConfigError("--from-csv takes --direction, minimize or maximize, but got none")
-    return lambda space: from_csv(table, space, **column_options)
-
-
-def _folders(
-    data: Path | None,
-    spaces: list[str] | None,
-    mode: str,
-    read: Callable[[Space], Past] | None,
-    space_file: Path | None,
-    seed: int,
-) -> dict[str, Callable[[], _Tasks]]:
-    """Returns readers of the training data, by the folder inside of OUT."""
-    from dre_jax.data import list_spaces
-    from dre_jax.errors import ConfigError
-
-    if data is not None:
-        if space_file is not None:
-            raise ConfigError("--space-file goes with --from-optuna or --from-csv, but got --data")
-        return {name: partial(_of_data, data, name, mode) for name in spaces or list_spaces(data, mode)}
-    if read is None or space_file is None or spaces:
-        option = "--space" if spaces else "none"
-        raise ConfigError(f"--from-optuna and --from-csv take the search space from --space-file, but got {option}")
-    return {".": partial(_of_trials, read, space_file, seed)}
-
-
-def _of_data(data: Path, name: str, mode: str) -> _Tasks:
+def _read_space(data: Path, name: str, mode: str) -> _Tasks:
     from dre_jax.data import load_space
     from dre_jax.data.columns import read_descriptor
 
@@ -182,14 +164,15 @@ def _of_data(data: Path, name: str, mode: str) -> _Tasks:
     return load_space(data, name, mode), {} if descriptor is None else {"descriptor": descriptor}
 
 
-def _of_trials(read: Callable[[Space], Past], space_file: Path, seed: int) -> _Tasks:
+def _read_past(storage: str | None, table: Any, columns: Mapping[str, str], space_file: Any, seed: int) -> _Tasks:
     """Returns past studies or trials; prints exclusions to standard error."""
     from dre_jax.errors import DataError
     from dre_jax.methods.start_configurations import N_START
-    from dre_jax.tuning import read_space
+    from dre_jax.tuning import from_csv, from_studies, read_space
     from dre_jax.tuning.surrogate import SPACE_NAME, checkpoint_extra, start_design
 
-    past = read(read_space(space_file))
+    space = read_space(space_file)
+    past = from_csv(table, space, **columns) if storage is None else from_studies(storage, space)
     for one in past.exclusions:
         print(f"dre-jax: left out: {one}", file=sys.stderr)
     if not past.tasks:
@@ -209,30 +192,6 @@ def train_space(
     quiet: bool,
 ) -> None:
     """Meta-trains methods on one search space, into one folder; the first process prints a closing line."""
-    from dre_jax.runtime.processes import is_first
-
-    resumed = [
-        _train(data, name, method, key, folder, extra, stream=stream, quiet=quiet) for name, method in methods.items()
-    ]
-    if is_first():
-        for step in resumed:
-            if step is not None:
-                print(f"{data.name}: went on from step {step}")
-        print(_closing_lines(folder))
-
-
-def _train(
-    data: SearchSpace,
-    name: str,
-    method: Method,
-    key: Array,
-    folder: Path,
-    extra: Mapping[str, Any] | None,
-    *,
-    stream: bool | None,
-    quiet: bool,
-) -> int | None:
-    """Meta-trains a method; returns the step at which the training of its ensemble resumed."""
     from dre_jax.methods.checkpoints.fitted import find_ensemble
     from dre_jax.methods.checkpoints.meta_training import meta_train_method
     from dre_jax.methods.checkpoints.training import TrainingCheckpoint
@@ -240,32 +199,29 @@ def _train(
     from dre_jax.runtime.progress import Bar
 
     quiet = quiet or not is_first()
-    ensemble = find_ensemble(method)
-    start_step = TrainingCheckpoint(folder).latest_step() or 0
-
-    def on_fit() -> None:
-        if not quiet:
-            print(f"meta-train {data.name}: fitting {name}", file=sys.stderr, flush=True)
-
-    with Bar(
-        f"meta-train {data.name}",
-        ensemble.training.steps if ensemble else 0,
-        quiet=quiet or ensemble is None,
-        start=start_step,
-        unit="steps",
-    ) as bar:
-        trained = meta_train_method(
-            name,
-            method,
-            data,
-            key=key,
-            folder=folder,
-            extra=extra,
-            report=lambda progress: bar.advance_to(progress.step, f"loss {progress.loss:.3f}"),
-            on_fit=on_fit,
-            stream=stream,
-        )
-    return None if trained is None or trained.step == start_step else trained.resumed_from
+    what, resumed = f"meta-train {data.name}", []
+    for name, method in methods.items():
+        ensemble, start = find_ensemble(method), TrainingCheckpoint(folder).latest_step() or 0
+        silent = quiet or ensemble is None
+        on_fit = partial(print, f"{what}: fitting {name}", file=sys.stderr, flush=True)
+        with Bar(what, ensemble.training.steps if ensemble else 0, quiet=silent, start=start, unit="steps") as bar:
+            trained = meta_train_method(
+                name,
+                method,
+                data,
+                key=key,
+                folder=folder,
+                extra=extra,
+                report=lambda progress, bar=bar: bar.advance_to(progress.step, f"loss {progress.loss:.3f}"),
+                on_fit=(lambda: None) if quiet else on_fit,
+                stream=stream,
+            )
+        if trained is not None and trained.step != start and trained.resumed_from is not None:
+            resumed.append(trained.resumed_from)
+    if is_first():
+        for step in resumed:
+            print(f"{data.name}: went on from step {step}")
+        print(_closing_lines(folder))
 
 
 def _closing_lines(folder: Path) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from dre_jax.cli import main
-from dre_jax.data import bundled, write_dataset
+from dre_jax.data import bundled
 
 
 @pytest.fixture(scope="session")
@@ -48,17 +48,3 @@ def evaluate(data):
         return ["evaluate", "--data", data, "--space", space, "--method", method, "--trials", trials, *more]
 
     return arguments
-
-
-@pytest.fixture
-def small_folder(tmp_path, make_space):
-    """Writes a folder of one small space, with one file changed as text; that file."""
-
-    def write(split="meta-test-dataset", change=lambda content: content):
-        space = make_space("s", n_rows=8, train="a", validation="b", test="c", designs=(1, 2))
-        write_dataset(tmp_path / "data", [space])
-        path = tmp_path / "data" / f"{split}.json"
-        path.write_bytes(change(path.read_bytes()))
-        return path
-
-    return write

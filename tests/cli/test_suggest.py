@@ -74,11 +74,6 @@ def test_from_a_checkpoint(cli, refused, space, tmp_path):
     assert "y (only here)" in refused("suggest", "--space", space, "--checkpoint", tmp_path / "surrogate")
 
 
-def test_nothing_is_known(cli, space):
-    (first,) = lines(cli("suggest", "--space", space)[1])
-    assert SPACE.check(first) == first
-
-
 def test_refused(refused, space, history, tmp_path):
     assert "cannot be read" in refused("suggest", "--space", tmp_path / "none.json")
     assert "direction must be one of" in refused("suggest", "--space", space, "--direction", "up")
