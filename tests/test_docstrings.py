@@ -1,6 +1,5 @@
 """What a public name's docstring must say. Public is what a part of the package has in its `__all__`.
 
-- Its summary is one line that ends with a full stop.
 - A function or constructor names each of its arguments, in `Args:` or in a sentence, or says "Arguments as in" another.
 - A record has a docstring below each field, or names the field in its own.
 - What raises an error itself says so: "Raises".
@@ -76,9 +75,7 @@ def names(text, name):
 def test_a_public_name_is_explained(name):
     thing = NAMES[name]
     text = doc(thing)
-    summary = text.split("\n\n")[0].strip()
-    assert summary, "no docstring"
-    assert "\n" not in summary or summary.splitlines()[0].endswith((".", ":")), "the summary takes more than a line"
+    assert text, "no docstring"
     called = call(thing)
     if called is not None:
         given = [n for n in inspect.signature(called).parameters if n not in ("self", "args", "kwargs")]
