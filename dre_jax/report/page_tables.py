@@ -66,23 +66,27 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.1e}" if small else f"{value:.{digits}f}"
 
 
-def _name(comparison: Comparison, method: str) -> Cell:
-    return Cell(method, method, key=key(comparison.methods.index(method)))
+def _names(comparison: Comparison) -> list[Cell]:
+    return [Cell(method, method, key=key(i)) for i, method in enumerate(comparison.methods)]
+
+
+def _numbers(
+    values: npt.NDArray[np.float64], digits: int = 4, errors: npt.NDArray[np.float64] | None = None
+) -> list[Cell]:
+    """Cells of numbers, each with its error where it has one; the least of several is strong."""
+    least = (np.round(values, 8) == np.round(values, 8).min()) & (len(values) > 1)
+    texts = [number(value, digits) for value in values]
+    if errors is not None:
+        texts = [t if math.isnan(e) else f"{t} ± {number(e, digits)}" for t, e in zip(texts, errors, strict=True)]
+    return [Cell(t, float(v), bool(best)) for t, v, best in zip(texts, values, least, strict=True)]
 
 
 def averages(comparison: Comparison, at: Sequence[int], over: Over) -> Table:
     """Average regret with its standard error, where there is one, and average rank."""
     regret, rank = comparison.average_regret(over), comparison.average_rank(over)
     error = comparison.standard_error(over)
-    rows = []
-    for i, method in enumerate(comparison.methods):
-        cells = [_name(comparison, method)]
-        for trial in at:
-            text = number(regret[i, trial])
-            text += "" if math.isnan(error[i, trial]) else f" ± {number(error[i, trial])}"
-            cells.append(Cell(text, float(regret[i, trial]), _is_least(regret[:, trial], i)))
-        cells += [Cell(number(v := rank[i, t], 3), float(v), _is_least(rank[:, t], i)) for t in at]
-        rows.append(tuple(cells))
+    by_column = [_numbers(regret[:, t], errors=error[:, t]) for t in at] + [_numbers(rank[:, t], 3) for t in at]
+    rows = zip(_names(comparison), *by_column, strict=True)
     columns = ("Method", *(f"Regret at {t}" for t in at), *(f"Rank at {t}" for t in at))
     if over == "runs":
         caption, of = f"Average over all {len(comparison.runs)} runs, pooled", "tasks"
@@ -93,28 +97,19 @@ def averages(comparison: Comparison, at: Sequence[int], over: Over) -> Table:
     return Table(caption, columns, tuple(rows), f"{note}Best of each column in bold; lower is better.")
 
 
-def _is_least(values: npt.NDArray[np.float64], i: int) -> bool:
-    return bool(np.round(values[i], 8) == np.round(values, 8).min()) and len(values) > 1
-
-
 def wins(comparison: Comparison, reference: str, at: Sequence[int]) -> Table:
     """The reference against each other method: runs won, tied and lost."""
     counts = {trial: comparison.win_tie_loss(reference, trial) for trial in at}
-    rows = tuple(
-        (
-            _name(comparison, other),
-            *(
-                Cell(f"{(c := counts[t][other]).wins} / {c.ties} / {c.losses}", c.wins - c.losses, c.wins > c.losses)
-                for t in at
-            ),
-        )
-        for other in comparison.methods
-        if other != reference
-    )
+    rows = []
+    for name in _names(comparison):
+        if name.text != reference:
+            against = [counts[t][name.text] for t in at]
+            cells = [Cell(f"{c.wins} / {c.ties} / {c.losses}", c.wins - c.losses, c.wins > c.losses) for c in against]
+            rows.append((name, *cells))
     return Table(
         f"Runs that {reference} wins / ties / loses",
         ("Against", *(f"At {t}" for t in at)),
-        rows,
+        tuple(rows),
         f"Of {len(comparison.runs)} runs; regret equal to 8 decimals is a tie. Bold: more won than lost. "
         "Sorted by won less lost.",
     )
@@ -125,10 +120,8 @@ def spaces(comparison: Comparison, trial: int) -> Table:
     rows = []
     for space in comparison.spaces:
         part = comparison.of_space(space)
-        regret = part.average_regret()[:, trial]
-        cells = [Cell(number(v), float(v), _is_least(regret, i)) for i, v in enumerate(regret)]
         tasks = len(set(part.tasks))
-        rows.append((Cell(space, space), Cell(str(tasks), tasks), *cells))
+        rows.append((Cell(space, space), Cell(str(tasks), tasks), *_numbers(part.average_regret()[:, trial])))
     return Table(
         f"Average regret after {trial} trials, by search space",
         ("Search space", "Tasks", *comparison.methods),
@@ -139,20 +132,14 @@ def spaces(comparison: Comparison, trial: int) -> Table:
 
 def pairs(comparison: Comparison, tests: Significance) -> Table:
     """The matrix of Holm-adjusted p-values of Wilcoxon's test, best average rank first."""
-    order = sorted(range(len(tests.methods)), key=lambda i: float(tests.average_rank[i]))
+    order = np.argsort(tests.average_rank, kind="stable").tolist()
+    names, ranks = _names(comparison), [Cell(number(r, 3), float(r)) for r in tests.average_rank]
 
     def cell(i: int, j: int) -> Cell:
         p = float(tests.wilcoxon_p[i, j])
         return Cell("·", 2.0) if i == j else Cell(probability(p), p, p <= tests.alpha)
 
-    rows = tuple(
-        (
-            _name(comparison, tests.methods[i]),
-            Cell(number(rank := float(tests.average_rank[i]), 3), rank),
-            *(cell(i, j) for j in order),
-        )
-        for i in order
-    )
+    rows = tuple((names[i], ranks[i], *(cell(i, j) for j in order)) for i in order)
     return Table(
         f"After {tests.trial} trials: p-values of all pairs over {tests.n} {tests.unit}",
         ("Method", "Rank", *(tests.methods[j] for j in order)),

@@ -96,19 +96,15 @@ def read_order(path: str | os.PathLike[str]) -> dict[str, list[str]]:
 
 def warn_of_losses(comparison: Comparison, files: Mapping[str, ResultFile], order: Order | None = None) -> None:
     """Warns, with a `DataWarning` each, of runs, trials and tasks that are not part of the comparison."""
-    _warn_of_absent(files, order or {})
-    for line in comparison.left_out():
-        _warn(line)
-
-
-def _warn_of_absent(files: Mapping[str, ResultFile], order: Order) -> None:
-    tasks = [(space, dataset) for space, datasets in order.items() for dataset in datasets]
+    tasks = [(space, dataset) for space, datasets in (order or {}).items() for dataset in datasets]
     available = {run[:2] for file in files.values() for run in file.results.runs()}
     absent = [task for task in tasks if task not in available]
     if absent:
         first = f"space {absent[0][0]!r}, dataset {absent[0][1]!r}"
         named = first if len(absent) == 1 else f"{first} and so on"
         _warn(f"{len(absent)} of {pluralize(len(tasks), 'task')} of the order not in any file: {named}")
+    for line in comparison.left_out():
+        _warn(line)
 
 
 _OWN = ("trials", "method")  # what methods may differ in: runs are cut, and a host method is asked its own way

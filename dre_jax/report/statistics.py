@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from itertools import combinations
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -136,11 +135,9 @@ def _friedman(values: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _pairwise(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    pairs = list(combinations(range(len(values)), 2))
-    adjusted = holm([signed_rank(values[a], values[b]) for a, b in pairs])
     p = np.ones((len(values), len(values)))
-    for (a, b), value in zip(pairs, adjusted, strict=True):
-        p[a, b] = p[b, a] = value
+    upper = np.triu_indices(len(values), 1)
+    p[upper] = p.T[upper] = holm([signed_rank(values[a], values[b]) for a, b in zip(*upper, strict=True)])
     return p
 
 
@@ -186,13 +183,10 @@ def _cliques(
 ) -> tuple[tuple[str, ...], ...]:
     """Maximal stretches of the rank order in which all pairs are alike; a method that is alike to none is none."""
     order = np.argsort(rank, kind="stable")
-    cliques: list[tuple[str, ...]] = []
-    reach = 0
-    for first in range(len(order)):
-        last = first
-        while last + 1 < len(order) and not_different[np.ix_(order[first : last + 2], order[first : last + 2])].all():
-            last += 1
-        if last > max(first, reach):
-            cliques.append(tuple(methods[i] for i in order[first : last + 1]))
-        reach = max(reach, last)
-    return tuple(cliques)
+    alike, n = not_different[np.ix_(order, order)], len(order)
+    ends = [max(j for j in range(i + 1, n + 1) if alike[i:j, i:j].all()) for i in range(n)]
+    return tuple(
+        tuple(methods[k] for k in order[i:end])
+        for i, (end, before) in enumerate(zip(ends, [0, *ends], strict=False))
+        if end > max(i + 1, before)
+    )

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from dre_jax.errors import ConfigError, DataError
-from dre_jax.runtime import devices, processes
+from dre_jax.errors import ConfigError
+from dre_jax.runtime import devices
 
 
 @pytest.fixture(autouse=True)
@@ -51,17 +51,3 @@ def test_devices_in_use():
 def test_devices_that_are_not_there(count):
     with pytest.raises(ConfigError, match=f"this process has {len(jax.devices())} cpu .*devices={count}"):
         devices.use(count)
-
-
-def test_one_process_has_it_all():
-    def refuse():
-        raise DataError("a rule")
-
-    assert processes.is_first()
-    assert processes.share(["a", "b"]) == ["a", "b"]
-    assert processes.from_first(lambda: [1, 2]) == [1, 2]
-    with pytest.raises(DataError, match="a rule"):
-        processes.from_first(refuse)
-    tree = {"a": np.ones(2)}
-    assert processes.broadcast_from_first(tree) is tree
-    np.testing.assert_array_equal(processes.gather(jax.numpy.arange(3)), [0, 1, 2])
