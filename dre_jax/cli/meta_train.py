@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dre_jax.cli import options
+from dre_jax.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from jax import Array
 
     from dre_jax.data import SearchSpace
+    from dre_jax.methods.dre.trainer import TrainingProgress
     from dre_jax.search.method import Method
 
 
@@ -196,7 +198,6 @@ def train_space(
     from dre_jax.methods.checkpoints.meta_training import meta_train_method
     from dre_jax.methods.checkpoints.training import TrainingCheckpoint
     from dre_jax.runtime.processes import is_first
-    from dre_jax.runtime.progress import Bar
 
     quiet = quiet or not is_first()
     what, resumed = f"meta-train {data.name}", []
@@ -212,7 +213,7 @@ def train_space(
                 key=key,
                 folder=folder,
                 extra=extra,
-                report=lambda progress, bar=bar: bar.advance_to(progress.step, f"loss {progress.loss:.3f}"),
+                report=partial(_show_progress, bar),
                 on_fit=(lambda: None) if quiet else on_fit,
                 stream=stream,
             )
@@ -222,6 +223,10 @@ def train_space(
         for step in resumed:
             print(f"{data.name}: went on from step {step}")
         print(_closing_lines(folder))
+
+
+def _show_progress(bar: Bar, progress: TrainingProgress) -> None:
+    bar.advance_to(progress.step, f"loss {progress.loss:.3f}")
 
 
 def _closing_lines(folder: Path) -> str:

@@ -99,7 +99,7 @@ def draw_diagram(significance: Significance, methods: Sequence[str], title: str,
         for i, method in enumerate(order):
             rank, look, left = ranks[method], style(methods.index(method)), i < n_left
             row = first_name + (i if left else len(order) - 1 - i)
-            end, sign = (low, -1) if left else (high, 1)
+            end, sign = (low - 3 * pad, -1) if left else (high + 3 * pad, 1)
             axes.plot((rank, rank, end), (0.0, row, row), color=look.colour, linewidth=1.2, clip_on=False)
             axes.plot((rank, end), (0.0, row), look.marker, color=look.colour, markersize=5, clip_on=False, zorder=4)
             label = f"{display_name(method)}  {rank:.2f}"
