@@ -49,6 +49,7 @@ def test_a_method_that_fails_is_left_out_and_ends_with_2(compared, tmp_path):
     [
         (["--methods", "gp", "--at", "9", "--trials", "3"], "--at must be at most --trials 3, but got 9"),
         (["--methods", "gp", "--split", "train"], "--split must be test or validation, but got 'train'"),
+        (["--methods", "gp", "--space", "trees"], "search spaces must be among"),
         ([], "a comparison needs --methods"),
     ],
 )

@@ -46,6 +46,7 @@ def test_download(cli, whole, tmp_path, monkeypatch):
         ([], "Missing argument"),
         (["hpo-c"], "hpo-b, hpo-b-surrogates, but got 'hpo-c'"),
         (["hpo-b", "--url", "nowhere.zip"], "'nowhere.zip'"),
+        (["hpo-b", "--url", ".", "--quiet"], "must hold bo-initializations.json"),
         (["hpo-b-surrogates", "--url", ".", "--quiet"], "summary-stats"),
     ],
 )

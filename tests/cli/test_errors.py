@@ -13,6 +13,7 @@ DATA = str(bundled.path())
         ({"method": "radnom"}, ["'radnom'", "did you mean random?"]),
         ({"trials": 0}, ["--trials"]),
         ({"seeds": "test0,test0"}, ["--seeds", "different"]),
+        ({"method": "dre", "checkpoints": "/nowhere/at/all"}, ["/nowhere/at/all/svm", "must hold a checkpoint"]),
         ({"wrong": 3}, ["--wrong"]),
         ({"set": "beta"}, ["FIELD=VALUE", "'beta'"]),
         ({"out": "/dev/null/at/all.json"}, ["/dev/null/at", "cannot be made a folder"]),
