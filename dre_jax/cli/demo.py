@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -36,15 +35,13 @@ FULL = Size(
     steps=3000,
     trials=25,
     at=(5, 10, 25),
-    methods=MappingProxyType(
-        {"hedged-prior": {}, "dre": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}}
-    ),
+    methods={"hedged-prior": {}, "dre": {}, "dre-no-finetune": {}, "dre-ri": {"epochs": 50}, "random": {}},
 )
 QUICK = Size(
     steps=500,
     trials=10,
     at=(5, 10),
-    methods=MappingProxyType({"hedged-prior": {}, "dre": {}, "random": {}}),
+    methods={"hedged-prior": {}, "dre": {}, "random": {}},
     spaces=("svm",),
     seeds=("test0",),
 )

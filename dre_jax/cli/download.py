@@ -30,25 +30,18 @@ def download(
     """Download HPO-B and check it before it is put in place (extra `download` for a URL)."""
     from dre_jax.hpob.download.download import download as download_and_check
 
-    with Display(quiet=quiet) as display:
-        summary = download_and_check(what, out, url=url, progress=display.progress)
+    shown: dict[str, Bar] = {}
+    with contextlib.ExitStack() as stack:
+
+        def show(label: str, done: int, total: int) -> None:
+            """Opens the bar of a label if another is shown, and moves it to so many bytes."""
+            megabytes = -(-done // 10**6)
+            if label not in shown:
+                stack.close()
+                shown.clear()
+                bar = Bar(f"{label} (MB)", -(-total // 10**6), quiet=quiet, start=megabytes)
+                shown[label] = stack.enter_context(bar)
+            shown[label].advance_to(megabytes)
+
+        summary = download_and_check(what, out, url=url, progress=show)
     print(summary)
-
-
-class Display(contextlib.ExitStack):
-    """One bar after the other on standard error, in megabytes."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        super().__init__()
-        self._quiet = quiet
-        self._bar: Bar | None = None
-        self._label = ""
-
-    def progress(self, label: str, done: int, total: int) -> None:
-        """Opens the bar of `label` if another is shown, and moves it to so many bytes."""
-        megabytes = -(-done // 10**6)
-        if label != self._label or self._bar is None:
-            self.close()
-            self._label = label
-            self._bar = self.enter_context(Bar(f"{label} (MB)", -(-total // 10**6), quiet=self._quiet, start=megabytes))
-        self._bar.advance_to(megabytes)
