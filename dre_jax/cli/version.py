@@ -18,7 +18,7 @@ CORE = (
     *("jinja2", "matplotlib", "rich", "threadpoolctl", "typer"),
 )
 OPTIONAL = (
-    *("ConfigSpace", "optuna", "pooch", "scikit-learn", "smac", "torch", "xgboost", "xgboost-cpu"),
+    *("ConfigSpace", "optuna", "pandas", "pooch", "scikit-learn", "smac", "torch", "xgboost", "xgboost-cpu"),
     *("jax-cuda12-plugin", "jax-cuda13-plugin", "libtpu"),
 )
 _VARIABLES = ("DRE_JAX_", "JAX_", "XLA_", "CUDA_VISIBLE_DEVICES", "CXX", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
