@@ -13,14 +13,17 @@ _FOLDER, _LEAST_SECONDS = "jax_compilation_cache_dir", "jax_persistent_cache_min
 
 
 def folder() -> Path | None:
-    """``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; None where that is empty or cannot be written to."""
-    name = os.environ.get(VARIABLE, str(Path.home() / ".cache" / "dre_jax"))
-    if not name:
+    """``$DRE_JAX_CACHE``, by default ``~/.cache/dre_jax``; None where that is empty or cannot be written to.
+
+    Also None without a home: a container may run under a user id that the system does not know.
+    """
+    name = os.environ.get(VARIABLE)
+    if name == "":
         return None
-    path = Path(name)
     try:
+        path = Path.home() / ".cache" / "dre_jax" if name is None else Path(name)
         path.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # Path.home raises a RuntimeError
         return None
     return path if os.access(path, os.W_OK) else None
 

@@ -37,11 +37,9 @@ def precision_of(method: Method) -> Iterator[type[np.floating[Any]]]:
       >>> jnp.zeros(1).dtype
       dtype('float32')
     """
-    if not supports_double(method):
-        yield np.float32
-        return
-    with jax.enable_x64(True):
-        yield np.float64
+    double = supports_double(method)
+    with jax.enable_x64(double):  # whatever the process has set for a model of its own
+        yield np.float64 if double else np.float32
 
 
 def with_precision(tree: Any, dtype: type[np.floating[Any]]) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from dre_jax.checks import at_least, one_of
 from dre_jax.errors import DataError
+from dre_jax.runtime.forks import check_not_forked
 from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
@@ -146,6 +147,7 @@ class Engine:
         Raises:
           DataError: for configurations of another space, or NaN.
         """
+        check_not_forked()
         pending, failed = list(pending), list(failed)
         evaluated = {self._encode(params).identity for params in [*(o.params for o in observed), *pending, *failed]}
         fixed_coordinates = self._coordinates(fixed or {})

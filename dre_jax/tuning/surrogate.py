@@ -158,7 +158,8 @@ class Surrogate:
         _warn_of_exclusions(past)
         configured = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
-        with suggestion_runtime:
+        # In float32 as everywhere, whatever the process has set for a model of its own.
+        with suggestion_runtime, jax.enable_x64(False):
             params = jax.block_until_ready(configured.fit(meta, key))
         if not jax.tree.leaves(params):
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
