@@ -145,10 +145,11 @@ def read_csv(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
 def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary stream that becomes `path` when the `with` block ends well, and nothing at all otherwise.
 
-    A name that ends in `.gz` is compressed, with no time stamp: the same content gives the same bytes. Raises
-    `DataError` when the folder is missing, not writable or full; the old file is then as it was.
+    A name that ends in `.gz` is compressed, with no time stamp: the same content gives the same bytes. A symbolic link
+    stays one; the file that it leads to is written. Raises `DataError` when the folder is missing, not writable or
+    full; the old file is then as it was.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path)) if os.path.islink(path) else Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as raw:
@@ -176,7 +177,7 @@ def stamp(path: str | os.PathLike[str]) -> tuple[int, ...] | None:
 
 def remove_left_over(path: str | os.PathLike[str]) -> None:
     """Removes what an `atomic_writer` of `path` left that was killed; for when no other process is writing it."""
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     for remainder in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with contextlib.suppress(OSError):
             remainder.unlink()

@@ -19,10 +19,12 @@ from typing import Any, overload
 
 import numpy as np
 
+from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError, DataWarning, import_extra
+from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study_file import Origin, Study, origin_of, read_study, write_study
+from dre_jax.tuning.study_file import Origin, Stamp, Study, origin_of, read_study, write_study
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, objective_value, validate_study
 
@@ -76,6 +78,7 @@ class Optimizer:
         self.seed = int(seed)
         self._engine = Engine(self.space, surrogate, seed=self.seed, config=config)
         self._trials: list[Trial] = []
+        self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._enqueued: list[Params] = []
         self._make_locks()
 
@@ -87,7 +90,8 @@ class Optimizer:
         """Returns the study, without its locks."""
         with self._lock:
             state = {name: value for name, value in self.__dict__.items() if name not in _LOCKS}
-            return state | {"_trials": list(self._trials), "_enqueued": list(self._enqueued)}
+            copies = {"_trials": list(self._trials), "_enqueued": list(self._enqueued), "_stamps": dict(self._stamps)}
+            return state | copies
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Restores the study, with locks of its own."""
@@ -128,6 +132,7 @@ class Optimizer:
         """
         if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
+        check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
             batch: list[Params] = []
             n_enqueued = len(self._enqueued)
@@ -287,11 +292,18 @@ class Optimizer:
         return frames.DataFrame(rows, columns=[*reserved[:3], *names.values()])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the study to a file, completely or not at all. Raises `DataError` if it cannot be written."""
+        """Writes the study to a file, completely or not at all.
+
+        Raises:
+          DataError: if the file cannot be written, or has trials that this study does not have, of another session for
+            example; it stays unchanged.
+        """
         with self._lock:
             origin = None if self.surrogate is None else origin_of(self.surrogate)
             state = (self._trials, self._enqueued, self._engine.config, origin)
-            write_study(Path(path), Study(self.space, self.direction, self.seed, *state))
+            study = Study(self.space, self.direction, self.seed, *state)
+            file = os.path.realpath(path)
+            self._stamps[file] = write_study(Path(path), study, known=self._stamps.get(file))
 
     @classmethod
     def load(
@@ -318,7 +330,9 @@ class Optimizer:
         Warns:
           DataWarning: for another surrogate than the study's.
         """
-        study = read_study(Path(path))
+        path = Path(path)
+        before = stamp(path)
+        study = read_study(path)
         if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         if surrogate is ...:
@@ -330,6 +344,7 @@ class Optimizer:
         config = study.config if config is None else config
         optimizer = cls(study.space, surrogate, direction=study.direction, seed=study.seed, config=config)
         optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
+        optimizer._stamps[os.path.realpath(path)] = before
         return optimizer
 
     def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Params:

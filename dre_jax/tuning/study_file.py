@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dre_jax.data.files import read_json, write_json
+from dre_jax.data.files import read_json, stamp, write_json
 from dre_jax.errors import ConfigError, DataError, DreError
+from dre_jax.runtime.locks import folder_lock
 from dre_jax.tuning.engine import EngineConfig
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
@@ -19,6 +21,10 @@ from dre_jax.tuning.trial import Trial, validate_study
 FORMAT = 1
 _STATES = ("running", "complete", "failed")
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+Stamp = tuple[int, ...]
+"""Differs after each change of a file; see `dre_jax.data.files.stamp`."""
 
 
 class Origin(NamedTuple):
@@ -56,11 +62,19 @@ def origin_of(surrogate: Surrogate) -> Origin:
     return Origin(surrogate.fingerprint, surrogate.path, surrogate.name, configuration)
 
 
-def write_study(path: Path, study: Study) -> None:
+def write_study(path: Path, study: Study, known: Stamp | None = None) -> Stamp | None:
     """Writes a study, completely or not at all.
 
+    Args:
+      path: the file.
+      study: the content.
+      known: the file's stamp if its content is part of this study.
+
+    Returns:
+      The stamp of the new file.
+
     Raises:
-      DataError: if the file cannot be written; an existing file stays unchanged.
+      DataError: if the file cannot be written, or has trials that the study does not have; it stays unchanged.
     """
     content = {
         "dre_jax_study": FORMAT,
@@ -72,7 +86,23 @@ def write_study(path: Path, study: Study) -> None:
     content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
     content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
     content |= {"surrogate": study.origin._asdict()} if study.origin is not None else {}
-    write_json(path, content, indent=1)
+    with folder_lock(path.parent):
+        current = stamp(path)
+        if current is not None and current != known and path.stat().st_size:
+            _check_nothing_lost(read_study(path), study, path)
+        write_json(path, content, indent=1)
+        return stamp(path)
+
+
+def _check_nothing_lost(old: Study, new: Study, path: Path) -> None:
+    """Raises `DataError` if a study has a trial that another one, which is to replace it, does not have."""
+    advice = "load it by Optimizer.load, or save to another file"
+    if old.trials and (old.space, old.direction) != (new.space, new.direction):
+        raise DataError(f"{path} must hold an earlier state of the study, but holds another study: {advice}")
+    for before, now in zip_longest(old.trials, new.trials[: len(old.trials)]):
+        if before != now and (now is None or before.state != "running" or before.params != now.params):
+            other = f"has another trial {before.number}, written by another session"
+            raise DataError(f"{path} must hold an earlier state of the study, but {other}: {advice}")
 
 
 def read_study(path: Path) -> Study:

@@ -183,11 +183,11 @@ def test_a_file_of_something_else(study, tmp_path):
 def test_what_cannot_be_written_leaves_the_old_file(study, tmp_path):
     filled().save(study)
     before = study.read_bytes()
-    for path in (tmp_path / "no" / "folder.json", tmp_path):
+    for path in (tmp_path / "no" / "folder.json", tmp_path / "no"):
         with pytest.raises(DataError, match="cannot be written"):
-            filled().save(path)
-    assert os.listdir(tmp_path) == [study.name]
+            filled().save(path / "study.json")
     assert study.read_bytes() == before
+    assert os.listdir(tmp_path) == [study.name]
 
 
 def test_settings_and_waiting_values_come_back(study):
@@ -225,3 +225,37 @@ def test_a_study_keeps_the_surrogate(study, tmp_path):
     without = Optimizer.load(study, surrogate=None)
     without.save(study)
     assert Optimizer.load(study).surrogate is None
+
+
+def test_no_session_overwrites_trials_of_another(study):
+    """What is saved may replace an earlier state of the same study alone."""
+    first = filled()
+    first.save(study)
+    second = Optimizer.load(study)
+    for optimizer in (first, first, second):
+        optimizer.tell_failed(optimizer.ask())
+        if optimizer is first:
+            optimizer.save(study)
+    before = study.read_bytes()
+    with pytest.raises(DataError, match="must hold an earlier state of the study, but has another trial 26"):
+        second.save(study)
+    for other in (Optimizer(SPACE), Optimizer(Space({"x": Float(0.0, 1.0)}))):
+        with pytest.raises(DataError, match="must hold an earlier state of the study"):
+            other.save(study)
+    assert study.read_bytes() == before
+    study.write_text('{"a": 1}')
+    with pytest.raises(DataError, match="must hold a study, but does not"):
+        first.save(study)
+    study.write_bytes(b"")  # as `tempfile` makes it
+    first.save(study)
+    assert study.read_bytes() == before
+
+
+def test_a_link_stays_a_link(study, tmp_path):
+    target = tmp_path / "disk" / "studies.json"
+    target.parent.mkdir()
+    study.symlink_to(target)
+    for _ in range(2):
+        filled().save(study)
+    assert study.is_symlink()
+    assert Optimizer.load(study).trials == Optimizer.load(target).trials == filled().trials
