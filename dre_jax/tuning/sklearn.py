@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self
 
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Params
-from dre_jax.tuning.trial import Trial
 
 try:
+    from sklearn.base import is_classifier
     from sklearn.exceptions import FitFailedWarning
+    from sklearn.model_selection import check_cv
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.utils import check_random_state
+    from sklearn.utils.metadata_routing import get_routing_for_object
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
@@ -35,8 +39,8 @@ class DRESearchCV(BaseSearchCV):
     """Cross-validated search over hyperparameters, in place of `GridSearchCV`.
 
     Attributes, methods and options are those of `sklearn.model_selection.RandomizedSearchCV`; configurations are
-    suggested as by `dre_jax.tuning.Optimizer`. Configurations whose fits fail are not tried again; those whose fits all
-    fail are evaluated once more with the next ones, as scikit-learn refuses to score them alone.
+    suggested as by `dre_jax.tuning.Optimizer`. All configurations are scored on the same folds. Configurations whose
+    fits fail have `error_score` in `cv_results_` and are not tried again.
 
     Example:
       >>> from sklearn.datasets import load_iris
@@ -76,7 +80,8 @@ class DRESearchCV(BaseSearchCV):
           batch: number of configurations that are suggested, and evaluated in parallel with `n_jobs`, at once.
           config: settings of the engine.
           random_state: a seed, a `numpy.random.RandomState`, or None.
-          scoring: see `RandomizedSearchCV`, as all that follow. Of several metrics, `refit` names the one to maximise.
+          scoring: see `RandomizedSearchCV`, as all that follow. Of several metrics, the search maximises the one that
+            `refit` names. If `refit` is False or a function, it maximises the first metric, with a warning.
           n_jobs: number of processes.
           refit: whether the best configuration is fitted to all data.
           cv: the cross-validation splitter.
@@ -103,6 +108,20 @@ class DRESearchCV(BaseSearchCV):
             return_train_score=return_train_score,
         )
 
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Runs the search; see `RandomizedSearchCV.fit`."""
+        cv: Any = self.cv
+        # Batches are evaluated one by one, and a splitter that shuffles would give each batch other folds.
+        self.cv = _SameSplits(check_cv(cv, y, classifier=is_classifier(self.estimator)))
+        self._batches: list[_Batch] = []
+        try:
+            super().fit(X, y, **params)
+        finally:
+            self.cv = cv
+            for name in _OF_FIT:
+                self.__dict__.pop(name, None)
+        return self
+
     def _run_search(self, evaluate_candidates: _Evaluate) -> None:
         """Asks for configurations, evaluates them, and tells their scores; `fit` calls it."""
         for name in ("n_iter", "batch"):
@@ -116,42 +135,106 @@ class DRESearchCV(BaseSearchCV):
             seed=seed,
             config=self.config,
         )
-        unscored: list[Params] = []
         refusal: ValueError | None = None
-        scored = False
+        results: dict[str, Any] = {}
+        metric: str | None = None
         while len(optimizer.trials) < self.n_iter:
             # One by one: a space may have fewer configurations than a batch.
             trials = [optimizer.ask() for _ in range(min(self.batch, self.n_iter - len(optimizer.trials)))]
-            candidates = unscored + [trial.params for trial in trials]
+            batch = _Batch([trial.params for trial in trials])
+            self._batches.append(batch)
             try:
-                results = evaluate_candidates(candidates)
+                results = evaluate_candidates(batch.candidates)
             except ValueError as error:
                 if not _is_refusal(error):
                     raise
-                unscored, refusal = candidates, error
-                for trial in trials:
-                    optimizer.tell_failed(trial)
-                continue
-            unscored, scored = [], True
-            _tell(optimizer, trials, self._scores(results))
-        if refusal is not None and not scored:
+                refusal, batch.fits_failed = error, True
+                scores = [float(self.error_score)] * len(trials)
+                warnings.warn(str(error).strip(), FitFailedWarning, stacklevel=2)
+            else:
+                metric = metric or self._metric(results)
+                scores = results[_MEAN + metric][-len(trials) :]
+            for trial, score in zip(trials, scores, strict=True):
+                optimizer.tell(trial, float(score))  # NaN: a fit failed
+        if refusal is not None and not results:
             raise refusal
-        if unscored:
-            message = f"All fits of the last {len(unscored)} configurations failed: they are not in cv_results_."
-            warnings.warn(message, FitFailedWarning, stacklevel=2)
+        if self._batches[-1].fits_failed:  # since the last results; `fit` keeps this dictionary
+            results.update(self._format_results(*self._formatted))
 
-    def _scores(self, results: Mapping[str, Any]) -> Sequence[float]:
-        name = f"mean_test_{self.refit}" if isinstance(self.refit, str) else "mean_test_score"
-        name = name if name in results else "mean_test_score"
-        if name not in results:
-            raise ConfigError(f"refit must name the metric to maximise where there are several, but got {self.refit!r}")
-        return [float(score) for score in results[name]]
+    def _format_results(
+        self, candidate_params: list[Params], n_splits: int, out: list[dict[str, Any]], more_results: Any = None
+    ) -> Any:
+        """Adds the configurations whose fits all failed, which scikit-learn refuses to score, in their places."""
+        self._formatted = candidate_params, n_splits, out, more_results
+        candidates, fits = iter(candidate_params), iter(out)
+        all_candidates: list[Params] = []
+        all_fits: list[dict[str, Any]] = []
+        for batch in self._batches:
+            n = len(batch.candidates)
+            all_candidates += batch.candidates if batch.fits_failed else islice(candidates, n)
+            failed = (_failed_fit(out[0], self.error_score) for _ in range(n * n_splits))
+            all_fits += failed if batch.fits_failed else islice(fits, n * n_splits)
+        return super()._format_results(all_candidates, n_splits, all_fits, more_results)
+
+    def _metric(self, results: Mapping[str, Any]) -> str:
+        """Returns the metric that the search maximises. Raises `ValueError` if `refit` must name it and does not."""
+        metrics = [name.removeprefix(_MEAN) for name in results if name.startswith(_MEAN)]
+        if metrics == ["score"]:
+            return metrics[0]
+        self._check_refit_for_multimetric(metrics)
+        if isinstance(self.refit, str):
+            return self.refit
+        rule = f"of the metrics {', '.join(metrics)} the search maximises the first, {metrics[0]}"
+        warnings.warn(f"{rule}: list another one first, or name it by refit", UserWarning, stacklevel=2)
+        return metrics[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the state without what `fit` needs while it runs, for the workers."""
+        return {name: value for name, value in super().__getstate__().items() if name not in _OF_FIT}
 
 
-def _tell(optimizer: Optimizer, trials: Sequence[Trial], scores: Sequence[float]) -> None:
-    """Tells the last scores; NaN is the mean of failed fits."""
-    for trial, score in zip(trials, scores[-len(trials) :], strict=True):
-        optimizer.tell(trial, score)
+_MEAN = "mean_test_"
+_OF_FIT = ("_batches", "_formatted")
+"""Attributes that exist while `fit` runs."""
+
+
+@dataclass
+class _Batch:
+    """Configurations that are evaluated at once."""
+
+    candidates: list[Params]
+    fits_failed: bool = False
+    """Whether all their fits failed."""
+
+
+class _SameSplits:
+    """A splitter whose folds are drawn once."""
+
+    def __init__(self, splitter: Any) -> None:
+        self._splitter = splitter
+        self._splits: list[Any] | None = None
+
+    def split(self, *arguments: Any, **options: Any) -> Iterator[Any]:
+        """Yields the folds of the first call."""
+        if self._splits is None:
+            self._splits = list(self._splitter.split(*arguments, **options))
+        yield from self._splits
+
+    def get_n_splits(self, *arguments: Any, **options: Any) -> Any:
+        """Returns the number of folds."""
+        return self._splitter.get_n_splits(*arguments, **options)
+
+    def get_metadata_routing(self) -> Any:
+        """Returns the routing of the splitter."""
+        return get_routing_for_object(self._splitter)
+
+
+def _failed_fit(fit: Mapping[str, Any], error_score: float) -> dict[str, Any]:
+    """Returns the record of a fit that failed, from the record of another one."""
+    scores = fit["test_scores"]
+    failed = dict.fromkeys(scores, error_score) if isinstance(scores, dict) else error_score
+    times = {"fit_time": math.nan, "score_time": math.nan}
+    return {**fit, **times, **{name: failed for name in ("test_scores", "train_scores") if name in fit}}
 
 
 def _is_refusal(error: ValueError) -> bool:

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -36,12 +36,15 @@ def data():
 class Picky(ClassifierMixin, BaseEstimator):
     """Scores its parameter, and cannot be fitted with some."""
 
+    fits = 0
+
     def __init__(self, x=0.5, above=0.6, only_first=False):
         self.x = x
         self.above = above
         self.only_first = only_first
 
     def fit(self, X, y):
+        Picky.fits += 1
         if self.x > self.above and (not self.only_first or X[0, 0] == 1.0):
             raise RuntimeError("too much")
         self.classes_ = np.unique(y)
@@ -52,6 +55,14 @@ class Picky(ClassifierMixin, BaseEstimator):
 
     def score(self, X, y):
         return self.x
+
+
+class Tired(Picky):
+    """Cannot be fitted a fifth and a sixth time."""
+
+    def fit(self, X, y):
+        self.above = 0.0 if Picky.fits in (4, 5) else 1.0
+        return super().fit(X, y)
 
 
 def picky(n_iter=8, **given):
@@ -127,7 +138,9 @@ def test_fits_that_fail(data, monkeypatch):
         return suggest(self, observed, **given)
 
     monkeypatch.setattr(Engine, "suggest", record)
+    monkeypatch.setattr(Picky, "fits", 0)
     results = picky().fit(*data).cv_results_
+    assert Picky.fits == 2 * 8 + 1  # each once, and the best for all data
     x = np.array([params["x"] for params in results["params"]])
     assert len(x) == 8
     np.testing.assert_array_equal(np.isnan(results["mean_test_score"]), x > 0.6)
@@ -147,6 +160,7 @@ def test_a_fold_that_fails(data):
     assert len(results["params"]) == 8
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 def test_all_fits_fail(data):
     with pytest.raises(ValueError, match="All the"):
         picky(above=-1.0, n_iter=3).fit(*data)
@@ -154,27 +168,46 @@ def test_all_fits_fail(data):
         picky(above=-1.0).set_params(error_score="raise").fit(*data)
 
 
-def test_the_last_fits_fail(data):
-    class Tired(Picky):
-        count = 0
+@pytest.mark.filterwarnings("ignore:One or more of the t")
+@pytest.mark.parametrize("scoring", [None, ["accuracy", "f1"]])
+def test_the_last_fits_fail(data, scoring, monkeypatch):
+    """They have rows too, after those that are scored."""
+    monkeypatch.setattr(Picky, "fits", 0)
+    search = picky(n_iter=3).set_params(refit=False if scoring is None else "f1", scoring=scoring)
+    search.set_params(estimator=Tired(), return_train_score=True)
+    with pytest.warns(FitFailedWarning, match="All the 2 fits failed"):
+        results = search.fit(*data).cv_results_
+    assert len(results["params"]) == 3
+    for name in ("test_score", "train_score") if scoring is None else ("test_f1", "train_accuracy"):
+        assert np.isnan(results[f"mean_{name}"]).tolist() == [False, False, True]
+    assert results["rank_test_f1" if scoring else "rank_test_score"][2] == 3
 
-        def fit(self, X, y):
-            type(self).count += 1
-            if type(self).count > 4:
-                raise RuntimeError("too many")
-            return super().fit(X, y)
 
-    search = DRESearchCV(Tired(above=1.0), {"x": Float(0.0, 1.0)}, n_iter=3, cv=2, refit=False)
-    with pytest.warns(FitFailedWarning, match="last 1 configurations"):
-        search.fit(*data)
-    assert len(search.cv_results_["params"]) == 2
+def test_scores_are_of_the_same_folds(data):
+    """Also if the splitter shuffles, or is a generator of folds."""
+    folds = [(np.arange(0, 60, 2), np.arange(1, 60, 2))]
+    for cv in (KFold(3, shuffle=True), (fold for fold in folds)):
+        seen = []
+
+        def scorer(estimator, X, y, seen=seen):
+            seen.append(X[:, 0].sum())
+            return 0.0
+
+        DRESearchCV(SVC(), SPACE, n_iter=4, cv=cv, scoring=scorer, refit=False, random_state=0).fit(*data)
+        assert seen == seen[: len(seen) // 4] * 4
 
 
 def test_several_metrics(data):
     search = DRESearchCV(SVC(), SPACE, n_iter=3, cv=2, scoring=["accuracy", "f1"], refit="f1", random_state=0)
     assert search.fit(*data).best_score_ == max(search.cv_results_["mean_test_f1"])
-    with pytest.raises(ConfigError, match="refit"):
-        search.set_params(refit=False).fit(*data)
+    for refit in (False, lambda results: int(np.argmin(results["mean_test_f1"]))):
+        with pytest.warns(UserWarning, match="of the metrics accuracy, f1 the search maximises the first, accuracy"):
+            search.set_params(refit=refit).fit(*data)
+        assert len(search.cv_results_["mean_test_f1"]) == 3
+    assert search.best_index_ == np.argmin(search.cv_results_["mean_test_f1"])
+    for scoring in (["accuracy", "f1"], lambda estimator, X, y: {"accuracy": 0.0, "f1": 0.0}):
+        with pytest.raises(ValueError, match="refit must be set to a scorer key"):
+            search.set_params(scoring=scoring, refit=True).fit(*data)
 
 
 def test_what_is_refused(data):
