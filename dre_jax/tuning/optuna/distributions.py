@@ -6,8 +6,10 @@ import reprlib
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, cast
 
+import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from dre_jax.errors import ConfigError, DataError
@@ -55,6 +57,13 @@ class Translation:
         self._fixed = {
             name: _first(distribution) for name, distribution in distributions.items() if distribution.single()
         }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Translation):
+            return NotImplemented
+        return self is other or (self.space, self.distributions) == (other.space, other.distributions)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def names(self) -> list[str]:
         """Returns the hyperparameters with more than one value."""
@@ -107,14 +116,24 @@ class Translation:
         return {name: known[name].to_external_repr(value) for name, value in numbers.items() if name in known}
 
     def read_params(self, values: Mapping[str, Any]) -> Params | None:
-        """Returns the configuration in a trial's values; None if values are missing or outside of the space."""
+        """Returns the configuration in a trial's values; None if all are missing, or a value is outside of the space.
+
+        A value that is missing, because the trial was pruned before it or did not need it, is set to the middle.
+        """
+        merged = self._fixed | {name: value for name, value in values.items() if name in self.space}
+        if len(merged) == len(self._fixed):
+            return None
         try:
-            merged = self._fixed | {name: value for name, value in values.items() if name in self.space}
-            return self.space.check(
-                self.space.active_part({name: self.from_optuna_value(name, v) for name, v in merged.items()})
-            )
+            known = {name: self.from_optuna_value(name, value) for name, value in merged.items()}
+            return self.space.check(self.space.active_part(self._middle | known))
         except DataError:
             return None
+
+    @cached_property
+    def _middle(self) -> Params:
+        """The middle of each hyperparameter's range, whether it is active or not."""
+        spaces = {name: Space({name: replace(parameter, when=None)}) for name, parameter in self.space.items()}
+        return {name: space.params(np.array([0.5]))[name] for name, space in spaces.items()}
 
 
 def translation_of(space: Space | Mapping[str, BaseDistribution]) -> Translation:

@@ -5,25 +5,33 @@ from __future__ import annotations
 import secrets
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
+from optuna.logging import get_logger
 from optuna.samplers import BaseSampler, RandomSampler
-from optuna.search_space import intersection_search_space
+from optuna.samplers._base import _INDEPENDENT_SAMPLING_WARNING_TEMPLATE
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
-from dre_jax.errors import DataError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.engine import Engine, EngineConfig
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
-from dre_jax.tuning.optuna.trials import StudyTrials, read_trials, share_suggestion, values_of
+from dre_jax.tuning.optuna.trials import (
+    StudyTrials,
+    TrialReader,
+    common_names,
+    latest_distributions,
+    read_trials,
+    share_suggestion,
+    values_of,
+)
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
 
-if TYPE_CHECKING:
-    from dre_jax.tuning.surrogate import Surrogate
-
+_logger = get_logger(__name__)
 _TRIES = 16
 """Maximum number of suggestions while other workers make the same one."""
 
@@ -53,34 +61,46 @@ class DRESampler(BaseSampler):
         seed: int | None = None,
         config: EngineConfig | None = None,
         independent_sampler: BaseSampler | None = None,
+        warn_independent_sampling: bool = True,
     ) -> None:
         """Creates a sampler.
 
         Args:
-          search_space: what is searched, from the first trial on. By default the surrogate's space, within the bounds
-            that finished trials have in common; without a surrogate, what they have in common, so that the first trials
-            are drawn at random.
+          search_space: what is searched, from the first trial on; by default the surrogate's space. Both are searched
+            within the bounds of the latest trial. Without a surrogate, the default is the hyperparameters that all
+            complete trials have, so that the first trials are drawn at random.
           surrogate: knowledge of past tasks, of the study's direction; without one, the best method without transfer is
             used.
           seed: of all suggestions; None for one by chance.
           config: treatment of pending and failed trials.
           independent_sampler: draws what is not in the search space; by default Optuna's `RandomSampler`, seeded by the
             trial.
+          warn_independent_sampling: whether a warning tells, once for each hyperparameter, that the independent sampler
+            draws it although trials are complete.
 
         Raises:
-          ConfigError: for a seed that is no whole number in [0, 2**32), or a search space that is none.
+          ConfigError: for a seed that is no whole number in [0, 2**32), or a surrogate or search space that is none.
           DataError: for a surrogate of another space; the message names what differs.
         """
+        if isinstance(search_space, int):
+            rule = "search_space must be a Space or map names to distributions"
+            raise ConfigError(
+                f"{rule}, but got {search_space!r}: a seed is passed as DRESampler(seed={search_space!r})"
+            )
+        if surrogate is not None and not isinstance(surrogate, Surrogate):
+            raise ConfigError(f"surrogate must be a Surrogate or None, but got {surrogate!r}")
         if seed is not None:
             check_seed(seed)
         self._seed = secrets.randbits(32) if seed is None else int(seed)
         self._surrogate = surrogate
         self._config = config
         self._independent = independent_sampler
-        self._follows = search_space is None
+        self._warns = warn_independent_sampling
+        self._warned: set[str] = set()
         space = search_space if search_space is not None else surrogate.space if surrogate is not None else None
         self._search_space = None if space is None else translation_of(space)
         self._engine: Engine | None = None
+        self._reader: TrialReader | None = None
         if self._search_space is not None:
             self._engine_for(self._search_space.space)
 
@@ -94,13 +114,13 @@ class DRESampler(BaseSampler):
         _require_one_objective(study)
         if self._surrogate is not None:
             self._surrogate.require_direction(study.direction.name.lower())
-        common: dict[str, BaseDistribution] = {}
-        if self._follows:
-            common = intersection_search_space(study.get_trials(deepcopy=False), include_pruned=True)
+        trials = study.get_trials(deepcopy=False)
+        latest = latest_distributions(trials)
         if self._search_space is None:
-            return {name: d for name, d in common.items() if not d.single() and can_hold(name, d)}
+            common = common_names(trials)
+            return {name: d for name, d in latest.items() if name in common and not d.single() and can_hold(name, d)}
         # A dictionary of its own every time: `PartialFixedSampler` deletes names from it.
-        translation = self._search_space.restrict(common)
+        translation = self._search_space.restrict(latest)
         return {name: translation.distributions[name] for name in translation.names()}
 
     def sample_relative(
@@ -110,18 +130,19 @@ class DRESampler(BaseSampler):
         _require_one_objective(study)
         if not search_space:
             return {}
-        translation = self._translation(search_space)
+        reader = self._reader_for(study, search_space)
+        translation = reader.translation
         engine = self._engine_for(translation.space)
         maximise = study.direction == StudyDirection.MAXIMIZE
         others = _others(study, trial)
-        reading = read_trials(others, translation, maximise=maximise)
+        reading = read_trials(others, reader, maximise=maximise)
         fixed = _fixed_values(trial, others, translation, search_space)
         for _ in range(_TRIES):
             params = _suggest(engine, reading, trial.number, fixed)
             values = translation.to_optuna_values(params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
-            before, reading = reading, read_trials(_others(study, trial), translation, maximise=maximise)
+            before, reading = reading, read_trials(_others(study, trial), reader, maximise=maximise)
             written = translation.read_params(values)
             if not reading.contains(written) or before.contains(written):
                 break
@@ -132,6 +153,7 @@ class DRESampler(BaseSampler):
     ) -> Any:
         """A value for a hyperparameter searched on its own. Raises `ValueError` for a study of several objectives."""
         _require_one_objective(study)
+        self._warn_independent_sampling(study, trial, param_name)
         sampler = self._independent
         if sampler is None:  # by trial and name, so that workers of one seed do not draw the same
             entropy = [self._seed, trial.number, zlib.crc32(param_name.encode())]
@@ -156,11 +178,39 @@ class DRESampler(BaseSampler):
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
 
-    def _translation(self, search_space: Mapping[str, BaseDistribution]) -> Translation:
-        """Returns the translation of the whole space if it contains the search space, else of the search space."""
+    def _warn_independent_sampling(self, study: Study, trial: FrozenTrial, name: str) -> None:
+        """Logs a warning, as Optuna's samplers do, but once for each hyperparameter."""
+        if not self._warns or name in self._warned:
+            return
+        if self._search_space is not None and name in self._search_space.distributions:
+            reason = "the search space has it inactive, or out of its range in this trial"
+        elif self._search_space is not None:
+            reason = "it is not in the search space"
+        elif study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            reason = "some complete trials do not have it, its range has changed, or `Space` cannot hold it"
+        else:
+            return  # the first trials
+        self._warned.add(name)
+        sampler = type(self._independent) if self._independent is not None else RandomSampler
+        message = _INDEPENDENT_SAMPLING_WARNING_TEMPLATE.format(
+            param_name=name,
+            trial_number=trial.number,
+            independent_sampler_name=sampler.__name__,
+            sampler_name=type(self).__name__,
+            fallback_reason=reason,
+        )
+        _logger.warning(message)
+
+    def _reader_for(self, study: Study, search_space: Mapping[str, BaseDistribution]) -> TrialReader:
+        """Returns a reader of trials in the search space, or in the whole space if it contains the search space."""
         if self._search_space is not None and search_space.keys() <= self._search_space.distributions.keys():
-            return self._search_space.restrict(search_space)
-        return translation_of(search_space)
+            translation = self._search_space.restrict(search_space)
+        else:
+            translation = translation_of(search_space)
+        reader = self._reader
+        if reader is None or reader.storage is not study._storage or reader.translation != translation:
+            self._reader = reader = TrialReader(translation, study._storage)
+        return reader
 
     def _engine_for(self, space: Space) -> Engine:
         """Returns the engine of a space; the last engine is cached with its arrays on the device."""
@@ -169,6 +219,10 @@ class DRESampler(BaseSampler):
             engine = Engine(space, self._surrogate, seed=self._seed, config=self._config)
             self._engine = engine
         return engine
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the state without what is read from the study again."""
+        return self.__dict__ | {"_reader": None}
 
 
 def _require_one_objective(study: Study) -> None:
@@ -192,7 +246,7 @@ def _fixed_values(
     The latter may arrive too late; then those of the previous trial are assumed.
     """
     fixed_values = values_of(trial, translation)
-    previous = max((other for other in others if other.params), key=lambda other: other.number, default=trial).params
+    previous = next((other for other in reversed(others) if other.params), trial).params
     fixed_values |= {name: previous[name] for name in previous if name not in search_space and name not in fixed_values}
     fixed: Params = {}
     for name in translation.names():

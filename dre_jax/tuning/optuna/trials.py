@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
@@ -35,12 +37,27 @@ class StudyTrials(NamedTuple):
         return params in self.pending or params in self.failed or any(params == o.params for o in self.observed)
 
 
-def read_trials(trials: Iterable[FrozenTrial], translation: Translation, *, maximise: bool) -> StudyTrials:
-    """Returns the trials of a study.
+class TrialReader:
+    """Reads the trials of a storage in a translation; those that have finished once only."""
 
-    A trial's configuration consists of its suggested and enqueued values, and of those that `share_suggestion` wrote.
-    """
-    pairs = [(trial, translation.read_params(values_of(trial, translation))) for trial in trials]
+    def __init__(self, translation: Translation, storage: BaseStorage) -> None:
+        self.translation = translation
+        self.storage = storage
+        self._finished: dict[int, Params | None] = {}
+
+    def read(self, trial: FrozenTrial) -> Params | None:
+        """Returns a trial's configuration: suggested and enqueued values, and those that `share_suggestion` wrote."""
+        if trial._trial_id in self._finished:
+            return self._finished[trial._trial_id]
+        params = self.translation.read_params(values_of(trial, self.translation))
+        if trial.state.is_finished():
+            self._finished[trial._trial_id] = params
+        return params
+
+
+def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise: bool) -> StudyTrials:
+    """Returns the trials of a study."""
+    pairs = [(trial, reader.read(trial)) for trial in trials]
     configured = [(trial, params) for trial, params in pairs if params is not None]
     finished = [(trial, params) for trial, params in configured if trial.state in FINISHED]
     values = responses([trial for trial, _ in finished], maximise=maximise)
@@ -49,6 +66,30 @@ def read_trials(trials: Iterable[FrozenTrial], translation: Translation, *, maxi
         [params for trial, params in configured if trial.state == TrialState.RUNNING],
         [params for trial, params in configured if trial.state == TrialState.FAIL],
     )
+
+
+def latest_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Returns each hyperparameter's distribution in the latest trial that has it: an objective may change its range."""
+    latest: dict[str, BaseDistribution] = {}
+    for trial in reversed(trials):
+        if not trial.distributions.keys() <= latest.keys():
+            latest = trial.distributions | latest
+    return latest
+
+
+def common_names(trials: Iterable[FrozenTrial]) -> set[str]:
+    """Returns the hyperparameters that all complete trials have; those of the longest pruned trial if none is complete.
+
+    A pruned trial may end before the objective has suggested all.
+    """
+    names: set[str] | None = None
+    pruned: set[str] = set()
+    for trial in trials:
+        if trial.state == TrialState.COMPLETE:
+            names = set(trial.distributions) if names is None else names & trial.distributions.keys()
+        elif trial.state == TrialState.PRUNED and len(trial.distributions) > len(pruned):
+            pruned = set(trial.distributions)
+    return pruned if names is None else names
 
 
 def values_of(trial: FrozenTrial, translation: Translation) -> dict[str, Any]:

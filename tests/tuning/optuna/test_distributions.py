@@ -96,7 +96,8 @@ def test_a_configuration_that_does_not_fit_is_none():
     space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
     translation = translation_of(space)
     assert translation.read_params({"kernel": "rbf", "degree": 3, "other": 1}) == {"kernel": "rbf"}
-    assert translation.read_params({"kernel": "poly"}) is None
+    assert translation.read_params({"kernel": "poly"}) == {"kernel": "poly", "degree": 4}  # in the middle
+    assert translation.read_params({"other": 1}) is None
     assert translation.read_params({"kernel": "poly", "degree": 7}) is None
     assert translation.read_params({"kernel": "linear", "degree": 3}) is None
     assert optuna.trial.create_trial(value=0.0).params == {}

@@ -262,7 +262,98 @@ def test_what_is_not_searched_together_is_drawn_by_the_trial():
     assert given.ask(DISTRIBUTIONS).params == study_of(RandomSampler(seed=5)).ask(DISTRIBUTIONS).params
 
 
+def objective_from(*ranges):
+    """An objective whose range of x is another one in each trial, the last one from then on."""
+
+    def objective(trial):
+        low, high = ranges[min(trial.number, len(ranges) - 1)]
+        x = trial.suggest_float("x", low, high)
+        return x + (trial.suggest_categorical("kernel", ["rbf", "poly"]) == "rbf")
+
+    return objective
+
+
+@pytest.fixture
+def independent(monkeypatch):
+    """The hyperparameters that are drawn independently, as (trial, name)."""
+    drawn = []
+    sample = DRESampler.sample_independent
+
+    def record(self, study, trial, name, distribution):
+        drawn.append((trial.number, name))
+        return sample(self, study, trial, name, distribution)
+
+    monkeypatch.setattr(DRESampler, "sample_independent", record)
+    return drawn
+
+
+@pytest.mark.parametrize(
+    ("space", "ranges", "first"),
+    [
+        (None, [(0.0, 1.0), (0.0, 1.0), (0.0, 2.0)], {(0, "x"), (0, "kernel")}),  # widened
+        (None, [(0.0, 1.0), (0.5, 1.0)], {(0, "x"), (0, "kernel"), (1, "x")}),  # narrowed
+        (SPACE, [(0.0, 0.01)], {(0, "x")}),  # narrower than the space
+    ],
+)
+def test_a_range_that_changes_is_searched(asked, independent, space, ranges, first):
+    study = study_of(DRESampler(space, seed=0, warn_independent_sampling=False))
+    study.optimize(objective_from(*ranges), n_trials=6)
+    assert set(independent) <= first
+    low, high = ranges[-1]
+    fitting = [trial for trial in study.trials[:-1] if low <= trial.params["x"] <= high]
+    assert [o.params["x"] for o in asked[-1]["observed"]] == [trial.params["x"] for trial in fitting]
+
+
+def test_a_trial_that_was_pruned_early(asked, independent):
+    """It counts, and takes no hyperparameter out of the search."""
+
+    def pruned_at_first(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        if trial.number == 1:
+            raise optuna.TrialPruned
+        return x + trial.suggest_float("y", 0.0, 1.0)
+
+    study = study_of(DRESampler(seed=0))
+    study.optimize(pruned_at_first, n_trials=4)
+    assert {number for number, _ in independent} == {0}
+    assert len(asked[-1]["observed"]) == 3
+
+
+def test_trials_without_all_hyperparameters_count(asked):
+    """Those of an objective that is defined by run, and that another sampler drew."""
+    study = study_of(RandomSampler(seed=0))
+
+    def by_run(trial):
+        if trial.suggest_categorical("kernel", ["rbf", "poly"]) == "rbf":
+            return 0.0
+        return trial.suggest_float("x", 0.0, 1.0)
+
+    study.optimize(by_run, n_trials=6)
+    study.sampler = DRESampler(DISTRIBUTIONS, seed=0)
+    study.optimize(by_run, n_trials=1)
+    assert {trial.params.get("x") is None for trial in study.trials[:6]} == {False, True}
+    assert [o.params for o in asked[-1]["observed"]] == [{"x": 0.5} | trial.params for trial in study.trials[:6]]
+
+
+@pytest.mark.usefixtures("sobol_points")
+def test_independent_sampling_is_warned_of_once(caplog):
+    def by_run(trial):
+        return trial.suggest_float("x", 0.0, 1.0) + (trial.suggest_float("y", 0, 1) if trial.number != 1 else 0.0)
+
+    optuna.logging.enable_propagation()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    for warns, expected in ((True, ["The parameter `y` in Trial#2 is sampled independently"]), (False, [])):
+        caplog.clear()
+        study_of(DRESampler(seed=0, warn_independent_sampling=warns)).optimize(by_run, n_trials=5)
+        assert [record.message.partition(" using")[0] for record in caplog.records] == expected
+    optuna.logging.disable_propagation()
+
+
 def test_arguments_that_are_refused(surrogate):
+    with pytest.raises(ConfigError, match=r"a seed is passed as DRESampler\(seed=0\)"):
+        DRESampler(0)
+    with pytest.raises(ConfigError, match="surrogate must be a Surrogate"):
+        DRESampler(SPACE, SPACE)
     with pytest.raises(ConfigError, match="seed"):
         DRESampler(seed=-1)
     with pytest.raises(ConfigError, match="search space"):
