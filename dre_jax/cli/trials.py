@@ -32,6 +32,7 @@ class TrialsDisplay:
     def __init__(self, optimizer: Optimizer, total: int, *, quiet: bool = False) -> None:
         self._optimizer, self._total, self._quiet = optimizer, total, quiet
         self._last: deque[tuple[Trial, Outcome]] = deque(maxlen=_MAX_ROWS)
+        self._has_read = False
         console = Console(stderr=True)
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal and not quiet else None
 
@@ -52,6 +53,7 @@ class TrialsDisplay:
     def show(self, progress: Progress) -> None:
         """Updates the display."""
         self._last += progress.ended
+        self._tell_first_value(progress)
         if self._live:
             self._live.update(self._table(progress), refresh=True)
         elif not self._quiet:
@@ -60,6 +62,17 @@ class TrialsDisplay:
                 _print(
                     f"trial {trial.number}: {result}, {outcome.seconds:.1f} s, {format_json(trial.params, sys.stderr)}"
                 )
+
+    def _tell_first_value(self, progress: Progress) -> None:
+        """Tells which line the first value was read from."""
+        for trial, outcome in progress.ended:
+            if trial.value is not None and not self._has_read:
+                self._has_read = True
+                line = f"tune: read {trial.value:g} from the line {outcome.line!r}; --metric NAME reads another value"
+                if self._live:
+                    self._live.console.print(Text(line))
+                elif not self._quiet:
+                    _print(line)
 
     @property
     def best(self) -> Trial:
@@ -94,12 +107,13 @@ class TrialsDisplay:
 
 @contextlib.contextmanager
 def signals_as_interrupts() -> Iterator[None]:
-    """Converts SIGTERM and SIGHUP to `KeyboardInterrupt`."""
+    """Converts SIGTERM and SIGHUP to `KeyboardInterrupt`, unless they are ignored, as SIGHUP is under `nohup`."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    heeded = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heeded}
     try:
         yield
     finally:

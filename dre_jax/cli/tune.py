@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from pathlib import Path
 from types import EllipsisType
 from typing import Annotated
@@ -43,7 +44,14 @@ def tune(
     direction: Annotated[
         str | None, typer.Option(help="minimize or maximize. Default for a new study: minimize.", show_default=False)
     ] = None,
-    metric: Annotated[str, typer.Option(help="Key of the value in a JSON object that the command prints.")] = "value",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the value in the output: the last `NAME: number`, `NAME=number` or key of a JSON object. "
+            "Default: a number alone on a line, `value` in a JSON object, or the only `name: number`.",
+            show_default=False,
+        ),
+    ] = None,
     logs: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the output of trial 7 in DIR/7.out and DIR/7.err.")
     ] = None,
@@ -54,40 +62,44 @@ def tune(
 ) -> None:
     """Tune a command: run it with suggested configurations, and read the value that it prints.
 
-    The value is the last one printed: a number at the end of a line, or in a JSON object. A trial fails if the command
-    exits with a status other than 0, prints no value, or exceeds --timeout. An inactive hyperparameter is left out
-    together with its flag. Rerun the command to resume an interrupted study.
+    The value is a number alone on a line, `value` in a JSON object, or the only `name: number`; --metric names one of
+    several. Output with several values ends the command. A trial fails if the command exits with a status other than
+    0, prints no value, or exceeds --timeout. An inactive hyperparameter is left out together with its flag. Rerun the
+    command to resume an interrupted study.
     """
     from dre_jax.cli.trials import TrialsDisplay, format_json, signals_as_interrupts
-    from dre_jax.errors import ConfigError
     from dre_jax.tuning import EngineConfig, Surrogate, read_space
     from dre_jax.tuning.command.runner import StudyFile, run_trials
     from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
 
-    if study.suffix == ".png":
-        raise ConfigError(f"--study must not end in .png, the picture's name beside it, but got {study}")
     searched = read_space(space)
     template = parse(command, searched)
     learned: Surrogate | EllipsisType | None = ... if surrogate is None else None
     if surrogate not in (None, "none"):
         learned = Surrogate.load(surrogate, space=searched, ignore_extra=ignore_extra)
     config = EngineConfig(ignore_extra=True) if ignore_extra else None
-    file = StudyFile(study)
-    optimizer = file.open(searched, learned, direction=direction, seed=seed, config=config)
-    progress = run_trials(
-        optimizer, template, file, trials=trials, workers=workers, timeout=timeout, metric=metric, logs=logs
-    )
-    with (
-        signals_as_interrupts(),
-        TrialsDisplay(optimizer, trials, quiet=quiet) as display,
-        contextlib.closing(progress),
-    ):
-        for state in progress:
-            display.show(state)
-    best = display.best
-    picture = study.with_suffix(".png")
-    plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture)
-    print(f"best of {len(optimizer.trials)} trials: {best.value} (trial {best.number})")
-    print(format_json(best.params))
-    print(f"tune: saved in {study}, picture {picture}")
+    with StudyFile(study) as file:
+        optimizer = file.open(searched, learned, direction=direction, seed=seed, config=config)
+        progress = run_trials(
+            optimizer, template, file, trials=trials, workers=workers, timeout=timeout, metric=metric, logs=logs
+        )
+        with (
+            signals_as_interrupts(),
+            TrialsDisplay(optimizer, trials, quiet=quiet) as display,
+            contextlib.closing(progress),
+        ):
+            for state in progress:
+                display.show(state)
+        best = display.best
+        print(f"best of {len(optimizer.trials)} trials: {best.value} (trial {best.number})")
+        print(format_json(best.params))
+        # The study's whole name, so that no picture of the user's own is replaced.
+        picture = study.with_name(f"{study.name}.png")
+        try:
+            plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture)
+        except Exception as error:  # of the file system or matplotlib: the study is complete without a picture
+            print(f"tune: saved in {study}")
+            print(f"tune: no picture: {error}", file=sys.stderr)
+        else:
+            print(f"tune: saved in {study}, picture {picture}")

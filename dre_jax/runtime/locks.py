@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from collections.abc import Iterator
+from pathlib import Path
+
+from dre_jax.errors import DataError
 
 
 @contextlib.contextmanager
@@ -22,3 +26,38 @@ def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
             stack.callback(os.close, descriptor)  # which ends the lock
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def file_in_use(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Marks a file as in use by this process, as long as the process lives; the mark is a lock on `.NAME.lock` beside.
+
+    The system ends the lock of a process that was killed. Without file locks (Windows, some network file systems) there
+    is no mark.
+
+    Raises:
+      DataError: if another process uses the file; the message names the process.
+    """
+    path = Path(os.path.realpath(path))
+    lock = path.with_name(f".{path.name}.lock")
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+            stack.callback(os.close, descriptor)  # which ends the lock
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                user = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+                rule = f"{path} must be used by one process at a time, but {user} uses it"
+                raise DataError(f"{rule}: wait until that one ends, or give another file") from None
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+            stack.callback(_remove, lock)
+        yield
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()

@@ -51,11 +51,13 @@ def test_a_study_and_more_of_it(cli, tune, study, tmp_path):
     head, params, saved = out.splitlines()
     assert head == f"best of 3 trials: {values[best]} (trial {best})"
     assert json.loads(params) == found.trials[best].params
-    assert saved == f"tune: saved in {study}, picture {tmp_path / 'study.png'}"
-    assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
+    assert saved == f"tune: saved in {study}, picture {tmp_path / 'study.json.png'}"
+    assert (tmp_path / "study.json.png").read_bytes().startswith(b"\x89PNG")
     told = error.splitlines()
     assert told[0] == "tune: 0/3 trials"
-    assert sorted(line.split(":")[0] for line in told[1:]) == ["trial 0", "trial 1", "trial 2"]
+    assert told[1].startswith("tune: read ")
+    assert told[1].endswith("'; --metric NAME reads another value")
+    assert sorted(line.split(":")[0] for line in told[2:]) == ["trial 0", "trial 1", "trial 2"]
     assert cli(*tune("echo", "{x}", trials=3))[1] == out  # nothing is left to do
     status, out, error = cli(*tune("echo", "{x}", trials=4, quiet=True))
     assert (status, error) == (0, "")
@@ -117,13 +119,38 @@ def test_refused(refused, tune, study, tmp_path, space):
     assert "{x} is missing" in refused(*tune("echo"))
     assert "Missing argument" in refused("tune", "--space", space)
     assert "must be positive" in refused(*tune("echo", "{x}", timeout=0))
-    assert "must not end in .png" in refused(*tune("echo", "{x}", study=tmp_path / "a.png"))
     assert "cannot be read" in refused(*tune("echo", "{x}", space=tmp_path / "none.json"))
     assert not study.exists()
     assert "'no-such-program': No such file" in refused(*tune("no-such-program", "{x}", quiet=True))
     study.write_text("{")
     assert "not valid JSON" in refused(*tune("echo", "{x}"))
     assert study.read_text() == "{"
+
+
+def test_the_picture(cli, tune, study, tmp_path):
+    """One that cannot be written hides nothing, and the user's own beside the study stays as it is."""
+    own, picture = tmp_path / "study.png", tmp_path / "study.json.png"
+    own.write_text("mine")
+    picture.mkdir()
+    status, out, error = cli(*tune("echo", "{x}", trials=1))
+    assert status == 0
+    assert out.splitlines()[0].startswith("best of 1 trials: ")
+    assert f"tune: no picture: {picture} cannot be written: " in error
+    assert own.read_text() == "mine"
+
+
+@pytest.mark.multiprocess
+def test_a_study_in_use(cli, refused, tune, study, wait_until):
+    """The second command is refused; the first ends well, also if its terminal is closed under `nohup`."""
+    arguments = map(str, tune("sh", "-c", "sleep 1; echo {x}", trials=2))
+    command = ["nohup", sys.executable, "-m", "dre_jax", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(study.exists, process)
+    assert f"must be used by one process at a time, but process {process.pid} on " in refused(*tune("echo", "{x}"))
+    process.send_signal(signal.SIGHUP)
+    _, error = process.communicate(timeout=WAIT)
+    assert process.returncode == 0, error
+    assert [trial.state for trial in Optimizer.load(study).trials] == ["complete"] * 2
 
 
 @pytest.mark.multiprocess

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.command.printed_value import METRIC, read_value
+from dre_jax.tuning.command.printed_value import read_value
 from dre_jax.tuning.command.process_guard import GRACE
 
 _TAIL = 1 << 16
@@ -29,6 +29,10 @@ class Outcome(NamedTuple):
     reason: str
     """Why the trial failed; empty if it did not."""
     seconds: float
+    line: str = ""
+    """The line of the output that has the value."""
+    ambiguous: bool = False
+    """Whether the output has a value that cannot be told from others, or cannot be read; see `read_value`."""
 
 
 class Command:
@@ -47,7 +51,7 @@ class Command:
         arguments: Sequence[str],
         *,
         timeout: float | None = None,
-        metric: str = METRIC,
+        metric: str | None = None,
         logs: Path | None = None,
     ) -> None:
         """Starts the process, without a shell and without input.
@@ -91,8 +95,7 @@ class Command:
             self._end()
         status = self._process.poll()
         if status is not None:
-            value, reason = self._read(status)
-            self.outcome = Outcome(value, reason, self.seconds)
+            self.outcome = self._read(status)
             self._files.close()
 
     def _start(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -112,18 +115,19 @@ class Command:
         elif time.monotonic() - self._terminated_at > GRACE:
             self._signal(signal.SIGKILL)
 
-    def _read(self, status: int) -> tuple[float | None, str]:
+    def _read(self, status: int) -> Outcome:
         if self._terminated_at is not None:
             self._signal(signal.SIGKILL)  # other processes of the group may have ignored SIGTERM
-            return None, f"it took longer than {self._timeout} s"
+            return Outcome(None, f"it took longer than {self._timeout} s", self.seconds)
         if status:
             how = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
             last = _tail(self._error).strip().rpartition("\n")[2].strip()
-            return None, f"{how}: {last}" if last else how
-        value = read_value(_tail(self._out), self._metric)
-        if value is None:
-            return None, f"it printed neither a number at the end of a line nor a JSON object with {self._metric!r}"
-        return (None, "it printed NaN") if math.isnan(value) else (value, "")
+            return Outcome(None, f"{how}: {last}" if last else how, self.seconds)
+        read = read_value(_tail(self._out), self._metric)
+        value, reason = read.value, read.problem
+        if value is not None and math.isnan(value):
+            value, reason = None, "it printed NaN"
+        return Outcome(value, reason, self.seconds, read.line, read.ambiguous)
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(OSError):  # the group may be gone

@@ -5,51 +5,210 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-METRIC = "value"
-_NUMBER = re.compile(
-    r"(?:^|[\s=:,(\[])([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?inf(?:inity)?|nan)[)\]]?$", re.I
+VALUE = "value"
+"""Key of the value in a JSON object if no metric is named."""
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_PLAIN = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_GROUPED = r"\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,}"  # one group alone may be a decimal comma
+_NUMBER = rf"[+-]?(?:{_GROUPED}|{_PLAIN}|(?i:inf(?:inity)?|nan))"
+# A number that is part of something else is none: 19:05, 10/10, 0,35, 1.2.3, 12ms, 2024-01-02.
+_END = r"(?![\w/*^]|[.,:][\w]|-\S|\+(?!/?-))"
+_ONE_NUMBER = re.compile(rf"(?:\[\s*({_NUMBER})\s*\]|\(\s*({_NUMBER})\s*\)|({_NUMBER}){_END})")
+_ALONE = re.compile(rf"(?:({_NUMBER})|[+-]?[\d.,]*\d[\d.,]*)\.?\s*%?")
+_WORD = r"[^\W\d][\w./@-]*"
+_NAMED = re.compile(
+    rf"(?<![\w./@-])({_WORD}|{_WORD} +\d+)[\"']?\s*[:=]\s*(?=[\[(]?\s*(?:[+-]?\.?\d|[+-]?(?i:inf(?:inity)?|nan)\b))"
 )
+_WORDS_BEFORE = re.compile(rf"(?:(?<![\w./@-]){_WORD} +)+$")
+_CLOCK = re.compile(r"\d+:\d\d|\d{4}-\d\d-\d\d")
+_SHOWN = 80
 
 
-def read_value(printed: str, metric: str = METRIC) -> float | None:
-    r"""Returns the value in the last line that ends in a number, or is a JSON object with a number for the metric.
+class PrintedValue(NamedTuple):
+    """What the output of a command says."""
+
+    value: float | None
+    """The value, which may be infinite or NaN; None if there is none."""
+    line: str = ""
+    """The line with the value."""
+    problem: str = ""
+    """Why there is no value, and what to do."""
+    ambiguous: bool = False
+    """Whether the output has a value that cannot be told from others, or cannot be read."""
+
+
+class _Entry(NamedTuple):
+    """A number in the output, or text in the place of one."""
+
+    name: str
+    """Empty for a number alone."""
+    value: float | None
+    """None if the text is not one number."""
+    line: str
+    is_value: bool = False
+    """Whether it is a number alone, or the `value` of a JSON object."""
+
+
+def read_value(printed: str, metric: str | None = None) -> PrintedValue:
+    r"""Reads the value in the output of a command.
+
+    With a metric, the value is the last `METRIC: number`, `METRIC=number`, or key of a JSON object. Without one, it is
+    the number that stands alone on a line, or `value` in a JSON object, if nothing with a number follows it, or the
+    only `name: number`. Anything else is ambiguous.
 
     Args:
       printed: the output, or its last lines.
-      metric: the key in a JSON object; ignored if the object has a single entry.
-
-    Returns:
-      The value, which may be infinite or NaN; None if there is no value.
+      metric: the name of the value.
 
     Example:
-      >>> read_value("epoch 1: 0.4\naccuracy = 0.93\nsaved to /tmp/a.pt\n")
+      >>> read_value("epoch: 3\n0.93\nsaved to /tmp/a.pt\n").value
       0.93
-      >>> read_value('{"loss": 0.25, "epoch": 3}', "loss"), read_value("0.1\nloss: nan"), read_value("done in 3 s")
-      (0.25, nan, None)
+      >>> read_value('{\n "loss": 0.25,\n "epoch": 3\n}', "loss")[:2]
+      (0.25, '"loss": 0.25')
+      >>> read_value("loss: 0.5\nepoch: 2").problem
+      "its output has several values, in 'loss: 0.5' and 'epoch: 2'; choose one with --metric NAME (loss, epoch)"
     """
-    for line in reversed(printed.splitlines()):
-        text = line.strip()
-        value = _of_json(text, metric) if text.startswith("{") else _at_the_end(text)
-        if value is not None:
-            return value
-    return None
+    text = _ESCAPES.sub("", printed)
+    return _unnamed(text) if metric is None else _named(text, metric)
 
 
-def _at_the_end(line: str) -> float | None:
-    match = _NUMBER.search(line)
-    return None if match is None else float(match[1])
+def _named(text: str, metric: str) -> PrintedValue:
+    pattern = re.compile(rf"(?<![\w./@-]){re.escape(metric)}[\"']?\s*[:=]\s*(?![:=])")
+    found: list[_Entry] = []
+    for piece in _pieces(text):
+        if isinstance(piece, dict):
+            found += _keys(piece, metric)
+            continue
+        line = piece.strip()
+        for match in pattern.finditer(line):
+            found.append(_Entry(_words_before(line, match.start()) + metric, _number(line, match.end()), line))
+    exact = [entry for entry in found if entry.name == metric]
+    names = list(dict.fromkeys(entry.name for entry in found))
+    if not exact and len(names) > 1:
+        return _several(found)
+    if not found:
+        printed = list(dict.fromkeys(entry.name for entry in _entries(text) if entry.name))
+        others = f", but {', '.join(map(repr, printed[:5]))}" if printed else ""
+        return PrintedValue(None, problem=f"it printed no number with the name {metric!r} (--metric){others}")
+    return _readable((exact or found)[-1])
 
 
-def _of_json(line: str, metric: str) -> float | None:
-    try:
-        content = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    value = content.get(metric, next(iter(content.values())) if len(content) == 1 else None)
+def _unnamed(text: str) -> PrintedValue:
+    entries = list(_entries(text))
+    if not entries:
+        lines = text.strip().splitlines()
+        last = f"; its last line is {_short(lines[-1])!r}" if lines else ", and nothing else"
+        rule = "a number alone on a line, a JSON object with 'value', nor `name: number`"
+        return PrintedValue(None, problem=f"it printed neither {rule}{last}")
+    last_entry = entries[-1]
+    if not last_entry.is_value and (
+        len({entry.name for entry in entries if not entry.is_value}) > 1 or any(entry.is_value for entry in entries)
+    ):
+        return _several(entries)
+    return _readable(last_entry)
+
+
+def _readable(entry: _Entry) -> PrintedValue:
+    if entry.value is not None:
+        return PrintedValue(entry.value, _short(entry.line))
+    rule = "print it as in `loss: 0.35`, or name another value with --metric NAME"
+    return _ambiguous(f"the value in {_short(entry.line)!r} is not one number; {rule}")
+
+
+def _ambiguous(problem: str) -> PrintedValue:
+    return PrintedValue(None, problem=problem, ambiguous=True)
+
+
+def _several(entries: Sequence[_Entry]) -> PrintedValue:
+    last = entries[-1]
+    other = next(entry for entry in reversed(entries) if (entry.name, entry.is_value) != (last.name, last.is_value))
+    lines = dict.fromkeys((_short(other.line), _short(last.line)))
+    names = ", ".join(dict.fromkeys(entry.name for entry in (other, last) if entry.name))
+    lines_with_values = " and ".join(map(repr, lines))
+    return _ambiguous(f"its output has several values, in {lines_with_values}; choose one with --metric NAME ({names})")
+
+
+def _entries(text: str) -> Iterator[_Entry]:
+    """Yields what may be a value if no metric is named."""
+    for piece in _pieces(text):
+        if isinstance(piece, dict):
+            if VALUE in piece:
+                yield _Entry(VALUE, _json_number(piece[VALUE]), _json_line(VALUE, piece[VALUE]), is_value=True)
+                continue
+            numbers = ((name, _json_number(value), value) for name, value in piece.items())
+            yield from (_Entry(name, number, _json_line(name, v)) for name, number, v in numbers if number is not None)
+            continue
+        line = piece.strip()
+        if alone := _ALONE.fullmatch(line):
+            number = float(alone[1].replace(",", "")) if alone[1] else None
+            yield _Entry("", number, line, is_value=True)
+            continue
+        for match in _NAMED.finditer(line):
+            if not _CLOCK.match(line, match.end()):
+                yield _Entry(_words_before(line, match.start()) + match[1], _number(line, match.end()), line)
+
+
+def _pieces(text: str) -> Iterator[str | dict[str, Any]]:
+    """Yields the lines of a text, and in place of the lines of a JSON object the object."""
+    lines = text.splitlines(keepends=True)
+    decoder = json.JSONDecoder()
+    position = done = 0
+    for line in lines:
+        start, position = position, position + len(line)
+        if start < done:
+            continue
+        if line.lstrip().startswith("{"):
+            try:
+                content, end = decoder.raw_decode(text, start + line.index("{"))
+            except (ValueError, RecursionError):
+                pass
+            else:
+                done = end
+                yield content
+                if end < position:
+                    yield text[end:position]
+                continue
+        yield line
+
+
+def _keys(content: dict[str, Any], metric: str, outer: str = "") -> Iterator[_Entry]:
+    """Yields the values of a key in a JSON object and in the objects in it, whose names precede the key."""
+    for key, value in content.items():
+        name = f"{outer}{key}"
+        if name == metric or key == metric:
+            yield _Entry(name, _json_number(value), _json_line(name, value))
+        elif isinstance(value, dict):
+            yield from _keys(value, metric, f"{name} ")
+
+
+def _words_before(line: str, end: int) -> str:
+    """Returns the words before a name, such as `val ` in `val loss: 0.3`."""
+    words = _WORDS_BEFORE.search(line[max(0, end - _SHOWN) : end])
+    return words[0] if words else ""
+
+
+def _json_line(name: str, value: Any) -> str:
+    return f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+
+
+def _json_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def _number(line: str, start: int) -> float | None:
+    """Returns the number at a position of a line; None if there is not one number."""
+    match = _ONE_NUMBER.match(line, start)
+    return None if match is None else float(next(filter(None, match.groups())).replace(",", ""))
+
+
+def _short(line: str) -> str:
+    text = " ".join(line.split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -9,12 +9,12 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import EllipsisType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from dre_jax.data.files import make_folder, remove_left_over, stamp
+from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.runtime.locks import file_in_use
 from dre_jax.tuning.command.commands import Command, Outcome, terminate
-from dre_jax.tuning.command.printed_value import METRIC
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
 from dre_jax.tuning.engine import EngineConfig
@@ -37,13 +37,25 @@ class Progress(NamedTuple):
 
 
 class StudyFile:
-    """A study's file, which must not be written by two processes."""
+    """A study's file, which this process alone uses until the context ends."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens a new or an existing file; removes temporary files of writers that were killed."""
+        """Opens a new or an existing file; removes temporary files of writers that were killed.
+
+        Raises:
+          DataError: if another process uses the file.
+        """
         self.path = Path(path)
-        remove_left_over(self.path)
-        self._stamp = stamp(self.path)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(file_in_use(self.path))
+            remove_left_over(self.path)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
 
     def open(
         self,
@@ -66,7 +78,7 @@ class StudyFile:
         Raises:
           DataError: if the file is not a complete study, or is of another space, direction or seed.
         """
-        if self._stamp is None:
+        if not self.path.exists():
             surrogate = None if surrogate is ... else surrogate
             return Optimizer(space, surrogate, direction=direction or "minimize", seed=seed or 0, config=config)
         study = Optimizer.load(self.path, surrogate, space=space, config=config)
@@ -74,13 +86,6 @@ class StudyFile:
             if wanted is not None and wanted != own:
                 raise DataError(f"{self.path} must hold a study of the {what} given, {wanted}, but its own is {own}")
         return study
-
-    def save(self, optimizer: Optimizer) -> None:
-        """Writes the study. Raises `DataError` if another process has written the file, or it cannot be written."""
-        if stamp(self.path) != self._stamp:
-            raise DataError(f"{self.path} must be written by one command at a time, but another one has written it")
-        optimizer.save(self.path)
-        self._stamp = stamp(self.path)
 
 
 def run_trials(
@@ -91,7 +96,7 @@ def run_trials(
     trials: int,
     workers: int = 1,
     timeout: float | None = None,
-    metric: str = METRIC,
+    metric: str | None = None,
     logs: Path | None = None,
 ) -> Generator[Progress]:
     """Runs one command per trial until the study has enough trials; the end of the loop or process ends the commands.
@@ -112,7 +117,8 @@ def run_trials(
       The progress, some twenty times a second.
 
     Raises:
-      ConfigError: if a number is not positive, or a command cannot be started.
+      ConfigError: if a number is not positive, a command cannot be started, or its output is ambiguous and no trial of
+        the study has a value yet; the trial stays running.
       DataError: if the study cannot be written.
     """
     if min(trials, workers) < 1 or (timeout is not None and not timeout > 0):
@@ -141,10 +147,10 @@ def _run(
             ended = tuple(_tell(optimizer, commands))
             if next_trial is not None and next_trial.done():
                 trial, next_trial = next_trial.result(), None
-                file.save(optimizer)
+                optimizer.save(file.path)
                 commands[trial.number] = start(trial)
             elif ended:
-                file.save(optimizer)
+                optimizer.save(file.path)
             guard.set_groups(command.group for command in commands.values())
             if next_trial is None and len(commands) < workers and (resumed or len(optimizer.trials) < trials):
                 next_trial = executor.submit(resumed.pop, 0) if resumed else executor.submit(optimizer.ask)
@@ -159,6 +165,8 @@ def _tell(optimizer: Optimizer, commands: dict[int, Command]) -> Iterator[tuple[
     for number, command in list(commands.items()):
         command.poll()
         if command.outcome is not None:
+            if command.outcome.ambiguous and all(trial.value is None for trial in optimizer.trials):
+                raise ConfigError(f"trial {number}: {command.outcome.reason}")
             del commands[number]
             value = command.outcome.value
             trial = optimizer.tell_failed(number) if value is None else optimizer.tell(number, value)

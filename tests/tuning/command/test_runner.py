@@ -11,7 +11,7 @@ import time
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Float, Int, Optimizer, Space
+from dre_jax.tuning import Float, Optimizer, Space
 from dre_jax.tuning.command import commands as commands_module
 from dre_jax.tuning.command.commands import Command, terminate
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
@@ -66,10 +66,7 @@ class TestCommand:
         assert shell("echo a >&2; echo 'no such file' >&2; exit 1")[:2] == (None, "exit status 1: no such file")
         assert shell("kill -9 $$")[:2] == (None, "ended by signal 9")
         assert shell("echo nan")[:2] == (None, "it printed NaN")
-        assert (
-            shell("echo bye").reason
-            == "it printed neither a number at the end of a line nor a JSON object with 'value'"
-        )
+        assert shell("echo bye").reason.startswith("it printed neither a number alone on a line")
         assert shell(r"printf '\377\376\n'; cat; echo bye").value is None  # and there is no input to wait for
 
     def test_what_it_prints_is_kept_where_it_is_asked_for(self, tmp_path):
@@ -126,13 +123,19 @@ def study(tmp_path):
     return tmp_path / "study.json"
 
 
+@pytest.fixture
+def file(study):
+    with StudyFile(study) as opened:
+        yield opened
+
+
 def run(study, command, *, space=SPACE, trials=4, **options):
     """Runs a shell command a trial; the study."""
-    file = StudyFile(study)
-    optimizer = file.open(space)
-    for _ in run_trials(optimizer, parse(["sh", "-c", command], space), file, trials=trials, **options):
-        pass
-    return optimizer
+    with StudyFile(study) as file:
+        optimizer = file.open(space)
+        for _ in run_trials(optimizer, parse(["sh", "-c", command], space), file, trials=trials, **options):
+            pass
+        return optimizer
 
 
 class TestProcessGroupGuard:
@@ -202,9 +205,8 @@ class TestRun:
         found = run(study, f"cd {tmp_path}; {wait}; echo {{x}}", trials=2, workers=2, timeout=WAIT)
         assert [trial.state for trial in found.trials] == ["complete"] * 2
 
-    def test_a_suggestion_that_takes_long_holds_nobody_up(self, study, monkeypatch):
+    def test_a_suggestion_that_takes_long_holds_nobody_up(self, file, monkeypatch):
         """The other worker's command ends, and is told, while the next suggestion is being made."""
-        file = StudyFile(study)
         optimizer = file.open(SPACE)
         suggest, seen = optimizer._engine.suggest, []
 
@@ -229,21 +231,19 @@ class TestRun:
         assert [trial.params for trial in found.trials] == [trial.params for trial in asked]
         assert [trial.value for trial in found.trials] == [asked[0].params["x"], 0.5, asked[2].params["x"]]
 
-    def test_the_file_is_ahead_of_the_commands(self, study):
+    def test_the_file_is_ahead_of_the_commands(self, study, file):
         """A command finds its own trial in the study."""
         script = (
             "import json, sys; trial = json.load(open(sys.argv[1]))['trials'][int(sys.argv[2])]; "
             "print(trial['params']['x'] if trial['state'] == 'running' else 'no')"
         )
-        file = StudyFile(study)
         optimizer = file.open(SPACE)
         template = parse([sys.executable, "-S", "-c", script, str(study), "{trial}", "{x}"], SPACE)
         for _ in run_trials(optimizer, template, file, trials=2):
             pass
         assert [trial.value for trial in optimizer.trials] == [trial.params["x"] for trial in optimizer.trials]
 
-    def test_an_interruption_ends_the_commands_and_keeps_the_study(self, study, tmp_path):
-        file = StudyFile(study)
+    def test_an_interruption_ends_the_commands_and_keeps_the_study(self, study, file, tmp_path):
         optimizer = file.open(SPACE)
         pid = tmp_path / "pid"
         template = parse(["sh", "-c", f"[ {{trial}} = 0 ] || {{{{ echo $$ > {pid}; sleep 100; }}}}; echo {{x}}"], SPACE)
@@ -254,21 +254,33 @@ class TestRun:
         assert not lives(pid_in(pid))
         assert [trial.state for trial in Optimizer.load(study).trials] == ["complete", "running"]
 
-    def test_a_program_that_is_not_there_costs_no_trial(self, study):
-        file = StudyFile(study)
+    def test_a_program_that_is_not_there_costs_no_trial(self, study, file):
         optimizer = file.open(SPACE)
         with pytest.raises(ConfigError, match="No such file"):
             list(run_trials(optimizer, parse(["/no/such/program", "{x}"], SPACE), file, trials=5))
         assert [trial.state for trial in Optimizer.load(study).trials] == ["running"]
 
-    def test_two_at_one_study(self, study):
-        file = StudyFile(study)
-        progress = run_trials(file.open(SPACE), parse(["sleep", "100{x}"], Space({"x": Int(0, 9)})), file, trials=5)
-        with contextlib.closing(progress):
-            while not next(progress).running:
-                pass
-            with pytest.raises(DataError, match="one command at a time"):
-                run(study, f"cp {study} {study}.2; mv {study}.2 {study}; echo {{x}}")
+    def test_two_at_one_study(self, study, file):
+        """The second is refused; what the first was doing goes on. The lock of a process that was killed is no lock."""
+        with pytest.raises(DataError, match=rf"one process at a time, but process {os.getpid()} on .* uses it"):
+            run(study, "echo {x}")
+        file.__exit__()
+        script = f"from dre_jax.tuning.command.runner import StudyFile; file = StudyFile({str(study)!r}); input(0)"
+        with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            assert other.stdout.read(1) == b"0"
+            with pytest.raises(DataError, match=f"but process {other.pid} on"):
+                run(study, "echo {x}")
+            other.kill()
+        assert len(run(study, "echo {x}", trials=1).trials) == 1
+        assert sorted(path.name for path in study.parent.iterdir()) == ["study.json"]
+
+    def test_ambiguous_output_costs_no_trial(self, study):
+        """Before any value it ends the study, whose trial can be run again; later the trial fails."""
+        with pytest.raises(ConfigError, match=r"trial 0: .* 'loss: 0.5' and 'epoch: 3'; choose one with --metric"):
+            run(study, "echo loss: 0.5; echo epoch: 3 # {x}")
+        assert [trial.state for trial in Optimizer.load(study).trials] == ["running"]
+        found = run(study, "echo loss: 0.5; [ {trial} = 0 ] || echo epoch: 3 # {x}", trials=2)
+        assert [trial.state for trial in found.trials] == ["complete", "failed"]
 
     @pytest.mark.parametrize(
         "options", [{"trials": 0}, {"workers": 0}, {"timeout": 0.0}, {"timeout": math.nan}, {"timeout": -1.0}]
@@ -283,8 +295,8 @@ class TestOpening:
     def test_what_a_killed_writer_left_is_removed(self, study):
         left = study.with_name(f".{study.name}.123-abcd.tmp")
         left.write_text("half")
-        StudyFile(study)
-        assert not left.exists()
+        with StudyFile(study):
+            assert not left.exists()
 
     def test_a_study_of_something_else(self, study):
         Optimizer(SPACE, direction="maximize", seed=3).save(study)
@@ -295,8 +307,9 @@ class TestOpening:
             (SPACE, {"direction": "minimize"}, "of the direction given, minimize, but its own is maximize"),
             (SPACE, {"seed": 4}, "of the seed given, 4, but its own is 3"),
         ]:
-            with pytest.raises(DataError, match=rule):
-                StudyFile(study).open(space, **options)
-        found = StudyFile(study).open(SPACE)
+            with pytest.raises(DataError, match=rule), StudyFile(study) as file:
+                file.open(space, **options)
+        with StudyFile(study) as file:
+            found = file.open(SPACE)
         assert (found.direction, found.seed) == ("maximize", 3)
         assert study.read_bytes() == before
