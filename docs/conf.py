@@ -39,7 +39,14 @@ nb_execution_in_temp = True
 nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
-executed_pages = ["start", "how-to/tuning", "how-to/tuning-optuna", "how-to/own-method", "how-to/report"]
+executed_pages = [
+    "start",
+    "how-to/tuning",
+    "how-to/tuning-optuna",
+    "how-to/own-method",
+    "how-to/report",
+    "how-to/troubleshooting",
+]
 
 # Reference
 default_role = "py:obj"
