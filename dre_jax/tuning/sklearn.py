@@ -51,6 +51,8 @@ class DRESearchCV(BaseSearchCV):
       True
     """
 
+    cv: Any
+
     def __init__(
         self,
         estimator: Any,
@@ -110,7 +112,7 @@ class DRESearchCV(BaseSearchCV):
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Runs the search; see `RandomizedSearchCV.fit`."""
-        cv: Any = self.cv
+        cv = self.cv
         # Batches are evaluated one by one, and a splitter that shuffles would give each batch other folds.
         self.cv = _SameSplits(check_cv(cv, y, classifier=is_classifier(self.estimator)))
         self._batches: list[_Batch] = []
