@@ -169,7 +169,7 @@ def _maximise_by_bfgs(
     return jax.vmap(restore)(maxima.points), maxima.values
 
 
-def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
+def fit_gp(config: GPConfig, x: Array, y: Array, where: Array, noise_var: Array | None = None) -> GPParams:
     """Returns the hyperparameters of the highest posterior density (without priors: likelihood) from two starts.
 
     Args:
@@ -177,10 +177,11 @@ def fit_gp(config: GPConfig, x: Array, y: Array, where: Array) -> GPParams:
       x: f[n, D].
       y: f[n], standardised responses.
       where: bool[n], the filled slots.
+      noise_var: f[n], known error variances of single responses; None for none.
     """
 
     def objective(params: GPParams) -> Array:
-        value = log_marginal_likelihood(params, x, y, where)
+        value = log_marginal_likelihood(params, x, y, where, noise_var)
         return value + log_hyperprior(params, config.density_of, config.log_noise_prior) if config.priors else value
 
     def start_at(start: InitialHyperparameters) -> GPParams:

@@ -93,7 +93,14 @@ def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[
 log_gaussian_density.defvjp(_forward, _backward)
 
 
-def log_marginal_likelihood(params: GPParams, x: Array, y: Array, where: Array) -> Array:
+def _observation_covariance(params: GPParams, x: Array, where: Array, noise_var: Array | None) -> Array:
+    noise = jnp.exp(params.log_noise)
+    return add_noise(signal_covariance(params, x, x), noise if noise_var is None else noise + noise_var, where)
+
+
+def log_marginal_likelihood(
+    params: GPParams, x: Array, y: Array, where: Array, noise_var: Array | None = None
+) -> Array:
     """Returns the log marginal likelihood of a history (equation 5.8), a scalar.
 
     Args:
@@ -101,8 +108,9 @@ def log_marginal_likelihood(params: GPParams, x: Array, y: Array, where: Array) 
       x: f[n, D].
       y: f[n], responses.
       where: bool[n], the filled slots.
+      noise_var: f[n], known error variances of single responses, in addition to the process's noise; None for none.
     """
-    return log_gaussian_density(add_noise(signal_covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
+    return log_gaussian_density(_observation_covariance(params, x, where, noise_var), y, where)
 
 
 class ConditionedGP(NamedTuple):
@@ -179,12 +187,12 @@ def gp_posterior(params: GPParams, x: Array, y: Array, where: Array, new: Array)
     return predict_in_blocks(params, x, condition_on_history(params, x, y, where), new)
 
 
-def condition_on_history(params: GPParams, x: Array, y: Array, where: Array) -> PreparedGP:
-    """Returns the process given a history, prepared for `predict_in_blocks`; arguments as in `gp_posterior`."""
+def condition_on_history(
+    params: GPParams, x: Array, y: Array, where: Array, noise_var: Array | None = None
+) -> PreparedGP:
+    """Returns the process given a history, prepared for `predict_in_blocks`; see `log_marginal_likelihood`."""
     y = jnp.where(where, y, 0.0)
-    return prepare_gp(
-        condition_gp(add_noise(signal_covariance(params, x, x), jnp.exp(params.log_noise), where), y, where)
-    )
+    return prepare_gp(condition_gp(_observation_covariance(params, x, where, noise_var), y, where))
 
 
 def predict_in_blocks(params: GPParams, x: Array, prepared: PreparedGP, new: Array) -> tuple[Array, Array]:
@@ -204,7 +212,7 @@ class LeaveOneOut(NamedTuple):
 
 def leave_one_out(params: GPParams, x: Array, y: Array, where: Array) -> LeaveOneOut:
     """Returns predictions of each observation from all others (Rasmussen and Williams 2006, equations 5.10 to 5.12)."""
-    matrix = add_noise(signal_covariance(params, x, x), jnp.exp(params.log_noise), where)
+    matrix = _observation_covariance(params, x, where, None)
     inverse = cholesky_solve(safe_cholesky(matrix)[0], jnp.eye(x.shape[0], dtype=x.dtype))
     precision = _precision(inverse)
     return LeaveOneOut(y - matmul(inverse, y) / precision, jnp.sqrt(1.0 / precision))

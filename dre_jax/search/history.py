@@ -26,6 +26,9 @@ class History(NamedTuple):
     """i32[C]: smaller is better, equal exactly where responses are tied (float32 may have merged them)."""
     where: Array
     """bool[C]: which slots are filled."""
+    noise_var: Array | None = None
+    """f32[C]: variances of the responses' known errors, on the scale of the responses. None without known errors, and
+    for all methods that are not `heteroscedastic`."""
 
 
 class Candidates(NamedTuple):
@@ -42,7 +45,8 @@ def sort_history(history: History) -> History:
     """Returns the history sorted by level, best trial first, empty slots last; the sort is stable."""
     last = jnp.iinfo(jnp.int32).max
     order = jnp.argsort(jnp.where(history.where, history.level, last), stable=True)
-    return History(*(field[order] for field in history))
+    sorted_history: History = jax.tree.map(lambda field: field[order], history)
+    return sorted_history
 
 
 def make_history(

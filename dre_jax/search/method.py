@@ -58,6 +58,8 @@ class Capabilities:
     """Suggestions are computed in float64, except on a TPU."""
     differentiable: bool = False
     """Values of candidates have a gradient, and each depends on its own configuration alone."""
+    heteroscedastic: bool = False
+    """Known errors of single responses count: the method reads `History.noise_var`."""
     transfer: bool | None = None
     """Whether `fit` learns from past tasks as configured; None if the method's `Entry` says so."""
 

@@ -117,4 +117,5 @@ def impute_pending(completed: History, x: Array, pending: Array, response: Array
         & (response[None, :] > response[:, None])
     )
     level = jnp.sum(before & where[None, :], axis=1, dtype=completed.level.dtype)
-    return History(jnp.where(pending[:, None], x, completed.x), response, level, where)
+    x = jnp.where(pending[:, None], x, completed.x)
+    return completed._replace(x=x, response=response, level=level, where=where)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, cast
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -47,7 +48,7 @@ class BucketedHistoryFit:
         """Returns the values of the method's own `acquire`; the history has the largest capacity."""
 
         def fit_slots(capacity: int, params: Any, history: History, key: Array) -> Any:
-            return self.method.fit_history(params, History(*(field[:capacity] for field in history)), key)
+            return self.method.fit_history(params, jax.tree.map(lambda field: field[:capacity], history), key)
 
         # All runs of a batch have the same number of trials, so `vmap` keeps the branch.
         smallest = jnp.searchsorted(jnp.array(self.capacities), jnp.sum(history.where))

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dre_jax.checks import at_least, one_of
-from dre_jax.errors import DataError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
+from dre_jax.search.method import capabilities_of
 from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
@@ -41,6 +42,7 @@ tables in docs/results are without them."""
 N_START = 4
 """Number of Sobol points that are evaluated first without a surrogate."""
 _MAX_ENCODINGS = 20_000
+_MAX_RELATIVE_ERROR = 1e3
 _NOT_PICKLED = ("_params", "_method", "_encodings")
 
 
@@ -51,6 +53,8 @@ class Observation(NamedTuple):
     """Values by name."""
     response: float
     """Higher is better; may be infinite."""
+    stderr: float = 0.0
+    """Standard error of the response, for `heteroscedastic` methods."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +129,13 @@ class Engine:
             require_compatible_spaces(space, surrogate.space, ignore_extra=self.config.ignore_extra)
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
+
+    def require_standard_errors(self) -> None:
+        """Raises `ConfigError` if the method cannot use standard errors of responses."""
+        if not capabilities_of(self._method).heteroscedastic:
+            name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
+            rule = "standard errors need a method that uses them, as gp without a surrogate"
+            raise ConfigError(f"{rule}, but {name} does not: tell the value without stderr")
 
     def suggest(
         self,
@@ -247,12 +258,19 @@ class Engine:
         )
         max_history = self.config.max_history
         room = max(max_history - len(pending_points), max_history // 2)
-        selected, responses = _select_trials(points, np.array([o.response for o in observed], np.float64), room)
+        rows = _select_trials(np.array([o.response for o in observed], np.float64), room)
+        selected, responses = points[rows], np.array([observed[row].response for row in rows], np.float64)
         history_points = np.vstack([selected, pending_points])
         capacity = capacity_for(len(history_points))
         if len(history_points) <= max_history:
             capacity = min(capacity, max_history)
-        history = make_history(self._layout.columns(selected), clip_responses(responses), capacity, dtype)
+        clipped = clip_responses(responses)
+        history = make_history(self._layout.columns(selected), clipped, capacity, dtype)
+        errors = np.array([observed[row].stderr for row in rows])
+        if errors.any():
+            self.require_standard_errors()
+            noise_var = np.pad(_relative_errors(errors, clipped) ** 2, (0, capacity - len(rows))).astype(dtype)
+            history = history._replace(noise_var=jax.device_put(noise_var))
         levels = np.pad(tie_levels(responses), (0, capacity - len(selected)))
         hidden = points if len(points) > len(selected) else points[:0]
         avoid = np.vstack([failed_points, hidden])
@@ -348,8 +366,8 @@ def _encode_params(space: Space, params: Mapping[str, Any]) -> _EncodedParams:
     return _EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
 
 
-def _select_trials(points: np.ndarray, responses: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the trials that a method gets: all, or the best quarter, and others that are evenly spaced in time.
+def _select_trials(responses: np.ndarray, room: int) -> np.ndarray:
+    """Returns the indices of the trials that a method gets: all, or the best quarter, and others that are evenly spaced in time.
 
     With the better half and the latest, most trials of a long search are at the optimum, where they differ by little,
     and the likelihood of a Gaussian process has its maximum at length scales that fit none of the early trials.
@@ -357,12 +375,17 @@ def _select_trials(points: np.ndarray, responses: np.ndarray, room: int) -> tupl
     if np.isnan(responses).any():
         raise DataError("a response must be a number, but got NaN")
     if len(responses) <= room:
-        return points, responses
+        return np.arange(len(responses))
     top = np.argsort(-responses, kind="stable")[: max(room // 4, 1)]
     others = np.setdiff1d(np.arange(len(responses)), top)
     spaced = np.linspace(0, len(others) - 1, room - len(top)).round().astype(int)
-    rows = np.sort(np.concatenate([top, others[spaced]]))
-    return points[rows], responses[rows]
+    return np.sort(np.concatenate([top, others[spaced]]))
+
+
+def _relative_errors(errors: np.ndarray, responses: np.ndarray) -> np.ndarray:
+    """Returns standard errors on the scale on which the responses have the range 1, at most 1000."""
+    spread = np.ptp(responses / 2) * 2
+    return np.minimum(errors / (spread if spread > 0 else 1.0), _MAX_RELATIVE_ERROR)
 
 
 def _with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:

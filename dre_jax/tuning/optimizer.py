@@ -217,25 +217,34 @@ class Optimizer:
             finally:
                 stop.set()
 
-    def tell(self, trial: Trial | int, value: float) -> Trial:
+    def tell(self, trial: Trial | int, value: float, *, stderr: float | None = None) -> Trial:
         """Reports the value of a trial.
 
         Args:
           trial: as `ask` returned it, or its number.
           value: a number, also of NumPy, JAX or PyTorch; infinity is worse, or better, than all others. NaN makes the
             trial one that failed.
+          stderr: standard error of the value, for example over folds: a value with a large error counts less. The
+            optimizer estimates the errors of other values. Only `gp`, the method without a surrogate, uses it.
 
         Returns:
           The trial as it is now.
 
         Raises:
-          DataError: if the trial is of another study or has ended already, or the value is not a number.
+          ConfigError: for a standard error that the surrogate's method does not use.
+          DataError: if the trial is of another study or has ended already, the value is not a number, or the standard
+            error is not a finite number from 0.
         """
+        if stderr is not None:
+            self._engine.require_standard_errors()
+            stderr = objective_value(stderr, "the standard error of a value")
+            if not 0 <= stderr < math.inf:
+                raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
         number = objective_value(value)
         if math.isnan(number):
             return self.tell_failed(trial)
         with self._lock:
-            return self._finish(trial, "complete", number)
+            return self._finish(trial, "complete", number, stderr)
 
     def tell_failed(self, trial: Trial | int) -> Trial:
         """Reports that a trial failed: its configuration is not proposed again, and nothing else is concluded from it.
@@ -359,7 +368,7 @@ class Optimizer:
                 return self.space.check(fixed)
         trials = self.trials
         params = self._engine.suggest(
-            [Observation(t._params, self._response(t)) for t in trials if t.state == "complete"],
+            [Observation(t._params, self._response(t), t.stderr or 0.0) for t in trials if t.state == "complete"],
             number=len(trials) + len(batch),
             pending=[*(t._params for t in trials if t.state == "running"), *batch],
             failed=[t._params for t in trials if t.state == "failed"],
@@ -378,12 +387,12 @@ class Optimizer:
         assert trial.value is not None
         return trial.value if self.direction == "maximize" else -trial.value
 
-    def _finish(self, trial: Trial | int, state: State, value: float | None) -> Trial:
+    def _finish(self, trial: Trial | int, state: State, value: float | None, stderr: float | None = None) -> Trial:
         own = self._trial_of(trial)
         if own.state != "running":
             outcome = "failed" if own.state == "failed" else f"gave {own.value!r}"
             raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
-        self._trials[own.number] = replace(own, state=state, value=value)
+        self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr)
         return self._trials[own.number]
 
     def _trial_of(self, trial: Trial | int) -> Trial:

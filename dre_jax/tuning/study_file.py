@@ -128,7 +128,13 @@ def read_study(path: Path) -> Study:
                 raise ConfigError(
                     f"a trial is running, failed or complete with a value, but trial {number} is {record!r}"
                 )
-            trials.append(Trial(number, space.check(record["params"]), state, float(value) if is_number else None))
+            value, stderr = float(value) if is_number else None, record.get("stderr")
+            stderr = None if stderr is None else float(stderr)
+            if stderr is not None and not (is_number and 0 <= stderr < math.inf):
+                raise ConfigError(
+                    f"a standard error is a finite number from 0 with a value, but trial {number} is {record!r}"
+                )
+            trials.append(Trial(number, space.check(record["params"]), state, value, stderr))
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
         origin = None if "surrogate" not in content else Origin(**content["surrogate"])
@@ -143,5 +149,6 @@ def _trial(trial: Trial) -> dict[str, Any]:
     record: dict[str, Any] = {"params": trial.params, "state": trial.state}
     if trial.value is not None:
         finite = math.isfinite(trial.value)
+        record |= {} if trial.stderr is None else {"stderr": trial.stderr}
         record["value"] = trial.value if finite else next(k for k, v in _INFINITIES.items() if v == trial.value)
     return record

@@ -35,6 +35,8 @@ class Trial:
     """Running, complete or failed."""
     value: float | None = None
     """The objective's value, if the trial is complete."""
+    stderr: float | None = None
+    """The value's standard error, if it is known."""
 
     @property
     def params(self) -> Params:
@@ -52,7 +54,8 @@ class Trial:
         return self._params[name]
 
     def __repr__(self) -> str:
-        return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, value={self.value!r})"
+        error = "" if self.stderr is None else f", stderr={self.stderr!r}"
+        return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, value={self.value!r}{error})"
 
 
 def validate_study(direction: object, seed: object) -> None:

@@ -74,6 +74,20 @@ def test_likelihood_gradient_and_posterior_are_scikit_learns(name):
     np.testing.assert_allclose(single, [mean, variance], atol=2e-4)
 
 
+@pytest.mark.usefixtures("double")
+def test_known_errors_are_scikit_learns_alpha():
+    x, y, new = points()
+    errors = np.linspace(0.0, 0.5, len(y))
+    fitted = reference(x, y).set_params(alpha=errors).fit(x, y)
+    padded = jnp.pad(jnp.asarray(errors), (0, EMPTY))
+    value, _ = likelihood(params(), *slots(x, y), padded)
+    assert float(value) == pytest.approx(fitted.log_marginal_likelihood_value_, rel=1e-9)
+    x_slots, y_slots, where = slots(x, y)
+    prepared = gp.condition_on_history(params(), x_slots, y_slots, where, padded)
+    mean, _ = gp.predict_in_blocks(params(), x_slots, prepared, jnp.asarray(new))
+    np.testing.assert_allclose(mean, fitted.predict(new), rtol=1e-8)
+
+
 def kernel(a, b):
     return SCALE * oracles.matern52(a / LENGTH, b / LENGTH)
 

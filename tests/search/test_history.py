@@ -26,7 +26,7 @@ def test_make_history(capacity):
     np.testing.assert_allclose(history.response[:9], (y - y.min()) / np.ptp(y), rtol=1e-6)
     np.testing.assert_array_equal(history.level[:9], rankdata(-y, method="dense") - 1)
     assert len(history.x) == len(history.response) == len(history.level) == 9 + empty
-    assert [str(a.dtype) for a in history] == ["float32", "float32", "int32", "bool"]
+    assert [str(a.dtype) for a in history[:4]] == ["float32", "float32", "int32", "bool"]
 
 
 def test_make_history_of_a_column_of_responses_of_nothing_and_of_one_trial():
@@ -69,7 +69,7 @@ def test_sort_history_is_a_stable_sort_with_empty_slots_last():
     order = sorted(range(12), key=lambda i: (not where[i], level[i] if where[i] else 0))
     filled = int(where.sum())
     np.testing.assert_array_equal(found.where, where[order])
-    for name, field in zip(History._fields, fields, strict=True):
+    for name, field in zip(History._fields[:4], fields, strict=True):
         np.testing.assert_array_equal(getattr(found, name)[:filled], field[order][:filled])
 
 

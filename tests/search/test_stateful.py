@@ -73,7 +73,7 @@ def test_reuse_goes_on_from_the_last_trial(reuse, space):
     state = method.begin(params, space.n_columns, key)
     for _ in range(2):
         values, after = advance(state, history, candidates, key)
-        chex.assert_trees_all_close(after, tune(state, *sort_history(history), key), atol=1e-4)
+        chex.assert_trees_all_close(after, tune(state, *sort_history(history)[:4], key), atol=1e-4)
         assert np.abs(after.scorers["out_kernel"] - state.scorers["out_kernel"]).max() > 0.01
         state = after
     assert np.isfinite(values).all()

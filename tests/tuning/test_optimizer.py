@@ -253,6 +253,18 @@ class TestHistoriesWithoutSurrogate:
         assert abs(optimizer.best.params["x"] - 0.3) < 0.05
         assert optimizer.best.params["kernel"] == "poly"
 
+    def test_a_value_with_a_large_error_counts_less(self):
+        def suggestion(stderr):
+            optimizer = Optimizer(LINE, seed=0)
+            for x in np.linspace(0.0, 1.0, 11):
+                is_outlier = x == 0.9
+                trial = optimizer.add_running({"x": x})
+                optimizer.tell(trial, -1.0 if is_outlier else (x - 0.3) ** 2, stderr=stderr if is_outlier else None)
+            return optimizer.ask()["x"]
+
+        assert suggestion(None) == pytest.approx(0.9, abs=0.1)
+        assert suggestion(10.0) == pytest.approx(0.3, abs=0.1)
+
     def test_the_first_are_spread_out(self):
         """As points of one sequence: each quarter has one."""
         for seed in range(3):
@@ -332,6 +344,10 @@ class TestRefused:
                 "a search space must be a Space, a mapping, or a surrogate's by surrogate=, but got None",
             ),
             (lambda: Optimizer(near(LINE).surrogate), "or a surrogate's by surrogate=, but got Surrogate("),
+            (
+                lambda: near(LINE).tell(0, 0.5, stderr=1),
+                "as gp without a surrogate, but near does not: tell the value",
+            ),
             (lambda: Optimizer(LINE).optimize(loss), "optimize needs n_trials, timeout or both"),
             (lambda: Optimizer(LINE).optimize(loss, 1, n_jobs=0), "n_jobs must be positive, but got 0"),
             (lambda: Optimizer(LINE, direction="up"), "direction must be one of minimize, maximize, but got 'up'"),
@@ -359,6 +375,8 @@ class TestRefused:
             (lambda o: o.tell(0, "good"), "must be a number, but got 'good'"),
             (lambda o: o.tell(0, True), "must be a number, but got True"),
             (lambda o: o.tell(0, np.zeros(2)), "must be a number"),
+            (lambda o: o.tell(0, 0.5, stderr=-1), "must be finite and at least 0, but got -1.0"),
+            (lambda o: o.tell(0, 0.5, stderr="a"), "the standard error of a value must be a number, but got 'a'"),
             (lambda o: o.add({"x": 1.5}, 0.5), "but got 1.5"),
             (lambda o: o.add_running({"x": math.nan}), "but got nan"),
         ],

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -160,6 +161,7 @@ def test_the_content_that_is_changed_below_is_a_study(study):
         (content(**trial(value=math.nan)), "trial 0"),
         (content(**trial(value=10**400)), "whole study"),
         (content(**trial(state="failed")), "trial 0"),
+        (content(**trial(stderr=-1)), "a standard error"),
         (content(enqueued=[{"y": 0.5}]), "but got 'y'"),
         (content(config={"max_history": 1}), "max_history >= 2"),
         (content(surrogate={"path": "a"}), "whole study"),
@@ -193,8 +195,11 @@ def test_what_cannot_be_written_leaves_the_old_file(study, tmp_path):
 def test_settings_and_waiting_values_come_back(study):
     optimizer = Optimizer(SPACE, config=EngineConfig(pending_strategy="max", failed_radius=0.1))
     optimizer.enqueue({"x": np.float32(0.5), "b": True})
+    trial = optimizer.add_running({"x": 0.0, "n": 1, "c": True, "b": True})
+    optimizer.tell(trial, 1, stderr=jnp.float32(0.5))
     optimizer.save(study)
     found = Optimizer.load(study)
+    assert found.trials[0].stderr == 0.5
     assert found._engine.config == optimizer._engine.config
     assert {"x": 0.5, "b": True}.items() <= found.ask().params.items()
 

@@ -33,7 +33,8 @@ class FittedProcess(NamedTuple):
     process: GPParams
     prepared: PreparedGP
     incumbent: Array
-    """Scalar: the best response, standardised; minus infinity without any."""
+    """Scalar: the best response, standardised; with known errors the best posterior mean of a trial. Minus infinity
+    without any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ class GaussianProcess(Untaught):
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
     capabilities: ClassVar[Capabilities] = Capabilities(
-        fits_history=True, slotwise_fit=True, double_precision=True, differentiable=True
+        fits_history=True, slotwise_fit=True, double_precision=True, differentiable=True, heteroscedastic=True
     )
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
@@ -59,9 +60,12 @@ class GaussianProcess(Untaught):
 
     def fit_history(self, params: None, history: History, key: Array) -> FittedProcess:
         """The process, fitted to the standardised responses and conditioned on them."""
-        y = standardise(history.response, history.where).y
-        process = fit_gp(self.fitting, history.x, y, history.where)
-        prepared = condition_on_history(process, history.x, y, history.where)
+        y, deviation = standardise(history.response, history.where)
+        noise_var = None if history.noise_var is None else history.noise_var / deviation**2
+        process = fit_gp(self.fitting, history.x, y, history.where, noise_var)
+        prepared = condition_on_history(process, history.x, y, history.where, noise_var)
+        if noise_var is not None:
+            y, _ = predict_in_blocks(process, history.x, prepared, history.x)
         return FittedProcess(process, prepared, best_response(y, history.where))
 
     def score_candidates(self, fitted_params: FittedProcess, history: History, candidates: Candidates) -> Array:

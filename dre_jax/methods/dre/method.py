@@ -84,14 +84,14 @@ class DRE(FromEnsemble):
     ) -> tuple[Array, EnsembleParams]:
         """Returns acquisition values after fine-tuning from `state`, and the fine-tuned parameters."""
         history = sort_history(history)
-        fitted_params = fine_tune(self.model, self.fine_tuning, state, *history, key)
+        fitted_params = fine_tune(self.model, self.fine_tuning, state, *history[:4], key)
         return self._candidate_values(fitted_params, history, candidates), fitted_params
 
     def fit_history(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
         """Returns the fine-tuned parameters."""
         tune_key, start_key = jax.random.split(key)
         start = self.begin(params, history.x.shape[-1], start_key)
-        return fine_tune(self.model, self.fine_tuning, start, *sort_history(history), tune_key)
+        return fine_tune(self.model, self.fine_tuning, start, *sort_history(history)[:4], tune_key)
 
     def score_candidates(self, fitted_params: EnsembleParams, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of candidates for fine-tuned parameters."""
@@ -117,7 +117,7 @@ class DRE(FromEnsemble):
         tune_key, start_key, member_key = jax.random.split(key, 3)
         start = self.begin(params, candidates.x.shape[-1], start_key)
         history = sort_history(history)
-        fitted_params = fine_tune(self.model, self.fine_tuning, start, *history, tune_key)
+        fitted_params = fine_tune(self.model, self.fine_tuning, start, *history[:4], tune_key)
         support = Support(history.x, history.response, history.where)
         values = scores_in_blocks(self.model, fitted_params, support, candidates.x)
         return values[jax.random.randint(member_key, (), 0, len(values))]
