@@ -367,7 +367,7 @@ def _encode_params(space: Space, params: Mapping[str, Any]) -> _EncodedParams:
 
 
 def _select_trials(responses: np.ndarray, room: int) -> np.ndarray:
-    """Returns the indices of the trials that a method gets: all, or the best quarter, and others that are evenly spaced in time.
+    """Returns indices of the trials that a method gets: all, or the best quarter, and others evenly spaced in time.
 
     With the better half and the latest, most trials of a long search are at the optimum, where they differ by little,
     and the likelihood of a Gaussian process has its maximum at length scales that fit none of the early trials.
