@@ -10,6 +10,7 @@ from dre_jax.errors import ConfigError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
 from dre_jax.tuning.optuna import from_optuna, to_optuna
 from dre_jax.tuning.optuna.distributions import translation_of
+from tests.tuning.conftest import examples
 
 SPACE = Space(
     {
@@ -60,6 +61,7 @@ def draw(distribution):
     return st.floats(distribution.low, distribution.high)
 
 
+@examples(100)
 @given(st.fixed_dictionaries({name: draw(d) for name, d in to_optuna(SPACE).items()}))
 def test_values_go_in_and_out(values):
     translation = translation_of(to_optuna(SPACE))
