@@ -9,7 +9,6 @@ import os
 import reprlib
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,11 +19,11 @@ from typing import Any, overload
 import numpy as np
 
 from dre_jax.data.files import stamp
-from dre_jax.errors import ConfigError, DataError, DataWarning, import_extra
+from dre_jax.errors import ConfigError, DataError, import_extra
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study_file import Origin, Stamp, Study, origin_of, read_study, write_study
+from dre_jax.tuning.study_file import Stamp, Study, origin_of, read_study, resume_surrogate, write_study
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, objective_value, validate_study
 
@@ -344,12 +343,7 @@ class Optimizer:
         study = read_study(path)
         if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
-        if surrogate is ...:
-            _require_no_surrogate(path, study.origin)
-            surrogate = None
-        elif surrogate is not None and study.origin is not None and surrogate.fingerprint != study.origin.fingerprint:
-            message = f"{path} is a study with the surrogate {_describe(study.origin)}, and continues with another one"
-            warnings.warn(message, DataWarning, stacklevel=2)
+        surrogate = resume_surrogate(path, study.origin, surrogate)
         config = study.config if config is None else config
         optimizer = cls(study.space, surrogate, direction=study.direction, seed=study.seed, config=config)
         optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
@@ -419,17 +413,3 @@ def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | Non
             f"a search space must be a Space, a mapping, or a surrogate's by surrogate=, but got {reprlib.repr(space)}"
         )
     return Space(space)
-
-
-def _require_no_surrogate(path: str | os.PathLike[str], origin: Origin | None) -> None:
-    """Refuses to continue a study without its surrogate. Raises `DataError`; the message says what to pass."""
-    if origin is not None:
-        where = "the one that it had" if origin.path is None else f"Surrogate.load({origin.path!r})"
-        rule = f"{path} is a study with the surrogate {_describe(origin)}"
-        raise DataError(
-            f"{rule}: pass surrogate={where}, or surrogate=None to continue without (--surrogate DIR or none)"
-        )
-
-
-def _describe(origin: Origin) -> str:
-    return f"{origin.fingerprint} ({origin.method}{'' if origin.path is None else f' of {origin.path}'})"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
+from types import EllipsisType
 from typing import Any, NamedTuple
 
 from dre_jax.data.files import read_json, stamp, write_json
-from dre_jax.errors import ConfigError, DataError, DreError
+from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.tuning.engine import EngineConfig
 from dre_jax.tuning.space.json_format import from_json, to_json
@@ -37,6 +39,10 @@ class Origin(NamedTuple):
     configuration: dict[str, str]
     """Of the method: texts by dotted field."""
 
+    def __str__(self) -> str:
+        """The fingerprint, the method and the folder."""
+        return f"{self.fingerprint} ({self.method}{'' if self.path is None else f' of {self.path}'})"
+
 
 class Study(NamedTuple):
     """The content of a study file."""
@@ -60,6 +66,29 @@ def origin_of(surrogate: Surrogate) -> Origin:
     if dataclasses.is_dataclass(surrogate.method):
         configuration = {name: to_text(value) for name, value in leaves(surrogate.method)}
     return Origin(surrogate.fingerprint, surrogate.path, surrogate.name, configuration)
+
+
+def resume_surrogate(path: Path, origin: Origin | None, surrogate: Surrogate | EllipsisType | None) -> Surrogate | None:
+    """Returns the surrogate that a study continues with; warns if it is another one than before.
+
+    Args:
+      path: the study's file.
+      origin: what the file says.
+      surrogate: the one to continue with, None for none; `...` if the caller says nothing.
+
+    Raises:
+      DataError: if the study has a surrogate and the caller says nothing; the message says what to pass.
+    """
+    if surrogate is None or origin is None:
+        return None if surrogate is ... else surrogate
+    rule = f"{path} is a study with the surrogate {origin}"
+    if surrogate is ...:
+        where = "the one that it had" if origin.path is None else f"Surrogate.load({origin.path!r})"
+        remedy = f"pass surrogate={where}, or surrogate=None to continue without (--surrogate DIR or none)"
+        raise DataError(f"{rule}: {remedy}")
+    if surrogate.fingerprint != origin.fingerprint:
+        warnings.warn(f"{rule}, and continues with another one", DataWarning, stacklevel=3)
+    return surrogate
 
 
 def write_study(path: Path, study: Study, known: Stamp | None = None) -> Stamp | None:
