@@ -37,6 +37,8 @@ button.click();
 seen.up = [rows(), sorts()];
 button.click();
 seen.down = [rows(), sorts()];
+heads[0].querySelector("button").click();
+seen.byName = [[...table.tBodies[0].rows].map((row) => row.cells[0].dataset.value), sorts()];
 seen.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
 Promise.all([...document.images].map((image) => image.decode())).finally(() => {
   seen.images = [...document.images].map((image) => image.naturalWidth);
@@ -58,7 +60,7 @@ def browse(page, profile, *options):
 
 @pytest.fixture
 def report(make_comparison, tmp_path):
-    given = make_comparison(4)
+    given = make_comparison(4, names=["d", "b", "a", "c"])
     tests = significances(given, (20,))
     figures = draw_all(given, tests["tasks"], tmp_path, "Title")
     write_page(tmp_path / "report.html", "The title", [Section("", given, tests, figures)])
@@ -86,3 +88,4 @@ def test_in_a_browser(report, tmp_path):
     ):
         assert [float(value) for value in seen[state][0]] == expected
         assert seen[state][1] == ["none", told, "none"]
+    assert seen["byName"] == [["a", "b", "c", "d"], ["ascending", "none", "none"]]
