@@ -58,7 +58,7 @@ def with_slots(padded, empty, more=0):
     """Four trials and some candidates, and so many more slots for each; what the empty ones hold."""
     x, response = np.random.default_rng(7).uniform(size=(4, COLUMNS)), np.array([0.25, 1.0, 0.5, 0.75])
     history = jax.tree.map(np.array, make_history(x, response, CAPACITY + more))
-    for field in history._replace(where=np.zeros(0)):
+    for field in jax.tree.leaves(history._replace(where=np.zeros(0))):
         field[4:] = empty
     where = np.arange(SLOTS + more) % 3 > 0
     where[ROWS:] = False

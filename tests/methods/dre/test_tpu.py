@@ -146,6 +146,6 @@ def test_every_field_of_the_model_is_known():
 
 def test_tpus_have_the_kernel():
     model, h = MODELS["no deep set"], history()
-    given = init(model, COLUMNS, jax.random.key(0)), *h, jax.random.key(0)
+    given = init(model, COLUMNS, jax.random.key(0)), *h[:4], jax.random.key(0)
     lowered = jax.jit(partial(fine_tune, model, CONFIG)).trace(*given).lower(lowering_platforms=("tpu",))
     assert "tpu_custom_call" in lowered.as_text()
