@@ -8,24 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from dre_jax.errors import ConfigError
 from dre_jax.methods.settings import leaves
-from dre_jax.search.method import capabilities_of
+from dre_jax.search.method import CAPABILITY_FUNCTIONS, CapableMethod, capabilities_of
 
 if TYPE_CHECKING:
     from dre_jax.methods.entry import Entry
-
-_REQUIRED = {"fit": ("meta", "key"), "acquire": ("params", "history", "candidates", "key")}
-_CAPABILITIES: dict[str, dict[str, tuple[str, ...]]] = {
-    "stateful": {"begin": ("params", "n_columns", "key"), "advance": ("state", "history", "candidates", "key")},
-    "fits_history": {
-        "fit_history": ("params", "history", "key"),
-        "score_candidates": ("fitted_params", "history", "candidates"),
-    },
-    "samples_posterior": {"sample_posterior": ("params", "history", "candidates", "key")},
-    "pads_columns": {"pad_columns": ("params", "n_columns", "width")},
-    "may_run_sequentially": {"runs_sequentially": ("platform", "n_columns", "longest")},
-    "explains_fit": {"explain_fit": ("params",)},
-}
-"""Functions and their arguments that a method with a capability must have."""
 
 
 def check_entry(entry: Entry) -> None:
@@ -58,8 +44,8 @@ def check_entry(entry: Entry) -> None:
 def _check_method(method: Any, name: str) -> None:
     if isinstance(method, type):
         raise ConfigError(f"method {name}: default= must be an object, but is the class {method.__name__}")
-    for function, arguments in _REQUIRED.items():
-        _check_function(method, function, arguments, name)
+    for function in ("fit", "acquire"):
+        _check_function(method, function, name)
     _check_capabilities(method, name)
     if not dataclasses.is_dataclass(method):
         raise ConfigError(f"method {name}: must be a frozen dataclass, but {type(method).__name__} is no dataclass")
@@ -76,25 +62,27 @@ def _check_capabilities(method: Any, name: str) -> None:
         if not isinstance(declared, bool) and not (declared is None and field.default is None):
             raise ConfigError(f"method {name}: {field.name} must be True or False, but is {declared!r}")
         if declared:
-            for function, arguments in _CAPABILITIES.get(field.name, {}).items():
-                _check_function(method, function, arguments, name, f"{field.name} is True, so it must")
+            for function in CAPABILITY_FUNCTIONS.get(field.name, ()):
+                _check_function(method, function, name, f"{field.name} is True, so it must")
     if capabilities.slotwise_fit and not capabilities.fits_history:
         raise ConfigError(f"method {name}: slotwise_fit is True, so fits_history must be True, but is False")
     if capabilities.committee and not isinstance(getattr(method, "members", None), tuple):
         raise ConfigError(f"method {name}: committee is True, so it must have a tuple members, but has none")
 
 
-def _check_function(method: Any, label: str, arguments: tuple[str, ...], name: str, rule: str = "must") -> None:
-    """Raises `ConfigError` if a method lacks a function, or if the function takes other arguments.
+def _check_function(method: Any, label: str, name: str, rule: str = "must") -> None:
+    """Raises `ConfigError` if a method lacks a function of `CapableMethod`, or if it takes other arguments.
 
     Args:
       method: the method.
       label: name of the function.
-      arguments: names of its arguments.
       name: the method's name.
       rule: why it must have the function, for the message of the error.
     """
-    function = getattr(method, label, None)
+    function, (_, *arguments) = (
+        getattr(method, label, None),
+        inspect.signature(getattr(CapableMethod, label)).parameters,
+    )
     if not callable(function):
         raise ConfigError(f"method {name}: {rule} have a function {label}({', '.join(arguments)}), but has none")
     try:

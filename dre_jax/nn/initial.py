@@ -24,19 +24,26 @@ def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[s
     "lecun_normal" is a truncated normal of variance 1/inputs with zero biases, Flax's default; "torch_uniform" is
     uniform in +-1/sqrt(inputs) for kernels and biases, PyTorch's default for a linear layer.
     """
-    names = sorted(shapes)
-    sizes = [math.prod(shapes[name].shape) for name in names]
+    count = sum(math.prod(shape.shape) for shape in shapes.values())
     if initialiser == "lecun_normal":
-        noise = jax.random.truncated_normal(key, -2.0, 2.0, (sum(sizes),)) / _TRUNCATED_DEVIATION
+        noise = jax.random.truncated_normal(key, -2.0, 2.0, (count,)) / _TRUNCATED_DEVIATION
     else:
-        noise = jax.random.uniform(key, (sum(sizes),), minval=-1.0, maxval=1.0)
-    params, start = {}, 0
-    for name, size in zip(names, sizes, strict=True):
+        noise = jax.random.uniform(key, (count,), minval=-1.0, maxval=1.0)
+    params = unflatten(shapes, noise)
+    for name, values in params.items():
         inputs = shapes[f"{name.rsplit('_', 1)[0]}_kernel"].shape[0]
         is_zero = initialiser == "lecun_normal" and name.endswith("_bias")
-        values = jnp.zeros(size) if is_zero else noise[start : start + size] / math.sqrt(inputs)
-        params[name] = values.reshape(shapes[name].shape)
-        start += size
+        params[name] = jnp.zeros(values.shape) if is_zero else values / math.sqrt(inputs)
+    return params
+
+
+def unflatten(shapes: dict[str, Any], values: Array) -> dict[str, Array]:
+    """Returns the arrays of a flat tree, in the order of their names, from one vector of all their elements."""
+    params, start = {}, 0
+    for name in sorted(shapes):
+        stop = start + math.prod(shapes[name].shape)
+        params[name] = values[start:stop].reshape(shapes[name].shape)
+        start = stop
     return params
 
 

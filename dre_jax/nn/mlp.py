@@ -65,9 +65,20 @@ def init(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
     return draw(shapes(config, n_columns), config.initialiser, key)
 
 
+def init_features(config: MLPConfig, n_columns: int, key: Array) -> MLPParams:
+    """Returns random parameters of a ReLU network, whose outputs differ between rows about as much as a column does."""
+    # A ReLU halves the second moment, so weights behind one are larger by sqrt(2) (He et al. 2015).
+    params = init(config, n_columns, key)
+    return {name: a if name == _first_kernel(params) else a * math.sqrt(2.0) for name, a in params.items()}
+
+
+def _first_kernel(params: MLPParams) -> str:
+    return "hidden_0_kernel" if "hidden_0_kernel" in params else "out_kernel"
+
+
 def pad_columns(params: MLPParams, n_columns: int, width: int) -> MLPParams:
     """Returns one or several networks of D columns for more columns; columns of zeros do not change the outputs."""
-    first = "hidden_0_kernel" if "hidden_0_kernel" in params else "out_kernel"
+    first = _first_kernel(params)
     return {**params, first: add_inputs(params[first], n_columns, width - n_columns)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,38 +14,6 @@ Products = Literal["float32", "bfloat16"]
 """Number format that the inputs of matrix products are rounded to."""
 Params = Any
 """A tree of arrays."""
-
-
-class ScorerConfig(Protocol):
-    """Sizes and settings of a scorer."""
-
-    @property
-    def hidden(self) -> tuple[int, ...]:
-        """Widths of the hidden layers."""
-
-    @property
-    def range_limit(self) -> float | None:
-        """k of the range controller k * tanh(a * s); None disables it."""
-
-    @property
-    def range_slope(self) -> float:
-        """a of the range controller."""
-
-    @property
-    def products(self) -> Products:
-        """Number format that the inputs of matrix products are rounded to."""
-
-
-class DeepSetConfig(Protocol):
-    """Sizes of a deep set."""
-
-    @property
-    def phi(self) -> tuple[int, ...]:
-        """Widths of the layers before the mean."""
-
-    @property
-    def rho(self) -> tuple[int, ...]:
-        """Widths of the layers after the mean."""
 
 
 _ZEROS = nn.initializers.zeros_init()  # a placeholder: `dre_jax.nn.initial` draws all weights at once
@@ -132,70 +100,66 @@ def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str
     return shared if rows is None else rows + shared[None, :]
 
 
-class _Scorer(nn.Module):
-    config: ScorerConfig
+class Scorer(nn.Module):
+    """Scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
+
+    hidden: tuple[int, ...]
+    """Widths of the hidden layers."""
+    range_limit: float | None
+    """k of the range controller k * tanh(a * s); None disables it."""
+    range_slope: float
+    """a of the range controller."""
+    products: Products
 
     @nn.compact
     def __call__(self, x: Array, context: Array | None) -> Array:
-        config = self.config
+        """Returns the scores."""
         inputs = [x] if context is None else [x, context]
-        for i, features in enumerate(config.hidden):
-            hidden = nn.relu(_affine(self, inputs, features, f"hidden_{i}", config.products))
+        for i, features in enumerate(self.hidden):
+            hidden = nn.relu(_affine(self, inputs, features, f"hidden_{i}", self.products))
             inputs = [hidden]
-        scores = _affine(self, inputs, 1, "out", config.products)[:, 0]
-        if config.range_limit is None:
-            return scores
-        return config.range_limit * jnp.tanh(config.range_slope * scores)
+        scores = _affine(self, inputs, 1, "out", self.products)[:, 0]
+        return scores if self.range_limit is None else self.range_limit * jnp.tanh(self.range_slope * scores)
 
 
-class _DeepSet(nn.Module):
-    config: DeepSetConfig
+class DeepSet(nn.Module):
+    """The context of a support set, in any order; x f32[k, D], response f32[k], where bool[k] -> f32[C]."""
+
+    phi: tuple[int, ...]
+    """Widths of the layers before the mean."""
+    rho: tuple[int, ...]
+    """Widths of the layers after the mean."""
     products: Products = "float32"
 
     @nn.compact
     def __call__(self, x: Array, response: Array, where: Array) -> Array:
-        config, products = self.config, self.products
-        rows, last = [x, response[:, None]], len(config.phi) - 1
-        for i, features in enumerate(config.phi[:-1]):
-            rows = [nn.relu(_affine(self, rows, features, f"phi_{i}", products))]
+        """Returns the context."""
+        rows, last = [x, response[:, None]], len(self.phi) - 1
+        for i, features in enumerate(self.phi[:-1]):
+            rows = [nn.relu(_affine(self, rows, features, f"phi_{i}", self.products))]
         mask = where.astype(x.dtype)
         share = mask / jnp.maximum(jnp.sum(mask), 1.0)
         # The last layer is linear, so that it is applied once, to the mean. Without items the output is zero.
-        means = [_through(share, block, products) for block in rows]
-        mean = _affine(self, means, config.phi[-1], f"phi_{last}", products)
+        means = [_through(share, block, self.products) for block in rows]
+        mean = _affine(self, means, self.phi[-1], f"phi_{last}", self.products)
         inputs = [mean * jnp.sum(share)]
-        for i, features in enumerate(config.rho):
-            h = _affine(self, inputs, features, f"rho_{i}", products)
+        for i, features in enumerate(self.rho):
+            h = _affine(self, inputs, features, f"rho_{i}", self.products)
             inputs = [nn.relu(h)]
         return h
 
 
-def scorer_shapes(config: ScorerConfig, n_inputs: int) -> Params:
-    """Returns shapes of a scorer's parameters: ``<layer>_kernel`` [inputs, outputs], ``<layer>_bias`` [outputs]."""
-    return jax.eval_shape(_Scorer(config).init, jax.random.key(0), jnp.zeros((1, n_inputs)), None)["params"]
+def scorer_shapes(scorer: Scorer, n_inputs: int) -> Params:
+    """Returns the shapes of the parameters: ``<layer>_kernel`` [inputs, outputs] and ``<layer>_bias`` [outputs]."""
+    return jax.eval_shape(scorer.init, jax.random.key(0), jnp.zeros((1, n_inputs)), None)["params"]
 
 
-def apply_scorer(config: ScorerConfig, params: Params, x: Array, context: Array | None) -> Array:
-    """Returns scores of one member, higher is better; x f32[n, D], context f32[C] or None -> f32[n]."""
-    return _Scorer(config).apply({"params": params}, x, context)  # type: ignore[return-value]
-
-
-def deep_set_shapes(config: DeepSetConfig, n_columns: int) -> Params:
-    """Returns the shapes of one deep set's parameters, named like a scorer's."""
+def deep_set_shapes(deep_set: DeepSet, n_columns: int) -> Params:
+    """Returns the shapes of the parameters, named like a scorer's."""
     inputs = jnp.zeros((1, n_columns)), jnp.zeros(1), jnp.ones(1, bool)
-    return jax.eval_shape(_DeepSet(config).init, jax.random.key(0), *inputs)["params"]
+    return jax.eval_shape(deep_set.init, jax.random.key(0), *inputs)["params"]
 
 
-def apply_deep_set(
-    config: DeepSetConfig,
-    params: Params,
-    x: Array,
-    response: Array,
-    where: Array,
-    products: Products = "float32",
-) -> Array:
-    """Returns the context of a support set; x f32[k, D], response f32[k], where bool[k] -> f32[C].
-
-    It does not depend on the order of the items.
-    """
-    return _DeepSet(config, products).apply({"params": params}, x, response, where)  # type: ignore[return-value]
+def apply(network: nn.Module, params: Params, *inputs: Array | None) -> Array:
+    """Returns the output of a network with parameters."""
+    return network.apply({"params": params}, *inputs)  # type: ignore[return-value]

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dre_jax.data.checks import show
 from dre_jax.data.tasks import unit_scale
 from dre_jax.errors import MethodError
 
@@ -96,9 +97,7 @@ def _index(answer: Any, n_pending: int, name: str) -> int:
     try:
         index = operator.index(answer)
     except (TypeError, ValueError):
-        text = repr(answer)
-        text = text if len(text) <= 60 else f"{text[:57]}..."
-        raise MethodError(f"{rule}, but returned {text} of type {type(answer).__name__}") from None
+        raise MethodError(f"{rule}, but returned {show(answer)} of type {type(answer).__name__}") from None
     if not 0 <= index < n_pending:
         raise MethodError(f"{rule}, but returned {index}")
     return index

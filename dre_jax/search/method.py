@@ -39,19 +39,19 @@ class Capabilities:
     """
 
     stateful: bool = False
-    """`begin` and `advance`: the loop carries a state from trial to trial (`StatefulMethod`)."""
+    """`begin` and `advance`: the loop carries a state from trial to trial."""
     fits_history: bool = False
-    """`fit_history` and `score_candidates`, the halves of `acquire` (`dre_jax.search.stages.HistoryFitMethod`)."""
+    """`fit_history` and `score_candidates`, the halves of `acquire`."""
     slotwise_fit: bool = False
     """What `fit_history` returns has one entry for each slot of the history."""
     samples_posterior: bool = False
-    """`sample_posterior`: Thompson sampling (`PosteriorSamplingMethod`)."""
+    """`sample_posterior`: Thompson sampling."""
     pads_columns: bool = False
-    """`pad_columns`: search spaces can share a program (`ColumnPaddingMethod`)."""
+    """`pad_columns`: search spaces can share a program."""
     may_run_sequentially: bool = False
-    """`runs_sequentially`: the program may work on one run at a time (`SequentialMethod`)."""
+    """`runs_sequentially`: the program may work on one run at a time."""
     explains_fit: bool = False
-    """`explain_fit`: the decisions of `fit` (`ExplainingMethod`)."""
+    """`explain_fit`: the decisions of `fit`."""
     committee: bool = False
     """`members` is a tuple of methods."""
     double_precision: bool = False
@@ -64,49 +64,56 @@ class Capabilities:
     """Whether `fit` learns from past tasks as configured; None if the method's `Entry` says so."""
 
 
-class StatefulMethod(Method, Protocol):
-    """A method that carries a state from one trial of a run to the next; `acquire` is what it does at the first."""
+class CapableMethod(Method, Protocol):
+    """The functions of a method that its capabilities declare; see `CAPABILITY_FUNCTIONS`."""
 
     def begin(self, params: Any, n_columns: int, key: Array) -> Any:
         """The state before the first trial of a run: a tree of arrays."""
         ...
 
     def advance(self, state: Any, history: History, candidates: Candidates, key: Array) -> tuple[Array, Any]:
-        """Values f32[N] as `acquire` gives them, and the state for the next trial, of the same shapes."""
+        """Values f32[N] as `acquire` gives them at the first trial, and the next state, of the same shapes."""
         ...
 
+    def fit_history(self, params: Any, history: History, key: Array) -> Any:
+        """Returns the parameters fitted to the history, a tree of arrays.
 
-class PosteriorSamplingMethod(Method, Protocol):
-    """A method with a distribution over models of a task."""
+        ``score_candidates(fit_history(params, history, key), history, candidates)`` equals `acquire`. The arrays have
+        the same shapes for histories of all sizes, unless the method declares ``slotwise_fit``: then they have one
+        entry for each slot of the history.
+        """
+        ...
+
+    def score_candidates(self, fitted_params: Any, history: History, candidates: Candidates) -> Array:
+        """Returns values f32[N] of the candidates."""
+        ...
 
     def sample_posterior(self, params: Any, history: History, candidates: Candidates, key: Array) -> Array:
         """Returns values f32[N] of the candidates, higher = evaluate first, by one sampled model."""
         ...
 
-
-class ColumnPaddingMethod(Method, Protocol):
-    """A method whose runs on several search spaces can be one program, with columns of zeros added to the smaller."""
-
     def pad_columns(self, params: Any, n_columns: int, width: int) -> Any:
         """Returns parameters for tables with more columns; values stay the same where the added columns are zero."""
         ...
-
-
-class SequentialMethod(Method, Protocol):
-    """A method whose program may work on one run at a time, however many are side by side."""
 
     def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
         """Returns whether it does so on a platform, for tables of D columns and histories of `longest` trials."""
         ...
 
-
-class ExplainingMethod(Method, Protocol):
-    """A method whose `fit` makes decisions that a user should know."""
-
     def explain_fit(self, params: Any) -> Mapping[str, str]:
-        """Returns the decisions and their reasons by subject, a line each."""
+        """Returns the decisions of `fit` and their reasons by subject, a line each."""
         ...
 
+
+CAPABILITY_FUNCTIONS = {
+    "stateful": ("begin", "advance"),
+    "fits_history": ("fit_history", "score_candidates"),
+    "samples_posterior": ("sample_posterior",),
+    "pads_columns": ("pad_columns",),
+    "may_run_sequentially": ("runs_sequentially",),
+    "explains_fit": ("explain_fit",),
+}
+"""Functions of `CapableMethod` that a method with a capability must have."""
 
 _NO_CAPABILITIES = Capabilities()
 
@@ -148,7 +155,7 @@ def decisions_of(method: Method, params: Any) -> dict[str, str]:
       >>> decisions_of(cast(Method, object()), None)
       {}
     """
-    return dict(cast(ExplainingMethod, method).explain_fit(params)) if capabilities_of(method).explains_fit else {}
+    return dict(cast(CapableMethod, method).explain_fit(params)) if capabilities_of(method).explains_fit else {}
 
 
 def value(
@@ -174,26 +181,31 @@ def value(
     return stateful.advance(state, history, candidates, key)
 
 
-def as_stateful(method: Method) -> StatefulMethod | None:
+def as_stateful(method: Method) -> CapableMethod | None:
     """Returns the method if it carries a state, else None."""
-    return cast(StatefulMethod, method) if capabilities_of(method).stateful else None
+    return cast(CapableMethod, method) if capabilities_of(method).stateful else None
 
 
-def as_posterior_sampling(method: Method) -> PosteriorSamplingMethod:
+def as_history_fit(method: Method) -> CapableMethod | None:
+    """Returns the method if it has `fit_history` and `score_candidates`, else None."""
+    return cast(CapableMethod, method) if capabilities_of(method).fits_history else None
+
+
+def as_posterior_sampling(method: Method) -> CapableMethod:
     """Returns the method; raises `ConfigError` if it cannot sample a model, or carries a state."""
     capabilities = capabilities_of(method)
     if capabilities.stateful or not capabilities.samples_posterior:
         raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
-    return cast(PosteriorSamplingMethod, method)
+    return cast(CapableMethod, method)
 
 
-def as_column_padding(method: Method) -> ColumnPaddingMethod | None:
+def as_column_padding(method: Method) -> CapableMethod | None:
     """Returns the method if its parameters can be padded, else None."""
-    return cast(ColumnPaddingMethod, method) if capabilities_of(method).pads_columns else None
+    return cast(CapableMethod, method) if capabilities_of(method).pads_columns else None
 
 
 def runs_sequentially(method: Method, platform: str, n_columns: int, longest: int) -> bool:
-    """Returns whether the method's program works on one run at a time; see `SequentialMethod`."""
+    """Returns whether the method's program works on one run at a time; see `CapableMethod`."""
     if not capabilities_of(method).may_run_sequentially:
         return False
-    return cast(SequentialMethod, method).runs_sequentially(platform, n_columns, longest)
+    return cast(CapableMethod, method).runs_sequentially(platform, n_columns, longest)

@@ -5,38 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, as_stateful, capabilities_of, value
-
-
-class HistoryFitMethod(Method, Protocol):
-    """A method that is fitted to the history once (fine-tuned or conditioned), and then values any candidates.
-
-    ``score_candidates(fit_history(params, history, key), history, candidates)`` equals `acquire`. The fitted arrays
-    have the same shapes for histories of all sizes, unless the method declares ``slotwise_fit``: then they have one
-    entry for each slot of the history.
-    """
-
-    def fit_history(self, params: Any, history: History, key: Array) -> Any:
-        """Returns the parameters fitted to the history, a tree of arrays."""
-        ...
-
-    def score_candidates(self, fitted_params: Any, history: History, candidates: Candidates) -> Array:
-        """Returns values f32[N] of the candidates."""
-        ...
+from dre_jax.search.method import CapableMethod, Method, as_history_fit, as_stateful, capabilities_of, value
 
 
 @dataclass(frozen=True)
 class BucketedHistoryFit:
     """A method with the values of another one, which is fitted to the smallest capacity that holds all trials."""
 
-    method: HistoryFitMethod
+    method: CapableMethod
     capacities: tuple[int, ...]
     """Numbers of slots of the padded histories, in increasing order."""
 
@@ -60,7 +43,7 @@ class BucketedHistoryFit:
 def with_bucketed_history_fit(method: Method, capacities: tuple[int, ...]) -> Method:
     """Returns the method with `BucketedHistoryFit`.
 
-    Returns it unchanged if it is no `HistoryFitMethod`, if its fit depends on the slots, or if there is one capacity.
+    Returns it unchanged if it has no `fit_history`, if its fit depends on the slots, or if there is one capacity.
     """
     history_fit = as_history_fit(method)
     if len(capacities) < 2 or history_fit is None or capabilities_of(method).slotwise_fit:
@@ -68,15 +51,10 @@ def with_bucketed_history_fit(method: Method, capacities: tuple[int, ...]) -> Me
     return BucketedHistoryFit(history_fit, capacities)
 
 
-def as_history_fit(method: Method) -> HistoryFitMethod | None:
-    """Returns the method if it has `fit_history` and `score_candidates`, else None."""
-    return cast(HistoryFitMethod, method) if capabilities_of(method).fits_history else None
-
-
 def valuation(
     method: Method, params: Any, history: History, key: Array, *, sample: bool = False
 ) -> Callable[[Any, Candidates], tuple[Array, Any]]:
-    """Returns `dre_jax.search.method.value` as a function of a state and candidates; a `HistoryFitMethod` fits once."""
+    """Returns `dre_jax.search.method.value` as a function of a state and candidates; `fit_history` is called once."""
     history_fit = as_history_fit(method)
     if history_fit is None or sample or as_stateful(method) is not None:
         return lambda state, candidates: value(method, params, state, history, candidates, key, sample=sample)

@@ -29,7 +29,7 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
     count = len(bundled.load("svm").train)
     losses = r"training loss [\d.]+, validation loss [\d.]+"
     line = rf"svm: hedged-prior fitted to {count} tasks, 4 steps of dre, {losses}, saved in "
-    chosen = r"svm: training 4 steps, as given; trust 0.30\n"
+    chosen = r"svm: training 4 steps, as given; transfer probability 0.30\n"
     chosen += r"svm: weights of hypotheses .* 5 validation tasks: [+-][\d.]+ \+- [\d.]+ of mean regret\n"
     assert re.fullmatch(line + re.escape(f"{folder}\n") + chosen, out)
     assert "meta-train svm: 4/4 steps" in error
@@ -45,7 +45,7 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
     told = {name: text.strip() for name, text in told.items()}
     assert (status, told["method"], told["search space"]) == (0, "hedged-prior", "svm, 14 columns")
     assert told["training.steps"] == "4"
-    assert told["training"] == "4 steps, as given; trust 0.30"
+    assert told["training"] == "4 steps, as given; transfer probability 0.30"
     assert told["weights of hypotheses"] in out
     assert told["companion"] == "dre, 4 steps"
     assert told["training data"].startswith(f"{count} tasks, fingerprint ")

@@ -13,11 +13,16 @@ from dre_jax.errors import ConfigError, DataWarning
 from dre_jax.methods import METHODS, Entry, find, register, registry
 from dre_jax.methods.baselines.random_search import RandomSearch
 from dre_jax.methods.checkpoints.serialization import config_from_json, config_to_json
-from dre_jax.methods.declaration import _CAPABILITIES
 from dre_jax.methods.registry import CONFIGURATIONS, entry_of, load_entry_points
 from dre_jax.search import Candidates, Capabilities, make_history
-from dre_jax.search.method import decisions_of, members_of, runs_sequentially, value
-from dre_jax.search.stages import as_history_fit
+from dre_jax.search.method import (
+    CAPABILITY_FUNCTIONS,
+    as_history_fit,
+    decisions_of,
+    members_of,
+    runs_sequentially,
+    value,
+)
 from dre_jax.tuning import Evaluated, Float, Space, Surrogate, past_of
 
 
@@ -118,7 +123,7 @@ def test_what_is_refused(fields, message):
 def test_attributes_without_a_declaration_are_the_methods_own():
     """A method with `fit` and `acquire` needs no declaration, whatever its other attributes are called."""
     capabilities = {field.name: True for field in fields(Capabilities)}
-    functions = {function: 3 for needed in _CAPABILITIES.values() for function in needed}
+    functions = {function: 3 for needed in CAPABILITY_FUNCTIONS.values() for function in needed}
     method = altered(**capabilities, **functions, members=(Mean(), Mean()))
     register(Entry(**{**vars(ENTRY), "default": method}))
     history, key = make_history(jnp.zeros((1, 2)), jnp.zeros(1), 1), jax.random.key(0)
@@ -131,7 +136,7 @@ def test_attributes_without_a_declaration_are_the_methods_own():
 
 def test_every_capability_is_checked_for_its_functions():
     without_functions = "slotwise_fit committee double_precision differentiable heteroscedastic transfer"
-    assert {field.name for field in fields(Capabilities)} == set(_CAPABILITIES) | set(without_functions.split())
+    assert {field.name for field in fields(Capabilities)} == set(CAPABILITY_FUNCTIONS) | set(without_functions.split())
 
 
 def test_a_registered_method_has_its_name_and_its_configuration_everywhere():

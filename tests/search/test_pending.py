@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 from dre_jax.errors import ConfigError
 from dre_jax.methods import DRE, RandomSearch
 from dre_jax.methods.baselines.committee import Committee
-from dre_jax.methods.baselines.shared import ByResponse, Untaught
+from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig
@@ -22,7 +22,7 @@ COMPLETED = np.array([0.2, 0.9, 0.9, 0.4])
 KEY = jax.random.key(0)
 
 
-class Slope(ByResponse, Untaught):
+class Slope(ByResponse, NoMetaLearning):
     """Expects the more of a configuration, the further it lies in the first column."""
 
     def predict(self, params, history, y, candidates, key):

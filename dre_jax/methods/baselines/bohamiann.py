@@ -36,7 +36,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,8 +45,9 @@ from jax import Array, lax
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.losses.regression import gaussian_nll_of
-from dre_jax.methods.baselines.shared import ByResponse, Untaught, mixture_moments
+from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, mixture_moments
 from dre_jax.methods.entry import Entry
+from dre_jax.nn.initial import unflatten
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, shapes, standard_columns
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
@@ -86,14 +87,10 @@ def n_coordinates(config: MLPConfig, n_columns: int) -> int:
 
 def network_at(config: MLPConfig, prior: PriorConfig, n_columns: int, z: Array) -> Network:
     """The network of coordinates f[P], of which the prior is the unit Gaussian."""
-    layout: dict[str, Any] = shapes(config, n_columns)
-    params, first = {}, 1
-    for name in sorted(layout):
-        shape = layout[name].shape
-        inputs = layout[f"{name.rsplit('_', 1)[0]}_kernel"].shape[0]
-        size = math.prod(shape)
-        params[name] = (prior.weight_deviation / math.sqrt(inputs)) * z[first : first + size].reshape(shape)
-        first += size
+    params = unflatten(shapes(config, n_columns), z[1:])
+    for name, weights in params.items():
+        inputs = params[f"{name.rsplit('_', 1)[0]}_kernel"].shape[0]
+        params[name] = (prior.weight_deviation / math.sqrt(inputs)) * weights
     return Network(params, math.log(prior.noise) + prior.noise_deviation * z[0])
 
 
@@ -248,7 +245,7 @@ _CHAIN = SGHMCConfig(burn_in=200, samples=40, keep_every=10, step_size=3e-3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bohamiann(ByResponse, Untaught):
+class Bohamiann(ByResponse, NoMetaLearning):
     """A Bayesian neural network, sampled anew before every trial.
 
     Example:

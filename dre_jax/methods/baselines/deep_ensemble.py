@@ -25,7 +25,7 @@ from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.losses.regression import gaussian_nll_of
-from dre_jax.methods.baselines.shared import Untaught, mixture_moments
+from dre_jax.methods.baselines.shared import NoMetaLearning, mixture_moments
 from dre_jax.methods.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, init, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig, train_full_batch
@@ -39,7 +39,7 @@ _FITTING = FullBatchConfig(steps=200, learning_rate=0.02)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepEnsemble(Untaught):
+class DeepEnsemble(NoMetaLearning):
     """An ensemble fitted to the history before every trial.
 
     Raises:

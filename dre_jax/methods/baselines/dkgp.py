@@ -25,12 +25,11 @@ from jax import Array
 from dre_jax.checks import layer_sizes, one_of
 from dre_jax.gp.kernels import Kernel, correlation, squared_distances_by_products
 from dre_jax.gp.regression import add_noise, condition_gp, log_gaussian_density, predict_signal, prepare_gp
-from dre_jax.methods.baselines.shared import ByResponse, Untaught
+from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
 from dre_jax.methods.dre.ensemble import Support, scale_response
 from dre_jax.methods.entry import Entry
-from dre_jax.nn import mlp
+from dre_jax.nn import mlp, networks
 from dre_jax.nn.initial import draw
-from dre_jax.nn.networks import apply_deep_set, deep_set_shapes
 from dre_jax.optim.descent import maximise
 from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.runtime.blocks import by_blocks
@@ -74,6 +73,11 @@ class DeepKernelConfig:
         """The network, of which the outputs are the features."""
         return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
 
+    @property
+    def deep_set(self) -> networks.DeepSet:
+        """The deep set, of which the output is the context."""
+        return networks.DeepSet(self.phi, self.rho)
+
 
 class DeepKernel(NamedTuple):
     """Parameters of a Gaussian process on learned features."""
@@ -99,13 +103,10 @@ def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
     network_key, set_key = jax.random.split(key)
     deep_set = None
     if config.has_landmarks:
-        deep_set = draw(deep_set_shapes(config, n_columns), "lecun_normal", set_key)
+        deep_set = draw(networks.deep_set_shapes(config.deep_set, n_columns), "lecun_normal", set_key)
     n_inputs = n_columns + (config.rho[-1] if config.has_landmarks else 0)
-    network = mlp.init(config.network, n_inputs, network_key)
-    # A ReLU halves the second moment, so weights behind one are larger by sqrt(2) (He et al. 2015).
-    first = "hidden_0_kernel" if config.network.hidden else "out_kernel"
-    network = {name: a if name == first else a * math.sqrt(2.0) for name, a in network.items()}
-    zero = jnp.zeros((), network[first].dtype)
+    network = mlp.init_features(config.network, n_inputs, network_key)
+    zero = jnp.zeros((), network["out_kernel"].dtype)
     return DeepKernel(network, deep_set, zero, zero, zero, zero + _FIRST_NOISE)
 
 
@@ -123,7 +124,7 @@ def features(config: DeepKernelConfig, params: DeepKernel, support: Support, x: 
     context = None
     if config.has_landmarks:
         response = scale_response(support.response, support.where)
-        context = apply_deep_set(config, params.deep_set, support.x, response, support.where)
+        context = networks.apply(config.deep_set, params.deep_set, support.x, response, support.where)
     return mlp.apply(config.network, params.network, x, context) * jnp.exp(-params.log_length)
 
 
@@ -193,7 +194,7 @@ _TUNING = HistoryFitConfig(steps=200, learning_rate=0.01)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepKernelGP(ByResponse, Untaught):
+class DeepKernelGP(ByResponse, NoMetaLearning):
     """A deep kernel from random weights before every trial; it knows nothing of past tasks.
 
     Example:

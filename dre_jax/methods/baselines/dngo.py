@@ -35,7 +35,7 @@ from dre_jax.gp.regression import (
     predict_signal,
     prepare_gp,
 )
-from dre_jax.methods.baselines.shared import ByResponse, Untaught
+from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, features, init, standard_columns
 from dre_jax.optim.descent import maximise
@@ -119,7 +119,7 @@ _FITTING = FullBatchConfig(steps=500, learning_rate=0.01)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DNGO(ByResponse, Untaught):
+class DNGO(ByResponse, NoMetaLearning):
     """A network and a Bayesian last layer, fitted to the history before every trial.
 
     Example:

@@ -8,9 +8,9 @@ Standardised responses are modelled as
     y(x) = b + a m(x) + sum_j w_j (z_j(x) - m(x)) + f(x) + noise,
     b ~ N(0, 1),    w_j ~ N(0, s / M),    f ~ GP(0, Matern 5/2).
 
-The slope a says how far the ensemble is trusted, s how far its members may be preferred to each other, f what the past
-tasks do not explain. The likelihood of the trials determines all of them, with priors around "trust the ensemble", so
-that only trials which contradict the ensemble lead away from it. Linear in the unknowns but for a handful of
+The slope a is the weight of the ensemble's mean rank, s the variance of the weights of single members, and f what the
+past tasks do not explain. The likelihood of the trials determines all of them, with priors around a = 1, so that only
+trials which contradict the ensemble lead away from it. Linear in the unknowns but for a handful of
 hyperparameters: one Gaussian process, with the mean a m(x) and the sum of three covariances. Where the ensemble is of
 no use, it becomes an ordinary one. Expected improvement picks.
 """

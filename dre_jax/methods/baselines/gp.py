@@ -20,7 +20,7 @@ from jax import Array
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, predict_in_blocks
 from dre_jax.gp.response_scale import best_response, standardise
-from dre_jax.methods.baselines.shared import Untaught
+from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -38,7 +38,7 @@ class FittedProcess(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianProcess(Untaught):
+class GaussianProcess(NoMetaLearning):
     """A Gaussian process fitted to the history before every trial; it knows nothing of past tasks.
 
     Example:

@@ -6,7 +6,7 @@ Three ideas on top of Bayesian optimisation. Responses are bent by a power trans
     k(x, x') = s m(|w(x) / l - w(x') / l|),     w_d(x) = 1 - (1 - x_d^a_d)^b_d,
 
 whose exponents maximise the marginal likelihood together with the other hyperparameters. And three acquisition
-functions are maximised at once (MACE, Lyu et al. 2018), with noise on the predictions so that none is trusted too far:
+functions are maximised at once (MACE, Lyu et al. 2018), with noise on the predictions:
 the confidence bound, the logarithm of the expected improvement and that of its probability,
 
     mean + n1 + kappa deviation,   log EI and log PI of mean + n2,   n1, n2 ~ N(0, 2 noise),
@@ -32,7 +32,7 @@ from jax import Array
 from dre_jax.gp.fit import GPConfig, InitialHyperparameters, clip_hyperparameters, log_hyperprior, maximise_from_starts
 from dre_jax.gp.regression import GPParams, gp_posterior, log_marginal_likelihood
 from dre_jax.gp.response_scale import standardise
-from dre_jax.methods.baselines.shared import Untaught
+from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import log_expected_improvement, log_probability_of_improvement
 from dre_jax.search.history import Candidates, History
@@ -121,7 +121,7 @@ class WarpedGP(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HEBO(Untaught):
+class HEBO(NoMetaLearning):
     """HEBO's method; it knows nothing of past tasks.
 
     Example:

@@ -26,7 +26,7 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.kernels import LOG_2PI, squared_distances
 from dre_jax.gp.regression import gp_posterior, leave_one_out
 from dre_jax.gp.response_scale import standardise
-from dre_jax.methods.baselines.shared import Untaught
+from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.history import Candidates, History
@@ -61,7 +61,7 @@ def log_parzen(x: Array, where: Array, new: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metis(Untaught):
+class Metis(NoMetaLearning):
     """Exploration, exploitation and outliers propose; the largest information gain is evaluated.
 
     Raises:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.methods.baselines.shared import Untaught
+from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.search.history import Candidates, History
 
 
 @dataclass(frozen=True)
-class RandomSearch(Untaught):
+class RandomSearch(NoMetaLearning):
     """Random search: equal values for all candidates, among which the loop draws by key.
 
     Example:

@@ -20,7 +20,7 @@ from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, 
 from dre_jax.search.history import Candidates, History
 
 
-class Untaught:
+class NoMetaLearning:
     """A method that knows nothing of past tasks."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:

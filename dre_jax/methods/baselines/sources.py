@@ -44,7 +44,7 @@ class SourceProcesses(NamedTuple):
     params: GPParams
     x: Array
     """f32[S, n, D]"""
-    given: ConditionedGP
+    gp: ConditionedGP
 
 
 def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
@@ -82,7 +82,7 @@ def fit_sources(config: GPConfig, tasks: SourceTasks) -> SourceProcesses:
 
 def predict_sources(sources: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Returns the mean and variance of every source's signal at any number of points; f32[m, D] -> two f32[S, m]."""
-    prepared = jax.vmap(prepare_gp)(sources.given)
+    prepared = jax.vmap(prepare_gp)(sources.gp)
 
     def at(rows: Array) -> tuple[Array, Array]:
         mean, variance = jax.vmap(predict_signal_at, in_axes=(0, 0, 0, None))(sources.params, sources.x, prepared, rows)
@@ -98,7 +98,7 @@ def predict_means(sources: SourceProcesses, x: Array) -> Array:
     def at(rows: Array) -> Array:
         def one(source: SourceProcesses) -> Array:
             cross = signal_covariance(source.params, source.x, rows)
-            return matmul(source.given.weights, jnp.where(source.given.where[:, None], cross, 0.0))
+            return matmul(source.gp.weights, jnp.where(source.gp.where[:, None], cross, 0.0))
 
         return jax.vmap(one)(sources).T
 
@@ -107,9 +107,9 @@ def predict_means(sources: SourceProcesses, x: Array) -> Array:
 
 def joint_posterior(source: SourceProcesses, x: Array) -> tuple[Array, Array]:
     """Returns the joint mean and covariance of one source's signal; f32[m, D] -> f32[m] and f32[m, m]."""
-    cross = jnp.where(source.given.where[:, None], signal_covariance(source.params, source.x, x), 0.0)
-    half = triangular_solve(source.given.lower, cross)
-    return matmul(source.given.weights, cross), signal_covariance(source.params, x, x) - matmul(half.T, half)
+    cross = jnp.where(source.gp.where[:, None], signal_covariance(source.params, source.x, x), 0.0)
+    half = triangular_solve(source.gp.lower, cross)
+    return matmul(source.gp.weights, cross), signal_covariance(source.params, x, x) - matmul(half.T, half)
 
 
 def misranked(predicted: Array, level: Array, where: Array) -> Array:

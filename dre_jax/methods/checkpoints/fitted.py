@@ -32,7 +32,7 @@ from dre_jax.methods.checkpoints.serialization import (
     structure_from_json,
     structure_to_json,
 )
-from dre_jax.methods.checkpoints.storage import Steps, flatten, unflatten
+from dre_jax.methods.checkpoints.storage import Steps
 from dre_jax.methods.checkpoints.training import (
     STEPS,
     TrainingCheckpoint,
@@ -135,8 +135,7 @@ def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:
     Raises:
       CheckpointError: for parameters or a configuration of other classes, or if the folder cannot be written.
     """
-    params = jax.tree.map(_to_jax, fitted.params)
-    structure, arrays = structure_to_json(params), flatten(params)
+    structure, arrays = structure_to_json(jax.tree.map(_to_jax, fitted.params))
     if fitted.name not in METHODS or not arrays:
         raise CheckpointError(f"a method must be registered and have learned something, but got {fitted.name!r}")
     metadata = {
@@ -236,8 +235,11 @@ def _read_fitted(folder: str | Path, step: int, with_params: bool) -> FittedMeth
         raise CheckpointError(f"{fitted.name} in {folder} is configured as {type(fitted.method).__name__}")
     if not with_params:
         return fitted
-    like = structure_from_json(metadata["structure"])
-    fitted = dataclasses.replace(fitted, params=unflatten(like, steps.arrays(step, flatten(like))))
+    shapes: dict[str, jax.ShapeDtypeStruct] = {}
+    structure_from_json(metadata["structure"], shapes.setdefault)
+    arrays = steps.arrays(step, shapes)
+    params = structure_from_json(metadata["structure"], lambda path, _: arrays[path])
+    fitted = dataclasses.replace(fitted, params=params)
     _check_params(fitted, folder)
     return fitted
 

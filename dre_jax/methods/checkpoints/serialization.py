@@ -7,13 +7,14 @@ are listed in `PARAMETER_CLASSES`. Everything else is refused, so that a file ca
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args, get_type_hints
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.gp.regression import ConditionedGP, GPParams
 from dre_jax.methods.baselines.dkgp import DeepKernel
@@ -47,10 +48,18 @@ PARAMETER_CLASSES: dict[str, type] = {
 """Named tuples and dataclasses that parameters consist of, by their names in checkpoints, which stay when a class is
 renamed. A method with a class of its own adds it here."""
 
-_NAMES = {kind: name for name, kind in PARAMETER_CLASSES.items()}
+CONFIG_NAMES: dict[str, type] = {"TuningConfig": HistoryFitConfig}
+"""Configuration classes that have been renamed since, by their names in checkpoints."""
 
-CONFIG_NAMES: dict[type, str] = {HistoryFitConfig: "TuningConfig"}
-"""Names in checkpoints of configuration classes that have been renamed since."""
+RENAMED_FIELDS: dict[str, dict[str, str]] = {
+    "HedgedPriorParams": {"transfer_log_odds": "trust"},
+    "PriorTraining": {"transfer_probability": "trust", "transfer_strength": "trust_strength"},
+    "SourceProcesses": {"gp": "given"},
+}
+"""Fields that have been renamed since, by class, and their names in checkpoints."""
+
+_PARAMETER_NAMES = {kind: name for name, kind in PARAMETER_CLASSES.items()}
+_CONFIG_CLASS_NAMES = {kind: name for name, kind in CONFIG_NAMES.items()}
 
 
 def config_to_json(config: Any) -> Any:
@@ -65,10 +74,11 @@ def config_to_json(config: Any) -> Any:
       {'class': 'AcquisitionConfig', 'kind': 'lcb', 'beta': 1.0}
     """
     if dataclasses.is_dataclass(config):
-        name = _config_name(type(config))
-        if _config_class(name) is not type(config):
+        kind: Any = type(config)
+        name = _CONFIG_CLASS_NAMES.get(kind, kind.__name__)
+        if _config_class(name) is not kind:
             raise CheckpointError(f"a configuration must be of the classes of registered methods, but got {name}")
-        return {"class": name, **{field: config_to_json(value) for field, value in _fields(config).items()}}
+        return {"class": name, **{name: config_to_json(getattr(config, field)) for name, field in _fields(kind)}}
     if isinstance(config, tuple):
         return [config_to_json(item) for item in config]
     value = config.item() if isinstance(config, np.generic) else config
@@ -94,13 +104,16 @@ def config_from_json(value: Any, path: str = "") -> Any:
     kind = _config_class(str(value.get("class"))) if isinstance(value, Mapping) else None
     if kind is None:
         where = path or "the method"
-        raise ConfigError(f"{where} must be of a class of registered methods, but got {_shorten(value)}")
-    types, fields = get_type_hints(kind), {name: field for name, field in value.items() if name != "class"}
-    unknown = [name for name in fields if name not in _field_names(kind)]
-    if unknown:
-        raise ConfigError(f"{kind.__name__} has no field {path}{unknown[0]}")
+        raise ConfigError(f"{where} must be of a class of registered methods, but got {show(value)}")
+    types, names, fields = get_type_hints(kind), dict(_fields(kind)), {}
+    for name, field in value.items():
+        if name == "class":
+            continue
+        if name not in names:
+            raise ConfigError(f"{kind.__name__} has no field {path}{name}")
+        fields[names[name]] = _field_from_json(types[names[name]], field, f"{path}{name}")
     try:
-        return kind(**{name: _field_from_json(types[name], field, f"{path}{name}") for name, field in fields.items()})
+        return kind(**fields)
     except TypeError as error:
         raise ConfigError(f"{path or kind.__name__}: {error}") from error
 
@@ -113,73 +126,82 @@ def _field_from_json(kind: Any, value: Any, path: str) -> Any:
     return value if kind is Any else convert(kind, value, path)
 
 
-def _config_name(kind: type) -> str:
-    return CONFIG_NAMES.get(kind, kind.__name__)
-
-
 def _config_class(name: str) -> type | None:
-    renamed = {old_name: kind for kind, old_name in CONFIG_NAMES.items()}
-    return renamed.get(name, CONFIGURATIONS.get(name))
+    return CONFIG_NAMES.get(name, CONFIGURATIONS.get(name))
 
 
-def structure_to_json(tree: Any) -> Any:
-    """Returns the structure of parameters, with shape and dtype of every array.
+def structure_to_json(tree: Any) -> tuple[Any, dict[str, Any]]:
+    """Returns the structure of parameters, with shape and dtype of every array, and the arrays by their paths.
 
     Raises:
       CheckpointError: for anything but arrays of numbers in dictionaries, tuples, lists and `PARAMETER_CLASSES`.
 
     Example:
-      >>> structure_to_json({"bias": np.zeros(2, np.float32), "deep_set": None})
-      {'dict': {'bias': {'shape': [2], 'dtype': 'float32'}, 'deep_set': None}}
+      >>> structure, arrays = structure_to_json({"bias": np.zeros(2, np.float32), "deep_set": None})
+      >>> structure, list(arrays)
+      ({'dict': {'bias': {'shape': [2], 'dtype': 'float32'}, 'deep_set': None}}, ['bias'])
     """
-    if tree is None:
-        return None
-    if type(tree) in _NAMES:
-        static = _static_fields(type(tree))
-        fields = {k: {"value": v} if k in static else structure_to_json(v) for k, v in _fields(tree).items()}
-        return {"class": _NAMES[type(tree)], "fields": fields}
-    if type(tree) is dict and all(isinstance(name, str) for name in tree):
-        return {"dict": {name: structure_to_json(item) for name, item in tree.items()}}
-    if type(tree) in (tuple, list):
-        return {type(tree).__name__: [structure_to_json(item) for item in tree]}
-    if isinstance(tree, (np.ndarray, jax.Array)) and not jnp.issubdtype(tree.dtype, jax.dtypes.prng_key):
-        return {"shape": list(tree.shape), "dtype": str(tree.dtype)}
-    raise CheckpointError(
-        f"parameters must be arrays in tuples, dictionaries and named tuples, but got {_shorten(tree)}"
-    )
+    arrays: dict[str, Any] = {}
+
+    def describe(tree: Any, path: tuple[str, ...]) -> Any:
+        kind = type(tree)
+        if tree is None:
+            return None
+        if kind in _PARAMETER_NAMES:
+            static, fields = _static_fields(kind), {}
+            for name, field in _fields(kind):
+                value = getattr(tree, field)
+                fields[name] = {"value": value} if field in static else describe(value, (*path, name))
+            return {"class": _PARAMETER_NAMES[kind], "fields": fields}
+        if kind is dict and all(isinstance(name, str) for name in tree):
+            return {"dict": {name: describe(item, (*path, name)) for name, item in tree.items()}}
+        if kind in (tuple, list):
+            return {kind.__name__: [describe(item, (*path, str(i))) for i, item in enumerate(tree)]}
+        if isinstance(tree, (np.ndarray, jax.Array)) and not jnp.issubdtype(tree.dtype, jax.dtypes.prng_key):
+            arrays[".".join(path)] = tree
+            return {"shape": list(tree.shape), "dtype": str(tree.dtype)}
+        rule = "parameters must be arrays in tuples, dictionaries and named tuples"
+        raise CheckpointError(f"{rule}, but got {show(tree)}")
+
+    return describe(tree, ()), arrays
 
 
-def structure_from_json(structure: Any) -> Any:
-    """Returns the tree that `structure_to_json` described, with a `jax.ShapeDtypeStruct` for every array.
+def structure_from_json(structure: Any, leaf: Callable[[str, jax.ShapeDtypeStruct], Any]) -> Any:
+    """Returns the tree that `structure_to_json` described, with what ``leaf`` returns for the path of every array.
 
     Raises:
       ConfigError: for a structure that this version does not have.
 
     Example:
-      >>> structure_from_json({"tuple": [None, {"shape": [2], "dtype": "float32"}]})
-      (None, ShapeDtypeStruct(shape=(2,), dtype=float32))
+      >>> structure_from_json({"tuple": [None, {"shape": [2], "dtype": "float32"}]}, lambda path, shape: (path, shape))
+      (None, ('1', ShapeDtypeStruct(shape=(2,), dtype=float32)))
     """
-    match structure:
-        case None:
-            return None
-        case {"class": name, "fields": fields}:
-            kind = PARAMETER_CLASSES.get(name)
-            expected = [] if kind is None else _field_names(kind)
-            if kind is None or sorted(expected) != sorted(fields):
-                here = "unknown" if kind is None else ", ".join(expected)
-                raise ConfigError(f"parameters differ: {name} ({here} here, {', '.join(fields)} in the checkpoint)")
-            return kind(**{name: structure_from_json(field) for name, field in fields.items()})
-        case {"dict": items}:
-            return {name: structure_from_json(item) for name, item in items.items()}
-        case {"tuple": items}:
-            return tuple(structure_from_json(item) for item in items)
-        case {"list": items}:
-            return [structure_from_json(item) for item in items]
-        case {"value": value}:
-            return value
-        case {"shape": shape, "dtype": dtype}:
-            return jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype))
-    raise ConfigError(f"the structure of parameters must be one that dre_jax wrote, but got {_shorten(structure)}")
+
+    def make(structure: Any, path: tuple[str, ...]) -> Any:
+        match structure:
+            case None:
+                return None
+            case {"class": name, "fields": fields}:
+                kind = PARAMETER_CLASSES.get(name)
+                names = {} if kind is None else dict(_fields(kind))
+                if kind is None or sorted(names) != sorted(fields):
+                    here = "unknown" if kind is None else ", ".join(names)
+                    raise ConfigError(f"parameters differ: {name} ({here} here, {', '.join(fields)} in the checkpoint)")
+                return kind(**{names[name]: make(field, (*path, name)) for name, field in fields.items()})
+            case {"dict": items}:
+                return {name: make(item, (*path, name)) for name, item in items.items()}
+            case {"tuple": items}:
+                return tuple(make(item, (*path, str(i))) for i, item in enumerate(items))
+            case {"list": items}:
+                return [make(item, (*path, str(i))) for i, item in enumerate(items)]
+            case {"value": value}:
+                return value
+            case {"shape": shape, "dtype": dtype}:
+                return leaf(".".join(path), jax.ShapeDtypeStruct(tuple(shape), np.dtype(dtype)))
+        rule = "the structure of parameters must be one that dre_jax wrote"
+        raise ConfigError(f"{rule}, but got {show(structure)}")
+
+    return make(structure, ())
 
 
 def check_parameter_classes(method: Method) -> None:
@@ -188,38 +210,31 @@ def check_parameter_classes(method: Method) -> None:
     The annotation of what `fit` returns tells it before a long fit. `structure_to_json` refuses all else afterwards.
     """
     for part in (method, *members_of(method)):
-        for kind in _classes_named(get_type_hints(type(part).fit).get("return")):
-            if kind not in _NAMES:
+        for kind in _annotated_classes(get_type_hints(type(part).fit).get("return")):
+            if kind not in _PARAMETER_NAMES:
                 rule = "parameters must be of the classes in PARAMETER_CLASSES"
                 raise CheckpointError(f"{rule}, but {type(part).__name__} learns {kind.__name__}")
 
 
-def _classes_named(annotation: Any) -> Iterator[type]:
+def _annotated_classes(annotation: Any) -> Iterator[type]:
     """Yields the classes with fields in an annotation, and in the annotations of their fields."""
     nested = list(get_args(annotation))
     if isinstance(annotation, type) and (dataclasses.is_dataclass(annotation) or hasattr(annotation, "_fields")):
         yield annotation
         hints, static = get_type_hints(annotation), _static_fields(annotation)
-        nested += [hints[name] for name in _field_names(annotation) if name not in static]
+        nested += [hints[field] for _, field in _fields(annotation) if field not in static]
     for inner in nested:
-        yield from _classes_named(inner)
+        yield from _annotated_classes(inner)
 
 
-def _field_names(kind: Any) -> list[str]:
-    """Returns the fields of the class of a dataclass or of a named tuple."""
-    return list(kind._fields) if hasattr(kind, "_fields") else [field.name for field in dataclasses.fields(kind)]
+def _fields(kind: Any) -> list[tuple[str, str]]:
+    """Returns the fields of a dataclass or of a named tuple: their names in checkpoints, and their names."""
+    names = kind._fields if hasattr(kind, "_fields") else [field.name for field in dataclasses.fields(kind)]
+    renamed = RENAMED_FIELDS.get(kind.__name__, {})
+    return [(renamed.get(name, name), name) for name in names]
 
 
 def _static_fields(kind: Any) -> set[str]:
     """Returns the fields of a class that are no parameters: JAX takes them for part of the structure."""
     fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     return {field.name for field in fields if field.metadata.get("static")}
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in _field_names(type(value))}
-
-
-def _shorten(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -22,7 +22,6 @@ from dre_jax.errors import CheckpointError, DataError
 
 FORMAT = 1
 _DIGESTS = "digests.json"
-_ATTEMPTS = 10  # to read a folder that a training may be writing to
 
 
 class Steps:
@@ -44,21 +43,10 @@ class Steps:
         self._keep = keep
 
     def latest(self) -> int | None:
-        """Returns the number of the last complete step, or None.
-
-        Raises:
-          CheckpointError: if steps keep vanishing while the folder is read.
-        """
-        if not self.folder.is_dir():
-            return None
-        for _ in range(_ATTEMPTS):
-            try:
-                with self._manager(create=False) as manager:
-                    step: int | None = manager.latest_step()
-                    return step
-            except FileNotFoundError:  # another process removed an old step while Orbax read its date
-                continue
-        raise CheckpointError(f"{self.folder.parent} changes while it is read; try again once its training has ended")
+        """Returns the number of the last complete step, or None."""
+        # Orbax gives a step its number when the step is complete.
+        steps = self.folder.iterdir() if self.folder.is_dir() else ()
+        return max((int(path.name) for path in steps if path.name.isdecimal()), default=None)
 
     def save(
         self,
@@ -96,7 +84,7 @@ class Steps:
                 else:
                     write_json(path, {"format": FORMAT, **content}, indent=1)
         except (OSError, ValueError, TypeError, DataError) as error:
-            raise CheckpointError(f"cannot write a checkpoint to {self.folder.parent}: {_shorten(error)}") from error
+            raise CheckpointError(f"cannot write a checkpoint to {self.folder.parent}: {str(error)[:300]}") from error
 
     def metadata(self, step: int) -> dict[str, Any]:
         """Returns the metadata of a step.
@@ -105,7 +93,10 @@ class Steps:
           CheckpointError: if the step is damaged, of another format, or cannot be read.
         """
         _check_digests(self._path(step))
-        metadata = self._restore(step, metadata=_orbax().args.JsonRestore()).metadata
+        try:
+            metadata = read_json(self._path(step) / "metadata" / "metadata")
+        except DataError as error:
+            raise self._unreadable(step, error) from error
         if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
             content = repr(metadata.get("format")) if isinstance(metadata, dict) else "none"
             raise CheckpointError(
@@ -127,7 +118,12 @@ class Steps:
         device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         target = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=device), like)
         arguments = ocp.checkpoint_utils.construct_restore_args(target)
-        arrays = self._restore(step, arrays=ocp.args.PyTreeRestore(target, restore_args=arguments)).arrays
+        restore = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(target, restore_args=arguments))
+        try:
+            with self._manager(create=False) as manager:
+                arrays = manager.restore(step, args=restore).arrays
+        except (OSError, ValueError, KeyError) as error:
+            raise self._unreadable(step, error) from error
         # Through the host: an array that is bound to a device, as Orbax returns it, would have every program that it
         # meets compiled anew.
         return jax.device_put(jax.tree.map(np.array, arrays))
@@ -135,13 +131,9 @@ class Steps:
     def _path(self, step: int) -> Path:
         return self.folder / str(step)
 
-    def _restore(self, step: int, **items: Any) -> Any:
-        try:
-            with self._manager(create=False) as manager:
-                return manager.restore(step, args=_orbax().args.Composite(**items))
-        except (OSError, ValueError, KeyError) as error:
-            message = f"cannot read the checkpoint of step {step} in {self.folder.parent}: {_shorten(error)}"
-            raise CheckpointError(message) from error
+    def _unreadable(self, step: int, error: Exception) -> CheckpointError:
+        text = str(error)[:300]
+        return CheckpointError(f"cannot read the checkpoint of step {step} in {self.folder.parent}: {text}")
 
     def _manager(self, create: bool) -> Any:
         ocp = _orbax()
@@ -166,22 +158,6 @@ class Steps:
             "metadata": ocp.JsonCheckpointHandler(multiprocessing_options=process),
         }
         return ocp.CheckpointManager(self.folder, options=options, item_handlers=handlers)
-
-
-def flatten(tree: Any) -> dict[str, Any]:
-    """Returns the leaves of a tree by their paths, so that files name every array.
-
-    Example:
-      >>> flatten({"state": ({"bias": 1}, None)})
-      {'state.0.bias': 1}
-    """
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
-
-
-def unflatten(like: Any, leaves: Mapping[str, Any]) -> Any:
-    """Returns leaves, by their paths, in the structure of a tree."""
-    return jax.tree.unflatten(jax.tree.structure(like), [leaves[path] for path in flatten(like)])
 
 
 def _orbax() -> Any:
@@ -232,14 +208,8 @@ def _check_digests(folder: Path) -> None:
         expected, actual = (read_json(path) if path.exists() else {}), _digests(folder)
         changed = [name for name in expected if actual.get(name) != expected[name]]
     except (OSError, DataError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"cannot read {folder}: {_shorten(error)}") from error
+        raise CheckpointError(f"cannot read {folder}: {str(error)[:300]}") from error
     if changed:
         others = [path for path in folder.parent.iterdir() if path.name.isdigit() and path != folder]
         remedy = f"; remove {folder} to use the step before" if others else ""
         raise CheckpointError(f"{folder / changed[0]} is damaged: it is not as it was written{remedy}")
-
-
-def _shorten(error: Exception) -> str:
-    """Returns the start of an error's text: those of the file library go on for pages."""
-    text = str(error)
-    return text if len(text) <= 300 else f"{text[:300]}..."

@@ -7,6 +7,8 @@ for people, rewritten with every step that is saved.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +27,7 @@ from dre_jax.methods.checkpoints.provenance import (
     provenance,
     warn_of_backends,
 )
-from dre_jax.methods.checkpoints.storage import Steps, flatten, unflatten
+from dre_jax.methods.checkpoints.storage import Steps
 from dre_jax.methods.dre.ensemble import EnsembleParams
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.state import LossEntry, TrainingRun, TrainState
@@ -87,11 +89,7 @@ class TrainingCheckpoint:
         self._steps = Steps(self.folder / STEPS, keep=2)
 
     def latest_step(self) -> int | None:
-        """Returns the last complete step, or None.
-
-        Raises:
-          CheckpointError: if steps keep vanishing while the folder is read.
-        """
+        """Returns the last complete step, or None."""
         return self._steps.latest()
 
     def metadata(self) -> dict[str, Any]:
@@ -116,11 +114,11 @@ class TrainingCheckpoint:
             model, config = training_configs(metadata)
             state = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
         like = {"state": state, "best": None if metadata.get("best_step") is None else state.params}
-        phrases = differences(_shapes(flatten(like)), metadata.get("arrays", {}))
+        phrases = differences(_shapes(like), metadata.get("arrays", {}))
         if phrases:
             raise CheckpointError(f"the arrays in {self.folder} are not this version's: {'; '.join(phrases)}")
-        arrays = self._steps.arrays(metadata["step"], _nest(flatten(like)))
-        return TrainingStep(**unflatten(like, flatten(arrays)), metadata=metadata)
+        arrays = self._steps.arrays(metadata["step"], _as_dicts(like))
+        return TrainingStep(**_from_dicts(like, arrays), metadata=metadata)
 
 
 class ResumableTraining(TrainingCheckpoint):
@@ -159,7 +157,7 @@ class ResumableTraining(TrainingCheckpoint):
 
     def save(self, run: TrainingRun) -> None:
         """Writes a step. Raises `CheckpointError` if the folder cannot be written."""
-        step, arrays = int(run.state.step), flatten({"state": run.state, "best": run.best})
+        step, arrays = int(run.state.step), {"state": run.state, "best": run.best}
         history = [list(entry) for entry in run.history]
         metadata = {**self._metadata, "history": history, "best_step": run.best_step, "arrays": _shapes(arrays)}
         losses = [f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}" for s, train, val in run.history]
@@ -167,7 +165,7 @@ class ResumableTraining(TrainingCheckpoint):
             "metadata.json": {**metadata, "step": step},
             "losses.csv": "\n".join(["step,train_loss,validation_loss", *losses, ""]),
         }
-        self._steps.save(step, _nest(arrays), metadata, copies)
+        self._steps.save(step, _as_dicts(arrays), metadata, copies)
 
     def resume(self) -> TrainingRun | None:
         """Returns the run as it was last saved; None without a complete step.
@@ -195,17 +193,28 @@ class ResumableTraining(TrainingCheckpoint):
         return TrainingRun(saved.state, history, saved.best, metadata["best_step"], metadata["step"])
 
 
-def _shapes(arrays: Mapping[str, Any]) -> dict[str, list[int]]:
-    return {path: list(array.shape) for path, array in arrays.items()}
+def _shapes(tree: Any) -> dict[str, list[int]]:
+    return {".".join(path): list(array.shape) for path, array in _leaves(tree)}
 
 
-def _nest(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns arrays by their paths in a dictionary for each part of a path, as files of steps have them."""
-    tree: dict[str, Any] = {}
-    for path, array in arrays.items():
-        *parents, name = path.split(".")
-        node = tree
+def _leaves(tree: Any) -> list[tuple[list[str], Any]]:
+    """Returns the arrays of a tree with the parts of their paths: names of fields, or numbers."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return [([jax.tree_util.keystr((part,), simple=True) for part in path], leaf) for path, leaf in leaves]
+
+
+def _as_dicts(tree: Any) -> dict[str, Any]:
+    """Returns the arrays of a tree in a dictionary for each part of a path, as files of steps have them."""
+    top: dict[str, Any] = {}
+    for (*parents, name), leaf in _leaves(tree):
+        node = top
         for parent in parents:
             node = node.setdefault(parent, {})
-        node[name] = array
-    return tree
+        node[name] = leaf
+    return top
+
+
+def _from_dicts(like: Any, dicts: dict[str, Any]) -> Any:
+    """Returns the arrays of `_as_dicts` in the structure of a tree."""
+    leaves = [functools.reduce(operator.getitem, path, dicts) for path, _ in _leaves(like)]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves)

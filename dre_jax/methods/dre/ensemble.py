@@ -51,8 +51,9 @@ def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
       {10}
     """
     scorer_key, deep_set_key = jax.random.split(key)
-    scorer = partial(draw, networks.scorer_shapes(config, config.scorer_inputs(n_columns)), config.initialiser)
-    deep_set = partial(draw, networks.deep_set_shapes(config, n_columns), config.initialiser)
+    scorer_shapes = networks.scorer_shapes(_scorer(config), config.scorer_inputs(n_columns))
+    deep_set_shapes = networks.deep_set_shapes(_deep_set(config), n_columns)
+    scorer, deep_set = (partial(draw, shapes, config.initialiser) for shapes in (scorer_shapes, deep_set_shapes))
     scorers = jax.vmap(scorer)(jax.random.split(scorer_key, config.members))
     if config.context == "none":
         return EnsembleParams(scorers, None)
@@ -118,11 +119,18 @@ def deep_set_response(config: ModelConfig, response: Array, where: Array) -> Arr
 def member_scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
     """Scores of one member; x f32[n, D] -> f32[n], higher is better."""
     if config.context == "none":
-        return networks.apply_scorer(config, params.scorers, x, None)
+        return networks.apply(_scorer(config), params.scorers, x, None)
     response = deep_set_response(config, support.response, support.where)
-    inputs = support.x, response, support.where
-    context = networks.apply_deep_set(config, params.deep_set, *inputs, config.products)
-    return networks.apply_scorer(config, params.scorers, x, context)
+    context = networks.apply(_deep_set(config), params.deep_set, support.x, response, support.where)
+    return networks.apply(_scorer(config), params.scorers, x, context)
+
+
+def _scorer(config: ModelConfig) -> networks.Scorer:
+    return networks.Scorer(config.hidden, config.range_limit, config.range_slope, config.products)
+
+
+def _deep_set(config: ModelConfig) -> networks.DeepSet:
+    return networks.DeepSet(config.phi, config.rho, config.products)
 
 
 def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -78,16 +79,30 @@ def fine_tune(
     """
     if config.epochs == 0:
         return params
-    epochs = draw_epochs(config, response, level, where, key)
-    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
+    epochs, steps = _draw(config, response, level, where, key)
     scanned, by_native = (partial(way, config.loss.name, model) for way in (_scan_epochs, _native_epochs))
     elsewhere: dict[str, Callable[..., EnsembleParams]] = {}
     if supports_native(model, config.loss.name, x, own_lists=False):
         elsewhere["cpu"] = by_native
     if supports_kernel(model, config.loss.name, config.loss.ties, x):
-        run = sequential_vmap(partial(_run_in_lanes, model, config))
+
+        @sequential_vmap
+        def run(params: EnsembleParams, x: Array, response: Array, level: Array, where: Array, key: Array) -> Any:
+            # Several runs go one after the other, as the kernel works on one at a time anyway. What is drawn for all at
+            # once would take memory by the number of runs, and the compiler minutes in place of seconds.
+            drawn = _draw(config, response, level, where, key)
+            return epochs_in_lanes(model, config.loss.weights, level, where, params, x, response, *drawn)
+
         elsewhere["tpu"] = lambda params, x, response, *_: run(params, x, response, level, where, key)
     return lax.platform_dependent(params, x, response, epochs, steps, **elsewhere, default=scanned)
+
+
+def _draw(
+    config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array
+) -> tuple[SampledLists, StepSizes]:
+    """Returns the lists and the step sizes of all epochs."""
+    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
+    return draw_epochs(config, response, level, where, key), steps
 
 
 def _scan_epochs(
@@ -135,26 +150,6 @@ def _native_epochs(
         model, params, moments, x, support, query, ranked, steps, loss=loss_name, wants_losses=False
     )
     return tuned
-
-
-def _run_in_lanes(
-    model: ModelConfig,
-    config: FineTuneConfig,
-    params: EnsembleParams,
-    x: Array,
-    response: Array,
-    level: Array,
-    where: Array,
-    key: Array,
-) -> EnsembleParams:
-    """One run with what its epochs draw; several go one after the other.
-
-    The kernel works on one at a time anyway. What is drawn for all at once would take memory by the number of runs, and
-    the compiler minutes in place of seconds.
-    """
-    epochs = draw_epochs(config, response, level, where, key)
-    steps = step_sizes(config.learning_rates(), jnp.arange(config.epochs))
-    return epochs_in_lanes(model, config.loss.weights, level, where, params, x, response, epochs, steps)
 
 
 def epochs_in_lanes(

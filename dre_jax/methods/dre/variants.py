@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dre_jax.methods.dre.method import DRE
+from dre_jax.methods.dre.model_config import PAPER
+from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING, PAPER_META_TRAINING, LossConfig, MetaTrainConfig
 from dre_jax.methods.entry import SHORT, Entry
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
 
 _DRE = Entry(
     name="dre",
@@ -14,30 +19,32 @@ _DRE = Entry(
     free=("fine_tuning", "acquisition"),
     reads_checkpoints=True,
 )
-
-_PAPER_SEARCH = {"fine_tuning.epochs": 1000, "fine_tuning.learning_rate": 1e-3, "acquisition.kind": "ei"}
-_PAPER_MODEL = {"model.context": "shared", "model.initialiser": "torch_uniform", "training.own_lists": False}
-_PAPER_LOSS = {"training.loss.weights": "inverse_log", "fine_tuning.loss.weights": "inverse_log"}
-_RANDOM_WEIGHTS = {**_PAPER_SEARCH, "fine_tuning.learning_rate": 0.02, "transfer": False}
+_PAPER = DRE(model=PAPER, training=PAPER_META_TRAINING, fine_tuning=PAPER_FINE_TUNING, acquisition=EXPECTED_IMPROVEMENT)
+_RANDOM_WEIGHTS = DRE(
+    fine_tuning=replace(PAPER_FINE_TUNING, learning_rate=0.02), acquisition=EXPECTED_IMPROVEMENT, transfer=False
+)
 
 LOSSES = {
-    "regression": ({"name": "mean_squared_error", "weights": "none"}, "squared error"),
-    "pointwise": ({"name": "subset_regression", "weights": "none"}, "a point-wise ranking loss"),
-    "pairwise": ({"name": "ranknet", "weights": "none"}, "a pair-wise ranking loss"),
-    "listwise": ({"weights": "none"}, "the list-wise loss without weights"),
-    "listwise-weighted": ({"weights": "inverse_log"}, "the list-wise loss with the paper's weights"),
+    "regression": (LossConfig(name="mean_squared_error", weights="none"), "squared error"),
+    "pointwise": (LossConfig(name="subset_regression", weights="none"), "a point-wise ranking loss"),
+    "pairwise": (LossConfig(name="ranknet", weights="none"), "a pair-wise ranking loss"),
+    "listwise": (LossConfig(weights="none"), "the list-wise loss without weights"),
+    "listwise-weighted": (LossConfig(weights="inverse_log"), "the list-wise loss with the paper's weights"),
 }
-"""Fields of `LossConfig` by the name of the method that trains with them, and what the loss is."""
+"""Losses by the name of the method that trains with them, and what they are."""
 
 
 def _with_loss(name: str, *, transfer: bool) -> Entry:
     """The ensemble that meta-trains and fine-tunes with a loss of `LOSSES`, as long and as fast as the paper's."""
     loss, words = LOSSES[name]
-    settings = {f"{part}.loss.{key}": value for part in ("training", "fine_tuning") for key, value in loss.items()}
-    return _DRE.variant(
-        name if transfer else f"{name}-ri",
-        f"deep ensemble with {words}, {'tuned and picking as dre-paper' if transfer else 'else as dre-ri'}",
-        {**(_PAPER_SEARCH if transfer else _RANDOM_WEIGHTS), **settings},
+    fine_tuning = replace((_PAPER if transfer else _RANDOM_WEIGHTS).fine_tuning, loss=loss)
+    return replace(
+        _DRE,
+        name=name if transfer else f"{name}-ri",
+        summary=f"deep ensemble with {words}, {'tuned and picking as dre-paper' if transfer else 'else as dre-ri'}",
+        default=replace(
+            _RANDOM_WEIGHTS, training=MetaTrainConfig(loss=loss), fine_tuning=fine_tuning, transfer=transfer
+        ),
         transfer=transfer,
         reads_checkpoints=False,
     )
@@ -45,10 +52,11 @@ def _with_loss(name: str, *, transfer: bool) -> Entry:
 
 ENTRIES = (
     _DRE,
-    _DRE.variant(
-        "dre-paper",
-        "the same with the paper's choices: one deep set, expected improvement, 1000 epochs at 0.001",
-        {**_PAPER_MODEL, **_PAPER_LOSS, **_PAPER_SEARCH},
+    replace(
+        _DRE,
+        name="dre-paper",
+        summary="the same with the paper's choices: one deep set, expected improvement, 1000 epochs at 0.001",
+        default=_PAPER,
     ),
     _DRE.variant(
         "dre-no-finetune",
@@ -56,10 +64,11 @@ ENTRIES = (
         {"fine_tuning.epochs": 0},
         short={"acquisition": SHORT["acquisition"]},
     ),
-    _DRE.variant(
-        "dre-ri",
-        "deep ranking ensemble from random weights at every trial",
-        {**_RANDOM_WEIGHTS, "fine_tuning.loss.weights": "inverse_log"},
+    replace(
+        _DRE,
+        name="dre-ri",
+        summary="deep ranking ensemble from random weights at every trial",
+        default=_RANDOM_WEIGHTS,
         transfer=False,
         reads_checkpoints=False,
     ),

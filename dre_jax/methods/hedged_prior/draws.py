@@ -44,11 +44,10 @@ def sample_responses(
 
     Over keys, the values have the mean and the variance of the mixture. Other arguments as in `predict_mixture`.
     """
-    component_key, learned_key, process_key = jax.random.split(key, 3)
-    component = jax.random.categorical(component_key, posterior.log_weight)
-    n_learned = len(posterior.log_weight) - len(posterior.variance_scale)
-    learned = _sample_learned(config, params, posterior, jnp.minimum(component, n_learned - 1), learned_key)
-    process = _sample_process(config, params, posterior, jnp.maximum(component - n_learned, 0), process_key)
+    component_key, *keys = jax.random.split(key, 3)
+    component, n_learned = jax.random.categorical(component_key, posterior.log_weight), posterior.n_learned
+    learned = _sample_learned(config, params, posterior, jnp.minimum(component, n_learned - 1), keys[0])
+    process = _sample_process(config, params, posterior, jnp.maximum(component - n_learned, 0), keys[1])
     values: Array = by_blocks(lambda rows: jnp.where(component < n_learned, learned(rows), process(rows)), new)
     return values
 
@@ -58,9 +57,8 @@ def _sample_learned(
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of the learned priors."""
     member, number = jnp.divmod(component, len(params.hypotheses.log_weight))
-    prior, conditioned = _take(member, params.priors), _take(member, posterior.prior_posteriors)
-    gp, scale = _take(number, conditioned.gp), conditioned.variance_scale[number]
-    hypothesis = _take(number, params.hypotheses)
+    prior, conditioned = _take(member, (params.priors, posterior.prior_posteriors))
+    gp, scale, hypothesis = _take(number, (conditioned.gp, conditioned.variance_scale, params.hypotheses))
     prior = scale_variances(prior, hypothesis)
     prior_key, noise_key = jax.random.split(key)
     function = sample_prior(prior, conditioned.features, prior_key)
@@ -79,21 +77,18 @@ def _sample_process(
     config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, component: Array, key: Array
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of the processes of the task."""
-    process, gp = _take(component, posterior.processes), _take(component, posterior.conditioned_processes)
-    scale, trials = posterior.variance_scale[component], posterior.trials
+    process, gp, scale, _ = _take(component, posterior.task_posteriors)
+    trials, trend_means = posterior.trials, posterior.prior_posteriors.trend_mean
     prior_key, noise_key = jax.random.split(key)
     function = sample_process_prior(process, trials, prior_key)
     weights = _pathwise_weights(gp, scale, function(trials.x, trials.trend), process.log_noise_var, noise_key)
 
-    def member_trend(prior: LearnedPrior, trend_mean: Array, rows: Array) -> Array:
-        return compute_features(config, prior, rows).trend - trend_mean
-
     def values(rows: Array) -> Array:
-        trend_means = posterior.prior_posteriors.trend_mean
-        trend = jnp.mean(jax.vmap(member_trend, (0, 0, None))(params.priors, trend_means, rows), axis=0)
+        trends = jax.vmap(lambda prior, mean: compute_features(config, prior, rows).trend - mean)
+        trend = jnp.mean(trends(params.priors, trend_means), axis=0)
         cross = task_process.task_covariance(process, trials.x, rows, trials.trend, trend)
         cross = jnp.where(gp.where[:, None], cross, 0.0)
-        return process.slope * trend + matmul(weights, cross) + jnp.sqrt(scale) * function(rows, trend)
+        return process.trend_weight * trend + matmul(weights, cross) + jnp.sqrt(scale) * function(rows, trend)
 
     return values
 
@@ -113,7 +108,7 @@ def sample_process_prior(process: TaskProcess, trials: Trials, key: Array) -> Ca
     """Samples a function of points f[n, D] and their trends f[n], with mean zero and the covariance of a process."""
     line_key, signal_key = jax.random.split(key)
     offset, slope = jax.random.normal(line_key, (2,), trials.y.dtype)
-    slope = slope * jnp.sqrt(process.slope * task_process.SLOPE_VARIANCE)
+    slope = slope * jnp.sqrt(process.trend_weight * task_process.SLOPE_VARIANCE)
     signal = _fourier_features(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
     inverse = jnp.exp(-process.log_lengthscale)[None, :]
     return lambda x, trend: math.sqrt(OFFSET_VAR) * offset + slope * trend + signal(x * inverse)

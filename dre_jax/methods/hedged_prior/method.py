@@ -98,9 +98,9 @@ class HedgedPrior:
         lengths = fit_length_scale_prior(self.length_scales, tasks)
         fit = train_priors(self.prior, self.training, tasks, key, lengths)
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
-        trust = jax.scipy.special.logit(fit.trust)
+        log_odds = jax.scipy.special.logit(fit.transfer_probability)
         hypotheses, selection = hypothesis_arrays(self.hypotheses), weight_selection(0)
-        params = HedgedPriorParams(fit.priors, hypotheses, selection, trust, hyperpriors, fit.steps, fit.held_out)
+        params = HedgedPriorParams(fit.priors, hypotheses, selection, log_odds, hyperpriors, fit.steps, fit.held_out)
         config, tasks = self.weight_selection, meta.validation
         return fit_weights(self, params, config, self.prior, tasks, jax.random.fold_in(key, 1))
 
@@ -144,9 +144,9 @@ class HedgedPrior:
 
     def explain_fit(self, params: HedgedPriorParams) -> Mapping[str, str]:
         """Returns the length of the training and the selection of weights with their reasons."""
-        trust = float(jax.nn.sigmoid(jnp.asarray(params.trust)))
+        probability = float(jax.nn.sigmoid(jnp.asarray(params.transfer_log_odds)))
         return {
-            "training": explain_training(int(params.steps), trust, params.held_out),
+            "training": explain_training(int(params.steps), probability, params.held_out),
             "weights of hypotheses": explain_weights(self.weight_selection, params.weight_selection),
         }
 

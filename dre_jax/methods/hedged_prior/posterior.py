@@ -2,8 +2,8 @@
 
 A component is either a member's learned prior under one hypothesis (`hypotheses`) or a Gaussian process of the task
 (`task_process`), whose hyperparameters are fixed or fitted, with or without the learned trend. Before the first trial
-the learned priors have the total weight `HedgedPriorParams.trust` (as a probability) and the processes of the task have
-the remaining weight. The marginal likelihood of the trials then updates the weights.
+the learned priors have the total weight `HedgedPriorParams.transfer_log_odds` (as a probability) and the processes of
+the task have the remaining weight. The marginal likelihood of the trials then updates the weights.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from dre_jax.gp.regression import ConditionedGP, PreparedGP, predict_signal, prepare_gp
-from dre_jax.methods.hedged_prior import task_process
+from dre_jax.gp.regression import PreparedGP, predict_signal, prepare_gp
 from dre_jax.methods.hedged_prior.hypotheses import (
     HypothesisArrays,
     PriorPosterior,
@@ -30,7 +29,15 @@ from dre_jax.methods.hedged_prior.prior import (
     prior_covariance,
     prior_variance,
 )
-from dre_jax.methods.hedged_prior.task_process import TaskProcess, TaskProcessConfig, Trials
+from dre_jax.methods.hedged_prior.task_process import (
+    TaskPosterior,
+    TaskProcessConfig,
+    Trials,
+    condition_processes,
+    log_shares,
+    task_covariance,
+    task_variance,
+)
 from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import log_augmented_improvement
@@ -45,26 +52,27 @@ class HedgedPosterior(NamedTuple):
     """Their processes, prepared for predictions; [J, H] in front."""
     trials: Trials
     """The history; its trend is the mean over members."""
-    processes: TaskProcess
-    """Hyperparameters of the processes of the task; K in front."""
-    conditioned_processes: ConditionedGP
-    """K in front."""
+    task_posteriors: TaskPosterior
+    """Posteriors of the processes of the task; K in front."""
     prepared_processes: PreparedGP
-    """K in front."""
-    variance_scale: Array
-    """f[K]: factor of the variances of the processes of the task."""
+    """Those processes, prepared for predictions; K in front."""
     log_weight: Array
     """f[J H + K]: logarithms of weights that sum to one."""
 
     @property
+    def n_learned(self) -> int:
+        """J H."""
+        return self.prior_posteriors.log_weight.size
+
+    @property
     def learned_weights(self) -> Array:
         """Weights of the learned priors, f[J, H]."""
-        return jnp.exp(self.log_weight[: -len(self.variance_scale)]).reshape(self.prior_posteriors.log_weight.shape)
+        return jnp.exp(self.log_weight[: self.n_learned]).reshape(self.prior_posteriors.log_weight.shape)
 
     @property
     def process_weights(self) -> Array:
         """Weights of the processes of the task, f[K]."""
-        return jnp.exp(self.log_weight[-len(self.variance_scale) :])
+        return jnp.exp(self.log_weight[self.n_learned :])
 
 
 def condition_mixture(
@@ -88,24 +96,22 @@ def condition_mixture(
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
     posteriors = jax.vmap(lambda prior: condition_prior(config, params.hypotheses, prior, x, y, where))(params.priors)
     trials = Trials(x, jnp.where(where, jnp.mean(posteriors.features.trend, axis=0), 0.0), y, where)
-    tasks = task_process.condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
+    tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
     # Equal responses do not identify the variance scale, so they must not change the weights.
     task_evidence = jnp.where(jnp.any(where & (y != 0.0)), tasks.log_density, 0.0)
     n_members = len(posteriors.trend_mean)
     log_weight = jnp.concatenate(
         [
-            jax.nn.log_sigmoid(params.trust) - math.log(n_members) + posteriors.log_weight.ravel(),
-            jax.nn.log_sigmoid(-params.trust) + task_process.log_shares(process_config, y.dtype) + task_evidence,
+            jax.nn.log_sigmoid(params.transfer_log_odds) - math.log(n_members) + posteriors.log_weight.ravel(),
+            jax.nn.log_sigmoid(-params.transfer_log_odds) + log_shares(process_config, y.dtype) + task_evidence,
         ]
     )
     return HedgedPosterior(
         posteriors,
         jax.vmap(jax.vmap(prepare_gp))(posteriors.gp),
         trials,
-        tasks.process,
-        tasks.gp,
+        tasks,
         jax.vmap(prepare_gp)(tasks.gp),
-        tasks.variance_scale,
         jax.nn.log_softmax(log_weight),
     )
 
@@ -132,14 +138,12 @@ def component_moments(
     means, variances, trends = lax.map(member_moments, members)
     trials, trend = posterior.trials, jnp.mean(trends, axis=0)
 
-    def process_moments(process: TaskProcess, prepared: PreparedGP, scale: Array) -> tuple[Array, Array]:
-        cross = task_process.task_covariance(process, trials.x, new, trials.trend, trend)
-        residual, variance = predict_signal(prepared, cross, task_process.task_variance(process, trend))
-        return process.slope * trend + residual, scale * variance
+    def process_moments(task: TaskPosterior, prepared: PreparedGP) -> tuple[Array, Array]:
+        cross = task_covariance(task.process, trials.x, new, trials.trend, trend)
+        residual, variance = predict_signal(prepared, cross, task_variance(task.process, trend))
+        return task.process.trend_weight * trend + residual, task.variance_scale * variance
 
-    task_means, task_variances = jax.vmap(process_moments)(
-        posterior.processes, posterior.prepared_processes, posterior.variance_scale
-    )
+    task_means, task_variances = jax.vmap(process_moments)(posterior.task_posteriors, posterior.prepared_processes)
     flat = (-1, new.shape[0])
     return (
         jnp.concatenate([means.reshape(flat), task_means]),
@@ -168,7 +172,8 @@ def _noise_deviation(params: HedgedPriorParams, posterior: HedgedPosterior) -> A
     """Returns the standard deviation of every component's noise, f[J H + K]."""
     log_noise_var = params.priors.log_noise_var[:, None] + params.hypotheses.log_noise_variance_factor[None, :]
     learned = jnp.exp(log_noise_var) * posterior.prior_posteriors.variance_scale
-    processes = jnp.exp(posterior.processes.log_noise_var) * posterior.variance_scale
+    tasks = posterior.task_posteriors
+    processes = jnp.exp(tasks.process.log_noise_var) * tasks.variance_scale
     return jnp.sqrt(jnp.concatenate([learned.ravel(), processes]))
 
 

@@ -114,13 +114,10 @@ class PriorFeatures(NamedTuple):
 
 def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_features: Array) -> LearnedPrior:
     """Returns a prior for D columns with random networks."""
-    network = mlp.init(config.feature_network, n_columns, key_features)
-    # A ReLU halves the second moment, so weights behind one are larger by sqrt(2) (He et al. 2015).
-    network = {name: a if name == "hidden_0_kernel" else a * math.sqrt(2.0) for name, a in network.items()}
     zero = jnp.zeros((), jnp.float32)
     return LearnedPrior(
         trend=mlp.init(config.trend_network, n_columns, key_trend),
-        features=network,
+        features=mlp.init_features(config.feature_network, n_columns, key_features),
         log_slope_var=zero - 2.0,
         log_feature_var=zero - 0.7,
         log_ard_var=zero - 2.0,

@@ -50,10 +50,8 @@ _LENGTHS, _SIGNALS, _NOISES = (-4.0, 4.0), (-6.0, 2.0), (-18.0, 0.0)
 _FLAT_DEVIATION = 1e6  # standard deviation of a prior that is flat in effect
 _LOG_SIGNAL_MEAN = -1.0  # of log F with a trend; without one the variance scale determines F
 _FIRST_FIT, _GROWTH, _LATE, _LATE_GROWTH = 4, 1.3, 64, 1.5
-_MAX_STEP, _TOLERANCE = (
-    1.0,
-    1e-3,
-)  # largest change of a log hyperparameter in a step; improvement below which a fit ends
+_MAX_STEP = 1.0  # of a log hyperparameter
+_TOLERANCE = 1e-3  # improvement below which a fit ends
 _CAPACITIES = (32, 96, 192)
 
 
@@ -97,7 +95,7 @@ class TaskProcess(NamedTuple):
     """Scalar: log F."""
     log_noise_var: Array
     """Scalar: log E."""
-    slope: Array
+    trend_weight: Array
     """Scalar: s."""
 
 
@@ -138,33 +136,30 @@ def pad_columns(hyperpriors: TaskHyperpriors, width: int) -> TaskHyperpriors:
 
 def fixed_processes(config: TaskProcessConfig, hyperpriors: TaskHyperpriors) -> TaskProcess:
     """Returns the fixed processes, stacked in front of each array."""
-    processes = [_process(hyperpriors.generic, length, config.noise_var, slope=0.0) for length in config.lengthscales]
-    return _stack(processes)
+    return _stack([_process(hyperpriors.generic, length, config.noise_var) for length in config.lengthscales])
 
 
 def start_processes(config: TaskProcessConfig, hyperpriors: TaskHyperpriors) -> tuple[TaskProcess, LengthScalePrior]:
     """Returns the initial fitted processes and the prior of each, stacked in front of each array."""
     generic, learned = hyperpriors
-    pairs = [
-        (_process(generic, length, config.noise_var, slope=0.0), generic) for length in config.initial_lengthscales
-    ]
-    with_trend = _process(learned, GENERIC_LENGTHSCALE, 1.0, slope=1.0)._replace(log_noise_var=learned.noise_mean)
-    pairs.append((with_trend, learned))
-    return _stack([process for process, _ in pairs]), _stack([prior for _, prior in pairs])
+    processes = [_process(generic, length, config.noise_var) for length in config.initial_lengthscales]
+    with_trend = _process(learned, GENERIC_LENGTHSCALE, 1.0, trend_weight=1.0)
+    processes.append(with_trend._replace(log_noise_var=learned.noise_mean))
+    return _stack(processes), _stack([*[generic] * (len(processes) - 1), learned])
 
 
 def _stack(rows: Sequence[T]) -> T:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
 
 
-def _process(prior: LengthScalePrior, length: float, noise: float, *, slope: float) -> TaskProcess:
+def _process(prior: LengthScalePrior, length: float, noise: float, *, trend_weight: float = 0.0) -> TaskProcess:
     """Returns a process with a prior's mean length scales, multiplied by ``length / GENERIC_LENGTHSCALE``."""
     dtype = prior.mean.dtype
     return TaskProcess(
         prior.mean + math.log(length / GENERIC_LENGTHSCALE),
-        jnp.asarray(_LOG_SIGNAL_MEAN if slope else 0.0, dtype),
+        jnp.asarray(_LOG_SIGNAL_MEAN if trend_weight else 0.0, dtype),
         jnp.asarray(math.log(noise), dtype),
-        jnp.asarray(slope, dtype),
+        jnp.asarray(trend_weight, dtype),
     )
 
 
@@ -179,19 +174,19 @@ def task_covariance(process: TaskProcess, a: Array, b: Array, trend_a: Array, tr
     """Returns the covariance of b + s a m + f at points f[n, D] and f[m, D] with trends f[n] and f[m], f[n, m]."""
     inverse = jnp.exp(-process.log_lengthscale)[None, :]
     signal = jnp.exp(process.log_signal_var) * matern52(squared_distances(a * inverse, b * inverse))
-    return OFFSET_VAR + signal + process.slope * SLOPE_VARIANCE * trend_a[:, None] * trend_b[None, :]
+    return OFFSET_VAR + signal + process.trend_weight * SLOPE_VARIANCE * trend_a[:, None] * trend_b[None, :]
 
 
 def task_variance(process: TaskProcess, trend: Array) -> Array:
     """Returns the diagonal of `task_covariance` at points with trends f[n], f[n]."""
-    return OFFSET_VAR + jnp.exp(process.log_signal_var) + process.slope * SLOPE_VARIANCE * trend**2
+    return OFFSET_VAR + jnp.exp(process.log_signal_var) + process.trend_weight * SLOPE_VARIANCE * trend**2
 
 
 def task_covariance_and_residuals(process: TaskProcess, trials: Trials) -> tuple[Array, Array]:
     """Returns the covariance of the observations, f[C, C], and the observations minus their prior mean, f[C]."""
     matrix = task_covariance(process, trials.x, trials.x, trials.trend, trials.trend)
     matrix = add_noise(matrix, jnp.exp(process.log_noise_var), trials.where)
-    return matrix, jnp.where(trials.where, trials.y - process.slope * trials.trend, 0.0)
+    return matrix, jnp.where(trials.where, trials.y - process.trend_weight * trials.trend, 0.0)
 
 
 class TaskPosterior(NamedTuple):
@@ -254,7 +249,7 @@ def fit_sequence(
       trials: the history, trials in the order of their evaluation, empty slots last.
       degrees_of_freedom: nu.
     """
-    count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.slope.shape, trials.y.dtype))
+    count, fits = jnp.sum(trials.where), Fits(start, jnp.zeros(start.trend_weight.shape, trials.y.dtype))
     if config.steps == 0:  # the prequential log-density is then the log-density of all trials
         return fits
     for capacity, sizes in refit_sizes(trials.where.shape[0]):
@@ -306,8 +301,8 @@ def _fit(
 ) -> tuple[TaskProcess, Array, Array]:
     """Returns fitted processes, and the log marginal likelihoods of the initial and of the fitted ones; K in front."""
 
-    def objective(vector: Array, slope: Array, prior: LengthScalePrior) -> Array:
-        process = _unpack(vector, slope)
+    def objective(vector: Array, trend_weight: Array, prior: LengthScalePrior) -> Array:
+        process = _unpack(vector, trend_weight)
         evidence = log_student_t_density(
             *task_covariance_and_residuals(process, trials),
             trials.where,
@@ -316,10 +311,10 @@ def _fit(
         return evidence + _log_prior_density(prior, process)
 
     def value_and_gradient(vectors: Array) -> tuple[Array, Array]:
-        return jax.vmap(jax.value_and_grad(objective))(vectors, start.slope, prior)
+        return jax.vmap(jax.value_and_grad(objective))(vectors, start.trend_weight, prior)
 
     def evidence_of(vectors: Array, density: Array) -> Array:
-        return density - jax.vmap(_log_prior_density)(prior, _unpack(vectors, start.slope))
+        return density - jax.vmap(_log_prior_density)(prior, _unpack(vectors, start.trend_weight))
 
     vectors = jnp.concatenate(
         [start.log_lengthscale, start.log_signal_var[:, None], start.log_noise_var[:, None]], axis=1
@@ -331,7 +326,7 @@ def _fit(
     )
     vectors = jnp.clip(vectors, low[None, :], high[None, :])
     # Without a trend, the variance scale determines F.
-    movable = (jnp.arange(n_columns + 2) != n_columns)[None, :] | (start.slope > 0.0)[:, None]
+    movable = (jnp.arange(n_columns + 2) != n_columns)[None, :] | (start.trend_weight > 0.0)[:, None]
     best = maximise_in_box(
         value_and_gradient,
         vectors,
@@ -343,12 +338,12 @@ def _fit(
         movable=movable,
     )
     before, after = evidence_of(vectors, best.first), evidence_of(best.points, best.values)
-    return _unpack(best.points, start.slope), before, after
+    return _unpack(best.points, start.trend_weight), before, after
 
 
-def _unpack(vector: Array, slope: Array) -> TaskProcess:
-    """Returns processes with hyperparameters f[..., D + 2] and slopes f[...]."""
-    return TaskProcess(vector[..., :-2], vector[..., -2], vector[..., -1], slope)
+def _unpack(vector: Array, trend_weight: Array) -> TaskProcess:
+    """Returns processes with hyperparameters f[..., D + 2] and trend weights f[...]."""
+    return TaskProcess(vector[..., :-2], vector[..., -2], vector[..., -1], trend_weight)
 
 
 def _log_prior_density(prior: LengthScalePrior, process: TaskProcess) -> Array:

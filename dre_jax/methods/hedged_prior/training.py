@@ -8,7 +8,7 @@ best of them, because the trials of a search are better than random rows.
 Training overfits few and short past tasks. The number of steps is therefore the one at which held-out trials (`folds`)
 have the highest marginal likelihood. The learning rate is constant and the parameters are averaged over about the last
 ninth of the steps (Shamir and Zhang 2013), so that a short training equals the beginning of a longer one. The ratio to
-the marginal likelihood of the same trials without past tasks gives the trust in the learned priors.
+the marginal likelihood of the same trials without past tasks gives the probability of transfer.
 """
 
 from __future__ import annotations
@@ -87,21 +87,22 @@ class PriorTraining:
     """Number of folds that choose the number of steps; unused if ``steps`` is a number."""
     patience: int = 4
     """Number of checkpoints, each 1.3 times as many steps, without improvement before training of the folds stops."""
-    trust: float = 0.3
+    transfer_probability: float = 0.3
     """Prior probability that the learned priors explain a new task better than processes without past tasks."""
-    trust_strength: float = 3.0
+    transfer_strength: float = 3.0
     """Number of tasks that this probability counts as."""
 
     def __post_init__(self) -> None:
-        positive(self, "tasks", "learning_rate", "folds", "patience", "trust", "trust_strength")
+        positive(self, "tasks", "learning_rate", "folds", "patience", "transfer_probability", "transfer_strength")
         if self.steps is not None:
             positive(self, "steps")
         at_least(2, self, "min_rows")
         at_least(self.min_rows, self, "rows")
         at_least(0, self, "decay", "hyperprior")
         one_of("histories", self.histories, ("best", "any"))
-        if not self.trust < 1.0:
-            raise ConfigError(f"trust < 1 must hold, but got trust={self.trust}")
+        if not self.transfer_probability < 1.0:
+            rule = "transfer_probability < 1 must hold"
+            raise ConfigError(f"{rule}, but got transfer_probability={self.transfer_probability}")
 
 
 class PriorFit(NamedTuple):
@@ -111,10 +112,10 @@ class PriorFit(NamedTuple):
     """J members, J in front of each array."""
     steps: Array
     """i32: number of Adam steps."""
-    trust: Array
+    transfer_probability: Array
     """f32 in (0, 1): probability that the priors explain a new task better than processes without past tasks."""
     held_out: HeldOutEvidence
-    """Held-out evidence that chose the number of steps and the trust."""
+    """Held-out evidence that chose the number of steps and the probability of transfer."""
     losses: Array
     """f[steps]: loss before every step, the mean over the priors trained together, members and folds."""
 
@@ -254,7 +255,9 @@ def train_priors(
         return _train_with_folds(config, training, folds, train, descent)
     descent, losses = train(folds.all_tasks, descent, 0, training.steps)
     held_out = _no_evidence(len(tasks))
-    return PriorFit(_average(descent), jnp.int32(training.steps), jnp.float32(training.trust), held_out, losses)
+    return PriorFit(
+        _average(descent), jnp.int32(training.steps), jnp.float32(training.transfer_probability), held_out, losses
+    )
 
 
 _Train = Callable[[TaskSpans, Descent[LearnedPrior], int, int], tuple[Descent[LearnedPrior], Array]]
@@ -321,8 +324,8 @@ def _train_with_folds(
         jnp.float32(scores[best]),
         jnp.float32(_mean_evidence(uninformed, folds)),
     )
-    trust = _trust(training, checkpoints[best].evidence, uninformed, folds.task)
-    return PriorFit(members, jnp.int32(steps), jnp.float32(trust), facts, jnp.concatenate(every_loss))
+    probability = _transfer_probability(training, checkpoints[best].evidence, uninformed, folds.task)
+    return PriorFit(members, jnp.int32(steps), jnp.float32(probability), facts, jnp.concatenate(every_loss))
 
 
 def _average(descent: Descent[LearnedPrior]) -> LearnedPrior:
@@ -366,13 +369,15 @@ def _by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
     return [values[task == i] for i in np.unique(task)]
 
 
-def _trust(training: PriorTraining, learned: Floats, uninformed: Floats, task: npt.NDArray[np.int32]) -> float:
+def _transfer_probability(
+    training: PriorTraining, learned: Floats, uninformed: Floats, task: npt.NDArray[np.int32]
+) -> float:
     """Returns the weight of the learned priors against `uninformed_priors`, fitted to held-out histories."""
     by_task = _by_task(np.stack([learned, uninformed], axis=-1), task)
     longest = max(len(one) for one in by_task)
     even = np.stack([np.resize(one, (longest, 2)) for one in by_task])
-    before = np.array([training.trust, 1.0 - training.trust])
-    return float(fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), training.trust_strength)[0])
+    before = np.array([training.transfer_probability, 1.0 - training.transfer_probability])
+    return float(fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), training.transfer_strength)[0])
 
 
 def _no_evidence(n_tasks: int) -> HeldOutEvidence:
@@ -380,13 +385,14 @@ def _no_evidence(n_tasks: int) -> HeldOutEvidence:
     return HeldOutEvidence(jnp.int32(0), jnp.int32(n_tasks), jnp.bool_(False), zero, zero)
 
 
-def explain_training(steps: int, trust: float, held_out: HeldOutEvidence) -> str:
-    """Returns the number of steps, the trust and the reasons of both in one line."""
+def explain_training(steps: int, transfer_probability: float, held_out: HeldOutEvidence) -> str:
+    """Returns the number of steps, the probability of transfer and the reasons of both in one line."""
+    transfer = f"transfer probability {transfer_probability:.2f}"
     if int(held_out.folds) == 0:
-        return f"{steps} steps, as given; trust {trust:.2f}"
+        return f"{steps} steps, as given; {transfer}"
     count = int(held_out.tasks)
     what = f"{'halves of ' if bool(held_out.by_rows) else ''}{count} {'task' if count == 1 else 'tasks'}"
     return (
         f"{steps} steps, chosen by {int(held_out.folds)} folds of {what}: held-out log evidence "
-        f"{float(held_out.learned):+.2f} a trial, {float(held_out.uninformed):+.2f} without the past; trust {trust:.2f}"
+        f"{float(held_out.learned):+.2f} a trial, {float(held_out.uninformed):+.2f} without the past; {transfer}"
     )

@@ -62,14 +62,14 @@ class HedgedPriorParams(NamedTuple):
     """Hypotheses with the weights of this search space."""
     weight_selection: WeightSelection
     """How validation tasks selected those weights."""
-    trust: Array
+    transfer_log_odds: Array
     """Scalar: log-odds, before the first trial, of the learned priors against the processes of the task."""
     hyperpriors: TaskHyperpriors
     """Priors of the hyperparameters of the processes of the task."""
     steps: Array
     """i32: number of training steps of the priors."""
     held_out: HeldOutEvidence
-    """Held-out evidence that chose the number of steps and the trust."""
+    """Held-out evidence that chose the number of steps and the probability of transfer."""
 
 
 def fit_mixture_weights(initial: Floats, log_likelihood: Floats, strength: float) -> Floats:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dre_jax.data.checks import show
 from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import Scale
@@ -50,14 +51,14 @@ def from_json(content: Any) -> Space:
       Space({'C': Float(low=0.5, high=2.0, log=True, step=None, when=())})
     """
     if not isinstance(content, Mapping):
-        raise ConfigError(f"a space must be a JSON object, but got {_abbreviate(content)}")
+        raise ConfigError(f"a space must be a JSON object, but got {show(content)}")
     entries = content.get("parameters")
     if not isinstance(entries, Mapping) or isinstance(
         entries.get("type"), str
     ):  # a hyperparameter may be called "parameters"
         return Space({name: _from_parameter(name, value) for name, value in content.items()})
     if content.get("format", FORMAT) != FORMAT:
-        raise ConfigError(f"a space must be of format {FORMAT}, but got {_abbreviate(content['format'])}")
+        raise ConfigError(f"a space must be of format {FORMAT}, but got {show(content['format'])}")
     unknown = set(content) - {"format", "parameters", "codes", "columns"}
     if unknown:
         raise ConfigError(f"a space has format, parameters, codes and columns, but got {_names(unknown)}")
@@ -132,7 +133,7 @@ def _from_parameter(name: Any, content: Any) -> Parameter:
             return _create_parameter(
                 name, Categorical, {"choices": (False, True), "ordered": True, "when": content.get("when")}
             )
-        raise ConfigError(f"{name}: {rule}, but got {_abbreviate(content)}")
+        raise ConfigError(f"{name}: {rule}, but got {show(content)}")
     fields = {field: value for field, value in content.items() if field != "type"}
     unknown = set(fields) - _FIELDS[kind]
     if unknown:
@@ -173,8 +174,3 @@ def _from_code(content: Mapping[str, Any]) -> Code:
 
 def _names(names: Iterable[Any]) -> str:
     return ", ".join(sorted(map(str, names)))
-
-
-def _abbreviate(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

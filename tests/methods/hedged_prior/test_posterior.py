@@ -40,23 +40,23 @@ COLUMNS, CAPACITY = 3, 16
 CANDIDATES, CHECKED = 4100, [0, 1, 1366, 1367, 2048, 4099]  # in three blocks: their ends, and what is between
 PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,))  # `test_task_process` tests fits
 LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
-SHARES, TRUST, INCUMBENT = np.array([1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4]), 0.8, 0.5
+SHARES, TRANSFER, INCUMBENT = np.array([1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4]), 0.8, 0.5
 CERTAIN = 1.0 - 1e-6
 start = jax.jit(jax.vmap(partial(init, CONFIG, COLUMNS)))
 
 
-def make_params(priors, trust=TRUST):
+def make_params(priors, transfer=TRANSFER):
     hyperpriors = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
-    log_odds = jnp.float32(np.log(trust) - np.log1p(-trust))
+    log_odds = jnp.float32(np.log(transfer) - np.log1p(-transfer))
     facts = HeldOutEvidence(*[jnp.int32(0)] * 3, *[jnp.float32(0.0)] * 2)
     by = hypotheses.hypothesis_arrays(HYPOTHESES)
     return HedgedPriorParams(priors, by, weight_selection(0), log_odds, hyperpriors, jnp.int32(1), facts)
 
 
 @jax.jit
-def predict(priors, x, y, where, new, trust=TRUST):
+def predict(priors, x, y, where, new, transfer=TRANSFER):
     """Returns weights f[J, H] and f[K]; mean, variance and log expected improvement of the mixture."""
-    params = make_params(priors)._replace(trust=jnp.log(trust) - jnp.log1p(-trust))
+    params = make_params(priors)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
     posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where)
     moments = predict_mixture(CONFIG, params, posterior, new)
     improvement = mean_and_improvement(CONFIG, params, posterior, new, jnp.float32(INCUMBENT))[1]
@@ -113,12 +113,12 @@ def expected_mixture(priors, x, y, new):
                 h.weight / sum(h.weight for h in HYPOTHESES),
             )
             density, *moments = component(signal, noise, h.slope_mean * m, y)
-            cases.append((np.log(TRUST * weight / CONFIG.members) + density, *moments))
+            cases.append((np.log(TRANSFER * weight / CONFIG.members) + density, *moments))
     for length, noise, slope, share in zip(LENGTHS, NOISES, SLOPES, SHARES, strict=True):
         variance = np.exp(-1.0) if slope else 1.0
         signal = 1.0 + variance * matern52(rows / (length * np.sqrt(COLUMNS))) + 0.1 * slope * np.outer(trend, trend)
         density, *moments = component(signal, noise, slope * trend, y)
-        cases.append((np.log((1.0 - TRUST) * share) + density, *moments))
+        cases.append((np.log((1.0 - TRANSFER) * share) + density, *moments))
     evidence, means, variances, noises = (np.array(a) for a in zip(*cases, strict=True))
     share = softmax(evidence)
     mean = share @ means
@@ -178,8 +178,8 @@ def test_likelihoods_update_the_initial_weights(priors):
 def test_equal_responses_keep_the_initial_weights(priors):
     x, new = np.random.default_rng(6).uniform(size=(9, COLUMNS)), np.zeros((CANDIDATES, COLUMNS), np.float32)
     share, own = map(np.asarray, predict(priors, *slots(x, np.zeros(9)), new)[:2])
-    before = TRUST * np.array([hypothesis.weight for hypothesis in HYPOTHESES])
+    before = TRANSFER * np.array([hypothesis.weight for hypothesis in HYPOTHESES])
     np.testing.assert_allclose(
-        share, np.tile(before / before.sum() * TRUST / CONFIG.members, (CONFIG.members, 1)), rtol=1e-5
+        share, np.tile(before / before.sum() * TRANSFER / CONFIG.members, (CONFIG.members, 1)), rtol=1e-5
     )
-    np.testing.assert_allclose(own, (1.0 - TRUST) * SHARES, rtol=1e-5)
+    np.testing.assert_allclose(own, (1.0 - TRANSFER) * SHARES, rtol=1e-5)

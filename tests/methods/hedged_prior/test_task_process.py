@@ -47,7 +47,7 @@ def log_density(process, x, trend, y):
         return 0.0
     lengths = np.exp(np.asarray(process.log_lengthscale, np.float64))
     signal, noise = np.exp(np.float64(process.log_signal_var)), np.exp(np.float64(process.log_noise_var))
-    slope = float(process.slope)
+    slope = float(process.trend_weight)
     matrix = 1.0 + signal * matern52(x / lengths) + slope * 0.1 * np.outer(trend, trend) + noise * np.eye(len(y))
     return multivariate_t(slope * trend, matrix, df=FREEDOM).logpdf(y)
 
@@ -62,7 +62,7 @@ def test_the_processes_before_the_first_trial():
         np.exp(fixed.log_lengthscale), np.outer(CONFIG.lengthscales, [np.sqrt(2.0)] * 2), rtol=1e-5
     )
     np.testing.assert_allclose(np.exp(starts.log_lengthscale[-1]), [0.2, 3.0], rtol=1e-5)
-    assert starts.slope.tolist() == [0.0, 0.0, 1.0]
+    assert starts.trend_weight.tolist() == [0.0, 0.0, 1.0]
     np.testing.assert_allclose(priors.mean[0], np.log(GENERIC_LENGTHSCALE * np.sqrt(2.0)), rtol=1e-5)
     shares = np.exp(log_shares(CONFIG, jnp.dtype(jnp.float32)))
     assert shares.sum() == pytest.approx(1.0, abs=1e-6)

@@ -48,7 +48,7 @@ start = jax.jit(partial(init, CONFIG, COLUMNS))
 
 
 def explained(fit):
-    return explain_training(int(fit.steps), float(fit.trust), fit.held_out)
+    return explain_training(int(fit.steps), float(fit.transfer_probability), fit.held_out)
 
 
 def hills(shifts, seed=0):
@@ -229,8 +229,8 @@ def test_steps_are_those_of_a_loop_over_members_and_histories_with_optax(learned
 def test_common_trend_is_learned(learned, past):
     priors = learned.priors
     assert learned.losses.shape == (TRAINING.steps,)
-    assert explained(learned) == "200 steps, as given; trust 0.30"
-    assert float(learned.trust) == pytest.approx(TRAINING.trust)
+    assert explained(learned) == "200 steps, as given; transfer probability 0.30"
+    assert float(learned.transfer_probability) == pytest.approx(TRAINING.transfer_probability)
     jax.tree.map(np.testing.assert_array_equal, learned, train_priors(CONFIG, TRAINING, past, KEY))
     members = [jax.tree.map(lambda a, j=j: np.asarray(a[j]), priors) for j in range(CONFIG.members)]
     x = np.stack([np.linspace(0.0, 1.0, 41), np.full(41, 0.5)], axis=1)
@@ -278,13 +278,13 @@ def test_members_are_those_of_a_training_of_the_chosen_length(chosen, past):
     assert six.priors.log_slope_var.shape == again.priors.log_slope_var.shape == (CONFIG.members,)
 
 
-def test_trust_is_high_if_past_tasks_predict_each_other(chosen):
-    trust = {name: float(fit.trust) for name, fit in chosen.items()}
+def test_the_transfer_probability_is_high_if_past_tasks_predict_each_other(chosen):
+    probability = {name: float(fit.transfer_probability) for name, fit in chosen.items()}
     assert float(chosen["six tasks"].held_out.learned) > float(chosen["six tasks"].held_out.uninformed) + 0.2
     # Six tasks and three prior ones, of which 0.3 favour the learned priors: at most 6.9 / 9.
-    assert 0.65 < trust["six tasks"] < 6.91 / 9.0
+    assert 0.65 < probability["six tasks"] < 6.91 / 9.0
     # One task at most: between 0.9 / 4 and 1.9 / 4.
-    assert 0.22 < trust["one short task"] < 0.48
+    assert 0.22 < probability["one short task"] < 0.48
 
 
 def test_length_scales_begin_with_those_of_past_tasks(past):
