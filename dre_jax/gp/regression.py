@@ -197,8 +197,7 @@ def condition_on_history(
 
 def predict_in_blocks(params: GPParams, x: Array, prepared: PreparedGP, new: Array) -> tuple[Array, Array]:
     """Returns `predict_signal_at` of any number of points f[m, D]."""
-    mean, variance = by_blocks(partial(predict_signal_at, params, x, prepared), new)
-    return mean, variance
+    return by_blocks(partial(predict_signal_at, params, x, prepared), new)
 
 
 class LeaveOneOut(NamedTuple):

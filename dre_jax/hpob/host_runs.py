@@ -18,8 +18,8 @@ from dre_jax.errors import ConfigError, MethodError, MissingExtraError
 from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, Runner
 from dre_jax.hpob.workers import Pool, WorkerDeath
 from dre_jax.methods.checkpoints.provenance import versions
-from dre_jax.methods.foreign import arguments_of, load_class
-from dre_jax.methods.registry import host_of, library_of
+from dre_jax.methods.foreign import arguments_of, is_foreign, load_class
+from dre_jax.methods.registry import find, host_of
 from dre_jax.search.batch import run_key
 from dre_jax.search.host import HostMethod, run_host
 
@@ -67,7 +67,8 @@ class HostRunner(Runner):
         self._attempt = make_attempt()
         several = plan.workers > 1 and _is_importable((target, self._arguments))
         self._pool = Pool(make_attempt, plan.workers) if several else None
-        self._library = library_of(plan.method)
+        known = isinstance(plan.method, str) and not is_foreign(plan.method)
+        self._library = find(plan.method).library if known else None
 
     def configuration(self, space: str) -> str | None:
         """Returns the `repr` of the object if its class defines one, else the arguments of its constructor."""

@@ -91,20 +91,20 @@ class Entry:
         if own is None:
             raise TypeError(f"{self.name} is a host method")
         fields = self._fields(settings or {})
-        made: Method = configure(own, fields, name=self.name, short=self.options)
+        configured: Method = configure(own, fields, name=self.name, short=self.options)
         fixed = [path for path in fields if not any(f"{path}.".startswith(f"{free}.") for free in self.free)]
         if learned is not None and fixed:
             rule = f"{self.name}: the checkpoint decides on all fields but {', '.join(self.free) or 'none'}"
             raise ConfigError(f"{rule}, but got {', '.join(fixed)}")
-        return made
+        return configured
 
     def _fields(self, settings: Settings) -> dict[str, object]:
         """Settings by dotted field, short names resolved."""
-        found: dict[str, object] = {}
-        by: dict[str, str] = {}
-        for given, value in settings.items():
-            for path in self.options.get(given, (given,)):
-                if path in found:
-                    raise ConfigError(f"{self.name}: {path} must be set once, but got {by[path]} and {given}")
-                found[path], by[path] = value, given
-        return found
+        fields: dict[str, object] = {}
+        names: dict[str, str] = {}
+        for name, value in settings.items():
+            for path in self.options.get(name, (name,)):
+                if path in fields:
+                    raise ConfigError(f"{self.name}: {path} must be set once, but got {names[path]} and {name}")
+                fields[path], names[path] = value, name
+        return fields

@@ -16,7 +16,7 @@ from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.entry import Entry
-from dre_jax.methods.settings import Settings, convert, unknown
+from dre_jax.methods.settings import Settings, convert, unknown_setting
 from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method, learns_from_past
 
@@ -111,7 +111,7 @@ def load_class(name: str | type) -> type[HostMethod]:
     return kind
 
 
-def arguments_of(found: type, settings: Settings, name: str) -> dict[str, Any]:
+def arguments_of(host_class: type, settings: Settings, name: str) -> dict[str, Any]:
     """Arguments of a host method's constructor, read as their annotations say, or as literals of Python without one.
 
     Raises:
@@ -124,21 +124,21 @@ def arguments_of(found: type, settings: Settings, name: str) -> dict[str, Any]:
     """
     if not settings:
         return {}
-    known = constructor(found)
-    for given in settings:
-        if given not in known:
-            raise unknown(given, known, name)
+    known = constructor(host_class)
+    for setting in settings:
+        if setting not in known:
+            raise unknown_setting(setting, known, name)
     try:
-        kinds = get_type_hints(found.__init__)  # type: ignore[misc]
+        kinds = get_type_hints(host_class.__init__)  # type: ignore[misc]
     except Exception:  # annotations of other people's code may name what only their type checker knows
         kinds = {}
     return {field: convert(kinds.get(field, Any), value, f"{name}: {field}") for field, value in settings.items()}
 
 
-def constructor(found: type) -> dict[str, Parameter]:
+def constructor(host_class: type) -> dict[str, Parameter]:
     """Arguments of a class's constructor that can be given by name, other than private ones."""
     by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-    parameters = inspect.signature(found).parameters
+    parameters = inspect.signature(host_class).parameters
     return {name: one for name, one in parameters.items() if one.kind in by_name and not name.startswith("_")}
 
 
@@ -147,7 +147,11 @@ def _imported(name: str) -> Any:
     if not module_name or not attribute:
         raise ConfigError(f"a method from outside is package.module:Class or path/to/file.py:Class, but got {name!r}")
     try:
-        module = _load_file(Path(module_name)) if module_name.endswith(".py") else _load_module(module_name)
+        if module_name.endswith(".py"):
+            module = _load_file(Path(module_name))
+        else:
+            _search("")
+            module = importlib.import_module(module_name)
     except (ConfigError, MissingExtraError):
         raise
     except Exception as error:  # whatever the module does while it is imported
@@ -156,11 +160,6 @@ def _imported(name: str) -> Any:
         classes = [key for key, value in vars(module).items() if isinstance(value, type)]
         raise ConfigError(f"{module_name} must hold a class {attribute!r}, but has {', '.join(classes) or 'none'}")
     return getattr(module, attribute)
-
-
-def _load_module(name: str) -> ModuleType:
-    _search("")
-    return importlib.import_module(name)
 
 
 def _load_file(path: Path) -> ModuleType:

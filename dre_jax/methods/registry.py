@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -27,7 +27,6 @@ __all__ = [
     "entry_of",
     "find",
     "host_of",
-    "library_of",
     "real_name",
     "register",
     "registered",
@@ -57,12 +56,6 @@ _MODULES = (
     "baselines.smac",
     "baselines.tpe",
 )
-
-
-def entries_of(modules: Iterable[str]) -> dict[str, Entry]:
-    """The methods of modules in `dre_jax.methods`, by name."""
-    found = (entry for module in modules for entry in import_module(f"dre_jax.methods.{module}").ENTRIES)
-    return {entry.name: entry for entry in found}
 
 
 METHODS: dict[str, Entry] = {}
@@ -110,8 +103,9 @@ def _classes(config: Any) -> Iterator[type]:
             yield from _classes(item)
 
 
-for _entry in entries_of(_MODULES).values():
-    _add(_entry)
+for _module in _MODULES:
+    for _entry in import_module(f"dre_jax.methods.{_module}").ENTRIES:
+        _add(_entry)
 
 
 def real_name(name: str) -> str:
@@ -141,9 +135,9 @@ def registered(name: str) -> Entry | None:
                 why = f"{type(error).__name__}: {error}"
                 raise ConfigError(f"method {name}: entry point {point.value} cannot be loaded: {why}") from error
             if not isinstance(loaded, Entry) or loaded.name != name:
-                said = f"that of {loaded.name!r}" if isinstance(loaded, Entry) else repr(loaded)
+                description = f"that of {loaded.name!r}" if isinstance(loaded, Entry) else repr(loaded)
                 raise ConfigError(
-                    f"method {name}: entry point {point.value} must be the Entry of {name!r}, but is {said}"
+                    f"method {name}: entry point {point.value} must be the Entry of {name!r}, but is {description}"
                 )
             register(loaded)
     return METHODS.get(name)
@@ -235,11 +229,3 @@ def host_of(method: object) -> str | type | None:
         return method if find(method).host is not None else None
     entry = registered(method)
     return None if entry is None else entry.host
-
-
-def library_of(method: object) -> str | None:
-    """The library that a registered host method calls, None for all others."""
-    if not isinstance(method, str) or is_foreign(method):
-        return None
-    entry = registered(method)
-    return None if entry is None or entry.host is None else entry.library

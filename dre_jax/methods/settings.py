@@ -32,15 +32,15 @@ def parse(texts: Iterable[str]) -> dict[str, object]:
       >>> parse(["acquisition.beta=2"])
       {'acquisition.beta': '2'}
     """
-    found: dict[str, object] = {}
+    settings: dict[str, object] = {}
     for text in texts:
         field, equals, value = text.partition("=")
         if not field or not equals:
             raise ConfigError(f"a setting must be FIELD=VALUE, but got {text!r}")
-        if field in found:
-            raise ConfigError(f"a field must be set once, but got {field}={found[field]} and {text}")
-        found[field] = value
-    return found
+        if field in settings:
+            raise ConfigError(f"a field must be set once, but got {field}={settings[field]} and {text}")
+        settings[field] = value
+    return settings
 
 
 def configure(config: Config, settings: Settings, *, name: str, short: Iterable[str] = ()) -> Config:
@@ -104,20 +104,20 @@ def convert(kind: Any, value: object, field: str) -> Any:
         raise ConfigError(f"{field} must be {_in_words(kind)}, but got {value!r}") from None
 
 
-def unknown(given: str, known: Iterable[str], name: str) -> ConfigError:
+def unknown_setting(setting: str, known: Iterable[str], name: str) -> ConfigError:
     """The error for a setting that a method does not take: it names those that it does, and the nearest."""
     known = tuple(known)
-    near = difflib.get_close_matches(given, known, n=1)
+    near = difflib.get_close_matches(setting, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    return ConfigError(f"{name} takes {', '.join(known) or 'no settings'}, but got {given!r}{hint}")
+    return ConfigError(f"{name} takes {', '.join(known) or 'no settings'}, but got {setting!r}{hint}")
 
 
 def _changed(
     config: Any, settings: Mapping[tuple[str, ...], object], name: str, path: str, short: Iterable[str]
 ) -> Any:
     types, by_field = _types(config), dict[str, dict[tuple[str, ...], object]]()
-    for (field, *inside), value in settings.items():
-        by_field.setdefault(field, {})[tuple(inside)] = value
+    for (field, *rest_of_path), value in settings.items():
+        by_field.setdefault(field, {})[tuple(rest_of_path)] = value
     changes = {}
     for field, inner in by_field.items():
         where, nested = f"{path}{field}", field in types and _is_nested(_get(config, field))
@@ -126,9 +126,9 @@ def _changed(
         elif field in types and not nested and set(inner) == {()}:
             changes[field] = convert(types[field], inner[()], f"{name}: {where}")
         else:
-            given = min(inner, key=len) if nested else max(inner, key=len)
+            unknown_path = min(inner, key=len) if nested else max(inner, key=len)
             known = (f"{path}{one}{'.*' if _is_nested(_get(config, one)) else ''}" for one in types)
-            raise unknown(".".join((where, *given)), (*short, *known), name)
+            raise unknown_setting(".".join((where, *unknown_path)), (*short, *known), name)
     if isinstance(config, tuple):
         return tuple(changes.get(str(i), one) for i, one in enumerate(config))
     return dataclasses.replace(config, **changes) if changes else config

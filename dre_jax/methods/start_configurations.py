@@ -56,8 +56,8 @@ def _thinned(task: Task, random: np.random.Generator) -> Task:
         return task
     order = np.argsort(-task.y, kind="stable")
     others = random.choice(order[_BEST_ROWS:], _MOST_ROWS - _BEST_ROWS, replace=False)
-    kept = np.concatenate([order[:_BEST_ROWS], others])
-    return Task(task.name, task.X[kept], task.y[kept])
+    rows = np.concatenate([order[:_BEST_ROWS], others])
+    return Task(task.name, task.X[rows], task.y[rows])
 
 
 def regrets(tasks: Mapping[str, Task], x: np.ndarray) -> np.ndarray:
@@ -68,17 +68,16 @@ def regrets(tasks: Mapping[str, Task], x: np.ndarray) -> np.ndarray:
     from scipy.spatial import cKDTree
 
     x = np.asarray(x, np.float32)
-    found = [1.0 - unit_scale(task.y)[cKDTree(task.X).query(x)[1]] for task in tasks.values()]
-    return np.stack(found)
+    return np.stack([1.0 - unit_scale(task.y)[cKDTree(task.X).query(x)[1]] for task in tasks.values()])
 
 
 def greedy(regret: np.ndarray, n: int) -> np.ndarray:
     """The set that grows by the configuration which lowers the loss most; f64[T, N] -> i64[n]."""
-    left = np.full(len(regret), np.inf)
+    least = np.full(len(regret), np.inf)
     rows: list[int] = []
     for _ in range(n):
-        losses = np.minimum(regret, left[:, None]).sum(axis=0)
+        losses = np.minimum(regret, least[:, None]).sum(axis=0)
         losses[rows] = np.inf
         rows.append(int(np.argmin(losses)))
-        left = np.minimum(left, regret[:, rows[-1]])
+        least = np.minimum(least, regret[:, rows[-1]])
     return np.array(rows, np.int64)

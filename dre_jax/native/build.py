@@ -43,19 +43,19 @@ def register() -> str:
 
 
 def _load(compiler: str, fingerprint: str) -> ctypes.CDLL:
-    kept = cache.folder()
-    if kept is None:
-        with tempfile.TemporaryDirectory() as folder:  # once loaded the file is not needed any longer
-            return ctypes.CDLL(str(_build(compiler, Path(folder) / "library.so")))
-    path = kept / f"native-{fingerprint}.so"
-    with folder_lock(kept):  # of processes that begin together one builds
+    folder = cache.folder()
+    if folder is None:
+        with tempfile.TemporaryDirectory() as temporary:  # once loaded the file is not needed any longer
+            return ctypes.CDLL(str(_build(compiler, Path(temporary) / "library.so")))
+    path = folder / f"native-{fingerprint}.so"
+    with folder_lock(folder):  # of processes that begin together one builds
         return ctypes.CDLL(str(path if path.exists() else _build(compiler, path)))
 
 
 def _compiler() -> str:
     for name in filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")):
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     raise FileNotFoundError("no C++ compiler (c++, g++, clang++, or what CXX names)")
 
 
@@ -81,13 +81,13 @@ def _fingerprint(compiler: str) -> str:
 
 def _build(compiler: str, path: Path) -> Path:
     """Beside its place first: where there are no locks another process may be building the same."""
-    beside = path.with_suffix(f".{os.getpid()}.part")
+    part = path.with_suffix(f".{os.getpid()}.part")
     headers = ("-isystem", jax.ffi.include_dir())
     try:
-        _run(compiler, *_FLAGS, "-shared", "-fPIC", *headers, str(_SOURCE / "library.cc"), "-o", str(beside))
-        beside.replace(path)
+        _run(compiler, *_FLAGS, "-shared", "-fPIC", *headers, str(_SOURCE / "library.cc"), "-o", str(part))
+        part.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
     return path
 
 

@@ -49,14 +49,14 @@ def decision() -> Decision:
     if jax.default_backend() != "cpu":
         return Decision(None, f"they are for CPUs, and JAX computes on {jax.default_backend()}")
     try:
-        found = register()
+        digest = register()
         _try()
     except Exception as error:
-        said = getattr(error, "stderr", "") or str(error) or type(error).__name__
-        detail = " ".join(said.split())[:300]
+        message = getattr(error, "stderr", "") or str(error) or type(error).__name__
+        detail = " ".join(message.split())[:300]
         _log.warning("training is about half as fast, since its C++ loops cannot be used: %s", detail)
         return Decision(None, detail)
-    return Decision(found, None)
+    return Decision(digest, None)
 
 
 def backend() -> dict[str, str]:

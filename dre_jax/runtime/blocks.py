@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+T = TypeVar("T")
+
 BLOCK = 2048  # rows at once: few enough for a core's cache, and for a device's memory with hundreds of runs
 
 
-def by_blocks(f: Callable[[Array], Any], x: Array) -> Any:
+def by_blocks(f: Callable[[Array], T], x: Array) -> T:
     """Returns ``f`` of the rows f32[n, D], at most 2048 at once: a tree of arrays with the n rows in front.
 
     Example:

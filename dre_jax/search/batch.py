@@ -162,12 +162,15 @@ def run_spaces(
         for group in _groups(together, coarse_bucket if side_by_side else bucket):
             size = _tasks_per_call(config, group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
-            # What works on one run at a time anyway does nothing for a run that has ended.
-            alone = config.side_by_side is None and _runs_sequentially(method, group, n_trials, devices[0].platform)
+            # A program that works on one run at a time anyway does nothing for a run that has ended.
+            first, longest = group.items[0], group.n_design + n_trials - 1
+            sequential = config.side_by_side is None and runs_sequentially(
+                method, devices[0].platform, first.task.n_columns, longest
+            )
             grid_config = GridConfig(
                 n_trials,
                 mesh,
-                side_by_side and not alone,
+                side_by_side and not sequential,
                 stop_at_optimum,
                 params_by_task=len(together) > 1,
                 table_scale=config.table_scale,
@@ -182,13 +185,6 @@ def runs_side_by_side(config: ExecutionConfig) -> bool:
     """Returns whether a device works on its runs side by side; the default is no on a CPU and yes elsewhere."""
     on_cpu = all_devices()[0].platform == "cpu"
     return not on_cpu if config.side_by_side is None else config.side_by_side
-
-
-def _runs_sequentially(method: Method, group: _Group, n_trials: int, platform: str) -> bool:
-    """Returns whether the method's program works on one run of the group at a time."""
-    one = group.items[0]
-    longest = len(one.designs[group.seeds[0]]) + n_trials - 1
-    return runs_sequentially(method, platform, one.task.n_columns, longest)
 
 
 def _tasks_per_call(config: ExecutionConfig, group: _Group, n_devices: int, side_by_side: bool) -> int:
@@ -221,6 +217,7 @@ class _Group:
     items: list[_Item]
     rows: int
     seeds: tuple[str, ...]
+    n_design: int
 
 
 def _split_by_program(
@@ -236,15 +233,14 @@ def _split_by_program(
     yield {
         name: runs._replace(
             params=padding.pad_columns(runs.params, widths[name], widest),
-            tasks={n: _wider(task, widest) for n, task in runs.tasks.items()},
+            tasks={
+                n: replace(task, X=np.pad(task.X, ((0, 0), (0, widest - task.n_columns))))
+                for n, task in runs.tasks.items()
+            },
         )
         for name, runs in spaces.items()
         if name in widths
     }
-
-
-def _wider(task: Task, n_columns: int) -> Task:
-    return replace(task, X=np.pad(task.X, ((0, 0), (0, n_columns - task.n_columns))))
 
 
 def _groups(spaces: Mapping[str, SpaceRuns], rounded: Callable[[int], int]) -> list[_Group]:
@@ -256,19 +252,15 @@ def _groups(spaces: Mapping[str, SpaceRuns], rounded: Callable[[int], int]) -> l
             if not designs:
                 raise DataError(f"every task needs an initial design, but dataset {name!r} has none")
             item = _Item(space, name, task, designs, runs.key, runs.params)
-            for length, seeds in _by_length(designs).items():
+            seeds_by_length: dict[int, tuple[str, ...]] = {}
+            for seed, rows in designs.items():
+                seeds_by_length[len(rows)] = (*seeds_by_length.get(len(rows), ()), seed)
+            for length, seeds in seeds_by_length.items():
                 items_by_shape.setdefault((rounded(task.n_rows), seeds, length), []).append(item)
     return [
-        _Group(items, min(rows, max(item.task.n_rows for item in items)), seeds)
-        for (rows, seeds, _), items in items_by_shape.items()
+        _Group(items, min(rows, max(item.task.n_rows for item in items)), seeds, n_design)
+        for (rows, seeds, n_design), items in items_by_shape.items()
     ]
-
-
-def _by_length(designs: Mapping[str, np.ndarray]) -> dict[int, tuple[str, ...]]:
-    lengths: dict[int, tuple[str, ...]] = {}
-    for seed, rows in designs.items():
-        lengths[len(rows)] = (*lengths.get(len(rows), ()), seed)
-    return lengths
 
 
 def _run_items(

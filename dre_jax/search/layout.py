@@ -46,8 +46,8 @@ class Scale:
         t = low * (1.0 - u) + high * u
         if not self.log:
             return t
-        inside = xp.exp(t) - self.offset
-        return xp.where(u <= 0.0, self.low, xp.where(u >= 1.0, self.high, inside))
+        value = xp.exp(t) - self.offset
+        return xp.where(u <= 0.0, self.low, xp.where(u >= 1.0, self.high, value))
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,14 @@ class Number:
         if self.column is None:
             return {}
         if not self.levels and self.search == self.encoding:
-            inside = u  # through the value, float32 would lose numbers that are large beside their range
+            value = u  # through the value, float32 would lose numbers that are large beside their range
         elif self.levels > 1 and self.encoding == Scale(self.low, self.low + (self.levels - 1) * self.step):
-            inside = self._steps(u, xp) / float(self.levels - 1)
+            value = self._steps(u, xp) / float(self.levels - 1)
         else:
-            inside = xp.clip(self.encoding.to_unit(self.values(u, xp), xp), 0.0, 1.0)
+            value = xp.clip(self.encoding.to_unit(self.values(u, xp), xp), 0.0, 1.0)
         if self.unset is not None:
             active = active & (xp.abs(self.values(u, xp) - self.unset) > 1e-6 * max(1.0, abs(self.unset)))
-        columns = {self.column: xp.where(active, inside, self.empty)}
+        columns = {self.column: xp.where(active, value, self.empty)}
         if self.missing is not None:
             columns[self.missing] = xp.where(active, 0.0, 1.0)
         return columns

@@ -218,10 +218,10 @@ def run_chain(
         noise = jax.random.normal(jax.random.fold_in(key, i), (size, *shape), dtype)
         return lax.scan(one, chain, noise)[0]
 
-    whole, rest = divmod(steps, _NOISE_AT_ONCE)
-    if whole:
-        chain = lax.fori_loop(0, whole, lambda i, chain: block(chain, i, _NOISE_AT_ONCE), chain)
-    return block(chain, whole, rest) if rest else chain
+    blocks, remainder = divmod(steps, _NOISE_AT_ONCE)
+    if blocks:
+        chain = lax.fori_loop(0, blocks, lambda i, chain: block(chain, i, _NOISE_AT_ONCE), chain)
+    return block(chain, blocks, remainder) if remainder else chain
 
 
 def sample_chain(config: SGHMCConfig, gradient_of: Gradient, position: Array, key: Array) -> tuple[Array, Chain]:
@@ -269,8 +269,7 @@ class Bohamiann(ByResponse, NoMetaLearning):
         def at(rows: Array) -> tuple[Array, Array]:
             return mixture_moments(*predict_networks(self.network, self.prior, samples, standard_columns(rows)))
 
-        mean, variance = by_blocks(at, candidates.x)
-        return mean, variance
+        return by_blocks(at, candidates.x)
 
     def sample(self, x: Array, y: Array, where: Array, key: Array) -> Array:
         """Networks f[M, P] given a history; f[n, D] standard columns, f[n] standardised, bool[n]."""

@@ -1,4 +1,4 @@
-"""Methods that vote; this library's own.
+"""A committee of methods; this library's own.
 
 Every member values the candidates by its own acquisition function. The values are put on a common scale, as quantiles
 of a standard Gaussian by their ranks, and the candidate with the highest sum is evaluated next. What members are wrong
@@ -30,10 +30,6 @@ FitMember = Callable[[Method, SearchSpace, Array], Any]
 """Fits one member of a committee."""
 
 
-def _fit(member: Method, meta: SearchSpace, key: Array) -> Any:
-    return member.fit(meta, key)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Committee:
     """Methods whose acquisition values are added up, rank by rank.
@@ -58,25 +54,26 @@ class Committee:
                 name = type(member).__name__
                 raise ConfigError(f"members of a committee must not carry a state between trials, but {name} does")
 
-    def fit(self, meta: SearchSpace, key: Array, fit_member: FitMember = _fit) -> tuple[Any, ...]:
+    def fit(self, meta: SearchSpace, key: Array, fit_member: FitMember | None = None) -> tuple[Any, ...]:
         """Parameters of each member, learned from the training tasks.
 
         Args:
           meta: the search space.
           key: PRNG key.
-          fit_member: what fits a member, for who keeps checkpoints of its training.
+          fit_member: fits a member in place of its own `fit`, to write checkpoints of its training.
         """
+        fit = fit_member or (lambda member, meta, key: member.fit(meta, key))
         keys = jax.random.split(key, len(self.members))
-        return tuple(fit_member(member, meta, key) for member, key in zip(self.members, keys, strict=True))
+        return tuple(fit(member, meta, key) for member, key in zip(self.members, keys, strict=True))
 
     def acquire(self, params: tuple[Any, ...], history: History, candidates: Candidates, key: Array) -> Array:
         """The sum of the members' values, each as a Gaussian quantile of its rank."""
         keys = jax.random.split(key, len(self.members))
-        votes = [
+        values = [
             member.acquire(own, history, candidates, key)
             for member, own, key in zip(self.members, params, keys, strict=True)
         ]
-        return jnp.sum(gaussian_ranks(jnp.stack(votes), candidates.where), axis=0)
+        return jnp.sum(gaussian_ranks(jnp.stack(values), candidates.where), axis=0)
 
 
 ENTRIES = (

@@ -155,11 +155,11 @@ def train_quantile_net(config: QuantileConfig, rows: Rows, key: Array) -> tuple[
 
     def loss(params: mlp.MLPParams, number: Array) -> Array:
         row_key, dropout_key = jax.random.split(jax.random.fold_in(step_key, number))
-        chosen = jax.random.randint(row_key, (config.batch,), 0, rows.z.shape[0])
-        x = mlp.standard_columns(rows.x[chosen])
+        sample = jax.random.randint(row_key, (config.batch,), 0, rows.z.shape[0])
+        x = mlp.standard_columns(rows.x[sample])
         outputs = mlp.apply(config.network, params, x, dropout=config.dropout, key=dropout_key)
         mean, variance = _split(outputs)
-        return jnp.mean(gaussian_nll_of(mean, rows.z[chosen], variance))
+        return jnp.mean(gaussian_nll_of(mean, rows.z[sample], variance))
 
     start = mlp.init(config.network, rows.x.shape[1], start_key)
     rates = optax.cosine_decay_schedule(config.learning_rate, config.steps)
@@ -200,13 +200,13 @@ class GaussianCopulaProcess(_FromQuantiles):
         mean, variance = moments(self.prior, params, history.x)
         residual = jnp.where(history.where, (z - mean) / jnp.sqrt(variance), 0.0)
         process = fit_gp(self.fitting, history.x, residual, history.where)
-        left, uncertain = gp_posterior(process, history.x, residual, history.where, candidates.x)
+        residual_mean, residual_variance = gp_posterior(process, history.x, residual, history.where, candidates.x)
         prior_mean, prior_variance = moments(self.prior, params, candidates.x)
         deviation = jnp.sqrt(prior_variance)
         return acquire_by_response(
             self.acquisition,
-            prior_mean + deviation * left,
-            deviation * jnp.sqrt(uncertain),
+            prior_mean + deviation * residual_mean,
+            deviation * jnp.sqrt(residual_variance),
             best_response(z, history.where),
         )
 

@@ -1,7 +1,7 @@
 """HEBO's method on the library's Gaussian process (Cowen-Rivers et al. 2022).
 
-Three ideas on top of Bayesian optimisation. Responses are bent by a power transform until they look normal
-(Yeo-Johnson: standardised responses have both signs). Columns are bent by Kumaraswamy's distribution functions,
+Three ideas on top of Bayesian optimisation. A power transform makes the responses approximately normal (Yeo-Johnson:
+standardised responses have both signs). Columns are warped by Kumaraswamy's distribution functions,
 
     k(x, x') = s m(|w(x) / l - w(x') / l|),     w_d(x) = 1 - (1 - x_d^a_d)^b_d,
 
@@ -47,7 +47,7 @@ _GRID, _ROUNDS, _FINER = 61, 3, 21
 def kumaraswamy(x: Array, log_a: Array, log_b: Array) -> Array:
     """Kumaraswamy's distribution function 1 - (1 - x^a)^b, from [0, 1] to itself, column by column (Snoek et al. 2014).
 
-    f[..., D], f[D] and f[D]; logarithms of 0 bend nothing.
+    f[..., D], f[D] and f[D]; logarithms of 0 change nothing.
 
     Example:
       >>> kumaraswamy(jnp.array([[0.5]]), jnp.log(jnp.array([2.0])), jnp.log(jnp.array([1.0]))).round(4).tolist()
@@ -55,8 +55,8 @@ def kumaraswamy(x: Array, log_a: Array, log_b: Array) -> Array:
     """
     shape = (1,) * (x.ndim - 1) + (-1,)
     a, b = jnp.exp(log_a).reshape(shape), jnp.exp(log_b).reshape(shape)
-    inside = jnp.clip(x, _BORDER, 1.0 - _BORDER)
-    return -jnp.expm1(b * jnp.log(-jnp.expm1(a * jnp.log(inside))))
+    x = jnp.clip(x, _BORDER, 1.0 - _BORDER)
+    return -jnp.expm1(b * jnp.log(-jnp.expm1(a * jnp.log(x))))
 
 
 def yeo_johnson(y: Array, exponent: Array) -> Array:
@@ -69,8 +69,8 @@ def yeo_johnson(y: Array, exponent: Array) -> Array:
     power = jnp.where(y >= 0.0, exponent, 2.0 - exponent)
     log = jnp.log1p(jnp.abs(y))
     flat = jnp.abs(power) < _FLAT
-    bent = jnp.where(flat, log * (1.0 + 0.5 * power * log), jnp.expm1(power * log) / jnp.where(flat, 1.0, power))
-    return jnp.sign(y) * bent
+    transformed = jnp.where(flat, log * (1.0 + 0.5 * power * log), jnp.expm1(power * log) / jnp.where(flat, 1.0, power))
+    return jnp.sign(y) * transformed
 
 
 def normal_exponent(y: Array, where: Array) -> Array:
@@ -102,12 +102,12 @@ def to_normal(response: Array, where: Array) -> Array:
     return standardise(yeo_johnson(y, normal_exponent(y, where)), where).y
 
 
-_BEND_SPREAD = 0.75  # deviation of the logarithms of the exponents, a priori
-_BENDS = math.log(20.0)
+_LOG_EXPONENT_STD = 0.75  # deviation of the logarithms of the exponents, a priori
+_MAX_LOG_EXPONENT = math.log(20.0)
 
 
 class WarpedGP(NamedTuple):
-    """A Gaussian process on bent columns."""
+    """A Gaussian process on warped columns."""
 
     process: GPParams
     log_a: Array
@@ -115,7 +115,7 @@ class WarpedGP(NamedTuple):
     log_b: Array
     """f[D]"""
 
-    def bend(self, x: Array) -> Array:
+    def warp(self, x: Array) -> Array:
         """Columns as the Gaussian process sees them; f[n, D] -> f[n, D]."""
         return kumaraswamy(x, self.log_a, self.log_b)
 
@@ -132,7 +132,7 @@ class HEBO(NoMetaLearning):
     fitting: GPConfig = field(default_factory=GPConfig)
     """Search for hyperparameters and exponents."""
     margin: float = 1e-4
-    """By how much an improvement must improve, in deviations of the bent responses."""
+    """By how much an improvement must improve, in deviations of the transformed responses."""
     delta: float = 0.01
     """The smaller, the wider the confidence bound."""
 
@@ -140,15 +140,15 @@ class HEBO(NoMetaLearning):
         """1 for the candidates of the front, 0 for all others."""
         y = to_normal(history.response, history.where)
         fitted = fit_warped(self.fitting, history.x, y, history.where)
-        warped_x = fitted.bend(history.x)
+        warped_x = fitted.warp(history.x)
         best = jnp.argmax(jnp.where(history.where, y, -jnp.inf))
         target, _ = gp_posterior(fitted.process, warped_x, y, history.where, warped_x[best][None])
-        mean, variance = gp_posterior(fitted.process, warped_x, y, history.where, fitted.bend(candidates.x))
+        mean, variance = gp_posterior(fitted.process, warped_x, y, history.where, fitted.warp(candidates.x))
         keys = jax.random.split(key, 3)
-        values = self.three(mean, jnp.sqrt(variance), target[0], fitted.process, history, keys[:2])
+        values = self.objectives(mean, jnp.sqrt(variance), target[0], fitted.process, history, keys[:2])
         return pareto_front(values, candidates.where, keys[2]).astype(jnp.float32)
 
-    def three(
+    def objectives(
         self, mean: Array, deviation: Array, target: Array, process: GPParams, history: History, keys: Array
     ) -> Array:
         """Confidence bound, log EI and log PI of noisy predictions; two f[N], a scalar, 2 keys -> f[3, N]."""
@@ -176,14 +176,14 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
     """Hyperparameters and exponents of the highest density of a history that is found from two starts."""
 
     def objective(params: WarpedGP) -> Array:
-        value = log_marginal_likelihood(params.process, params.bend(x), y, where)
-        bends = jnp.sum(params.log_a**2) + jnp.sum(params.log_b**2)
+        value = log_marginal_likelihood(params.process, params.warp(x), y, where)
+        squares = jnp.sum(params.log_a**2) + jnp.sum(params.log_b**2)
         if not config.priors:
             return value
-        return value + log_hyperprior(params.process, config.density_of) - 0.5 * bends / _BEND_SPREAD**2
+        return value + log_hyperprior(params.process, config.density_of) - 0.5 * squares / _LOG_EXPONENT_STD**2
 
     def project(params: WarpedGP) -> WarpedGP:
-        log_a, log_b = (jnp.clip(log, -_BENDS, _BENDS) for log in (params.log_a, params.log_b))
+        log_a, log_b = (jnp.clip(log, -_MAX_LOG_EXPONENT, _MAX_LOG_EXPONENT) for log in (params.log_a, params.log_b))
         return WarpedGP(clip_hyperparameters(params.process), log_a, log_b)
 
     def start_at(start: InitialHyperparameters) -> WarpedGP:

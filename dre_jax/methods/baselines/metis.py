@@ -91,8 +91,8 @@ class Metis(NoMetaLearning):
         deviation = jnp.sqrt(variance)
         fitted, _ = gp_posterior(process, history.x, y, history.where, history.x)
         best = jnp.max(jnp.where(history.where, fitted, -jnp.inf))
-        alone = leave_one_out(process, history.x, y, history.where)
-        surprise = jnp.where(history.where, jnp.abs(y - alone.mean) / alone.deviation, 0.0)
+        left_out = leave_one_out(process, history.x, y, history.where)
+        surprise = jnp.where(history.where, jnp.abs(y - left_out.mean) / left_out.deviation, 0.0)
         outlier = jnp.argmax(surprise)
         nearness = -squared_distances(candidates.x, history.x[outlier][None])[:, 0]
         proposals = [
@@ -106,9 +106,9 @@ class Metis(NoMetaLearning):
         rows = jnp.stack([_first(values, coins, candidates.where) for values, _ in proposals])
         is_allowed = jnp.stack([allowed for _, allowed in proposals])
         gains = jnp.where(is_allowed & candidates.where[rows], gain[rows], -jnp.inf)
-        chosen = jnp.argmax(gains)
-        picked = jnp.arange(mean.shape[0]) == rows[chosen]
-        return (picked & (gains[chosen] > 0)).astype(mean.dtype)
+        largest = jnp.argmax(gains)
+        picked = jnp.arange(mean.shape[0]) == rows[largest]
+        return (picked & (gains[largest] > 0)).astype(mean.dtype)
 
 
 def _first(values: Array, coins: Array, where: Array) -> Array:

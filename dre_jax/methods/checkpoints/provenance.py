@@ -53,13 +53,13 @@ def warn_of_backends(backends: list[dict[str, str]], origin: Path) -> None:
 def versions(*more: str) -> dict[str, str]:
     """Versions of what a result depends on, and of more packages."""
     packages = ("dre_jax", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy", *more)
-    found = {"python": platform.python_version()}
+    by_package = {"python": platform.python_version()}
     for name in packages:
         try:
-            found[name] = version(name)
+            by_package[name] = version(name)
         except PackageNotFoundError:  # run from a source tree that is not installed
-            found[name] = "not installed"
-    return found
+            by_package[name] = "not installed"
+    return by_package
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> list[str]:

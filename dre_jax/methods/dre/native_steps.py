@@ -39,15 +39,8 @@ def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool)
     lists of their own, unless they share a deep set.
     """
     supported = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
-    return supported and _knows(model) and native.available()
-
-
-def _knows(model: ModelConfig) -> bool:
-    for field in dataclasses.fields(model):
-        values = MODEL_FIELDS.get(field.name, ())
-        if values is not None and getattr(model, field.name) not in values:
-            return False
-    return True
+    values = [(getattr(model, field.name), MODEL_FIELDS.get(field.name, ())) for field in dataclasses.fields(model)]
+    return supported and all(known is None or value in known for value, known in values) and native.available()
 
 
 def native_steps(

@@ -93,13 +93,14 @@ class StreamedFeed:
     def __init__(
         self, model: ModelConfig, config: MetaTrainConfig, key: Array, mesh: Mesh | None, tasks: Mapping[str, Task]
     ) -> None:
-        self._model, self._config, self._mesh = model, config, mesh
+        self._model, self._config = model, config
         self._table, self._cpu = HostTable(tasks), _drawing_device()
         self._key = jax.device_put(key, self._cpu)
         self._spans = Spans(*jax.device_put((self._table.start, self._table.size), self._cpu))
         members = (model.members,) if config.own_lists else ()
         self._lists = *members, config.lists_per_step
         self.most = max(1, PORTION_BYTES // bytes_per_step(model, config, next(iter(tasks.values())).n_columns))
+        self._sharding = None if mesh is None else NamedSharding(mesh, lists_spec(config.own_lists))
         self._threads = ThreadPoolExecutor(devices.cores())
         self._evaluation: GatheredRows | None = None
 
@@ -114,10 +115,7 @@ class StreamedFeed:
         """Yields the rows of each portion; each device gets the rows of its lists."""
         for step, count in portions:
             shape = count, *self._lists
-            yield _place(partial(self._part, step, shape), shape, self._sharding())
-
-    def _sharding(self) -> NamedSharding | None:
-        return None if self._mesh is None else NamedSharding(self._mesh, lists_spec(self._config.own_lists))
+            yield _place(partial(self._part, step, shape), shape, self._sharding)
 
     def _part(self, step: int, shape: tuple[int, ...], part: tuple[slice, ...]) -> GatheredRows:
         """Returns the rows of a part of the lists of steps from ``step`` on, whose dimensions are ``shape``."""

@@ -156,17 +156,13 @@ def _train(
 
 def _portions(config: MetaTrainConfig, step: int, most: int | None) -> Iterator[tuple[int, int]]:
     """Yields first step and number of steps of each portion; a portion ends at an evaluation at the latest."""
-    length = _portion_length(config, most)
+    # The longest that divides the interval of evaluations, so that few programs are compiled.
+    length = portion_length(config.evaluate_every, min(portion(config), most or config.steps))
     while step < config.steps:
         boundary = min(config.steps, step - step % config.evaluate_every + config.evaluate_every)
         count = min(length, boundary - step)
         yield step, count
         step += count
-
-
-def _portion_length(config: MetaTrainConfig, most: int | None) -> int:
-    """Returns the longest portion that divides the evaluation interval, so that few programs are compiled."""
-    return portion_length(config.evaluate_every, min(portion(config), most or config.steps))
 
 
 def _record_entry(run: TrainingRun, entry: LossEntry, config: MetaTrainConfig) -> None:

@@ -48,8 +48,7 @@ def sample_responses(
     component, n_learned = jax.random.categorical(component_key, posterior.log_weight), posterior.n_learned
     learned = _sample_learned(config, params, posterior, jnp.minimum(component, n_learned - 1), keys[0])
     process = _sample_process(config, params, posterior, jnp.maximum(component - n_learned, 0), keys[1])
-    values: Array = by_blocks(lambda rows: jnp.where(component < n_learned, learned(rows), process(rows)), new)
-    return values
+    return by_blocks(lambda rows: jnp.where(component < n_learned, learned(rows), process(rows)), new)
 
 
 def _sample_learned(

@@ -164,8 +164,7 @@ def predict_mixture(
         variance = jnp.sum(share * (variances + (means - mean[None, :]) ** 2), axis=0)
         return mean, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
 
-    mean, variance = by_blocks(block, new)
-    return mean, variance
+    return by_blocks(block, new)
 
 
 def _noise_deviation(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
@@ -201,5 +200,4 @@ def mean_and_improvement(
         improvement = jax.nn.logsumexp(posterior.log_weight[:, None] + each, axis=0)
         return jnp.sum(share * means, axis=0), improvement
 
-    mean, improvement = by_blocks(block, new)
-    return mean, improvement
+    return by_blocks(block, new)

@@ -1,4 +1,4 @@
-"""HEBO's method: bends of columns and responses, its three acquisition functions, and its fit."""
+"""HEBO's method: warped columns, transformed responses, its three acquisition functions, and its fit."""
 
 from functools import partial
 
@@ -68,7 +68,7 @@ def test_the_exponent_and_what_comes_of_it(name):
 
 
 KEYS = jax.random.split(jax.random.key(0))
-three = jax.jit(HEBO().three)
+objectives = jax.jit(HEBO().objectives)
 likelihood = jax.jit(log_marginal_likelihood)
 
 
@@ -83,7 +83,7 @@ def test_the_three_acquisition_functions_without_noise():
     process = GPParams(np.zeros(columns, np.float32), np.float32(0), np.float32(-np.inf))
     history = history_of(n, columns)
     given = (np.asarray(a, np.float32) for a in (mean, deviation, target))
-    bound, improvement, probability = three(*given, process, history, KEYS)
+    bound, improvement, probability = objectives(*given, process, history, KEYS)
     # The package's own formula, upsilon 0.5 and delta 0.01.
     kappa = np.sqrt(0.5 * 2 * ((2.0 + columns / 2.0) * np.log(n) + np.log(3 * np.pi**2 / (3 * 0.01))))
     np.testing.assert_allclose(bound, mean + kappa * deviation, rtol=1e-5)
@@ -95,7 +95,7 @@ def test_the_three_acquisition_functions_without_noise():
 def test_the_noise_is_twice_the_gaussian_processs():
     process = GPParams(np.zeros(2, np.float32), np.float32(0), np.log(np.float32(0.09)))
     mean, history = np.zeros(20000, np.float32), history_of(1, 2)
-    bound, improvement, _ = three(mean, mean + 1, np.float32(0), process, history, KEYS)
+    bound, improvement, _ = objectives(mean, mean + 1, np.float32(0), process, history, KEYS)
     kappa = np.sqrt(np.log(np.pi**2 / 0.01))
     assert np.mean(bound) == pytest.approx(kappa, abs=0.02)
     assert np.var(bound) == pytest.approx(0.18, rel=0.05)
@@ -103,7 +103,7 @@ def test_the_noise_is_twice_the_gaussian_processs():
     assert abs(np.corrcoef(bound, improvement)[0, 1]) < 0.03
 
 
-def test_bends_raise_the_likelihood_where_columns_are_bent():
+def test_warps_raise_the_likelihood_where_columns_are_warped():
     rng = np.random.default_rng(5)
     x = rng.random((40, 1)).astype(np.float32)
     y = np.sin(12.0 * x[:, 0] ** 6)
@@ -111,6 +111,6 @@ def test_bends_raise_the_likelihood_where_columns_are_bent():
     config = GPConfig(steps=100, priors=False)
     bent = jax.jit(partial(fit_warped, config))(x, y, where)
     straight = jax.jit(partial(fit_gp, config))(x, y, where)
-    assert likelihood(bent.process, bent.bend(x), y, where) - likelihood(straight, x, y, where) > 5
+    assert likelihood(bent.process, bent.warp(x), y, where) - likelihood(straight, x, y, where) > 5
     # Steep where the response changes: near 1.
     assert float(bent.log_a[0]) > 0.3
