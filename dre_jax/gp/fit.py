@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -113,19 +113,10 @@ def clip_hyperparameters(params: GPParams, least_noise: float = GPConfig.least_n
     )
 
 
-class InitialHyperparameters(NamedTuple):
-    """Log hyperparameters at the start of a search."""
-
-    log_noise: Array
-    """Scalar: noise variance."""
-    log_length: Array
-    """f[D]"""
-
-
 def maximise_from_starts(
     config: GPConfig,
     objective: Callable[[T], Array],
-    start_at: Callable[[InitialHyperparameters], T],
+    start_at: Callable[[GPParams], T],
     project: Callable[[T], T],
     x: Array,
 ) -> T:
@@ -134,22 +125,22 @@ def maximise_from_starts(
     Args:
       config: the optimiser and its starts.
       objective: of the parameters, a scalar.
-      start_at: makes the initial parameters.
+      start_at: makes the initial parameters from those of a Gaussian process.
       project: maps parameters to the nearest valid ones.
       x: f[n, D], of which only D and the dtype are used.
     """
     n_columns = x.shape[-1]
     lengths = [min(math.log(a * math.sqrt(n_columns)), _LOG_LENGTH_BOUNDS[1]) for a in config.first_lengths]
 
-    def search(start: InitialHyperparameters) -> tuple[T, Array]:
-        first, (steps, rate) = start_at(start), (config.steps, config.learning_rate)
-        return maximise(objective, first, steps=steps, learning_rate=rate, project=project)
+    def search(start: T) -> tuple[T, Array]:
+        steps, rate = config.steps, config.learning_rate
+        return maximise(objective, start, steps=steps, learning_rate=rate, project=project)
 
-    starts = InitialHyperparameters(
-        jnp.array(config.first_log_noises, x.dtype), jnp.array([[a] * n_columns for a in lengths], x.dtype)
-    )
+    log_length = jnp.array([[a] * n_columns for a in lengths], x.dtype)
+    log_noise = jnp.array(config.first_log_noises, x.dtype)
+    starts = jax.vmap(start_at)(GPParams(log_length, jnp.zeros_like(log_noise), log_noise, config.kernel))
     if config.optimiser == "bfgs":
-        maxima, values = _maximise_by_bfgs(config, objective, jax.vmap(start_at)(starts), project)
+        maxima, values = _maximise_by_bfgs(config, objective, starts, project)
     else:
         maxima, values = jax.vmap(search)(starts)
     best = jnp.argmax(values)
@@ -184,8 +175,5 @@ def fit_gp(config: GPConfig, x: Array, y: Array, where: Array, noise_var: Array 
         value = log_marginal_likelihood(params, x, y, where, noise_var)
         return value + log_hyperprior(params, config.density_of, config.log_noise_prior) if config.priors else value
 
-    def start_at(start: InitialHyperparameters) -> GPParams:
-        return GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise, config.kernel)
-
     project = partial(clip_hyperparameters, least_noise=config.least_noise)
-    return maximise_from_starts(config, objective, start_at, project, x)
+    return maximise_from_starts(config, objective, lambda start: start, project, x)

@@ -26,7 +26,6 @@ from jax import Array
 from dre_jax.gp.fit import (
     DensityOf,
     GPConfig,
-    InitialHyperparameters,
     clip_hyperparameters,
     log_hyperprior,
     maximise_from_starts,
@@ -144,9 +143,9 @@ def fit_ranked_prior(config: GPConfig, at: Ranked, y: Array, where: Array) -> Ra
         value = ranked_log_likelihood(params, at, y, where)
         return value + _log_prior(params, config.density_of) if config.priors else value
 
-    def start_at(start: InitialHyperparameters) -> RankedPrior:
+    def start_at(process: GPParams) -> RankedPrior:
         slope, spread, scale = (jnp.full((), a, y.dtype) for a in (_LOG_SLOPE[0], _LOG_SPREAD[0], _LOG_SCALE))
-        return RankedPrior(GPParams(start.log_length, scale, start.log_noise, config.kernel), slope, spread)
+        return RankedPrior(replace(process, log_scale=scale), slope, spread)
 
     return maximise_from_starts(config, objective, start_at, _clip_ranked_prior, at.x)
 

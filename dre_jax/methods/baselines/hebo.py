@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.fit import GPConfig, InitialHyperparameters, clip_hyperparameters, log_hyperprior, maximise_from_starts
+from dre_jax.gp.fit import GPConfig, clip_hyperparameters, log_hyperprior, maximise_from_starts
 from dre_jax.gp.regression import GPParams, gp_posterior, log_marginal_likelihood
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.shared import NoMetaLearning
@@ -186,9 +186,8 @@ def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
         log_a, log_b = (jnp.clip(log, -_MAX_LOG_EXPONENT, _MAX_LOG_EXPONENT) for log in (params.log_a, params.log_b))
         return WarpedGP(clip_hyperparameters(params.process), log_a, log_b)
 
-    def start_at(start: InitialHyperparameters) -> WarpedGP:
-        none = jnp.zeros(x.shape[-1], x.dtype)
-        return WarpedGP(GPParams(start.log_length, jnp.zeros((), x.dtype), start.log_noise, config.kernel), none, none)
+    def start_at(process: GPParams) -> WarpedGP:
+        return WarpedGP(process, jnp.zeros_like(process.log_length), jnp.zeros_like(process.log_length))
 
     return maximise_from_starts(config, objective, start_at, project, x)
 

@@ -49,8 +49,7 @@ class DRE(FromEnsemble):
 
     def acquire(self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array) -> Array:
         """Fine-tunes, and values the candidates by their ranks (the paper, Algorithm 2, lines 3 and 4)."""
-        tune_key, start_key = jax.random.split(key)
-        return self.advance(self.begin(params, candidates.x.shape[-1], start_key), history, candidates, tune_key)[0]
+        return self.score_candidates(self.fit_history(params, history, key), history, candidates)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -83,9 +82,8 @@ class DRE(FromEnsemble):
         self, state: EnsembleParams, history: History, candidates: Candidates, key: Array
     ) -> tuple[Array, EnsembleParams]:
         """Returns acquisition values after fine-tuning from `state`, and the fine-tuned parameters."""
-        history = sort_history(history)
-        fitted_params = fine_tune(self.model, self.fine_tuning, state, *history[:4], key)
-        return self._candidate_values(fitted_params, history, candidates), fitted_params
+        fitted_params = fine_tune(self.model, self.fine_tuning, state, *sort_history(history)[:4], key)
+        return self.score_candidates(fitted_params, history, candidates), fitted_params
 
     def fit_history(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
         """Returns the fine-tuned parameters."""
@@ -95,20 +93,17 @@ class DRE(FromEnsemble):
 
     def score_candidates(self, fitted_params: EnsembleParams, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of candidates for fine-tuned parameters."""
-        return self._candidate_values(fitted_params, sort_history(history), candidates)
-
-    def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
-        """True on a TPU, where fine-tuning is a kernel that takes one run from its first epoch to its last."""
-        history, loss = jax.ShapeDtypeStruct((longest, n_columns), jnp.float32), self.fine_tuning.loss
-        return platform == "tpu" and supports_kernel(self.model, loss.name, loss.ties, history)
-
-    def _candidate_values(self, fitted_params: EnsembleParams, history: History, candidates: Candidates) -> Array:
-        """Returns the values of candidates; the first trial of the history is its best one."""
+        history = sort_history(history)
         support = Support(history.x, history.response, history.where)
         # Apart, so that the runs of a task go on sharing its table.
         values = scores_in_blocks(self.model, fitted_params, support, candidates.x)
         best = scores(self.model, fitted_params, support, history.x[:1])[:, 0]
         return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0])
+
+    def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
+        """True on a TPU, where fine-tuning is a kernel that takes one run from its first epoch to its last."""
+        history, loss = jax.ShapeDtypeStruct((longest, n_columns), jnp.float32), self.fine_tuning.loss
+        return platform == "tpu" and supports_kernel(self.model, loss.name, loss.ties, history)
 
     def sample_posterior(
         self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array
