@@ -23,13 +23,13 @@ _LONGEST = 1024  # items that are summed one by one: beyond it n * n numbers are
 
 
 def _ones_triangle(length: int, reverse: bool) -> np.ndarray:
-    """(n, n) matrix T such that (terms @ T)[i] sums the terms from i on (reverse) or up to i."""
+    """Returns the (n, n) matrix T such that (terms @ T)[i] sums the terms from i on (reverse) or up to i."""
     ones = np.ones((length, length), np.float32)
     return np.tril(ones) if reverse else np.triu(ones)
 
 
 def running_sum(x: Array) -> Array:
-    """Sums up to each item over the last axis: f32[..., n] -> f32[..., n].
+    """Returns the sums up to each item over the last axis; f32[..., n] -> f32[..., n].
 
     A product with a triangular matrix where the list is short: a third of the time of `jnp.cumsum` on a CPU.
     """
@@ -40,7 +40,7 @@ def running_sum(x: Array) -> Array:
 
 
 def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
-    """Logarithm of the running sum of ``factor * exp(x)`` over the last axis, from its start or, reversed, its end.
+    """Returns the log of the running sum of ``factor * exp(x)`` over the last axis, from its start, or from its end.
 
     Factors, f32[..., n] like x, are not negative; zero leaves an item out. Minus infinity where nothing has been summed
     yet. Not differentiable: the losses that use it carry their own derivative.
@@ -52,7 +52,7 @@ def cumulative_logsumexp(x: Array, factor: Array, *, reverse: bool) -> Array:
 
 
 def _one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
-    """Each sum with the largest of its own items as the shift."""
+    """Computes each sum with its largest item as the shift."""
     n = x.shape[-1]
     reached = jnp.asarray(_ones_triangle(n, reverse).T > 0)
     counted = jnp.broadcast_to((factor > 0)[..., None, :], (*x.shape, n))
@@ -65,7 +65,7 @@ def _one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
 
 
 def _in_rounds(x: Array, factor: Array, *, reverse: bool) -> Array:
-    """All sums with one shift, and those that underflowed again."""
+    """Computes all sums with one shift, and again those that underflowed."""
     triangle = jnp.asarray(_ones_triangle(x.shape[-1], reverse))
     counted = factor > 0
 

@@ -34,7 +34,7 @@ class RankedList(NamedTuple):
 
 
 def tie_bounds(level: Array) -> tuple[Array, Array]:
-    """First and last index of each item's run of equal levels, two i32[..., n]; levels are sorted."""
+    """Returns the first and last index of each item's run of equal levels, two i32[..., n]; levels are sorted."""
     n = level.shape[-1]
     index = jnp.arange(n, dtype=jnp.int32)
     ends = jnp.ones((*level.shape[:-1], 1), bool)
@@ -105,7 +105,7 @@ def rank_sorted(
 
 
 def sort_by_response(response: Array, where: Array, key: Array | None = None) -> Array:
-    """Indices i32[..., n] that put the best response first and empty slots last.
+    """Returns indices i32[..., n] that put the best response first and empty slots last.
 
     Equal responses come in random order, or without a key in the order given.
     """

@@ -59,7 +59,7 @@ def gaussian_nll(
 
 
 def gaussian_nll_of(mean: Array, response: Array, variance: Array) -> Array:
-    """ln(variance)/2 + (response - mean)^2 / (2 variance), item by item; shapes that broadcast.
+    """Returns ln(variance)/2 + (response - mean)^2 / (2 variance) of each item; shapes broadcast.
 
     Example:
       >>> float(gaussian_nll_of(jnp.float32(1.0), jnp.float32(3.0), jnp.float32(1.0)))

@@ -76,7 +76,7 @@ class Entry:
         return replace(self, name=name, summary=summary, default=default, **fields)
 
     def make(self, settings: Settings | None = None, *, learned: Method | None = None) -> Method:
-        """The method of the one protocol.
+        """Returns the configured method of the one protocol.
 
         Args:
           settings: short names and dotted fields, with values or their text.
@@ -99,7 +99,7 @@ class Entry:
         return configured
 
     def _fields(self, settings: Settings) -> dict[str, object]:
-        """Settings by dotted field, short names resolved."""
+        """Returns settings by dotted field, with short names resolved."""
         fields: dict[str, object] = {}
         names: dict[str, str] = {}
         for name, value in settings.items():

@@ -93,7 +93,7 @@ def _summary(kind: type) -> str:
 
 
 def load_class(name: str | type) -> type[HostMethod]:
-    """The class of a host method's name, `package.module:Class` or `path/to/file.py:Class`; a class is its own.
+    """Returns the class of a host method's name, `package.module:Class` or `path/to/file.py:Class`, or a class itself.
 
     A module is looked for where Python looks, and in the current folder; beside a file, its own folder is looked
     through for what it imports, as when Python runs it.
@@ -112,7 +112,7 @@ def load_class(name: str | type) -> type[HostMethod]:
 
 
 def arguments_of(host_class: type, settings: Settings, name: str) -> dict[str, Any]:
-    """Arguments of a host method's constructor, read as their annotations say, or as literals of Python without one.
+    """Returns a host method's arguments, read by their annotations, or as literals of Python without annotations.
 
     Raises:
       ConfigError: for an argument that the constructor does not take, or a value of another type.
@@ -136,7 +136,7 @@ def arguments_of(host_class: type, settings: Settings, name: str) -> dict[str, A
 
 
 def constructor(host_class: type) -> dict[str, Parameter]:
-    """Arguments of a class's constructor that can be given by name, other than private ones."""
+    """Returns the arguments of a class's constructor that can be passed by name, other than private ones."""
     by_name = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     parameters = inspect.signature(host_class).parameters
     return {name: one for name, one in parameters.items() if one.kind in by_name and not name.startswith("_")}

@@ -109,7 +109,7 @@ for _module in _MODULES:
 
 
 def real_name(name: str) -> str:
-    """The method's own name where an alias is given; any other name as it is.
+    """Returns the method's own name for an alias, and any other name unchanged.
 
     Example:
       >>> real_name("recommended"), real_name("dre"), real_name("their.py:Method")
@@ -200,7 +200,7 @@ def entry_of(method: Method) -> Entry:
 
 
 def _entry_like(method: Method, name: str) -> Entry:
-    """An entry for an object; what it does not say itself is as for the registered method of its class, if any."""
+    """Returns an entry for an object, like that of the registered method of its class, if any."""
     for entry in METHODS.values():
         if type(entry.default) is type(method):
             learns = learns_from_past(method, entry.transfer)

@@ -23,7 +23,7 @@ _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true 
 
 
 def parse(texts: Iterable[str]) -> dict[str, object]:
-    """Settings from texts `FIELD=VALUE`.
+    """Returns settings from texts `FIELD=VALUE`.
 
     Raises:
       ConfigError: for a text of another form, or a field that is named twice.
@@ -44,7 +44,7 @@ def parse(texts: Iterable[str]) -> dict[str, object]:
 
 
 def configure(config: Config, settings: Settings, *, name: str, short: Iterable[str] = ()) -> Config:
-    """A copy of a method's configuration with other values, or their text, in some of its fields.
+    """Returns a copy of a method's configuration with other values, or their text, in some of its fields.
 
     The configuration is a frozen dataclass; its fields may be dataclasses too, or tuples of them
     (`members.0.fitting.steps`). Messages name the method, and its other, ``short`` settings.
@@ -61,7 +61,7 @@ def configure(config: Config, settings: Settings, *, name: str, short: Iterable[
 
 
 def leaves(config: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Every field that `configure` can set, by its dotted name, with its value.
+    """Yields every field that `configure` can set: its dotted name and its value.
 
     Example:
       >>> from dre_jax.search import AcquisitionConfig
@@ -77,7 +77,7 @@ def leaves(config: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def to_text(value: object) -> str:
-    """The text of a field's value, which `configure` reads as that value.
+    """Returns the text of a field's value, which `configure` reads as that value.
 
     Example:
       >>> to_text((32, 32)), to_text(None), to_text(False), to_text("ei")
@@ -89,7 +89,7 @@ def to_text(value: object) -> str:
 
 
 def convert(kind: Any, value: object, field: str) -> Any:
-    """A value, or its text, as an annotation says: int, float, bool, str, None, Literal, tuple, union, or anything.
+    """Returns a value, or its text, as an annotation says: int, float, bool, str, None, Literal, tuple, union, Any.
 
     Raises:
       ConfigError: for a value of another type; the message names the field.
@@ -105,7 +105,7 @@ def convert(kind: Any, value: object, field: str) -> Any:
 
 
 def unknown_setting(setting: str, known: Iterable[str], name: str) -> ConfigError:
-    """The error for a setting that a method does not take: it names those that it does, and the nearest."""
+    """Returns the error for an unknown setting; the message names the known ones, and the nearest."""
     known = tuple(known)
     near = difflib.get_close_matches(setting, known, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
@@ -135,7 +135,7 @@ def _changed(
 
 
 def _types(config: object) -> dict[str, Any]:
-    """Annotations of the fields of a dataclass, or the classes of a tuple's items by their positions."""
+    """Returns annotations of the fields of a dataclass, or the classes of a tuple's items by their positions."""
     if isinstance(config, tuple):
         return {str(i): type(one) for i, one in enumerate(config)}
     if not dataclasses.is_dataclass(config):
@@ -155,7 +155,7 @@ def _is_nested(value: object) -> bool:
 
 
 def _read(kind: Any, value: Any) -> Any:
-    """The value as a type has it; raises one of `_NOT_OF_THE_TYPE` where it is of another."""
+    """Returns the value as a type; raises one of `_NOT_OF_THE_TYPE` for a value of another type."""
     text, arguments = isinstance(value, str), get_args(kind)
     if kind is Any:
         return _literal(value) if text else value
@@ -186,7 +186,7 @@ def _first(kinds: Iterable[Any], value: object) -> Any:
 
 
 def _literal(text: str) -> object:
-    """Python's literal that a text is, or the text."""
+    """Returns the literal of Python that a text is, else the text."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

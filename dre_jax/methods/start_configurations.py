@@ -51,7 +51,7 @@ def start_rows(tasks: Mapping[str, Task], n: int, seed: int) -> np.ndarray:
 
 
 def _thinned(task: Task, random: np.random.Generator) -> Task:
-    """At most so many rows of a task, the best among them."""
+    """Returns a task with at most `_MOST_ROWS` rows, its best rows among them."""
     if task.n_rows <= _MOST_ROWS:
         return task
     order = np.argsort(-task.y, kind="stable")
@@ -61,7 +61,7 @@ def _thinned(task: Task, random: np.random.Generator) -> Task:
 
 
 def regrets(tasks: Mapping[str, Task], x: np.ndarray) -> np.ndarray:
-    """Normalised regret of configurations on every task, that of the nearest row of its table; [N, D] -> f64[T, N].
+    """Returns normalised regrets on every task, those of the nearest rows of its table; [N, D] -> f64[T, N].
 
     Where a configuration is in the table this is its own regret. Elsewhere the paper asks its surrogate.
     """
@@ -72,7 +72,7 @@ def regrets(tasks: Mapping[str, Task], x: np.ndarray) -> np.ndarray:
 
 
 def greedy(regret: np.ndarray, n: int) -> np.ndarray:
-    """The set that grows by the configuration which lowers the loss most; f64[T, N] -> i64[n]."""
+    """Returns a set of rows that grows by the row which reduces the loss most; f64[T, N] -> i64[n]."""
     least = np.full(len(regret), np.inf)
     rows: list[int] = []
     for _ in range(n):

@@ -60,7 +60,7 @@ def _compiler() -> str:
 
 
 def compiler_version() -> str | None:
-    """First line of what the compiler says of itself; None where there is none."""
+    """Returns the first line of the compiler's version; None without a compiler."""
     try:
         return _run(_compiler(), "--version").splitlines()[0]
     except (OSError, IndexError, subprocess.SubprocessError):
@@ -68,7 +68,7 @@ def compiler_version() -> str | None:
 
 
 def _fingerprint(compiler: str) -> str:
-    """Digest of everything the library depends on: the compiler's macros tell its version and the processor's features.
+    """Returns a digest of all that the library depends on; macros have the versions and the processor's features.
 
     The headers of the foreign function interface, and with them its binary interface, come with jaxlib.
     """
@@ -80,7 +80,7 @@ def _fingerprint(compiler: str) -> str:
 
 
 def _build(compiler: str, path: Path) -> Path:
-    """Beside its place first: where there are no locks another process may be building the same."""
+    """Builds the library under a temporary name, as another process may build it where there are no locks."""
     part = path.with_suffix(f".{os.getpid()}.part")
     headers = ("-isystem", jax.ffi.include_dir())
     try:

@@ -50,7 +50,7 @@ def train_steps(
     loss: str,
     wants_losses: bool,
 ) -> tuple[Array, Array, Array]:
-    """Steps of Adam on the mean loss of each step's lists, for every member.
+    """Does steps of Adam on the mean loss of each step's lists, for every member.
 
     Args:
       scorers: f32[3, members, P], parameters and Adam's first and second moments: layer after layer, kernel, row by
@@ -86,7 +86,7 @@ def train_steps(
 
 
 def draw_without_replacement(draws: Array, newest: Array, k: Array) -> Array:
-    """Floyd's choice of k numbers from his draws; see `dre_jax.data.sampling.draw_without_replacement`.
+    """Returns Floyd's choice of k numbers; see `dre_jax.data.sampling.draw_without_replacement`.
 
     Args:
       draws: i32[length], each from 0 to `newest`.

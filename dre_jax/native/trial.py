@@ -25,7 +25,7 @@ def available() -> bool:
 
 
 def fingerprint() -> str | None:
-    """Digest of the C++ library in use; None where XLA does it all."""
+    """Returns the digest of the C++ library in use; None if XLA computes everything."""
     return decision().fingerprint
 
 
@@ -66,7 +66,7 @@ def backend() -> dict[str, str]:
 
 
 def with_backend(known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The backends that a result was made with so far, followed by this process's unless it is among them.
+    """Returns the backends that computed a result so far, and this process's, unless it is among them.
 
     Example:
       >>> with_backend(with_backend([])) == [backend()]
@@ -93,7 +93,7 @@ _MEAN, _LOSS = 1.1, 6.5
 
 
 def _one_step() -> tuple[float, float]:
-    """First moment of the last kernel, and the loss, of one scorer without a deep set on two rows."""
+    """Returns the first moment of the last kernel, and the loss, of one scorer without a deep set on two rows."""
     scorers = _array([[[1.0, 0.0, 2.0, 1.0]], [[0.0] * 4], [[0.0] * 4]])
     nothing, rows, both = _array([[[[0]]]], np.int32), _array([[[[0, 1]]]], np.int32), _array([[[[True, True]]]], bool)
     response, weight = _array([[[[1.0, 4.0]]]]), _array([[[[1.0, 1.0]]]])

@@ -46,7 +46,7 @@ class AcquisitionConfig:
 
 
 def log_expected_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:
-    """Logarithm of the expected improvement of a rank on the incumbent's: E[max(0, incumbent - r)], r Gaussian.
+    """Returns the log expected improvement of a rank on the incumbent's, E[max(0, incumbent - r)], r Gaussian.
 
     In logarithms, because in float32 the improvement itself is zero as soon as the members agree on the incumbent
     (Ament et al. 2023).
@@ -62,7 +62,7 @@ def log_expected_improvement(mean: Array, deviation: Array, incumbent: Array) ->
 
 
 def _log_h(z: Array) -> Array:
-    """log(pdf(z) + z cdf(z)): directly, and on the left by its series.
+    """Returns log(pdf(z) + z cdf(z)), on the left by its series.
 
     The series begins where the difference has lost as many digits as the series leaves out.
     """
@@ -79,7 +79,7 @@ def _log_h(z: Array) -> Array:
 
 
 def log_augmented_improvement(mean: Array, deviation: Array, incumbent: Array, noise: Array) -> Array:
-    """Logarithm of the augmented expected improvement, E[max(0, incumbent - r)] (1 - n / sqrt(s^2 + n^2)).
+    """Returns the log augmented expected improvement, E[max(0, incumbent - r)] (1 - n / sqrt(s^2 + n^2)).
 
     The factor (Huang et al. 2006) is small where the signal's deviation s is less than the noise's n: where a response
     is known as well as its noise allows, another evaluation tells nothing. Noise of more than `RESOLUTION` counts as
@@ -99,7 +99,7 @@ def log_augmented_improvement(mean: Array, deviation: Array, incumbent: Array, n
 
 
 def log_probability_of_improvement(mean: Array, deviation: Array, incumbent: Array) -> Array:
-    """Logarithm of the probability that a Gaussian rank is better than the incumbent's; arguments as above."""
+    """Returns the log probability that a Gaussian rank is better than the incumbent's; arguments as above."""
     z = (incumbent - mean) / jnp.maximum(deviation, _SMALLEST_DEVIATION)
     return jax.scipy.special.log_ndtr(z)
 
@@ -110,7 +110,7 @@ Acquisition = Callable[[Any, Array, Array, Array], Array]
 
 
 def _improvement(rule: Callable[[Array, Array, Array], Array]) -> Acquisition:
-    """An improvement on the incumbent; before there is one, the mean decides."""
+    """Returns the acquisition of an improvement on the incumbent; before there is one, the mean decides."""
 
     def values(config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array) -> Array:
         has_incumbent = jnp.isfinite(incumbent)
@@ -153,7 +153,7 @@ EXPECTED_IMPROVEMENT = AcquisitionConfig(kind="ei")
 def acquire_by_rank(
     config: AcquisitionConfig, scores: Array, where: Array, incumbent_scores: Array, has_incumbent: Array
 ) -> Array:
-    """Acquisition values f32[N] from the members' scores f32[M, N]: the incumbent is ranked among the candidates.
+    """Returns acquisition values f32[N] of the members' scores f32[M, N]; the incumbent is ranked with the candidates.
 
     Args:
       config: the acquisition function.
@@ -173,7 +173,7 @@ def acquire_by_rank(
 def acquire_by_response(
     config: AcquisitionConfig, mean: Array, deviation: Array, incumbent: Array, noise: Array | None = None
 ) -> Array:
-    """Acquisition values f32[N] from a predicted response, mean and standard deviation f32[N], higher is better.
+    """Returns acquisition values f32[N] of predicted responses, mean and standard deviation f32[N], higher is better.
 
     The incumbent is the best response so far; without one, minus infinity, the mean decides. "lcb" is here the upper
     confidence bound, and "mean_rank" the mean alone. With the deviation of the noise, "ei" is augmented by it.
@@ -191,7 +191,7 @@ def acquire_by_response(
 
 
 def pick(values: Array, where: Array, key: Array) -> Array:
-    """Index of the highest of f32[N] that counts, -1 where nothing does; NaN is the lowest.
+    """Returns the index of the highest of f32[N] in the mask, -1 for an empty mask; NaN is the lowest.
 
     Equal values are drawn by key, never by position.
     """

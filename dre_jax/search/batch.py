@@ -143,7 +143,7 @@ def run_spaces(
     config: ExecutionConfig | None = None,
     stop_at_optimum: bool = True,
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:
-    """`run_tasks` of several search spaces by name; yields the space's name, and a trace.
+    """Runs `run_tasks` of several search spaces by name; yields the space's name, and a trace.
 
     Where runs go side by side, and the method declares `pads_columns`, runs of all search spaces are one program: a
     chain of trials and epochs, which an accelerator walks once, not once a space.

@@ -111,7 +111,7 @@ def grid(
     counts: Array,
     config: GridConfig,
 ) -> Array:
-    """The compiled part of `run_grid`, for shapes that the mesh divides and counts of the runs of each device.
+    """Runs the compiled part of `run_grid`, for shapes that the mesh divides and counts of the runs of each device.
 
     ``counts`` is i32[mesh, 2]: tasks and designs of each device.
     """

@@ -36,7 +36,7 @@ class HostMethod(Protocol):
 def run_host(
     method: HostMethod, x: np.ndarray, y: np.ndarray, design: np.ndarray, n_trials: int, *, name: str | None = None
 ) -> np.ndarray:
-    """One run on a table, as HPO-B's handler does it: scaled with the table, ended once its optimum is found.
+    """Does one run on a table as HPO-B's handler does: scaled with the table, up to its optimum.
 
     Like HPO-B's handler it looks for the optimum after each trial, so a method is asked once even where the design
     holds it. A table with a constant response gives 0.5 throughout, as in `run_tasks`, where HPO-B has 0/0.

@@ -31,16 +31,16 @@ class Scale:
     offset: float = 0.0
 
     def transform(self, x: Any, xp: Any = np) -> Any:
-        """t(x)."""
+        """Returns t(x)."""
         return xp.log(x + self.offset) if self.log else x
 
     def to_unit(self, x: Any, xp: Any = np) -> Any:
-        """Where numbers lie; 0 throughout for a scale of one number."""
+        """Returns the coordinates of numbers; 0 throughout for a scale of one number."""
         low, high = float(self.transform(self.low)), float(self.transform(self.high))
         return (self.transform(x, xp) - low) / (high - low) if high > low else 0.0 * x
 
     def from_unit(self, u: Any, xp: Any = np) -> Any:
-        """The numbers that lie there."""
+        """Returns the numbers at coordinates."""
         low, high = float(self.transform(self.low)), float(self.transform(self.high))
         # The sum of two products: the ends are met exactly, and their difference never overflows.
         t = low * (1.0 - u) + high * u
@@ -76,21 +76,21 @@ class Number:
     conditions: Conditions = ()
 
     def values(self, u: Any, xp: Any = np) -> Any:
-        """The values at coordinates f[...]."""
+        """Returns the values at coordinates f[...]."""
         if not self.levels:
             x = self.search.from_unit(u, xp)
             return xp.clip(x, self.search.low, self.search.high)
         return self.low + self._steps(u, xp) * self.step
 
     def _steps(self, u: Any, xp: Any) -> Any:
-        """How many steps the values at coordinates f[...] are above the least."""
+        """Returns the number of steps between the least value and the values at coordinates f[...]."""
         # As floats: there may be more levels than a whole number of 32 bits holds.
         if self.search.log:
             return xp.clip(xp.round((self.search.from_unit(u, xp) - self.low) / self.step), 0.0, float(self.levels - 1))
         return xp.clip(xp.floor(u * float(self.levels)), 0.0, float(self.levels - 1))
 
     def middle(self, u: Any, xp: Any = np) -> Any:
-        """The coordinates of the values at coordinates f[...]: equal where the values are."""
+        """Returns the coordinates of the values at coordinates f[...]: equal where the values are."""
         if not self.levels:
             return u
         if self.search.log:
@@ -98,13 +98,13 @@ class Number:
         return (self._steps(u, xp) + 0.5) / float(self.levels)
 
     def coordinates(self, x: Any, xp: Any = np) -> Any:
-        """The coordinates of values, the middle of their part."""
+        """Returns the coordinates of values, the middle of their part."""
         if not self.levels or self.search.log:
             return self.search.to_unit(x, xp)
         return (xp.round((x - self.low) / self.step) + 0.5) / float(self.levels)
 
     def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
-        """The columns at coordinates f[...]; where inactive, as not set."""
+        """Returns the columns at coordinates f[...]; where inactive, as not set."""
         if self.column is None:
             return {}
         if not self.levels and self.search == self.encoding:
@@ -135,19 +135,19 @@ class Level:
     conditions: Conditions = ()
 
     def values(self, u: Any, xp: Any = np) -> Any:
-        """The levels at coordinates f[...], as whole numbers."""
+        """Returns the levels at coordinates f[...], as whole numbers."""
         return xp.clip(xp.floor(u * self.levels), 0, self.levels - 1)
 
     def coordinates(self, level: Any, xp: Any = np) -> Any:
-        """The coordinates of levels, the middle of their part."""
+        """Returns the coordinates of levels, the middle of their part."""
         return (level + 0.5) / self.levels
 
     def middle(self, u: Any, xp: Any = np) -> Any:
-        """The coordinates of the levels at coordinates f[...]: equal where the levels are."""
+        """Returns the coordinates of the levels at coordinates f[...]: equal where the levels are."""
         return self.coordinates(self.values(u, xp), xp)
 
     def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
-        """The columns at coordinates f[...]; where inactive, the last row's."""
+        """Returns the columns at coordinates f[...]; where inactive, the last row's."""
         if not self.columns:
             return {}
         row = xp.where(active, self.values(u, xp), self.levels).astype(xp.int32)
@@ -179,7 +179,7 @@ class SpaceLayout:
         return tuple(isinstance(part, Level) and not part.ordered for part in self.parts)
 
     def active(self, points: Any, xp: Any = np) -> list[Any]:
-        """Masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
+        """Returns masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
         masks: list[Any] = []
         for part in self.parts:
             active = xp.ones(points.shape[:-1], bool)
@@ -190,7 +190,7 @@ class SpaceLayout:
         return masks
 
     def columns(self, points: Any, xp: Any = np) -> Any:
-        """The columns f[..., D] of points f[..., P]."""
+        """Returns the columns f[..., D] of points f[..., P]."""
         columns: dict[int, Any] = {}
         for i, (part, active) in enumerate(zip(self.parts, self.active(points, xp), strict=True)):
             columns |= part.encode(points[..., i], active, xp)
@@ -199,7 +199,7 @@ class SpaceLayout:
 
 
 def unit_cube(n_columns: int) -> SpaceLayout:
-    """The layout of D numbers in [0, 1], which are their own columns.
+    """Returns the layout of D numbers in [0, 1], which are their own columns.
 
     Example:
       >>> unit_cube(2).columns(np.array([[0.25, 0.5]])).tolist()

@@ -143,7 +143,7 @@ def run(
     parallel: ParallelTrials | None = None,
     single_loop: bool = False,
 ) -> Array:
-    """One run.
+    """Does one run.
 
     Args:
       method: static.

@@ -68,11 +68,11 @@ class CapableMethod(Method, Protocol):
     """The functions of a method that its capabilities declare; see `CAPABILITY_FUNCTIONS`."""
 
     def begin(self, params: Any, n_columns: int, key: Array) -> Any:
-        """The state before the first trial of a run: a tree of arrays."""
+        """Returns the state before the first trial of a run, a tree of arrays."""
         ...
 
     def advance(self, state: Any, history: History, candidates: Candidates, key: Array) -> tuple[Array, Any]:
-        """Values f32[N] as `acquire` gives them at the first trial, and the next state, of the same shapes."""
+        """Returns values f32[N], at the first trial those of `acquire`, and the next state, of the same shapes."""
         ...
 
     def fit_history(self, params: Any, history: History, key: Array) -> Any:

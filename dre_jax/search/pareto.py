@@ -15,7 +15,7 @@ MOST = 1024
 
 @jit_eager_calls()
 def pareto_front(values: Array, where: Array, key: Array) -> Array:
-    """Mask of the candidates that count and that no other equals or exceeds in all K values while exceeding it in one.
+    """Returns the mask of the candidates that no other one equals or exceeds in all K values and exceeds in one.
 
     Of more than 1024 candidates those are compared whose ranks in all values have the least sum. A candidate that
     beats another has the lesser sum, so none that is beaten is ever taken for one of the front; members of the front

@@ -27,7 +27,7 @@ def supports_double(method: Method) -> bool:
 
 @contextmanager
 def precision_of(method: Method) -> Iterator[type[np.floating[Any]]]:
-    """Context in which this thread computes in the precision of a method; yields its dtype.
+    """Sets the precision of this thread to that of a method; yields its dtype.
 
     Example:
       >>> from dre_jax.methods import find

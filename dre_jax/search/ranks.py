@@ -68,7 +68,7 @@ def _twice_the_rank_in_order(keys: Array) -> Array:
 
 @jit_eager_calls()
 def gaussian_ranks(scores: Array, where: Array) -> Array:
-    """Rank of each score among its row's as a quantile of a standard Gaussian: Phi^-1(1 - (rank - 1/2) / n).
+    """Returns the rank of each score in its row as a standard Gaussian quantile, Phi^-1(1 - (rank - 1/2) / n).
 
     `scores` f32[..., n] and `where` bool[n] -> f32[..., n], higher for higher scores; 0 in empty slots.
 

@@ -81,12 +81,12 @@ class Network(NamedTuple):
 
 
 def n_coordinates(config: MLPConfig, n_columns: int) -> int:
-    """Numbers that make up a network: P."""
+    """Returns P, the number of coordinates of a network."""
     return 1 + sum(math.prod(shape.shape) for shape in shapes(config, n_columns).values())
 
 
 def network_at(config: MLPConfig, prior: PriorConfig, n_columns: int, z: Array) -> Network:
-    """The network of coordinates f[P], of which the prior is the unit Gaussian."""
+    """Returns the network of coordinates f[P], whose prior is the unit Gaussian."""
     params = unflatten(shapes(config, n_columns), z[1:])
     for name, weights in params.items():
         inputs = params[f"{name.rsplit('_', 1)[0]}_kernel"].shape[0]
@@ -95,9 +95,9 @@ def network_at(config: MLPConfig, prior: PriorConfig, n_columns: int, z: Array) 
 
 
 def potential(config: MLPConfig, prior: PriorConfig, x: Array, y: Array, where: Array, z: Array) -> Array:
-    """Minus the logarithm of the posterior density given a history, up to a constant; coordinates f[P] -> scalar.
+    """Returns the negative log posterior density of coordinates f[P] given a history, up to a constant, a scalar.
 
-    Half the squares of the coordinates, plus the Gaussian likelihood's negative logarithm.
+    It is half the sum of squared coordinates plus the negative Gaussian log-likelihood.
     """
     network = network_at(config, prior, x.shape[-1], z)
     losses = gaussian_nll_of(apply(config, network.params, x)[:, 0], y, jnp.exp(network.log_noise))
@@ -105,7 +105,7 @@ def potential(config: MLPConfig, prior: PriorConfig, x: Array, y: Array, where: 
 
 
 def predict_networks(config: MLPConfig, prior: PriorConfig, samples: Array, x: Array) -> tuple[Array, Array]:
-    """Means f[S, n] and noise variances f[S, 1] of sampled networks, f[S, P], at f[n, D]."""
+    """Returns the means f[S, n] at f[n, D], and the noise variances f[S, 1], of sampled networks f[S, P]."""
 
     def one(z: Array) -> tuple[Array, Array]:
         network = network_at(config, prior, x.shape[-1], z)
@@ -177,13 +177,13 @@ class Chain(NamedTuple):
 
 
 def start_chain(position: Array) -> Chain:
-    """A chain at rest; its statistics are all one."""
+    """Returns a chain without momentum, whose statistics are all one."""
     one = jnp.ones_like(position)
     return Chain(position, jnp.zeros_like(position), Scales(one, one, one))
 
 
 def adapt_scales(scales: Scales, gradient: Array) -> Scales:
-    """Statistics after one more gradient (the paper, equations 8 and 9)."""
+    """Returns the statistics after one more gradient (the paper, equations 8 and 9)."""
     share = 1.0 / (scales.window + 1.0)
     consistent = scales.gradient**2 / jnp.maximum(scales.square, _LEAST)
     return Scales(
@@ -194,7 +194,7 @@ def adapt_scales(scales: Scales, gradient: Array) -> Scales:
 
 
 def take_step(config: SGHMCConfig, chain: Chain, gradient: Array, noise: Array, *, adapting: bool) -> Chain:
-    """One step (the paper, equation 10), with the gradient where the chain is and unit Gaussian noise, f[P] each."""
+    """Takes one step (the paper, equation 10), given the gradient and unit Gaussian noise, f[P] each."""
     gradient = jnp.where(jnp.isfinite(gradient), gradient, 0.0)
     scales = adapt_scales(chain.scales, gradient) if adapting else chain.scales
     deviation = jnp.sqrt(jnp.maximum(scales.square, _LEAST))
@@ -208,7 +208,7 @@ def take_step(config: SGHMCConfig, chain: Chain, gradient: Array, noise: Array, 
 def run_chain(
     config: SGHMCConfig, gradient_of: Gradient, chain: Chain, key: Array, steps: int, *, adapting: bool
 ) -> Chain:
-    """A number of steps."""
+    """Runs the chain for a number of steps."""
     shape, dtype = chain.position.shape, chain.position.dtype
 
     def one(chain: Chain, noise: Array) -> tuple[Chain, None]:
@@ -225,7 +225,7 @@ def run_chain(
 
 
 def sample_chain(config: SGHMCConfig, gradient_of: Gradient, position: Array, key: Array) -> tuple[Array, Chain]:
-    """Positions f[samples, P] of a chain after burn-in, which starts at f[P]; and the chain at its end."""
+    """Returns positions f[samples, P] after burn-in of a chain that starts at f[P], and the final chain."""
 
     def one_sample(chain: Chain, key: Array) -> tuple[Chain, Array]:
         chain = run_chain(config, gradient_of, chain, key, config.keep_every, adapting=False)
@@ -263,7 +263,7 @@ class Bohamiann(ByResponse, NoMetaLearning):
     def predict(
         self, params: None, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
-        """The moments of sampled networks."""
+        """Returns the mean and variance of the mixture of sampled networks."""
         samples = self.sample(standard_columns(history.x, history.where), y, history.where, key)
 
         def at(rows: Array) -> tuple[Array, Array]:
@@ -272,7 +272,7 @@ class Bohamiann(ByResponse, NoMetaLearning):
         return by_blocks(at, candidates.x)
 
     def sample(self, x: Array, y: Array, where: Array, key: Array) -> Array:
-        """Networks f[M, P] given a history; f[n, D] standard columns, f[n] standardised, bool[n]."""
+        """Samples networks f[M, P] given a history: f[n, D] standard columns, f[n] standardised, bool[n]."""
         start_key, chain_key = jax.random.split(key)
         start = jax.random.normal(start_key, (n_coordinates(self.network, x.shape[-1]),), x.dtype)
         gradient_of = jax.grad(partial(potential, self.network, self.prior, x, y, where))

@@ -1,10 +1,9 @@
 """A committee of methods; this library's own.
 
 Every member values the candidates by its own acquisition function. The values are put on a common scale, as quantiles
-of a standard Gaussian by their ranks, and the candidate with the highest sum is evaluated next. What members are wrong
-about differs more than what they are right about, so that a vote is often better than the best of them. By default a
-Gaussian process around a ranking ensemble, strong while trials are few, and a meta-trained deep kernel, strong later,
-vote.
+of a standard Gaussian by their ranks, and the candidate with the highest sum is evaluated next. The errors of members
+differ, so that the sum is often better than the best member. The default members are a Gaussian process around a
+ranking ensemble, which is strong while there are few trials, and a meta-trained deep kernel, which is strong later.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Committee:
     """
 
     members: tuple[Method, ...] = (RankedGaussianProcess(), FewShotBO())
-    """Methods that vote."""
+    """The methods."""
     capabilities: ClassVar[Capabilities] = Capabilities(committee=True)
 
     def __post_init__(self) -> None:
@@ -55,7 +54,7 @@ class Committee:
                 raise ConfigError(f"members of a committee must not carry a state between trials, but {name} does")
 
     def fit(self, meta: SearchSpace, key: Array, fit_member: FitMember | None = None) -> tuple[Any, ...]:
-        """Parameters of each member, learned from the training tasks.
+        """Returns the parameters of each member, learned from the training tasks.
 
         Args:
           meta: the search space.
@@ -67,7 +66,7 @@ class Committee:
         return tuple(fit(member, meta, key) for member, key in zip(self.members, keys, strict=True))
 
     def acquire(self, params: tuple[Any, ...], history: History, candidates: Candidates, key: Array) -> Array:
-        """The sum of the members' values, each as a Gaussian quantile of its rank."""
+        """Returns the sum of the members' values, each as a Gaussian quantile of its rank."""
         keys = jax.random.split(key, len(self.members))
         values = [
             member.acquire(own, history, candidates, key)

@@ -79,13 +79,13 @@ class DeepEnsemble(NoMetaLearning):
         return Capabilities(stateful=self.reuse)
 
     def begin(self, params: None, n_columns: int, key: Array) -> MLPParams:
-        """Members at random, each from a key of its own; every leaf has the members in front."""
+        """Returns random members, each from its own key; members in front of every leaf."""
         return jax.vmap(partial(init, self.network, n_columns))(jax.random.split(key, self.members))
 
     def advance(
         self, state: MLPParams, history: History, candidates: Candidates, key: Array
     ) -> tuple[Array, MLPParams]:
-        """Acquisition values after training from the given members, and the trained ones."""
+        """Returns acquisition values after training, which starts from ``state``, and the trained members."""
         y = standardise(history.response, history.where).y
         members = self.train(state, standard_columns(history.x, history.where), y, history.where)
 
@@ -97,7 +97,7 @@ class DeepEnsemble(NoMetaLearning):
         return values, members
 
     def train(self, members: MLPParams, x: Array, y: Array, where: Array) -> MLPParams:
-        """Members after training on a history; f[n, D] standard columns, f[n] standardised, bool[n]."""
+        """Returns members trained on a history: f[n, D] standard columns, f[n] standardised, bool[n]."""
         count = jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0)
 
         def loss(members: MLPParams) -> Array:
@@ -108,7 +108,7 @@ class DeepEnsemble(NoMetaLearning):
         return train_full_batch(self.fitting, loss, members)
 
     def predictions(self, members: MLPParams, x: Array) -> tuple[Array, Array]:
-        """Means and variances of all members, f[M, n] each, at f[n, D]."""
+        """Returns the means and variances of all members at f[n, D], f[M, n] each."""
         outputs = jax.vmap(apply, in_axes=(None, 0, None))(self.network, members, x)
         return outputs[..., 0], jax.nn.softplus(outputs[..., 1]) + self.least_variance
 

@@ -96,7 +96,7 @@ class DeepKernel(NamedTuple):
 
 
 def init(config: DeepKernelConfig, n_columns: int, key: Array) -> DeepKernel:
-    """A Gaussian process on the features of random networks of D columns, for standardised responses.
+    """Returns a Gaussian process on the features of random networks of D columns, for standardised responses.
 
     A feature differs about as much between configurations as a column does (He et al. 2015).
     """
@@ -210,7 +210,7 @@ class DeepKernelGP(ByResponse, NoMetaLearning):
     def predict(
         self, params: None, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
-        """Of the Gaussian process, which is fitted anew."""
+        """Returns the mean and variance of the Gaussian process, which is fitted to the history."""
         start = init(self.model, history.x.shape[-1], key)
         process = tune(self.tuning, self.model, start, history.x, y, history.where)
         return deep_kernel_posterior(self.model, process, history.x, y, history.where, candidates.x)

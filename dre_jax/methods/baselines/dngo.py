@@ -137,7 +137,7 @@ class DNGO(ByResponse, NoMetaLearning):
     def predict(
         self, params: None, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
-        """Of network and last layer, which are trained anew."""
+        """Returns the mean and variance of the last layer's posterior, on the basis of a trained network."""
         x, where = standard_columns(history.x, history.where), history.where
         trained = self.train(x, y, where, key)
         basis = with_constant(features(self.network, trained, x))
@@ -150,7 +150,7 @@ class DNGO(ByResponse, NoMetaLearning):
         return mean, variance + jnp.exp(-posterior.params.log_beta)
 
     def train(self, x: Array, y: Array, where: Array, key: Array) -> MLPParams:
-        """The network after training on a history; f[n, D] standard columns, f[n] standardised, bool[n]."""
+        """Returns a network trained on a history: f[n, D] standard columns, f[n] standardised, bool[n]."""
         count = jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0)
 
         def loss(params: MLPParams) -> Array:
@@ -162,7 +162,7 @@ class DNGO(ByResponse, NoMetaLearning):
 
 
 def with_constant(basis: Array) -> Array:
-    """A column of ones behind the others; f[n, F] -> f[n, F + 1]."""
+    """Returns a basis with a column of ones as its last column; f[n, F] -> f[n, F + 1]."""
     return jnp.concatenate([basis, jnp.ones((basis.shape[0], 1), basis.dtype)], axis=1)
 
 

@@ -188,12 +188,12 @@ class RankedGaussianProcess(FromEnsemble, ByResponse):
     def predict(
         self, params: EnsembleParams, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
-        """Of the Gaussian process, which is fitted to the trials as the ensemble ranks them."""
+        """Returns the mean and variance of the Gaussian process, which is fitted to the ranked trials."""
         trials, new = self.ranked(params, history, candidates)
         return ranked_posterior(fit_ranked_prior(self.fitting, trials, y, history.where), trials, y, history.where, new)
 
     def ranked(self, params: EnsembleParams, history: History, candidates: Candidates) -> tuple[Ranked, Ranked]:
-        """Trials and candidates with the members' ranks of them, each among all of both."""
+        """Returns trials and candidates with their ranks by each member, among trials and candidates together."""
         check_columns(self.model, params, candidates.x.shape[-1])
         support = Support(history.x, history.response, history.where)
         # Apart, so that the runs of a task go on sharing its table.

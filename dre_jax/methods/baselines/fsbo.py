@@ -84,7 +84,7 @@ class KernelTraining:
     rescale: bool = True
     """Puts responses on random scales; else they stay on the table's."""
     support: int = 20
-    """At most so many rows feed the deep set, where there is one: from one on, to be at home in short histories."""
+    """At most so many rows feed the deep set, if there is one; sizes from 1 on are drawn, to match short histories."""
 
     def __post_init__(self) -> None:
         positive(self, "steps", "batch", "learning_rate", "support")
@@ -106,7 +106,7 @@ class Batches(NamedTuple):
 
 
 def random_scale(y: Array, where: Array, limits: Array) -> Array:
-    """Responses f32[..., B] on a random scale (Wistuba and Grabocka 2021, equation 11), 0 in empty slots.
+    """Puts responses f32[..., B] on a random scale (Wistuba and Grabocka 2021, equation 11), 0 in empty slots.
 
     The limits f32[..., 2], l and u in any order, are kept a twentieth of the range apart.
 
@@ -122,7 +122,7 @@ def random_scale(y: Array, where: Array, limits: Array) -> Array:
 def draw_batches(
     config: KernelTraining, table: TaskTable, key: Array, shape: tuple[int, ...], *, landmarks: bool
 ) -> Batches:
-    """Independent batches with the leading dimensions given; with landmarks, a support apart from each."""
+    """Draws independent batches with leading dimensions ``shape``, each with a support of other rows for landmarks."""
     rows_key, scale_key, keep_key, order_key = jax.random.split(key, 4)
     if landmarks:
         rows = sample_lists(table, rows_key, shape, n_support=config.support, n_query=config.batch)
@@ -143,7 +143,7 @@ def draw_batches(
 
 
 def batch_loss(config: DeepKernelConfig, params: DeepKernel, table: TaskTable, batch: Batches) -> Array:
-    """Negative log-likelihood of one batch, a row; a scalar."""
+    """Returns the negative log-likelihood of one batch divided by its rows, a scalar."""
     support = Support(table.x[batch.support], table.response[batch.support], batch.support_where)
     value = log_likelihood(config, params, support, table.x[batch.rows], batch.y, batch.where)
     return -value / jnp.maximum(jnp.sum(batch.where, dtype=value.dtype), 1.0)
@@ -153,7 +153,7 @@ def batch_loss(config: DeepKernelConfig, params: DeepKernel, table: TaskTable, b
 def meta_train(
     config: DeepKernelConfig, training: KernelTraining, table: TaskTable, key: Array
 ) -> tuple[DeepKernel, Array]:
-    """A deep kernel of which the tasks of a table are likely, and the loss at every step, f32[steps]."""
+    """Trains a deep kernel on the tasks of a table; returns it and the loss of every step, f32[steps]."""
     start_key, batch_key = jax.random.split(key)
     params = init(config, table.n_columns, start_key)
     length = portion_length(training.steps, _PORTION)
@@ -215,13 +215,13 @@ class FewShotBO:
         return Capabilities(stateful=self.reuse and self.tuning.steps > 0)
 
     def begin(self, params: DeepKernel, n_columns: int, key: Array) -> DeepKernel:
-        """Parameters that fine-tuning starts from."""
+        """Returns the parameters that fine-tuning starts from."""
         return params
 
     def advance(
         self, state: DeepKernel, history: History, candidates: Candidates, key: Array
     ) -> tuple[Array, DeepKernel]:
-        """Acquisition values after fine-tuning from the given parameters, and the fine-tuned ones."""
+        """Returns acquisition values after fine-tuning, which starts from ``state``, and the fine-tuned parameters."""
         y = standardise(history.response, history.where).y
         process = tune(self.tuning, self.model, state, history.x, y, history.where)
         mean, variance = deep_kernel_posterior(self.model, process, history.x, y, history.where, candidates.x)

@@ -42,7 +42,7 @@ from dre_jax.search.history import Candidates, History
 
 
 def cut_off(count: Array) -> Array:
-    """delta_n = 1 / (4 n^(1/4) sqrt(pi log n)): how near to 0 and 1 a winsorised quantile of n responses may come.
+    """Returns 1 / (4 n^(1/4) sqrt(pi log n)), the least distance of a winsorised quantile of n responses to 0 and 1.
 
     Example:
       >>> float(cut_off(jnp.float32(100.0)).round(4))
@@ -53,7 +53,7 @@ def cut_off(count: Array) -> Array:
 
 
 def copula_scale(level: Array, where: Array) -> Array:
-    """Phi^-1 of the winsorised share of responses that are at most as high: whatever the scale, always the same.
+    """Returns Phi^-1 of the winsorised share of responses that are at most as high, which does not depend on the scale.
 
     Levels are i32[n], smaller is better. Returns f[n], equal for equal ones; 0 in empty slots, and where there is one
     response only.
@@ -71,7 +71,7 @@ def copula_scale(level: Array, where: Array) -> Array:
 
 
 def quantiles(y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """As `copula_scale`, of tables of any length: by sorting.
+    """Returns `copula_scale` of a table of any length, by sorting.
 
     Example:
       >>> quantiles(np.array([0.0, 2.0, 1.0])).round(2).tolist()
@@ -118,7 +118,7 @@ class QuantileConfig:
 
     @property
     def network(self) -> mlp.MLPConfig:
-        """Two outputs: a mean, and what the variance is made of."""
+        """The network, whose outputs are the mean, and the variance before the softplus."""
         return mlp.MLPConfig(hidden=self.hidden, activation="relu", outputs=2)
 
 
@@ -132,7 +132,7 @@ class Rows(NamedTuple):
 
 
 def past_rows(meta: SearchSpace) -> Rows:
-    """Every evaluation of the training tasks, its response as a quantile of its task. Raises `DataError` for none."""
+    """Returns the evaluations of all training tasks, responses as quantiles. Raises `DataError` without tasks."""
     tasks = meta.require_train_tasks().values()
     xs = [np.asarray(task.X, np.float32) for task in tasks]
     zs = [quantiles(task.y).astype(np.float32) for task in tasks]
@@ -140,7 +140,7 @@ def past_rows(meta: SearchSpace) -> Rows:
 
 
 def moments(config: QuantileConfig, params: mlp.MLPParams, x: Array) -> tuple[Array, Array]:
-    """Mean and variance of z at any number of rows; f32[m, D] -> two f32[m]."""
+    """Returns the mean and variance of z at any number of rows; f32[m, D] -> two f32[m]."""
     return by_blocks(lambda rows: _split(mlp.apply(config.network, params, mlp.standard_columns(rows))), x)
 
 
@@ -150,7 +150,7 @@ def _split(outputs: Array) -> tuple[Array, Array]:
 
 @partial(jax.jit, static_argnames="config")
 def train_quantile_net(config: QuantileConfig, rows: Rows, key: Array) -> tuple[mlp.MLPParams, Array]:
-    """Adam on the Gaussian likelihood of z (equation 4); the parameters, and the loss of every step f32[steps]."""
+    """Maximises the Gaussian likelihood of z (equation 4); returns parameters and the losses of all steps, f32[steps]."""
     start_key, step_key = jax.random.split(key)
 
     def loss(params: mlp.MLPParams, number: Array) -> Array:
@@ -221,7 +221,7 @@ class CopulaThompsonSampling(_FromQuantiles):
     """
 
     def acquire(self, params: MLPParams, history: History, candidates: Candidates, key: Array) -> Array:
-        """A draw of z at every candidate."""
+        """Samples z at every candidate."""
         mean, variance = moments(self.prior, params, candidates.x)
         return mean + jnp.sqrt(variance) * jax.random.normal(key, mean.shape, mean.dtype)
 

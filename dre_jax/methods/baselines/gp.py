@@ -59,7 +59,7 @@ class GaussianProcess(NoMetaLearning):
         return self.score_candidates(self.fit_history(params, history, key), history, candidates)
 
     def fit_history(self, params: None, history: History, key: Array) -> FittedProcess:
-        """The process, fitted to the standardised responses and conditioned on them."""
+        """Returns the process, fitted to the standardised responses and conditioned on them."""
         y, deviation = standardise(history.response, history.where)
         noise_var = None if history.noise_var is None else history.noise_var / deviation**2
         process = fit_gp(self.fitting, history.x, y, history.where, noise_var)

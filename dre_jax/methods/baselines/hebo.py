@@ -45,7 +45,7 @@ _GRID, _ROUNDS, _FINER = 61, 3, 21
 
 
 def kumaraswamy(x: Array, log_a: Array, log_b: Array) -> Array:
-    """Kumaraswamy's distribution function 1 - (1 - x^a)^b, from [0, 1] to itself, column by column (Snoek et al. 2014).
+    """Returns Kumaraswamy's distribution function 1 - (1 - x^a)^b of each column, in [0, 1] (Snoek et al. 2014).
 
     f[..., D], f[D] and f[D]; logarithms of 0 change nothing.
 
@@ -60,7 +60,7 @@ def kumaraswamy(x: Array, log_a: Array, log_b: Array) -> Array:
 
 
 def yeo_johnson(y: Array, exponent: Array) -> Array:
-    """The power transform of Yeo and Johnson (2000) of f[n], numbers of either sign; 1 changes nothing.
+    """Returns the power transform of Yeo and Johnson (2000) of f[n], of either sign; an exponent of 1 changes nothing.
 
     Example:
       >>> yeo_johnson(jnp.array([3.0, -3.0]), jnp.float32(0.5)).round(4).tolist()
@@ -116,7 +116,7 @@ class WarpedGP(NamedTuple):
     """f[D]"""
 
     def warp(self, x: Array) -> Array:
-        """Columns as the Gaussian process sees them; f[n, D] -> f[n, D]."""
+        """Returns the warped columns; f[n, D] -> f[n, D]."""
         return kumaraswamy(x, self.log_a, self.log_b)
 
 
@@ -137,7 +137,7 @@ class HEBO(NoMetaLearning):
     """The smaller, the wider the confidence bound."""
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """1 for the candidates of the front, 0 for all others."""
+        """Returns 1 for the candidates of the Pareto front, and 0 for all others."""
         y = to_normal(history.response, history.where)
         fitted = fit_warped(self.fitting, history.x, y, history.where)
         warped_x = fitted.warp(history.x)
@@ -151,7 +151,7 @@ class HEBO(NoMetaLearning):
     def objectives(
         self, mean: Array, deviation: Array, target: Array, process: GPParams, history: History, keys: Array
     ) -> Array:
-        """Confidence bound, log EI and log PI of noisy predictions; two f[N], a scalar, 2 keys -> f[3, N]."""
+        """Returns confidence bound, log EI and log PI of noisy predictions; two f[N], a scalar, 2 keys -> f[3, N]."""
         spread = jnp.sqrt(2.0 * jnp.exp(process.log_noise))
         bound = mean + spread * jax.random.normal(keys[0], mean.shape, mean.dtype)
         cost = -(mean + spread * jax.random.normal(keys[1], mean.shape, mean.dtype))
@@ -173,7 +173,7 @@ def _kappa(trials: Array, n_columns: int, delta: float) -> Array:
 
 
 def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
-    """Hyperparameters and exponents of the highest density of a history that is found from two starts."""
+    """Returns the hyperparameters and exponents of the highest posterior density from two starts."""
 
     def objective(params: WarpedGP) -> Array:
         value = log_marginal_likelihood(params.process, params.warp(x), y, where)

@@ -1,4 +1,4 @@
-"""Parts of host methods that choose among the rows of a table: in NumPy, float64."""
+"""Functions of host methods that choose among the rows of a table, in NumPy and float64."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _FAR = -1e3  # from here on the series of the improvement is exact to 3e-6
 
 
 def seed() -> int:
-    """For a library with a generator of its own: from NumPy's, which every run has seeded anew."""
+    """Returns a seed for the generator of another library, from NumPy's, which is seeded for every run."""
     return int(np.random.randint(2**31 - 1))  # noqa: NPY002 - the generator that the loop seeds
 
 
 def best_row(values: np.ndarray) -> int:
-    """Index of the highest of f64[m]; of equal ones any, never the first: a table may stand in the order of response.
+    """Returns the index of the highest of f64[m], a random one of equal values: rows may be in the order of responses.
 
     Raises:
       MethodError: where nothing can be compared.
@@ -32,7 +32,7 @@ def best_row(values: np.ndarray) -> int:
 
 
 def log_expected_improvement(mean: np.ndarray, deviation: np.ndarray, best: float) -> np.ndarray:
-    """Logarithm of E[max(0, r - best)], r Gaussian (Jones et al. 1998), which does not underflow far below the best.
+    """Returns log E[max(0, r - best)], r Gaussian (Jones et al. 1998), without underflow far below the best.
 
     Mean and standard deviation of the response, two f64[m], and the highest response so far -> f64[m].
 

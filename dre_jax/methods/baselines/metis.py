@@ -35,7 +35,7 @@ _NARROWEST, _WIDEST = 0.03, 1.0  # of a kernel on [0, 1]
 
 
 def bandwidths(x: Array, where: Array) -> Array:
-    """Width of the kernels in each column by Scott's rule, deviation times n^(-1 / (D + 4)); f[n, D] -> f[D].
+    """Returns the bandwidth of each column by Scott's rule, deviation times n^(-1 / (D + 4)); f[n, D] -> f[D].
 
     Kept between 0.03 and 1: a column that is constant so far does not exclude the rest of its range.
     """
@@ -47,7 +47,7 @@ def bandwidths(x: Array, where: Array) -> Array:
 
 
 def log_parzen(x: Array, where: Array, new: Array) -> Array:
-    """Log-density of a mixture of Gaussians, one on each row, and of one uniform on [0, 1]^D that weighs as much.
+    """Returns the log-density of a mixture with equal weights: a Gaussian on each row, and one uniform on [0, 1]^D.
 
     f[n, D], bool[n] and f[m, D] -> f[m]; 0, the uniform's, where there is no row.
     """
@@ -84,7 +84,7 @@ class Metis(NoMetaLearning):
             raise ConfigError(f"0 < better < 1 must hold, but got better={self.better}")
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """1 for the candidate to evaluate, 0 for all others; all 0 where none promises a gain."""
+        """Returns 1 for the candidate to evaluate, and 0 for all others; only 0 if no proposal has a gain."""
         y = standardise(history.response, history.where).y
         process = fit_gp(self.fitting, history.x, y, history.where)
         mean, variance = gp_posterior(process, history.x, y, history.where, candidates.x)
@@ -112,13 +112,13 @@ class Metis(NoMetaLearning):
 
 
 def _first(values: Array, coins: Array, where: Array) -> Array:
-    """Index of the highest value, among equal ones of the highest coin."""
+    """Returns the index of the highest value, among equal values that of the highest coin."""
     top = jnp.max(jnp.where(where, values, -jnp.inf))
     return jnp.argmax(jnp.where(where & (values == top), coins, -1.0))
 
 
 def good_over_bad(better: float, history: History, x: Array) -> Array:
-    """log l(x) - log g(x) (Bergstra et al. 2011, equation 15); f32[m, D] -> f32[m].
+    """Returns log l(x) - log g(x) (Bergstra et al. 2011, equation 15); f32[m, D] -> f32[m].
 
     l is estimated from that share of the trials, rounded up; tied trials are on the same side.
     """

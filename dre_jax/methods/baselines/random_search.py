@@ -22,7 +22,7 @@ class RandomSearch(NoMetaLearning):
     """
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """Zero for every candidate."""
+        """Returns zero for every candidate."""
         return jnp.zeros(candidates.where.shape, jnp.float32)
 
 

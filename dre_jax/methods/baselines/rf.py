@@ -48,7 +48,7 @@ class RandomForest:
         import_extra("sklearn", "scikit-learn", "baselines")
 
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any) -> int:
-        """Index of the pending row with the largest expected improvement."""
+        """Returns the index of the pending row with the largest expected improvement."""
         x = np.asarray(X_obs)
         forest = self.grow(x, np.asarray(y_obs, np.float64).reshape(-1))
         target = float(predict(forest, x)[0].max())
@@ -56,7 +56,7 @@ class RandomForest:
         return best_row(log_expected_improvement(mean, np.sqrt(variance), target))
 
     def grow(self, x: np.ndarray, y: np.ndarray) -> Any:
-        """scikit-learn's forest on f64[n, D] and f64[n]."""
+        """Fits scikit-learn's forest to f64[n, D] and f64[n]."""
         from sklearn.ensemble import ExtraTreesRegressor
 
         forest = ExtraTreesRegressor(
@@ -71,7 +71,7 @@ class RandomForest:
 
 
 def predict(forest: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the response over trees and leaves of scikit-learn's forest; f64[m, D] -> two f64[m]."""
+    """Returns the mean and variance of the response over trees and leaves of a forest; f64[m, D] -> two f64[m]."""
     leaves = forest.apply(x)  # i64[m, T]
     trees = [tree.tree_ for tree in forest.estimators_]
     mean = np.stack([tree.value[leaves[:, t], 0, 0] for t, tree in enumerate(trees)])

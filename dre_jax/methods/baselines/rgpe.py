@@ -51,7 +51,7 @@ class RGPE(FromSources, ByResponse):
     def predict(
         self, params: SourceProcesses, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
-        """The weighted predictions of all Gaussian processes."""
+        """Returns the weighted predictions of all Gaussian processes."""
         own = fit_gp(self.fitting, history.x, y, history.where)
         losses = self.losses(params, own, history, y, key)
         weights = ranking_weights(losses, self.guard)
@@ -61,7 +61,7 @@ class RGPE(FromSources, ByResponse):
         return mean, matmul(weights[:-1] ** 2, variances) + weights[-1] ** 2 * own_variance
 
     def losses(self, params: SourceProcesses, own: GPParams, history: History, y: Array, key: Array) -> Array:
-        """Sampled shares of misranked pairs, f32[sources + 1, S]; the task at hand is last."""
+        """Samples shares of misranked pairs, f32[sources + 1, S]; the task at hand is last."""
         source_key, own_key = jax.random.split(key)
         n, n_sources = y.shape[0], params.x.shape[0]
         # Slots in front: slot j draws the same whatever the capacity.
@@ -81,7 +81,9 @@ class RGPE(FromSources, ByResponse):
 
 
 def ranking_weights(losses: Array, guard: float) -> Array:
-    """Share of the samples in which each has the least loss; of equal ones the task at hand, or else equal parts.
+    """Returns the share of samples in which each process has the least loss.
+
+    Of equal losses that of the task at hand counts, otherwise all in equal parts.
 
     Losses f[M, S], the task at hand last, and a percentile in [0, 1] -> f[M], in sum 1.
 

@@ -1,4 +1,4 @@
-"""Parts shared by methods: nothing to learn, what is learned from past tasks, values and mixtures of predictions."""
+"""Base classes of methods: without meta-learning, with predicted responses, from past tasks, from an ensemble."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class NoMetaLearning:
     """A method that knows nothing of past tasks."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:
-        """Nothing to learn."""
+        """Returns None: there is nothing to learn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByResponse:
-    """A method that predicts responses: `predict` is all that it has to say."""
+    """A method that predicts responses by `predict`."""
 
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
@@ -43,7 +43,7 @@ class ByResponse:
     def predict(
         self, params: Any, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
-        """Mean and variance at the candidates, two f32[N]; y is f32[C], the history's responses, standardised."""
+        """Returns the mean and variance at the candidates, two f32[N]; y is f32[C], standardised responses."""
         raise NotImplementedError
 
 
@@ -58,7 +58,7 @@ class FromSources:
 
     @on_one_thread
     def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
-        """A Gaussian process of each training task."""
+        """Returns a Gaussian process of each training task."""
         return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
 
 
@@ -69,7 +69,7 @@ class FromEnsemble:
     model: ModelConfig = field(default_factory=ModelConfig)
     """Sizes of the ensemble."""
     training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
-    """Its meta-training, where `fit` is asked to do it."""
+    """Its meta-training in `fit`."""
 
     def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams | None:
         """Meta-trains on a search space's training tasks (Khazi et al. 2023, Algorithm 1)."""
@@ -79,9 +79,9 @@ class FromEnsemble:
 
 
 def mixture_moments(means: Array, variances: Array) -> tuple[Array, Array]:
-    """Mean and variance, two f[n], of a mixture of equal parts with means f[M, n] (law of total variance).
+    """Returns the mean and variance, two f[n], of a mixture of equal parts with means f[M, n] (law of total variance).
 
-    The variance is the mean of the parts', which broadcast against the means, plus the variance of their means, so that
+    The variances of the parts broadcast against the means. Their mean and the variance of the means are added, so that
     nothing cancels.
 
     Example:

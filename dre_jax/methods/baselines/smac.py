@@ -24,7 +24,7 @@ from dre_jax.methods.entry import Entry
 
 @dataclass(kw_only=True)
 class SMAC:
-    """A host method. It remembers the trials that it was shown; one object serves one run.
+    """A host method that stores the trials of its run; one object serves one run.
 
     Raises:
       MissingExtraError: without SMAC.
@@ -40,7 +40,7 @@ class SMAC:
         import_extra("smac", "smac", "baselines")
 
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any) -> int:
-        """Index of the pending row with the largest expected improvement, or of a random one."""
+        """Returns the index of the pending row with the largest expected improvement, or of a random row."""
         x, y, pending = np.asarray(X_obs), np.asarray(y_obs, np.float64).reshape(-1), np.asarray(X_pen)
         if self._parts is None:
             self._parts = _Parts(self.trees, self.random, x.shape[1])
@@ -67,7 +67,7 @@ class _Parts:
         self.random_design = Facade.get_random_design(self._scenario, probability=random)
 
     def improvement(self, x: np.ndarray, y: np.ndarray, pending: np.ndarray) -> np.ndarray:
-        """Expected improvement of the cost at the pending rows; f64[n, D], f64[n], f64[m, D] -> f64[m]."""
+        """Returns the expected improvement of the cost at the pending rows; f64[n, D], f64[n], f64[m, D] -> f64[m]."""
         from smac.facade import HyperparameterOptimizationFacade as Facade
 
         self._tell(x, y)
@@ -91,7 +91,7 @@ class _Parts:
 
 
 def _forest(scenario: Any, trees: int, n_rows: int) -> Any:
-    """The facade's forest, not grown yet; on one thread, and with room for as many leaves as there are rows.
+    """Returns an unfitted forest of the facade, on one thread and with room for as many leaves as there are rows.
 
     The facade offers neither. It makes room for a million leaves in every tree, which takes a second a trial.
     """

@@ -113,7 +113,7 @@ def joint_posterior(source: SourceProcesses, x: Array) -> tuple[Array, Array]:
 
 
 def misranked(predicted: Array, level: Array, where: Array) -> Array:
-    """Share of the pairs of trials with different responses that predictions f[..., n] put in the wrong order.
+    """Returns the share of the pairs of trials with different responses that predictions f[..., n] misrank.
 
     Pairs that are predicted equal count half (Feurer et al. 2018, equation 3; Wistuba et al. 2016, equation 11). Levels
     are i32[n], smaller is better, equal where responses are tied. Returns f[...]; 0 where no two responses differ.
@@ -128,7 +128,7 @@ def misranked(predicted: Array, level: Array, where: Array) -> Array:
 
 
 def misranked_left_out(predicted: Array, level: Array, where: Array) -> Array:
-    """Share of such pairs that models without one of the two put in the wrong order.
+    """Returns the share of such pairs that models without one of the two trials misrank.
 
     Row j of the predictions f[..., n, n] is of the model without trial j: of each model those pairs count that hold the
     trial which it has not seen (Feurer et al. 2018, section 4.1).
@@ -145,7 +145,7 @@ def misranked_left_out(predicted: Array, level: Array, where: Array) -> Array:
 
 
 def _wrong(better: Array, worse: Array) -> Array:
-    """1 where what is better is not predicted to be, a half where both are predicted equal; NaN is wrong."""
+    """Returns 1 for misranked pairs, 1/2 for equal predictions, otherwise 0; a pair with NaN is misranked."""
     return jnp.where(better > worse, 0.0, jnp.where(better == worse, 0.5, 1.0)).astype(better.dtype)
 
 

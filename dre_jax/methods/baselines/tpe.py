@@ -28,7 +28,7 @@ _BLOCK = 4096  # rows at once: an estimator makes arrays of rows times trials
 
 @dataclass(kw_only=True)
 class TPE:
-    """A host method. It remembers the trials that it was shown; one object serves one run.
+    """A host method that stores the trials of its run; one object serves one run.
 
     Raises:
       MissingExtraError: without Optuna.
@@ -45,11 +45,11 @@ class TPE:
         import_extra("optuna", "optuna", "optuna")
 
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any) -> int:
-        """Index of the pending row with the largest log l(x) - log g(x)."""
+        """Returns the index of the pending row with the largest log l(x) - log g(x)."""
         return best_row(self.values(np.asarray(X_obs), np.asarray(y_obs, np.float64).reshape(-1), np.asarray(X_pen)))
 
     def values(self, x: np.ndarray, y: np.ndarray, pending: np.ndarray) -> np.ndarray:
-        """The acquisition function at the pending rows; 0 throughout while there are too few trials.
+        """Returns the acquisition function at the pending rows; 0 throughout while there are too few trials.
 
         All trials so far, f64[n, D] and f64[n], higher is better, and f64[m, D] -> f64[m].
         """
@@ -90,7 +90,7 @@ def _params(columns: dict[str, Any], row: np.ndarray) -> dict[str, float]:
 
 
 def _row_sampler() -> Any:
-    """Optuna's sampler, which notes beside what it does anyway what it thinks of given rows."""
+    """Returns the class of Optuna's sampler that also stores its acquisition values of rows."""
     from optuna.samplers import TPESampler
 
     class RowSampler(TPESampler):
@@ -109,7 +109,7 @@ def _row_sampler() -> Any:
 
 @contextlib.contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
-    """Optuna tells of every study, and warns of what is experimental in it."""
+    """Silences Optuna, which logs every study and warns of its experimental features."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -50,7 +50,7 @@ class TST(FromSources, ByResponse):
     def predict(
         self, params: SourceProcesses, history: History, y: Array, candidates: Candidates, key: Array
     ) -> tuple[Array, Array]:
-        """The weighted means of all Gaussian processes, and the variance of the task's own."""
+        """Returns the weighted mean of all Gaussian processes, and the variance of the task's own process."""
         own = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
         own_mean, variance = gp_posterior(own, history.x, y, history.where, candidates.x)
@@ -59,7 +59,7 @@ class TST(FromSources, ByResponse):
 
 
 def source_weights(sources: SourceProcesses, history: History, bandwidth: float) -> Array:
-    """Weights of the past tasks, and of the task at hand, last; f32[sources + 1], not normalised."""
+    """Returns the weights of the past tasks, and of the task at hand, last; f32[sources + 1], not normalised."""
     distances = misranked(predict_means(sources, history.x), history.level, history.where)
     return epanechnikov(jnp.append(distances, jnp.zeros((), distances.dtype)) / bandwidth)
 
@@ -77,7 +77,7 @@ class TAF(FromSources):
     """rho: share of misranked pairs from which on a past task has no weight; chosen as for `tst`."""
 
     def acquire(self, params: SourceProcesses, history: History, candidates: Candidates, key: Array) -> Array:
-        """Weighs the improvements; in logarithms, so that what is left of them late in a run still counts."""
+        """Returns the log of the weighted improvements, which distinguishes small improvements late in a run."""
         y = standardise(history.response, history.where).y
         own = fit_gp(self.fitting, history.x, y, history.where)
         weights = source_weights(params, history, self.bandwidth)
@@ -89,7 +89,7 @@ class TAF(FromSources):
 
 
 def predicted_improvements(sources: SourceProcesses, history: History, x: Array) -> Array:
-    """I_i(x), f32[sources, m]: predicted improvement of a row on the best of the trials, by each past task.
+    """Returns I_i(x), f32[sources, m]: the improvement of rows on the best trial, as each past task predicts it.
 
     Before the first trial, the improvement on the task's mean.
     """

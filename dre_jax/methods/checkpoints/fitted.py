@@ -59,11 +59,11 @@ class EnsembleConfig(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The path of the fields of what has the ensemble."""
+        """The path of the fields of the method that has the ensemble."""
         return "" if self.member is None else f"members.{self.member}."
 
     def replace(self, method: Any, **changes: Any) -> Any:
-        """Returns a method with other values of fields of what has the ensemble."""
+        """Returns a method with other fields in the part that has the ensemble."""
         if self.member is None:
             return dataclasses.replace(method, **changes)
         members = list(method.members)

@@ -33,7 +33,7 @@ class Steps:
     """
 
     def __init__(self, folder: str | Path, keep: int) -> None:
-        """Steps that exist, or will.
+        """Describes the steps in a folder.
 
         Args:
           folder: made by the first step that is saved.

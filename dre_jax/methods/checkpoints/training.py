@@ -133,7 +133,7 @@ class ResumableTraining(TrainingCheckpoint):
         key: Array,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """A training in a folder.
+        """Describes the training in a folder.
 
         Args:
           folder: the search space's, made by the first step that is saved.

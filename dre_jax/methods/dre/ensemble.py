@@ -18,7 +18,7 @@ from dre_jax.runtime.blocks import by_blocks
 
 
 class Support(NamedTuple):
-    """The evaluations that a deep set sums up; batch dimensions may stand in front."""
+    """The evaluations that a deep set reads; batch dimensions may be in front."""
 
     x: Array
     """f32[..., k, D]"""
@@ -39,7 +39,7 @@ class EnsembleParams(NamedTuple):
 
 @partial(jax.jit, static_argnames=("config", "n_columns"))
 def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
-    """Random weights of all members, each from a key of its own.
+    """Returns random weights of all members, each from a key of its own.
 
     Args:
       config: sizes.
@@ -63,7 +63,7 @@ def init(config: ModelConfig, n_columns: int, key: Array) -> EnsembleParams:
 
 
 def pad_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleParams:
-    """An ensemble, or a member, for tables with more columns: rows of zeros are put into the first layers.
+    """Returns an ensemble, or a member, for more columns, with rows of zeros in the first layers.
 
     Args:
       params: of the ensemble or the member.
@@ -82,7 +82,7 @@ def pad_columns(params: EnsembleParams, n_columns: int, width: int) -> EnsembleP
 
 
 def check_columns(config: ModelConfig, params: EnsembleParams, n_columns: int) -> None:
-    """Refuses an ensemble, `params` of `config`, that was made for another number of columns than `n_columns`.
+    """Checks that an ensemble, `params` of `config`, was made for `n_columns` columns.
 
     Raises:
       DataError: where the numbers differ.
@@ -93,12 +93,12 @@ def check_columns(config: ModelConfig, params: EnsembleParams, n_columns: int) -
 
 
 def member_axes(config: ModelConfig) -> EnsembleParams:
-    """Where the members stand in each part of the parameters, for `jax.vmap`."""
+    """Returns the axis of the members in each part of the parameters, for `jax.vmap`."""
     return EnsembleParams(0, 0 if config.context == "own" else None)
 
 
 def scale_response(response: Array, where: Array) -> Array:
-    """Min-max over the filled slots, f32[..., k]; 0.5 where all are equal: what a tuner can know of the response.
+    """Scales responses f32[..., k] to [0, 1] over the filled slots, as a tuner can; 0.5 if all are equal.
 
     Example:
       >>> scale_response(jnp.array([4.0, 2.0, 9.0]), jnp.array([True, True, False])).tolist()
@@ -112,12 +112,12 @@ def scale_response(response: Array, where: Array) -> Array:
 
 
 def deep_set_response(config: ModelConfig, response: Array, where: Array) -> Array:
-    """The response as the deep set sees it."""
+    """Returns the response on the scale of the deep set."""
     return scale_response(response, where) if config.response_scale == "support" else response
 
 
 def member_scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
-    """Scores of one member; x f32[n, D] -> f32[n], higher is better."""
+    """Returns the scores of one member; x f32[n, D] -> f32[n], higher is better."""
     if config.context == "none":
         return networks.apply(_scorer(config), params.scorers, x, None)
     response = deep_set_response(config, support.response, support.where)
@@ -134,7 +134,7 @@ def _deep_set(config: ModelConfig) -> networks.DeepSet:
 
 
 def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
-    """Scores of all members for the same rows; f32[n, D] -> f32[M, n].
+    """Returns the scores of all members for the same rows; f32[n, D] -> f32[M, n].
 
     Args:
       config: sizes.
@@ -148,5 +148,5 @@ def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Arr
 
 
 def scores_in_blocks(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:
-    """Scores of any number of rows, block by block. Arguments and result as in `scores`."""
+    """Returns `scores` of any number of rows, block by block."""
     return by_blocks(lambda rows: scores(config, params, support, rows).T, x).T

@@ -27,7 +27,7 @@ _UNROLL = 2  # epochs in a turn of the loop: on a CPU 8 to 10 % less time than o
 
 
 def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Array, key: Array) -> SampledLists:
-    """A fresh support, a fifth of the history, for every epoch; the rest is ranked. Rows are numbers in the history.
+    """Draws a support for every epoch, a fifth of the history; the rest is ranked. Rows are numbers in the history.
 
     The history, f32[C], i32[C] and bool[C], stands best first, empty slots last. A larger capacity draws the same rows:
     padding cannot change a result.
@@ -63,7 +63,7 @@ def fine_tune(
     where: Array,
     key: Array,
 ) -> EnsembleParams:
-    """Parameters fitted to a history, from the given ones on: a checkpoint's, or random ones.
+    """Returns parameters fitted to a history, starting from ``params``.
 
     The history is sorted by response, best first, empty slots last.
 
@@ -141,7 +141,7 @@ def _native_epochs(
     epochs: SampledLists,
     steps: StepSizes,
 ) -> EnsembleParams:
-    """As `_scan_epochs`, by `dre_jax.native`."""
+    """Returns what `_scan_epochs` returns, computed by `dre_jax.native`."""
     lists = (epochs.support, response[epochs.support], epochs.support_where), epochs.query, epochs.ranked
     # The list of an epoch is all members' only one.
     support, query, ranked = jax.tree.map(lambda a: a[:, None, None], lists)
@@ -165,7 +165,7 @@ def epochs_in_lanes(
     *,
     interpret: bool = False,
 ) -> EnsembleParams:
-    """As the scan over epochs, by `dre_jax.methods.dre.tpu`, for which lists are masks over the history."""
+    """Returns what the scan over epochs returns, computed by `dre_jax.methods.dre.tpu` with lists as masks."""
     layout, members = layout_of(model, x.shape[1]), jax.tree.leaves(params.scorers)[0].shape[0]
     first, draws = masks_of(model, weights, level, where, response, epochs)
     packed = fit_members(model, pack(layout, params, members), x, first, draws, steps, interpret=interpret)

@@ -101,7 +101,7 @@ class DRE(FromEnsemble):
         return acquire_by_rank(self.acquisition, values, candidates.where, best, history.where[0])
 
     def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
-        """True on a TPU, where fine-tuning is a kernel that takes one run from its first epoch to its last."""
+        """Returns whether fine-tuning is the kernel of a TPU, which takes one run from its first epoch to its last."""
         history, loss = jax.ShapeDtypeStruct((longest, n_columns), jnp.float32), self.fine_tuning.loss
         return platform == "tpu" and supports_kernel(self.model, loss.name, loss.ties, history)
 

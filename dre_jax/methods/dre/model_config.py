@@ -57,7 +57,7 @@ class ModelConfig:
             positive(self, "range_limit")
 
     def scorer_inputs(self, n_columns: int) -> int:
-        """Width of a scorer's input: the columns of the space and the context."""
+        """Returns the width of a scorer's input: the columns of the space and the context."""
         return n_columns + (0 if self.context == "none" else self.rho[-1])
 
 
@@ -69,7 +69,7 @@ PRESETS = {"default": ModelConfig(), "paper": PAPER}
 
 
 def preset(name: str) -> ModelConfig:
-    """A configuration by name.
+    """Returns a configuration by name.
 
     Raises:
       ConfigError: for an unknown name.

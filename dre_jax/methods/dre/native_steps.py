@@ -56,7 +56,7 @@ def native_steps(
     loss: str,
     wants_losses: bool,
 ) -> tuple[EnsembleParams, Moments, Array]:
-    """Parameters, moments and losses f32[steps, members] that a scan would give, for what `supports_native` accepts.
+    """Returns parameters, moments and losses f32[steps, members] as a scan does, for what `supports_native` accepts.
 
     Args:
       model: sizes.

@@ -66,7 +66,7 @@ def must_stream(*tables: Mapping[str, Task]) -> bool:
 
 
 def _bytes_on_device(task: Task) -> int:
-    """Features, whose columns a TPU fills up to a multiple of eight, responses and levels, of four bytes each."""
+    """Returns the bytes of features, in columns that a TPU pads to a multiple of eight, responses and levels."""
     return 4 * task.n_rows * (-(-task.n_columns // 8) * 8 + 2)
 
 

@@ -80,7 +80,7 @@ class MetaTrainConfig:
         one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
-        """The learning rate of each step."""
+        """Returns the schedule of the learning rate."""
         return make_schedule(self.schedule, self.learning_rate, self.steps)
 
 
@@ -113,7 +113,7 @@ class FineTuneConfig:
         one_of("schedule", self.schedule, get_args(Schedule))
 
     def learning_rates(self) -> optax.Schedule:
-        """The learning rate of each epoch."""
+        """Returns the schedule of the learning rate."""
         return make_schedule(self.schedule, self.learning_rate, self.epochs)
 
 

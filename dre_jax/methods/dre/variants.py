@@ -35,7 +35,7 @@ LOSSES = {
 
 
 def _with_loss(name: str, *, transfer: bool) -> Entry:
-    """The ensemble that meta-trains and fine-tunes with a loss of `LOSSES`, as long and as fast as the paper's."""
+    """Returns the ensemble that meta-trains and fine-tunes with a loss of `LOSSES`, at the paper's length and rate."""
     loss, words = LOSSES[name]
     fine_tuning = replace((_PAPER if transfer else _RANDOM_WEIGHTS).fine_tuning, loss=loss)
     return replace(

@@ -37,13 +37,13 @@ class Trials(NamedTuple):
 
 
 def gradient(model: ModelConfig, layout: LaneLayout, params: Params, trials: Trials) -> Params:
-    """Gradient of the sum of the members' ListMLE: each member sees that of its own loss."""
+    """Returns the gradient of the sum of the members' ListMLE: that of its own loss for each member."""
     member_scores, pull_back = jax.vjp(partial(scores, model, layout, trials=trials), params)
     return pull_back(listmle_gradient(layout, member_scores, trials))[0]
 
 
 def scores(model: ModelConfig, layout: LaneLayout, params: Params, trials: Trials) -> Array:
-    """Scores of all trials, a member a row: f32[8 or more, C]; rows that are no member's are zero."""
+    """Returns scores of all trials, one row a member, f32[8 or more, C]; further rows are zero."""
     through = _through_slots(layout, params)
     h = _product(trials.x, params["hidden_0_kernel_x"]) + params["hidden_0_bias"]
     if model.context != "none":
@@ -56,7 +56,7 @@ def scores(model: ModelConfig, layout: LaneLayout, params: Params, trials: Trial
 
 
 def _context(model: ModelConfig, params: Params, through: Callable[[str, Array], Array], trials: Trials) -> Array:
-    """The deep sets' contexts, each in its member's lanes; f32[1, 128]."""
+    """Returns the deep sets' contexts, each in its member's lanes, f32[1, 128]."""
     share, last = trials.share, len(model.phi) - 1
     x, response = trials.x, trials.response
     if last == 0:  # linear, so it maps the mean
@@ -74,7 +74,7 @@ def _context(model: ModelConfig, params: Params, through: Callable[[str, Array],
 
 
 def _through_slots(layout: LaneLayout, params: Params) -> Callable[[str, Array], Array]:
-    """Layers by name from lanes to lanes, each member by its own kernel: a product with a block-diagonal matrix."""
+    """Returns the function of a layer by name, from lanes to lanes: a product with a block-diagonal matrix."""
     row, lane = (lax.broadcasted_iota(jnp.int32, (LANES, LANES), axis) for axis in (0, 1))
     diagonal = _member(layout, row) == _member(layout, lane)
 
@@ -86,19 +86,19 @@ def _through_slots(layout: LaneLayout, params: Params) -> Callable[[str, Array],
 
 
 def _own_lanes(layout: LaneLayout) -> Array:
-    """Which lanes are a member's, bool[8 or more, 128]."""
+    """Returns the mask of each member's lanes, bool[8 or more, 128]."""
     shape = max(SUBLANES, layout.members), LANES
     row, lane = (lax.broadcasted_iota(jnp.int32, shape, axis) for axis in (0, 1))
     return row == _member(layout, lane)
 
 
 def _member(layout: LaneLayout, lane: Array) -> Array:
-    """The number of the member that has a lane."""
+    """Returns the number of the member of a lane."""
     return lax.shift_right_logical(lane, jnp.int32(layout.slot.bit_length() - 1))
 
 
 def listmle_gradient(layout: LaneLayout, scores: Array, trials: Trials) -> Array:
-    """Gradient of each member's ListMLE in its scores, f32[rows, C]; see `dre_jax.losses.listwise`.
+    """Returns the gradient of each member's ListMLE in its scores, f32[rows, C]; see `dre_jax.losses.listwise`.
 
     Of each pair one exponential: what stands in a denominator, over that denominator, is the item's share of it.
     """
@@ -122,7 +122,7 @@ def _dot(a: Array, b: Array, axis_a: int, axis_b: int) -> Array:
 
 @jax.custom_vjp
 def _product(a: Array, b: Array) -> Array:
-    """``a @ b``, whose derivative consists of products that a kernel may have."""
+    """Returns ``a @ b``, whose derivative consists of products that a kernel supports."""
     return _dot(a, b, 1, 0)
 
 
@@ -134,7 +134,7 @@ _product.defvjp(
 
 @jax.custom_vjp
 def _product_of_rows(a: Array, b: Array) -> Array:
-    """``a @ b.T``, likewise."""
+    """Returns ``a @ b.T``, likewise."""
     return _dot(a, b, 1, 1)
 
 

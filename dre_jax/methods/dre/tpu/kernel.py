@@ -59,7 +59,7 @@ def fit_members(
     *,
     interpret: bool = False,
 ) -> Array:
-    """Parameters after all epochs.
+    """Returns the parameters after all epochs.
 
     Args:
       model: sizes.
@@ -105,7 +105,7 @@ def fit_members(
 
 
 def passes(layout: LaneLayout, groups: int, trials: int) -> int:
-    """How often an epoch goes through the kernel for so many groups of members, and a history of so many trials.
+    """Returns the number of passes of an epoch through the kernel, for a number of groups and of trials.
 
     Example:
       >>> [passes(layout_of(ModelConfig(), 16), n, 100) for n in (1, 3, 4, 13)]
@@ -115,13 +115,13 @@ def passes(layout: LaneLayout, groups: int, trials: int) -> int:
 
 
 def _groups_per_pass(layout: LaneLayout, groups: int, trials: int) -> int:
-    """How many groups go together: with the fewest empty places, and of these as many as can; 0 if none fits."""
+    """Returns the number of groups in a pass: that with the fewest empty places, then the largest; 0 if none fits."""
     most = min(_ABREAST, _MEMORY // _bytes(layout, trials))
     return max(range(1, most + 1), key=lambda n: (-(round_up(groups, n) - groups), n), default=0)
 
 
 def _bytes(layout: LaneLayout, trials: int) -> int:
-    """What a group takes at most, as the compiler for a v5e was seen to allot it.
+    """Returns an upper bound of the memory of a group, as the compiler for a v5e allocates it.
 
     That is two and a half squares of trials for each member, what layers before and behind an activation give for every
     trial, parameters and moments with what brings them in and out, and the history.
@@ -153,7 +153,7 @@ def _kernel(
     first_moment: Any,
     second_moment: Any,
 ) -> None:
-    """A portion of the epochs of a group of members. All are references to the chip's memory."""
+    """Does a portion of the epochs of a group of members. Arguments are references to the chip's memory."""
     from jax.experimental import pallas as pl
 
     @pl.when(pl.program_id(1) == 0)
@@ -185,7 +185,7 @@ def _kernel(
 
 
 def _as_columns(rows: list[Array], length: int) -> list[Array]:
-    """Rows f32[1, n] turned into columns f32[length, 1], by one transpose of a register."""
+    """Returns rows f32[1, n] as columns f32[length, 1], by one transpose of a register."""
     place = lax.broadcasted_iota(jnp.int32, (SUBLANES, rows[0].shape[1]), 0)
     stacked = jnp.zeros(place.shape, rows[0].dtype)
     for i, row in enumerate(rows):

@@ -48,22 +48,22 @@ class LaneLayout:
         return LANES // self.slot
 
     def groups(self, members: int) -> int:
-        """Rows of lanes that so many members need."""
+        """Returns the number of groups of lanes for a number of members."""
         return -(-members // self.members)
 
 
 def round_up(n: int, step: int) -> int:
-    """The next multiple."""
+    """Returns the next multiple of ``step``."""
     return -(-n // step) * step
 
 
 def widest(model: ModelConfig) -> int:
-    """The widest layer of a member."""
+    """Returns the width of the widest layer of a member."""
     return max(*model.hidden, *(() if model.context == "none" else (*model.phi, *model.rho)), SUBLANES)
 
 
 def layout_of(model: ModelConfig, n_columns: int) -> LaneLayout:
-    """The layout for tables of D columns.
+    """Returns the layout for tables of D columns.
 
     Example:
       >>> found = layout_of(ModelConfig(), 16)
@@ -79,7 +79,7 @@ def layout_of(model: ModelConfig, n_columns: int) -> LaneLayout:
 
 
 def _parts(model: ModelConfig, n_columns: int, slot: int) -> Iterator[tuple[str, Part]]:
-    """Names of the parts: those of the leaves; the first layers are cut up by what their inputs are."""
+    """Yields the parts by the names of their leaves; the first layers are split by the kinds of their inputs."""
     trees = {"scorers": {"hidden": model.hidden, "out": (1,)}}
     if model.context != "none":
         trees["deep_set"] = {"phi": model.phi, "rho": model.rho}
@@ -103,7 +103,7 @@ def _parts(model: ModelConfig, n_columns: int, slot: int) -> Iterator[tuple[str,
 
 
 def pack(layout: LaneLayout, params: EnsembleParams, members: int) -> Array:
-    """Parameters with members in front as f32[groups, rows, 128]; what is no member's is zero."""
+    """Returns parameters with members in front as f32[groups, rows, 128]; lanes without a member are zero."""
     groups = layout.groups(members)
     blocks = []
     for part in layout.parts.values():
@@ -117,14 +117,14 @@ def pack(layout: LaneLayout, params: EnsembleParams, members: int) -> Array:
 
 
 def _as_rows(leaf: Array, part: Part) -> Array:
-    """A leaf with members in front, [members, rows, lanes]."""
+    """Returns a leaf with members in front as [members, rows, lanes]."""
     if part.leaf == "out_kernel":
         return leaf.swapaxes(1, 2)
     return leaf if leaf.ndim == 3 else leaf[:, None, :]
 
 
 def unpack(layout: LaneLayout, packed: Array, like: EnsembleParams) -> EnsembleParams:
-    """The inverse of `pack`."""
+    """Returns the inverse of `pack`."""
     groups = packed.shape[0]
     by_member = packed.reshape(groups, layout.rows, layout.members, layout.slot).swapaxes(1, 2)
     by_member = by_member.reshape(groups * layout.members, layout.rows, layout.slot)

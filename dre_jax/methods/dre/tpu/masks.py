@@ -20,7 +20,7 @@ def masks_of(
     response: Array,
     epochs: SampledLists,
 ) -> tuple[Array, Draws]:
-    """The first of each trial's tie group, i32[C], and what epochs draw.
+    """Returns the first of each trial's tie group, i32[C], and the draws of the epochs.
 
     The weights are those of `dre_jax.losses.rank_sorted` where tied items share theirs. Tie groups are the same in all
     epochs, so that sums over them are products with one matrix, not gathers.
