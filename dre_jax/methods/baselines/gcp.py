@@ -150,7 +150,7 @@ def _split(outputs: Array) -> tuple[Array, Array]:
 
 @partial(jax.jit, static_argnames="config")
 def train_quantile_net(config: QuantileConfig, rows: Rows, key: Array) -> tuple[mlp.MLPParams, Array]:
-    """Maximises the Gaussian likelihood of z (equation 4); returns parameters and the losses of all steps, f32[steps]."""
+    """Maximises the Gaussian likelihood of z (equation 4); returns parameters and the losses of steps, f32[steps]."""
     start_key, step_key = jax.random.split(key)
 
     def loss(params: mlp.MLPParams, number: Array) -> Array:

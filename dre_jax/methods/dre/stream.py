@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import repeat
 from math import prod
-from typing import Protocol
 
 import jax
 import numpy as np
@@ -23,7 +22,7 @@ from dre_jax.data.sampling import ListRows, Spans
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.dre.host_table import GatheredRows, HostTable
-from dre_jax.methods.dre.lists import ListBits, ListSource, draw_bits, draw_rows, draw_steps_bits
+from dre_jax.methods.dre.lists import ListBits, draw_bits, draw_rows, draw_steps_bits
 from dre_jax.methods.dre.mesh import lists_spec, replicate
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluation_key, evaluation_shape
@@ -43,20 +42,6 @@ Portions = Iterable[tuple[int, int]]
 """First step and number of steps of each."""
 
 
-class Feed(Protocol):
-    """The rows that training reads."""
-
-    @property
-    def most(self) -> int | None:
-        """Maximum number of steps in a portion, None for any number."""
-
-    def evaluation(self) -> ListSource:
-        """Returns the source of `evaluate`."""
-
-    def portions(self, portions: Portions) -> Iterator[ListSource]:
-        """Yields the sources of `train`. Take the next one while the devices compute."""
-
-
 def must_stream(*tables: Mapping[str, Task]) -> bool:
     """Returns whether tables take more than a third of a device's memory; on a CPU, which has the host's, never."""
     stats = [device.memory_stats() or {} for device in devices.local()]
@@ -71,24 +56,25 @@ def _bytes_on_device(task: Task) -> int:
 
 
 class ResidentFeed:
-    """A whole table on every device; see `Feed`."""
+    """The rows that training reads, in a whole table on every device."""
 
     most: int | None = None
+    """Maximum number of steps in a portion, None for any number."""
 
     def __init__(self, mesh: Mesh | None, tasks: Mapping[str, Task]) -> None:
         self._table, self._mesh = build_table(tasks), mesh
 
     def evaluation(self) -> TaskTable:
-        """Returns the table."""
+        """Returns the source of `evaluate`, the table."""
         return self._table
 
     def portions(self, portions: Portions) -> Iterator[TaskTable]:
-        """Yields the table on all devices."""
+        """Yields the sources of `train`, the table on all devices."""
         return repeat(replicate(self._mesh, self._table))
 
 
 class StreamedFeed:
-    """The rows of the sampled lists alone; see `Feed`."""
+    """The rows that training reads, only those of the sampled lists."""
 
     def __init__(
         self, model: ModelConfig, config: MetaTrainConfig, key: Array, mesh: Mesh | None, tasks: Mapping[str, Task]
@@ -105,14 +91,17 @@ class StreamedFeed:
         self._evaluation: GatheredRows | None = None
 
     def evaluation(self) -> GatheredRows:
-        """Returns the rows of the lists of `evaluate`, which are the same at every call."""
+        """Returns the source of `evaluate`, the rows of its lists, which are the same at every call."""
         if self._evaluation is None:
             rows = _evaluation_rows(self._spans, self._key, self._model, self._config)
             self._evaluation = jax.device_put(self._gather(rows))
         return self._evaluation
 
     def portions(self, portions: Portions) -> Iterator[GatheredRows]:
-        """Yields the rows of each portion; each device gets the rows of its lists."""
+        """Yields the sources of `train`; each device gets the rows of its lists.
+
+        Take the next one while the devices compute.
+        """
         for step, count in portions:
             shape = count, *self._lists
             yield _place(partial(self._part, step, shape), shape, self._sharding)
@@ -132,6 +121,9 @@ class StreamedFeed:
 
     def _gather(self, rows: ListRows) -> GatheredRows:
         return self._table.gather(jax.tree.map(np.asarray, rows))
+
+
+Feed = ResidentFeed | StreamedFeed
 
 
 def bytes_per_step(model: ModelConfig, config: MetaTrainConfig, n_columns: int) -> int:

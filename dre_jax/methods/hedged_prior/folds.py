@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import jax
@@ -82,23 +83,25 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
       DataError: as `build_table`.
     """
     count, by_rows = len(tasks), len(tasks) <= _MAX_SPLIT_TASKS
-    halves = _halves(list(tasks.values())) if by_rows else {}
-    entries = {
-        **{str(i): task for i, task in enumerate(tasks.values())},
-        **{f"{i}/{j}": t for (i, j), t in halves.items()},
-    }
+    entries = {str(i): task for i, task in enumerate(tasks.values())}
+    splits = [j % _SPLITS for j in range(folds)]
+    for (i, task), split in product(enumerate(tasks.values()), range(_SPLITS) if by_rows else ()):
+        is_training = _training_half(np.arange(task.n_rows), split)
+        if is_training.any():
+            entries[f"{i}/{split}"] = replace(task, X=task.X[is_training], y=task.y[is_training])
     table = build_table(entries)
     place = {name: i for i, name in enumerate(entries)}
     groups = min(folds, max(count, 1))
     if by_rows:
-        learned = [[place[f"{i}/{j}"] for i in range(count) if (i, j) in halves] for j in _splits(folds)]
+        names = [[f"{i}/{split}" for i in range(count)] for split in splits]
     else:
-        learned = [[i for i in range(count) if i % groups != j % groups] for j in range(folds)]
+        names = [[str(i) for i in range(count) if i % groups != j % groups] for j in range(folds)]
+    learned = [[place[name] for name in some if name in place] for some in names]
     start, size = np.asarray(table.start), np.asarray(table.size)
     random = np.random.default_rng(0)
     orders = [sort_task(task).order for task in tasks.values()] if by_rows else []
     drawn = []
-    for j, split in enumerate(_splits(folds)):
+    for j, split in enumerate(splits):
         held_out_tasks = list(range(count)) if by_rows else [i for i in range(count) if i % groups == j % groups]
         for h in range(histories):
             i = held_out_tasks[h % len(held_out_tasks)]
@@ -118,25 +121,10 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
     )
 
 
-def _splits(folds: int) -> list[int]:
-    return [j % _SPLITS for j in range(folds)]
-
-
 def _training_half(order: npt.NDArray[np.int64], split: int) -> Mask:
     """Returns the mask bool[n] of the training trials of a split, given the evaluation order of the trials."""
     half: Mask = (order < (len(order) + 1) // 2, order >= (len(order) + 1) // 2, order % 2 == 0, order % 2 == 1)[split]
     return half
-
-
-def _halves(tasks: Sequence[Task]) -> dict[tuple[int, int], Task]:
-    """Returns the nonempty training halves, by task and split."""
-    halves = {}
-    for i, task in enumerate(tasks):
-        for j in range(_SPLITS):
-            is_training = _training_half(np.arange(task.n_rows), j)
-            if is_training.any():
-                halves[i, j] = replace(task, X=task.X[is_training], y=task.y[is_training])
-    return halves
 
 
 def _spans(start: npt.NDArray[np.int32], size: npt.NDArray[np.int32], selected: Sequence[Sequence[int]]) -> TaskSpans:

@@ -248,75 +248,65 @@ def train_priors(
     """
     start_key, step_key = jax.random.split(key)
     folds = make_folds(tasks, members=config.members, folds=training.folds, histories=_HISTORIES, rows=training.rows)
-    train = partial(_train, config, training, folds.table, step_key)
+
+    def train(spans: TaskSpans, descent: Descent[LearnedPrior], first: int, last: int) -> _Progress:
+        portion, losses = portion_length(last - first, _PORTION), []
+        for number in range(first, last, portion):
+            numbers = np.arange(number, number + portion, dtype=np.int32)
+            descent, loss = _descend(config, training, folds.table, spans, descent, numbers, step_key)
+            losses.append(loss)
+        return descent, jnp.concatenate(losses)
+
     count = config.members + (training.folds if training.steps is None else 0)
     descent = _begin(config, folds.table.n_columns, count, start_key, lengths)
     if training.steps is None:
         return _train_with_folds(config, training, folds, train, descent)
     descent, losses = train(folds.all_tasks, descent, 0, training.steps)
-    held_out = _no_evidence(len(tasks))
-    return PriorFit(
-        _average(descent), jnp.int32(training.steps), jnp.float32(training.transfer_probability), held_out, losses
-    )
+    zero = jnp.float32(0.0)
+    held_out = HeldOutEvidence(jnp.int32(0), jnp.int32(len(tasks)), jnp.bool_(False), zero, zero)
+    steps, probability = jnp.int32(training.steps), jnp.float32(training.transfer_probability)
+    return PriorFit(_average(descent), steps, probability, held_out, losses)
 
 
-_Train = Callable[[TaskSpans, Descent[LearnedPrior], int, int], tuple[Descent[LearnedPrior], Array]]
-"""Trains priors on their own tasks from one step to another; returns the state and mean losses."""
-
-
-def _train(
-    config: LearnedPriorConfig,
-    training: PriorTraining,
-    table: TaskTable,
-    key: Array,
-    spans: TaskSpans,
-    descent: Descent[LearnedPrior],
-    first: int,
-    last: int,
-) -> tuple[Descent[LearnedPrior], Array]:
-    portion, losses = portion_length(last - first, _PORTION), []
-    for number in range(first, last, portion):
-        numbers = np.arange(number, number + portion, dtype=np.int32)
-        descent, loss = _descend(config, training, table, spans, descent, numbers, key)
-        losses.append(loss)
-    return descent, jnp.concatenate(losses)
-
-
-class _Checkpoint(NamedTuple):
-    members: LearnedPrior
-    evidence: Floats
-    """f[K, H], of held-out histories under the priors of folds."""
-    losses: Array
-    """Since the checkpoint before."""
+_Progress = tuple[Descent[LearnedPrior], Array]
+"""The state after some steps, and their losses."""
 
 
 def _train_with_folds(
     config: LearnedPriorConfig,
     training: PriorTraining,
     folds: Folds,
-    train: _Train,
+    train: Callable[[TaskSpans, Descent[LearnedPrior], int, int], _Progress],
     descent: Descent[LearnedPrior],
 ) -> PriorFit:
     """Trains members and folds in one program; returns the members at the steps of the highest held-out evidence."""
     spans = jax.tree.map(lambda *parts: jnp.concatenate(parts), folds.all_tasks, folds.train)
-    checkpoints: list[_Checkpoint] = []
+    checkpoints: list[tuple[LearnedPrior, Floats, Array]] = []  # members, evidence of folds, losses since the last one
     scores: list[float] = []
+    best = 0
     for before, checkpoint in zip((0, *_CHECKPOINTS), _CHECKPOINTS, strict=False):
         descent, losses = train(spans, descent, before, checkpoint)
-        members, held_out = _split(_average(descent), config.members)
-        checkpoints.append(_Checkpoint(members, _evidence(config, held_out, folds), losses))
-        scores.append(_mean_evidence(checkpoints[-1].evidence, folds))
-        if len(scores) - 1 - _best(scores) >= training.patience:
+        members, fold_priors = _split(_average(descent), config.members)
+        evidence = _evidence(config, fold_priors, folds)
+        checkpoints.append((members, evidence, losses))
+        scores.append(_mean_evidence(evidence, folds))
+        best = int(np.argmax(np.nan_to_num(scores, nan=-np.inf, posinf=-np.inf)))
+        if len(scores) - 1 - best >= training.patience:
             break
-    best = _best(scores)
-    steps, members = _CHECKPOINTS[best], checkpoints[best].members
-    every_loss = [checkpoint.losses for checkpoint in checkpoints[: best + 1]]
+    steps, (members, learned, _) = _CHECKPOINTS[best], checkpoints[best]
+    every_loss = [losses for *_, losses in checkpoints[: best + 1]]
     if best == len(_CHECKPOINTS) - 1:
         # If the evidence still increases at the last checkpoint, members train for twice as many steps.
         members_only = jax.device_put(_split(descent, config.members)[0])
         descent, losses = train(folds.all_tasks, members_only, steps, 2 * steps)
         steps, members, every_loss = 2 * steps, _average(descent), [*every_loss, losses]
-    uninformed = _uninformed_evidence(config, training, folds)
+    # The log of the mean likelihood of the priors without past tasks.
+    priors = jax.tree.map(np.asarray, uninformed_priors(config, folds.table.n_columns))
+    each = []
+    for i in range(priors.log_noise_var.shape[0]):
+        prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (training.folds, *a.shape[1:])), priors)
+        each.append(_evidence(config, prior, folds))
+    uninformed: Floats = np.logaddexp.reduce(each, axis=0) - np.log(len(each))
     facts = HeldOutEvidence(
         jnp.int32(training.folds),
         jnp.int32(len(np.unique(folds.task))),
@@ -324,7 +314,7 @@ def _train_with_folds(
         jnp.float32(scores[best]),
         jnp.float32(_mean_evidence(uninformed, folds)),
     )
-    probability = _transfer_probability(training, checkpoints[best].evidence, uninformed, folds.task)
+    probability = _transfer_probability(training, learned, uninformed, folds.task)
     return PriorFit(members, jnp.int32(steps), jnp.float32(probability), facts, jnp.concatenate(every_loss))
 
 
@@ -349,21 +339,6 @@ def _mean_evidence(evidence: Floats, folds: Folds) -> float:
     return float(np.mean([np.mean(one) for one in _by_task(evidence / trials, folds.task)]))
 
 
-def _uninformed_evidence(config: LearnedPriorConfig, training: PriorTraining, folds: Folds) -> Floats:
-    """Returns the log of the mean likelihood of `uninformed_priors`, f[K, H]."""
-    priors = jax.tree.map(np.asarray, uninformed_priors(config, folds.table.n_columns))
-    each = []
-    for i in range(priors.log_noise_var.shape[0]):
-        prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (training.folds, *a.shape[1:])), priors)
-        each.append(_evidence(config, prior, folds))
-    log_mean: Floats = np.logaddexp.reduce(each, axis=0) - np.log(len(each))
-    return log_mean
-
-
-def _best(scores: list[float]) -> int:
-    return int(np.argmax(np.nan_to_num(scores, nan=-np.inf, posinf=-np.inf)))
-
-
 def _by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
     """Returns the values of histories, f[K, H, ...], grouped by task."""
     return [values[task == i] for i in np.unique(task)]
@@ -378,11 +353,6 @@ def _transfer_probability(
     even = np.stack([np.resize(one, (longest, 2)) for one in by_task])
     before = np.array([training.transfer_probability, 1.0 - training.transfer_probability])
     return float(fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), training.transfer_strength)[0])
-
-
-def _no_evidence(n_tasks: int) -> HeldOutEvidence:
-    zero = jnp.float32(0.0)
-    return HeldOutEvidence(jnp.int32(0), jnp.int32(n_tasks), jnp.bool_(False), zero, zero)
 
 
 def explain_training(steps: int, transfer_probability: float, held_out: HeldOutEvidence) -> str:

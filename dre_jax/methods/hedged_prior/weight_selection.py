@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,11 +63,8 @@ class WeightSelectionConfig:
         at_least(2, self, "min_tasks")
         at_least(1, self, "designs")
         positive(self, "strength")
-        if (
-            not self.history_lengths
-            or list(self.history_lengths) != sorted({*self.history_lengths})
-            or self.history_lengths[0] < 1
-        ):
+        lengths = list(self.history_lengths)
+        if not lengths or lengths != sorted({*lengths}) or lengths[0] < 1:
             raise ConfigError(f"history_lengths must be positive and increase, but got {self.history_lengths}")
         at_least(self.history_lengths[-1], self, "rows")
 
@@ -91,24 +87,22 @@ def fit_weights(
       tasks: A validation tasks; A may be 0.
       key: PRNG key.
     """
-    if len(tasks) < config.min_tasks:
-        return params._replace(weight_selection=weight_selection(len(tasks)))
     hypotheses = params.hypotheses
     is_selectable = np.asarray(hypotheses.slope_mean) > 0.0
-    if is_selectable.sum() < 2:
+    if len(tasks) < config.min_tasks or is_selectable.sum() < 2:
         return params._replace(weight_selection=weight_selection(len(tasks)))
     tables, designs = _sample(config, tasks)
     inputs = tables, designs, jax.random.split(key, designs.shape[:2])
-    initial = _runs(method, config, sizes, params, *inputs)
+    log_likelihoods, initial_regret = _runs(method, config, sizes, params, *inputs)
     weights = np.exp(np.asarray(hypotheses.log_weight, np.float64))
     total = weights[is_selectable].sum()
-    log_likelihood = np.asarray(initial.log_likelihood, np.float64)[..., is_selectable]
+    log_likelihood = np.asarray(log_likelihoods, np.float64)[..., is_selectable]
     weights[is_selectable] = total * fit_mixture_weights(
         weights[is_selectable] / total, log_likelihood, config.strength
     )
     log_weight = jnp.log(jnp.asarray(weights, jnp.float32))
     fitted = params._replace(hypotheses=hypotheses._replace(log_weight=log_weight))
-    reductions = np.asarray(initial.regret - _runs(method, config, sizes, fitted, *inputs).regret, np.float64)
+    reductions = np.asarray(initial_regret - _runs(method, config, sizes, fitted, *inputs)[1], np.float64)
     mean, error = reductions.mean(), reductions.std(ddof=1) / np.sqrt(len(reductions))
     accepted = bool(mean > _MIN_STANDARD_ERRORS * error)
     result = weight_selection(len(tasks), mean, error, accepted=accepted)
@@ -138,15 +132,6 @@ def _sample(config: WeightSelectionConfig, tasks: Mapping[str, Task]) -> tuple[S
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *tables), np.array(designs)
 
 
-class _RunResults(NamedTuple):
-    """Results of runs on A tasks from S designs."""
-
-    log_likelihood: Array
-    """f[A, S * lengths, H]: `hypothesis_log_likelihoods` of the histories."""
-    regret: Array
-    """f[A]: mean over designs and trials."""
-
-
 @partial(jax.jit, static_argnames=("method", "config", "sizes"))
 def _runs(
     method: Method,
@@ -156,7 +141,8 @@ def _runs(
     tables: SearchTask,
     designs: Array,
     keys: Array,
-) -> _RunResults:
+) -> tuple[Array, Array]:
+    """Returns `hypothesis_log_likelihoods` of histories of A tasks, f[A, S * lengths, H], and mean regrets f[A]."""
     first, last = config.history_lengths[0], config.history_lengths[-1]
 
     def of_run(table: SearchTask, design: Array, key: Array) -> tuple[Array, Array]:
@@ -176,4 +162,4 @@ def _runs(
 
     log_likelihood, regret = lax.map(of_task, (tables, designs, keys))
     merged = log_likelihood.reshape(log_likelihood.shape[0], -1, log_likelihood.shape[-1])
-    return _RunResults(merged, jnp.mean(regret, axis=1))
+    return merged, jnp.mean(regret, axis=1)
