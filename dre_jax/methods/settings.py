@@ -160,7 +160,10 @@ def _read(kind: Any, value: Any) -> Any:
     if kind is Any:
         return _literal(value) if text else value
     if get_origin(kind) in (Union, UnionType):
-        return _first(arguments, value)
+        for one in arguments:
+            with contextlib.suppress(*_NOT_OF_THE_TYPE):
+                return _read(one, value)
+        raise ValueError
     if get_origin(kind) is tuple:
         items = [part.strip() for part in value.split(",") if part.strip()] if text else list(value)
         kinds = arguments[:1] * len(items) if arguments[-1] is ... else arguments
@@ -175,13 +178,6 @@ def _read(kind: Any, value: Any) -> Any:
         number = kind(value)
         if math.isfinite(number) and (text or number == value):
             return number
-    raise ValueError
-
-
-def _first(kinds: Iterable[Any], value: object) -> Any:
-    for kind in kinds:
-        with contextlib.suppress(*_NOT_OF_THE_TYPE):
-            return _read(kind, value)
     raise ValueError
 
 

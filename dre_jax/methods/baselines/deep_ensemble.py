@@ -101,7 +101,8 @@ class DeepEnsemble(NoMetaLearning):
         count = jnp.maximum(jnp.sum(where, dtype=y.dtype), 1.0)
 
         def loss(members: MLPParams) -> Array:
-            losses = gaussian_nll_of(*_shared(self.predictions(members, x), y))
+            mean, variance = self.predictions(members, x)
+            losses = gaussian_nll_of(mean, jnp.broadcast_to(y, mean.shape), variance)
             # The sum over members: each sees the gradient of its own loss.
             return jnp.sum(jnp.where(where[None, :], losses, 0.0)) / count
 
@@ -111,11 +112,6 @@ class DeepEnsemble(NoMetaLearning):
         """Returns the means and variances of all members at f[n, D], f[M, n] each."""
         outputs = jax.vmap(apply, in_axes=(None, 0, None))(self.network, members, x)
         return outputs[..., 0], jax.nn.softplus(outputs[..., 1]) + self.least_variance
-
-
-def _shared(predicted: tuple[Array, Array], y: Array) -> tuple[Array, Array, Array]:
-    mean, variance = predicted
-    return mean, jnp.broadcast_to(y, mean.shape), variance
 
 
 _FIVE = Entry(

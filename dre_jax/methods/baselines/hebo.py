@@ -157,7 +157,8 @@ class HEBO(NoMetaLearning):
         cost = -(mean + spread * jax.random.normal(keys[1], mean.shape, mean.dtype))
         incumbent = -(target + self.margin)
         trials = jnp.sum(history.where, dtype=mean.dtype)
-        kappa = _kappa(trials, history.x.shape[-1], self.delta)
+        growth = (2.0 + 0.5 * history.x.shape[-1]) * jnp.log(jnp.maximum(trials, 1.0))
+        kappa = jnp.sqrt(growth + math.log(math.pi**2 / self.delta))
         return jnp.stack(
             [
                 bound + kappa * deviation,
@@ -165,11 +166,6 @@ class HEBO(NoMetaLearning):
                 log_probability_of_improvement(cost, deviation, incumbent),
             ]
         )
-
-
-def _kappa(trials: Array, n_columns: int, delta: float) -> Array:
-    growth = (2.0 + 0.5 * n_columns) * jnp.log(jnp.maximum(trials, 1.0))
-    return jnp.sqrt(growth + math.log(math.pi**2 / delta))
 
 
 def fit_warped(config: GPConfig, x: Array, y: Array, where: Array) -> WarpedGP:
