@@ -23,7 +23,7 @@ from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.loop import trial_keys
 from dre_jax.search.method import Method
 from dre_jax.search.pending import PENDING_STRATEGIES, with_pending_trials
-from dre_jax.search.refinement import choose_starts, has_real_numbers, refine, supports_gradients
+from dre_jax.search.refinement import choose_starts, refine, supports_refinement
 from dre_jax.search.stages import valuation
 
 _INCUMBENTS = 2  # best trials that are starts of a search by gradient
@@ -83,7 +83,7 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
       >>> [default_candidates(find(name).make(), unit_cube(2)).even for name in ("gp", "random")]
       [256, 1024]
     """
-    if pending_strategy == "draw" or not (supports_gradients(method) and has_real_numbers(layout)):
+    if pending_strategy == "draw" or not supports_refinement(method, layout):
         return CandidateConfig(pending_strategy=pending_strategy)
     if any(layout.sizes):
         return CandidateConfig(even=512, steps=256, pending_strategy=pending_strategy)
@@ -232,7 +232,7 @@ def propose(
     # A loop, so that the method is compiled once.
     last = jax.lax.fori_loop(0, config.refinements + 1 if config.steps else 1, draw_round, first)
     points, values = last.points, last.values
-    if config.starts and config.pending_strategy != "draw" and supports_gradients(method) and has_real_numbers(layout):
+    if config.starts and config.pending_strategy != "draw" and supports_refinement(method, layout):
         starts = jnp.concatenate(
             [choose_starts(points, values, config.starts), _with_fixed(parents[:_INCUMBENTS], fixed)]
         )

@@ -21,17 +21,12 @@ _TOLERANCE = 1e-6  # improvement of a value: below, a search ends
 _APART = (0.1, 0.01)  # distance of starts from each other, of the first half and of the second
 
 
-def supports_gradients(method: Method) -> bool:
-    """Returns whether the values of candidates have a gradient, and each depends on its own configuration alone.
+def supports_refinement(method: Method, layout: SpaceLayout) -> bool:
+    """Returns whether a method declares ``differentiable``, and there are real numbers that can move.
 
-    They do if the method declares ``differentiable``; ranks, for example, have no gradient.
+    Values of candidates then have a gradient, and each depends on its own configuration alone. Ranks have none.
     """
-    return capabilities_of(method).differentiable
-
-
-def has_real_numbers(layout: SpaceLayout) -> bool:
-    """Returns whether there are coordinates that refinement can move."""
-    return 0 in layout.sizes
+    return capabilities_of(method).differentiable and 0 in layout.sizes
 
 
 def choose_starts(points: Array, values: Array, count: int) -> Array:

@@ -73,11 +73,6 @@ def step_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> S
     return read_lists(source, bits, config)
 
 
-def draw_lists(source: ListSource, key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> SampledLists:
-    """Returns independent lists with leading dimensions `shape`."""
-    return read_lists(source, draw_bits(key, shape, config), config)
-
-
 def draw_rows(tasks: TaskTable | Spans, bits: ListBits, config: MetaTrainConfig) -> ListRows:
     """Returns the rows that random bits select, with the same leading dimensions."""
     return sample_many(tasks, bits.rows, n_support=config.n_support, n_query=config.n_query)

@@ -19,8 +19,9 @@ from dre_jax.methods.dre.lists import (
     ListBits,
     ListSource,
     SampledLists,
-    draw_lists,
+    draw_bits,
     draw_steps_bits,
+    read_lists,
     step_lists,
     table_of,
 )
@@ -160,14 +161,9 @@ def portion(config: MetaTrainConfig) -> int:
     return max(10, min(200, 2000 // config.lists_per_step))
 
 
-def evaluation_key(key: Array) -> Array:
-    """Returns the key of the lists of `evaluate`."""
-    return jax.random.fold_in(key, _EVALUATION)
-
-
-def evaluation_shape(model: ModelConfig, config: MetaTrainConfig) -> tuple[int, int]:
-    """Returns the shape of the lists of `evaluate`: members, and lists of each."""
-    return model.members, config.evaluation_lists
+def evaluation_bits(model: ModelConfig, config: MetaTrainConfig, key: Array) -> ListBits:
+    """Returns the random bits of the lists of `evaluate`, [members, lists]."""
+    return draw_bits(jax.random.fold_in(key, _EVALUATION), (model.members, config.evaluation_lists), config)
 
 
 @partial(jax.jit, static_argnames=("model", "config"))
@@ -175,5 +171,5 @@ def evaluate(
     model: ModelConfig, config: MetaTrainConfig, source: ListSource, params: EnsembleParams, key: Array
 ) -> Array:
     """Returns the mean loss over fixed lists, a scalar; the same key gives the same lists."""
-    lists = draw_lists(source, evaluation_key(key), evaluation_shape(model, config), config)
+    lists = read_lists(source, evaluation_bits(model, config, key), config)
     return jnp.mean(_member_losses(model, config, params, table_of(source), lists))

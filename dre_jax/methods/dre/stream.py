@@ -22,10 +22,10 @@ from dre_jax.data.sampling import ListRows, Spans
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.dre.host_table import GatheredRows, HostTable
-from dre_jax.methods.dre.lists import ListBits, draw_bits, draw_rows, draw_steps_bits
+from dre_jax.methods.dre.lists import ListBits, draw_rows, draw_steps_bits
 from dre_jax.methods.dre.mesh import lists_spec, replicate
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.steps import evaluation_key, evaluation_shape
+from dre_jax.methods.dre.steps import evaluation_bits
 from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.runtime import devices
 
@@ -163,7 +163,7 @@ def _step_rows(
 
 @partial(jax.jit, static_argnames=("model", "config"))
 def _evaluation_rows(spans: Spans, key: Array, model: ModelConfig, config: MetaTrainConfig) -> ListRows:
-    return draw_rows(spans, draw_bits(evaluation_key(key), evaluation_shape(model, config), config), config)
+    return draw_rows(spans, evaluation_bits(model, config, key), config)
 
 
 def _place(

@@ -12,7 +12,7 @@ from dre_jax.data import bundled
 from dre_jax.data.tasks import build_table
 from dre_jax.losses import LOSSES, listmle
 from dre_jax.methods.dre.ensemble import Support, scores
-from dre_jax.methods.dre.lists import draw_lists, draw_step_bits, step_lists
+from dre_jax.methods.dre.lists import draw_bits, draw_step_bits, read_lists, step_lists
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluate, portion, start, train
 from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
@@ -20,7 +20,11 @@ from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 CONFIG = MetaTrainConfig(steps=20, lists_per_step=2, n_support=5, n_query=12, learning_rate=0.01, evaluation_lists=64)
 KEY = jax.random.key(4)
-draw = jax.jit(draw_lists, static_argnums=(2, 3))
+
+
+@partial(jax.jit, static_argnums=(2, 3))
+def draw(table, key, shape, config):
+    return read_lists(table, draw_bits(key, shape, config), config)
 
 
 @pytest.fixture(scope="module")
