@@ -67,8 +67,8 @@ class HostRunner(Runner):
         self._attempt = make_attempt()
         several = plan.workers > 1 and _is_importable((target, self._arguments))
         self._pool = Pool(make_attempt, plan.workers) if several else None
-        known = isinstance(plan.method, str) and not is_foreign(plan.method)
-        self._library = find(plan.method).library if known else None
+        name = plan.method
+        self._library = find(name).library if isinstance(name, str) and not is_foreign(name) else None
 
     def configuration(self, space: str) -> str | None:
         """Returns the `repr` of the object if its class defines one, else the arguments of its constructor."""

@@ -86,14 +86,14 @@ def fine_tune(
         elsewhere["cpu"] = by_native
     if supports_kernel(model, config.loss.name, config.loss.ties, x):
 
-        @sequential_vmap
         def run(params: EnsembleParams, x: Array, response: Array, level: Array, where: Array, key: Array) -> Any:
             # Several runs go one after the other, as the kernel works on one at a time anyway. What is drawn for all at
             # once would take memory by the number of runs, and the compiler minutes in place of seconds.
             drawn = _draw(config, response, level, where, key)
             return epochs_in_lanes(model, config.loss.weights, level, where, params, x, response, *drawn)
 
-        elsewhere["tpu"] = lambda params, x, response, *_: run(params, x, response, level, where, key)
+        one_by_one = sequential_vmap(run)
+        elsewhere["tpu"] = lambda params, x, response, *_: one_by_one(params, x, response, level, where, key)
     return lax.platform_dependent(params, x, response, epochs, steps, **elsewhere, default=scanned)
 
 

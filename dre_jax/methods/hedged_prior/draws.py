@@ -83,8 +83,8 @@ def _sample_process(
     weights = _pathwise_weights(gp, scale, function(trials.x, trials.trend), process.log_noise_var, noise_key)
 
     def values(rows: Array) -> Array:
-        trends = jax.vmap(lambda prior, mean: compute_features(config, prior, rows).trend - mean)
-        trend = jnp.mean(trends(params.priors, trend_means), axis=0)
+        trends = jax.vmap(lambda prior: compute_features(config, prior, rows).trend)(params.priors)
+        trend = jnp.mean(trends - trend_means[:, None], axis=0)
         cross = task_process.task_covariance(process, trials.x, rows, trials.trend, trend)
         cross = jnp.where(gp.where[:, None], cross, 0.0)
         return process.trend_weight * trend + matmul(weights, cross) + jnp.sqrt(scale) * function(rows, trend)
