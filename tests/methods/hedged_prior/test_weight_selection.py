@@ -41,7 +41,7 @@ def test_fitted_weights_that_reduce_the_regret_are_accepted(hills, tasks, monkey
     """All tasks favour the second hypothesis: its share of the two weights is (10 / 2 + 5) / (10 + 5)."""
     evidence, regret = jnp.tile(jnp.array([0.0, 50.0, 100.0]), (5, 4, 1)), jnp.array([0.3, 0.5, 0.2, 0.4, 0.3])
     answers = iter([(evidence, regret), (evidence, regret - jnp.array([0.1, 0.2, 0.05, 0.1, 0.15]))])
-    monkeypatch.setattr(selection_module, "_runs", lambda *_: selection_module._RunResults(*next(answers)))
+    monkeypatch.setattr(selection_module, "_runs", lambda *_: next(answers))
     params = fit(METHOD, hills, tasks)
     assert int(params.weight_selection.tasks) == len(tasks)
     assert bool(params.weight_selection.accepted)
