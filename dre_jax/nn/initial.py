@@ -37,9 +37,9 @@ def draw(shapes: dict[str, Any], initialiser: Initialiser, key: Array) -> dict[s
     return params
 
 
-def unflatten(shapes: dict[str, Any], values: Array) -> dict[str, Array]:
-    """Returns the arrays of a flat tree, in the order of their names, from one vector of all their elements."""
-    params, start = {}, 0
+def unflatten(shapes: dict[str, Any], values: Array, start: int = 0) -> dict[str, Array]:
+    """Returns the arrays of a flat tree, in the order of their names, from a vector of all elements from `start` on."""
+    params = {}
     for name in sorted(shapes):
         stop = start + math.prod(shapes[name].shape)
         params[name] = values[start:stop].reshape(shapes[name].shape)

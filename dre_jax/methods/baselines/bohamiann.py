@@ -87,7 +87,7 @@ def n_coordinates(config: MLPConfig, n_columns: int) -> int:
 
 def network_at(config: MLPConfig, prior: PriorConfig, n_columns: int, z: Array) -> Network:
     """Returns the network of coordinates f[P], whose prior is the unit Gaussian."""
-    params = unflatten(shapes(config, n_columns), z[1:])
+    params = unflatten(shapes(config, n_columns), z, start=1)
     for name, weights in params.items():
         inputs = params[f"{name.rsplit('_', 1)[0]}_kernel"].shape[0]
         params[name] = (prior.weight_deviation / math.sqrt(inputs)) * weights
