@@ -1,14 +1,13 @@
-"""Two inner loops in C++ for CPUs, compiled once on the machine that they run on; functions of plain arrays.
+"""Two inner loops in C++ for CPUs, compiled on the machine that runs them; functions of plain arrays.
 
-`train_steps`: a core's cache holds one member with its gradient and moments, but not an ensemble. XLA takes every
-member through a step before the next; here a member goes through all steps before the next member, in products that
-keep their results in registers. `draw_without_replacement`: Floyd's algorithm has a loop that XLA goes through slot by
-slot.
+`train_steps`: the cache of a core holds one member with its gradient and moments, but no ensemble. XLA takes all
+members through a step before the next step. This loop takes one member through all steps before the next member, in
+products that keep their results in registers. `draw_without_replacement`: Floyd's algorithm has a loop that XLA
+processes slot by slot.
 
-Where they are used (`dre_jax.methods.dre.native_steps`, `dre_jax.data.sampling`) stands the way in JAX too: it is the
-oracle, and what runs on accelerators, without a C++ compiler, and for what the C++ does not know.
-``DRE_JAX_NATIVE=0`` turns this off. `jax.export` refuses what it cannot vouch for, these calls among it, unless it is
-told of `CALLS` or they are off.
+The callers (`dre_jax.methods.dre.native_steps`, `dre_jax.data.sampling`) also have both loops in JAX. These are the
+oracles, and run on accelerators, without a C++ compiler, and for settings that the C++ does not support.
+``DRE_JAX_NATIVE=0`` turns the C++ off. `jax.export` refuses custom calls, unless it gets `CALLS` or the C++ is off.
 """
 
 from dre_jax.native.build import CALLS, compiler_version

@@ -43,7 +43,7 @@ class Capabilities:
     fits_history: bool = False
     """`fit_history` and `score_candidates`, the halves of `acquire`."""
     slotwise_fit: bool = False
-    """What `fit_history` returns has one entry for each slot of the history."""
+    """The arrays of `fit_history` have one entry for each slot of the history."""
     samples_posterior: bool = False
     """`sample_posterior`: Thompson sampling."""
     pads_columns: bool = False

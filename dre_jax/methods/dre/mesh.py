@@ -1,7 +1,7 @@
 """Meta-training over a mesh of devices: members along one axis, the lists of a step along the other.
 
-Members with deep sets of their own never meet in training, so nothing is exchanged between their devices. Devices that
-share out a member's lists average its gradient at every step, and so do all where the deep set is shared.
+Members with their own deep sets are independent in training, so that their devices exchange nothing. Devices that share
+the lists of a member average its gradient at every step; with a shared deep set, all devices do.
 """
 
 from __future__ import annotations

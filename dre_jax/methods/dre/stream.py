@@ -1,8 +1,8 @@
 """Feeds of meta-training: tables of past tasks on every device, or streamed from the host.
 
-A table that a device's memory cannot hold stays on the host. Lists are drawn there by the same function, key and step,
-their rows are read, and put on the devices while these compute the steps before: no more than two portions are there.
-What is computed does not depend on it.
+A table that does not fit in a device's memory stays on the host. There, the same function with the same key and step
+draws the lists. Their rows are copied to the devices while these compute the portion before, so that the devices hold
+at most two portions. Results do not depend on the feed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ SHARE = 1 / 3
 """Share of a device's memory that tables may take; a TPU's program takes half as much again for itself."""
 
 LISTS_AT_ONCE = 500
-"""That a thread draws and reads at once: enough that a call costs little beside them."""
+"""Lists that a thread draws and reads in one call; many, so that the cost of a call does not matter."""
 
 PORTION_BYTES = 2**28
-"""At most for the rows of a portion of steps, if it has more than one."""
+"""Maximum size of the rows of a portion of several steps."""
 
 Portions = Iterable[tuple[int, int]]
 """First step and number of steps of each."""
