@@ -18,7 +18,7 @@ from dre_jax.errors import ConfigError, MethodError, MissingExtraError
 from dre_jax.hpob.plan import Outcome, PendingRuns, Plan, Runner
 from dre_jax.hpob.workers import Pool, WorkerDeath
 from dre_jax.methods.checkpoints.provenance import versions
-from dre_jax.methods.foreign import arguments_of, is_foreign, load_class
+from dre_jax.methods.foreign import arguments_of, is_foreign
 from dre_jax.methods.registry import find, host_of
 from dre_jax.search.batch import run_key
 from dre_jax.search.host import HostMethod, run_host
@@ -54,18 +54,17 @@ class HostRunner(Runner):
     """
 
     def __init__(self, plan: Plan, pending_runs: RunSource | None = None) -> None:
-        target = host_of(plan.method)
-        assert target is not None
+        host_class = host_of(plan.method)
+        assert host_class is not None
         if plan.checkpoints is not None:
             raise ConfigError(f"a host method reads no checkpoints, but got {plan.checkpoints} for {plan.label}")
         self.name = plan.label
-        host_class = load_class(target)
         self._pending_runs = pending_runs or partial(_table_runs, plan)
         self._arguments = arguments_of(host_class, plan.settings, self.name)
         self._words = self._in_words(host_class)
-        make_attempt = partial(_make_attempt, target, self.name, self._arguments)
+        make_attempt = partial(_make_attempt, plan.method, self.name, self._arguments)
         self._attempt = make_attempt()
-        several = plan.workers > 1 and _is_importable((target, self._arguments))
+        several = plan.workers > 1 and _is_importable((plan.method, self._arguments))
         self._pool = Pool(make_attempt, plan.workers) if several else None
         name = plan.method
         self._library = find(name).library if isinstance(name, str) and not is_foreign(name) else None
@@ -123,9 +122,10 @@ def _table_runs(plan: Plan, pending: PendingRuns) -> Iterator[PendingRun]:
             yield PendingRun(dataset, seed, run_key(pending.key, dataset, seed), run)
 
 
-def _make_attempt(target: str | type, name: str, arguments: Mapping[str, Any]) -> _Attempt:
+def _make_attempt(method: object, name: str, arguments: Mapping[str, Any]) -> _Attempt:
     """Returns the function that makes an object for a run and does the run, in the process that calls this."""
-    host_class = load_class(target)
+    host_class = host_of(method)
+    assert host_class is not None
 
     def attempt(item: tuple[int, RunFunction]) -> np.ndarray | str:
         """Returns the incumbents of a run, or its error in a line."""
@@ -145,15 +145,15 @@ def _make_attempt(target: str | type, name: str, arguments: Mapping[str, Any]) -
     return attempt
 
 
-def _is_importable(target: tuple[str | type, Mapping[str, Any]]) -> bool:
-    """Returns whether another process can import the class and unpickle its arguments."""
-    host_class = target[0]
+def _is_importable(call: tuple[object, Mapping[str, Any]]) -> bool:
+    """Returns whether another process can import the class of a method and unpickle its arguments."""
+    method = call[0]
     try:
-        same = pickle.loads(pickle.dumps(target))[0] is host_class or isinstance(host_class, str)
+        same = pickle.loads(pickle.dumps(call))[0] is method or isinstance(method, str)
     except Exception:  # a class that is local to a function, or its metaclass, may raise anything
         return False
     # Another process cannot import a class that was typed into a prompt.
-    return same and (isinstance(host_class, str) or hasattr(sys.modules[host_class.__module__], "__file__"))
+    return same and (isinstance(method, str) or hasattr(sys.modules[method.__module__], "__file__"))
 
 
 def _error_line(error: BaseException) -> str:

@@ -27,7 +27,7 @@ from dre_jax.methods import find
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import MetaTrainConfig
-from dre_jax.methods.foreign import is_foreign, load_class
+from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import host_of, registered
 from dre_jax.runtime.progress import Bar
 from dre_jax.search.method import Method, learns_from_past
@@ -270,7 +270,7 @@ def check_method(method: str) -> None:
     if host is None:
         find(method)
     else:
-        load_class(host)()
+        host()
 
 
 # Hundreds of compiled programs in one process end in a crash inside XLA, sooner or later.

@@ -88,13 +88,12 @@ def _ready(method: str, space: SearchSpace) -> tuple[Any, bool]:
     import jax
 
     from dre_jax.methods import find
-    from dre_jax.methods.foreign import load_class
     from dre_jax.methods.registry import host_of
     from dre_jax.search.suggester import Suggester
 
     host = host_of(method)
     if host is not None:
-        return load_class(host)(), False
+        return host(), False
     entry = find(method)
     configured = entry.make()
     params = jax.block_until_ready(configured.fit(space, jax.random.key(0)))

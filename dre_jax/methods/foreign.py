@@ -17,7 +17,6 @@ from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.settings import Settings, convert, unknown_setting
-from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method, learns_from_past
 
 _STAMP = "__dre_jax_stamp__"
@@ -90,25 +89,6 @@ def entry_for(method: Method, name: str) -> Entry:
 
 def _summary(kind: type) -> str:
     return (inspect.getdoc(kind) or "").partition("\n")[0]
-
-
-def load_class(name: str | type) -> type[HostMethod]:
-    """Returns the class of a host method's name, `package.module:Class` or `path/to/file.py:Class`, or a class itself.
-
-    A module is looked for where Python looks, and in the current folder; beside a file, its own folder is looked
-    through for what it imports, as when Python runs it.
-
-    Raises:
-      ConfigError: where it cannot be imported, or has no `observe_and_suggest`.
-      MissingExtraError: as raised by the module, which says itself what to install.
-    """
-    loaded = _imported(name) if isinstance(name, str) else name
-    kind = loaded.host if isinstance(loaded, Entry) else loaded
-    if not isinstance(kind, type):
-        raise ConfigError(f"a host method must be a class, but {name} is {loaded!r}")
-    if not callable(getattr(kind, "observe_and_suggest", None)):
-        raise ConfigError(f"method {name}: the class must have a method observe_and_suggest, but has none")
-    return kind
 
 
 def arguments_of(host_class: type, settings: Settings, name: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dre_jax.errors import ConfigError, DataWarning, MissingExtraError
 from dre_jax.methods.declaration import check_entry
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.foreign import entry_for, is_foreign, label_of, load_method
+from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method, learns_from_past
 
 __all__ = [
@@ -209,23 +210,20 @@ def _entry_like(method: Method, name: str) -> Entry:
     return entry_for(method, name)
 
 
-def host_of(method: object) -> str | type | None:
-    """Returns the class of a host method, or its name; None for methods of the one protocol and for what is no method.
-
-    The one place that says which methods are such. A plan's method is a name, a class, or an object.
+def host_of(method: object) -> type[HostMethod] | None:
+    """Returns the class of a host method: a name, or a class; None for methods of the one protocol and other objects.
 
     Raises:
-      ConfigError: as `find` does, for `package.module:Name` or `path/to/file.py:Name`.
+      ConfigError: as `find` does, for `package.module:Name` or `path/to/file.py:Name`; for a class without
+        `observe_and_suggest`.
 
     Example:
       >>> host_of("dre"), host_of("tpe")
       (None, <class 'dre_jax.methods.baselines.tpe.TPE'>)
     """
-    if isinstance(method, type):
-        return method
-    if not isinstance(method, str):
-        return None
-    if is_foreign(method):
-        return method if find(method).host is not None else None
-    entry = registered(method)
-    return None if entry is None else entry.host
+    if isinstance(method, str):
+        entry = find(method) if is_foreign(method) else registered(method)
+        return None if entry is None else entry.host
+    if isinstance(method, type) and not callable(getattr(method, "observe_and_suggest", None)):
+        raise ConfigError(f"method {method}: the class must have a method observe_and_suggest, but has none")
+    return method if isinstance(method, type) else None

@@ -12,7 +12,6 @@ import pytest
 from dre_jax.data import Task
 from dre_jax.data.tasks import sort_task
 from dre_jax.methods import METHODS
-from dre_jax.methods.foreign import load_class
 from dre_jax.methods.registry import host_of
 from dre_jax.search import Candidates, SearchTask, make_history, run, run_in_python, run_tasks
 from dre_jax.search.host import run_host
@@ -147,7 +146,7 @@ def host(name, seed=0):
     pytest.importorskip(MODULES[METHODS[name].library], reason=f"the extra {METHODS[name].extra} is not installed")
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - what host methods draw from
-    return load_class(host_of(name))()
+    return host_of(name)()
 
 
 def odd_tables():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.methods.foreign import load_class
+from dre_jax.methods import find
 
 SOURCE = """
 from dataclasses import dataclass
@@ -38,13 +38,13 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_from_a_file_with_what_lies_beside_it(folder):
-    assert load_class(f"{folder}/peer.py:Peer")().observe_and_suggest(None, None) == 3
+    assert find(f"{folder}/peer.py:Peer").host().observe_and_suggest(None, None) == 3
 
 
 def test_from_a_module_of_the_current_folder(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    assert load_class("peer:Peer")().which == 3
-    assert load_class("peer.py:Peer")().which == 3
+    assert find("peer:Peer").host().which == 3
+    assert find("peer.py:Peer").host().which == 3
 
 
 @pytest.mark.parametrize(
@@ -53,17 +53,17 @@ def test_from_a_module_of_the_current_folder(folder, monkeypatch):
         ("peer.py:", "package.module:Class or path/to/file.py:Class"),
         ("nowhere.py:Peer", "a method's file must exist, but nowhere.py does not"),
         ("peer.py:Missing", "must hold a class 'Missing', but has Peer, Other"),
-        ("peer.py:Other", "must have a method observe_and_suggest"),
+        ("peer.py:Other", "must have observe_and_suggest, or fit and acquire"),
         ("no.such.module:Peer", "cannot be imported: ModuleNotFoundError: No module named 'no'"),
         ("broken.py:Peer", "cannot be imported: ZeroDivisionError: division by zero"),
-        ("peer.py:WHICH", "a host method must be a class, but peer.py:WHICH is 3"),
+        ("peer.py:WHICH", "must have observe_and_suggest, or fit and acquire"),
     ],
 )
 def test_what_is_no_host_method(folder, monkeypatch, name, message):
     monkeypatch.chdir(folder)
     (folder / "broken.py").write_text("1 / 0\n")
     with pytest.raises(ConfigError) as caught:
-        load_class(name)
+        find(name)
     assert message in str(caught.value)
 
 
@@ -72,4 +72,4 @@ def test_a_missing_package_says_itself_what_to_install(folder):
         "from dre_jax.errors import MissingExtraError\nraise MissingExtraError('smac', 'baselines')"
     )
     with pytest.raises(MissingExtraError, match="baselines"):
-        load_class(f"{folder}/needs.py:Peer")
+        find(f"{folder}/needs.py:Peer")

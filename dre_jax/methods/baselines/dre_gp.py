@@ -40,8 +40,9 @@ from dre_jax.gp.regression import (
     prepare_gp,
     signal_covariance,
 )
-from dre_jax.methods.baselines.shared import ByResponse, FromEnsemble
+from dre_jax.methods.baselines.shared import ByResponse
 from dre_jax.methods.dre.ensemble import EnsembleParams, Support, check_columns, scores, scores_in_blocks
+from dre_jax.methods.dre.method import FromEnsemble
 from dre_jax.methods.entry import Entry
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import jit_eager_calls

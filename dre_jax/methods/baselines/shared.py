@@ -1,4 +1,4 @@
-"""Base classes of methods: without meta-learning, with predicted responses, from past tasks, from an ensemble."""
+"""Base classes of methods: without meta-learning, with predicted responses, from past tasks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from dre_jax.data import SearchSpace
 from dre_jax.gp.fit import GPConfig
 from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.baselines.sources import SourceProcesses, fit_sources, source_tasks
-from dre_jax.methods.dre.ensemble import EnsembleParams
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -60,22 +57,6 @@ class FromSources:
     def fit(self, meta: SearchSpace, key: Array) -> SourceProcesses:
         """Returns a Gaussian process of each training task."""
         return fit_sources(self.fitting, source_tasks(meta, self.rows, key))
-
-
-@dataclass(frozen=True, kw_only=True)
-class FromEnsemble:
-    """A method that has a ranking ensemble."""
-
-    model: ModelConfig = field(default_factory=ModelConfig)
-    """Sizes of the ensemble."""
-    training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
-    """Its meta-training in `fit`."""
-
-    def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams | None:
-        """Meta-trains on a search space's training tasks (Khazi et al. 2023, Algorithm 1)."""
-        from dre_jax.methods.dre.trainer import meta_train
-
-        return meta_train(meta, self.model, self.training, key=key).params
 
 
 def mixture_moments(means: Array, variances: Array) -> tuple[Array, Array]:

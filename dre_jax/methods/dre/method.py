@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.data import SearchSpace
-from dre_jax.methods.baselines.shared import FromEnsemble
 from dre_jax.methods.dre.ensemble import (
     EnsembleParams,
     Support,
@@ -20,11 +19,27 @@ from dre_jax.methods.dre.ensemble import (
     scores_in_blocks,
 )
 from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.tpu import supports_kernel
-from dre_jax.methods.dre.training_config import FineTuneConfig
+from dre_jax.methods.dre.trainer import meta_train
+from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
 from dre_jax.search.acquisition import AcquisitionConfig, acquire_by_rank
 from dre_jax.search.history import Candidates, History, sort_history
 from dre_jax.search.method import Capabilities
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromEnsemble:
+    """A method that has a ranking ensemble."""
+
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """Sizes of the ensemble."""
+    training: MetaTrainConfig = field(default_factory=MetaTrainConfig)
+    """Its meta-training in `fit`."""
+
+    def fit(self, meta: SearchSpace, key: Array) -> EnsembleParams | None:
+        """Meta-trains on a search space's training tasks (Khazi et al. 2023, Algorithm 1)."""
+        return meta_train(meta, self.model, self.training, key=key).params
 
 
 @dataclass(frozen=True, kw_only=True)
