@@ -47,7 +47,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tuners", nargs="+", default=["recommended", "gp", "tpe", "random"])
-    parser.add_argument("--families", nargs="+", default=["choice"], help="choice, report, or names")
+    parser.add_argument("--families", nargs="+", default=["choice"], help="choice, report, models, or names")
     parser.add_argument("--pasts", nargs="+", default=["random 1x20", "random 3x20", "random 20x20", "irrelevant 1x20"])
     parser.add_argument("--replicates", type=int, default=2, help="pasts of each kind")
     parser.add_argument("--tasks", type=int, default=4, help="new tasks of each replicate")
@@ -85,9 +85,9 @@ def main(arguments: list[str] | None = None) -> None:
 def studies(given: argparse.Namespace) -> Iterable[Study]:
     """All studies; those that share a past follow each other."""
     from live.contestants import ALONE
-    from live.functions import CHOICE, REPORT
+    from live.functions import CHOICE, MODELS, REPORT
 
-    groups = {"choice": CHOICE, "report": REPORT}
+    groups = {"choice": CHOICE, "report": REPORT, "models": MODELS}
     families = [name for group in given.families for name in groups.get(group, (group,))]
     for tuner, family in itertools.product(given.tuners, families):
         for past in [NO_PAST] if tuner in ALONE else given.pasts:
@@ -109,7 +109,6 @@ def read(path: Path) -> dict[Study, list[float]]:
 def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
     """Studies that share a past, one after the other."""
     from live.contestants import run
-    from live.functions import FAMILIES
 
     from dre_jax.runtime.setup import prepare
 
@@ -119,20 +118,30 @@ def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
     found = []
     for study in group:
         number = study.replicate * tasks + study.task
-        task = FAMILIES[study.family].draw(random(study.family, "task", number))
+        task = find_family(study.family).draw(random(study.family, "task", number))
         found.append((study, run(study.tuner, task, trials, number, surrogate)))
     return found
+
+
+def find_family(name: str) -> Any:
+    """Returns the family of functions or of models of a name."""
+    from live.functions import FAMILIES
+
+    if name in FAMILIES:
+        return FAMILIES[name]
+    from live.models import ModelFamily
+
+    return ModelFamily(name)
 
 
 @lru_cache(maxsize=1)
 def fitted(tuner: str, family: str, past: str, replicate: int) -> Surrogate:
     """What a method learns from a past."""
-    from live.functions import FAMILIES
     from live.pasts import settings
 
     from dre_jax.tuning import Surrogate
 
-    drawn = settings()[past].draw(FAMILIES[family], random(family, past, replicate))
+    drawn = settings()[past].draw(find_family(family), random(family, past, replicate))
     return Surrogate.fit(drawn, method=tuner, seed=replicate)
 
 

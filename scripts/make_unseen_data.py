@@ -11,15 +11,13 @@ is there; DIR/all holds them together.
 from __future__ import annotations
 
 import argparse
-import warnings
 from pathlib import Path
 
 import numpy as np
 from bundled.results import DECIMALS, DESIGN_ROWS, DESIGNS, stream
-from bundled.scoring import FLOOR
 from bundled.spaces import sample
 from bundled.tasks import Problem, problems
-from bundled.unseen import SPACES, Unseen
+from bundled.unseen import SPACES, response
 from one_line import errors_in_one_line
 from threadpoolctl import threadpool_limits
 
@@ -34,17 +32,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
     parser.add_argument("--space", action="append", choices=sorted(SPACES), help="may be given again (default: all)")
     return parser.parse_args()
-
-
-def response(unseen: Unseen, row: np.ndarray, problem: Problem) -> float:
-    """The score of an encoded configuration; what diverges has the lowest."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # steps that diverge and epochs that end early are part of the landscape
-            score = unseen.score(unseen.make(unseen.space.decode(row), problem), problem)
-    except ValueError:  # a fit whose numbers overflow is refused by scikit-learn
-        return -FLOOR
-    return score if np.isfinite(score) else -FLOOR
 
 
 def task_of(name: str, problem: Problem, rows: int) -> Task:

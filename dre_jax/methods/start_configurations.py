@@ -16,8 +16,8 @@ import numpy as np
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import unit_scale
 
-N_START = 4
-"""Configurations that are tried first on a new task."""
+N_START = 2
+"""Number of configurations that are evaluated first on a new task. More of them cost trials where the past misleads."""
 _BEST_ROWS = 10  # of a task, that may be tried first
 _MOST_ROWS = 1000  # of a task, that are searched for the nearest
 

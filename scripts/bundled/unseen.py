@@ -6,6 +6,7 @@ score, which is smooth; others the share of right answers, which is a staircase 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from dre_jax.data.files import read_json
 from dre_jax.tuning import Space
 from dre_jax.tuning.space.json_format import from_json
 
-from .scoring import MODEL_SEED, Configuration, cross_validate, parts_of, scaler
+from .scoring import FLOOR, MODEL_SEED, Configuration, cross_validate, parts_of, scaler
 from .tasks import Problem
 
 TREES: dict[tuple[str, bool], Any] = {
@@ -135,3 +136,14 @@ _MODELS: dict[str, tuple[Callable[[Configuration, Problem], BaseEstimator], int,
 }
 _PARAMETERS = read_json(Path(__file__).with_name("unseen_spaces.json"))
 SPACES = {name: Unseen(from_json(_PARAMETERS[name]), *model) for name, model in _MODELS.items()}
+
+
+def response(unseen: Unseen, row: np.ndarray, problem: Problem) -> float:
+    """Returns the score of an encoded configuration; one whose fit diverges has the lowest."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # steps that diverge and epochs that end early are part of the landscape
+            score = unseen.score(unseen.make(unseen.space.decode(row), problem), problem)
+    except ValueError:  # a fit whose numbers overflow is refused by scikit-learn
+        return -FLOOR
+    return score if np.isfinite(score) else -FLOOR

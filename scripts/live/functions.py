@@ -157,8 +157,8 @@ class Family:
             space[names[-1]] = Float(0.0, 1.0, when={names[-3]: "c"})
         return Space(space)
 
-    def draw(self, random: np.random.Generator, *, reverse: bool = False, refine: bool = True) -> Task:
-        """A task; `reverse` turns its loss round, and without `refine` its optimum is known roughly."""
+    def draw(self, random: np.random.Generator, *, reverse: bool = False, past: bool = False) -> Task:
+        """A task; `reverse` turns its loss round, and the optimum of one of the past is known roughly."""
         shift = random.uniform(-self.shift, self.shift, self.n_columns)
         offset = random.normal(0.0, 0.1, 3)
         low, high = (np.broadcast_to(np.array(bound, np.float64), self.n_columns) for bound in (self.low, self.high))
@@ -174,7 +174,7 @@ class Family:
         at_random = sign * plain(snapped(np.random.default_rng(0).random((_SPREAD_POINTS, self.n_columns))))
         known = (np.broadcast_to(np.array(self.minimiser, np.float64), self.n_columns) - low) / (high - low)
         known = np.clip(0.5 + (known - shift - 0.5) @ rotation, 0.0, 1.0)
-        least = _least(lambda points: sign * plain(snapped(points)), known, refine=refine)
+        least = _least(lambda points: sign * plain(snapped(points)), known, refine=not past)
         spread = float(np.median(at_random) - least)
         scale, base = 10 ** random.uniform(-6, 6) / spread, random.normal()
 
@@ -266,3 +266,5 @@ CHOICE = ("branin", "hartmann-6", "bowl-3", "ackley-5", "hartmann-3-noisy", "mix
 """Families that defaults are chosen on."""
 REPORT = tuple(name for name in FAMILIES if name not in CHOICE)
 """Families that no choice is made on."""
+MODELS = ("decision-tree", "linear", "margins")
+"""Families of `live.models`, on which no choice is made either."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from dre_jax.tuning import Evaluated, past_of
 from dre_jax.tuning.past.tasks import Past
 from live.functions import FAMILIES, Family, Task
+
+if TYPE_CHECKING:
+    from live.models import ModelFamily
 
 Kind = Literal["random", "tpe", "sub-region", "irrelevant", "reversed"]
 _SUB_REGION = 0.4  # of the cube's edge
@@ -29,17 +32,17 @@ class PastSetting:
         """As the tables have it."""
         return f"{self.kind} {self.studies}x{self.trials}"
 
-    def draw(self, family: Family, random: np.random.Generator) -> Past:
+    def draw(self, family: Family | ModelFamily, random: np.random.Generator) -> Past:
         """Studies of a family."""
         studies = {f"study {i}": self._study(family, random) for i in range(self.studies)}
         return past_of(family.space, studies, direction="minimize")
 
-    def _study(self, family: Family, random: np.random.Generator) -> list[Evaluated]:
+    def _study(self, family: Family | ModelFamily, random: np.random.Generator) -> list[Evaluated]:
         source = _other(family, random) if self.kind == "irrelevant" else family
-        task = source.draw(random, reverse=self.kind == "reversed", refine=False)
+        task = source.draw(random, reverse=self.kind == "reversed", past=True)
         if self.kind == "tpe":
             return _by_tpe(task, self.trials, random)
-        points = random.random((self.trials, family.n_columns))
+        points = random.random((self.trials, len(family.space)))
         if self.kind == "sub-region":
             points = 0.1 + _SUB_REGION * points
         found = [family.space.params(point) for point in points]

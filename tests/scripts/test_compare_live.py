@@ -43,7 +43,7 @@ def test_families_are_chosen_on_or_reported(functions):
 @pytest.mark.parametrize("name", ["branin", "mixed-5", "rotated-bowl-10"])
 def test_tasks_have_a_regret_of_about_one_for_random_points(name, functions):
     family = functions.FAMILIES[name]
-    one, other = (family.draw(np.random.default_rng(seed), refine=False) for seed in (0, 1))
+    one, other = (family.draw(np.random.default_rng(seed), past=True) for seed in (0, 1))
     points = np.random.default_rng(2).random((400, family.n_columns))
     params = [family.space.params(point) for point in points]
     regrets = [one.regret(one.exact(p)) for p in params]
@@ -58,7 +58,7 @@ def test_the_optimum_of_a_task_is_its_formulas(functions):
     least = {"ackley": 0.0, "levy": 0.0, "griewank": 0.0, "rosenbrock": 0.0, "branin": 0.397887, "hartmann": -3.32237}
     for name in ("ackley-5", "ackley-20", "levy-6", "griewank-5", "rosenbrock-4", "branin", "hartmann-6"):
         family = functions.FAMILIES[name]
-        task = family.draw(np.random.default_rng(1), refine=False)
+        task = family.draw(np.random.default_rng(1), past=True)
         points = np.random.default_rng(0).random((functions._SPREAD_POINTS, family.n_columns))
         shift = np.random.default_rng(1).uniform(-family.shift, family.shift, family.n_columns)
         low, high = np.asarray(family.low), np.asarray(family.high)
@@ -71,7 +71,7 @@ def test_the_optimum_of_a_task_is_its_formulas(functions):
 def test_reversed_tasks_are_the_other_way_round(functions):
     family = functions.FAMILIES["branin"]
     rng = np.random.default_rng
-    plain, turned = (family.draw(rng(3), reverse=reverse, refine=False) for reverse in (False, True))
+    plain, turned = (family.draw(rng(3), reverse=reverse, past=True) for reverse in (False, True))
     params = [family.space.params(point) for point in rng(4).random((50, 2))]
     assert np.corrcoef([plain.exact(p) for p in params], [turned.exact(p) for p in params])[0, 1] < -0.999
 
