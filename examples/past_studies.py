@@ -86,7 +86,7 @@ def main() -> None:
             make_past(optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(storage)))
         past = from_studies(storage, SPACE)
         print(f"{len(past)} past studies", *past.exclusions, sep="\n")
-        surrogate = Surrogate.fit(past, SPACE, method="gcp" if given.quick else "recommended", seed=0)
+        surrogate = Surrogate.fit(past, method="gcp" if given.quick else "recommended", seed=0)
         surrogate.save(kept := given.surrogate or Path(folder) / "surrogate")
         surrogate = Surrogate.load(kept)
         curves = {

@@ -65,7 +65,7 @@ def test_from_a_checkpoint(cli, refused, space, tmp_path):
         str(t): [Evaluated({"x": x / 9, "kernel": "rbf"}, abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)
     }
     past = past_of(SPACE, tasks, direction="minimize")
-    surrogate = Surrogate.fit(past, SPACE, method="gcp", settings={"prior.steps": 2})
+    surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 2})
     surrogate.save(tmp_path / "surrogate")
     status, out, error = cli("suggest", "--space", space, "--checkpoint", tmp_path / "surrogate", "-n", 2)
     assert (status, error) == (0, "")

@@ -139,5 +139,5 @@ def test_something_that_is_no_study():
 
 def test_a_surrogate_learns_from_them():
     past = from_studies([filled(str(i), [abs(x - i) for x in range(5)]) for i in range(3)], SPACE)
-    surrogate = Surrogate.fit(past, SPACE, method="gcp", settings={"prior.steps": 2})
+    surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 2})
     assert all(SPACE.check(params) == params for params in surrogate.start)

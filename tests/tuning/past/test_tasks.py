@@ -54,3 +54,11 @@ def test_a_fit_warns_of_what_is_left_out():
         Surrogate.fit(past, method="gcp", settings={"prior.steps": 1})
     rule = "19 of 21 past tasks are and trials of 1 other past tasks are left out (Past.exclusions lists the reasons)"
     assert str(caught[0].message) == f"{rule}: {reasons}; ..."
+
+
+def test_a_fit_needs_tasks_of_the_space():
+    past = past_of(SPACE, {"a": trials([1, 2])}, direction="minimize")
+    with pytest.raises(DataError, match="past tasks must be of the space given, but are of Space"):
+        Surrogate.fit(past, Space({"y": Float(0.0, 1.0)}))
+    with pytest.raises(DataError, match="at least one past task, but got none: a: a task must have at least 3"):
+        Surrogate.fit(past, SPACE)

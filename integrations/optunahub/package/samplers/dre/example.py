@@ -32,7 +32,7 @@ def past_study(best: float) -> optuna.Study:
 if __name__ == "__main__":
     space = from_optuna(DISTRIBUTIONS)
     past = from_studies([past_study(best) for best in (-2.4, -2.2, -2.0, -1.8, -1.6)], space)
-    surrogate = Surrogate.fit(past, space, method="gcp")
+    surrogate = Surrogate.fit(past, method="gcp")
 
     module = optunahub.load_module(package="samplers/dre")
     study = optuna.create_study(sampler=module.DRESampler(surrogate=surrogate, seed=0))
