@@ -41,6 +41,11 @@ def standardise(response: Array, where: Array) -> StandardisedResponses:
     return StandardisedResponses(jnp.where(varied, residual / deviation, 0.0), deviation)
 
 
+def masked_mean(values: Array, where: Array) -> Array:
+    """Returns the mean of f[n] over the filled slots, a scalar; 0 if no slot is filled."""
+    return jnp.sum(jnp.where(where, values, 0.0)) / jnp.maximum(jnp.sum(where, dtype=values.dtype), 1.0)
+
+
 def best_response(y: Array, where: Array) -> Array:
     """Returns the highest response `y` f[n] of the slots `where` bool[n], a scalar; -inf if no slot is filled."""
     return jnp.max(jnp.where(where, y, -jnp.inf))

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from dre_jax.losses.order import tie_bounds
 from dre_jax.runtime.jit import jit_eager_calls
 
 
@@ -51,19 +52,10 @@ def _by_sorting_back(keys: Array) -> Array:
 
     def turn(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         by, moved = jax.lax.sort(carry, num_keys=1, is_stable=False)
-        return moved, _twice_the_rank_in_order(by)
+        first, last = tie_bounds(by)
+        return moved, first + last + 2
 
     return jax.lax.fori_loop(0, 2, turn, (keys, slot))[0]
-
-
-def _twice_the_rank_in_order(keys: Array) -> Array:
-    """Returns twice the mean rank of each of sorted i32[n]: first position plus last position of its ties."""
-    slot = jnp.arange(keys.shape[0], dtype=jnp.int32)
-    differs = keys[1:] != keys[:-1]
-    edge = jnp.ones(1, bool)
-    first = jax.lax.cummax(jnp.where(jnp.concatenate([edge, differs]), slot, 0))
-    last = jax.lax.cummin(jnp.where(jnp.concatenate([differs, edge]), slot, keys.shape[0]), reverse=True)
-    return first + last + 2
 
 
 @jit_eager_calls()

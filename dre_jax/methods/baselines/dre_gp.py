@@ -40,6 +40,7 @@ from dre_jax.gp.regression import (
     prepare_gp,
     signal_covariance,
 )
+from dre_jax.gp.response_scale import masked_mean
 from dre_jax.methods.baselines.shared import ByResponse
 from dre_jax.methods.dre.ensemble import EnsembleParams, Support, check_columns, scores, scores_in_blocks
 from dre_jax.methods.dre.method import FromEnsemble
@@ -106,8 +107,7 @@ def _variance(params: RankedPrior, at: Ranked) -> Array:
 
 def _centre(z: Array, where: Array) -> Array:
     """Returns the mean of m over the trials. It is subtracted, because the responses are centred."""
-    mean = jnp.where(where, jnp.mean(z, axis=1), 0.0)
-    return jnp.sum(mean) / jnp.maximum(jnp.sum(where, dtype=z.dtype), 1.0)
+    return masked_mean(jnp.mean(z, axis=1), where)
 
 
 def _covariance_and_residuals(params: RankedPrior, at: Ranked, y: Array, where: Array) -> tuple[Array, Array]:

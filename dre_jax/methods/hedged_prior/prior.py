@@ -25,6 +25,7 @@ from dre_jax.checks import layer_sizes, positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
 from dre_jax.gp.regression import add_noise
+from dre_jax.gp.response_scale import masked_mean
 from dre_jax.nn import mlp
 
 OFFSET_VAR = 1.0
@@ -182,11 +183,6 @@ def compute_features(config: LearnedPriorConfig, prior: LearnedPrior, x: Array) 
     trend = mlp.apply(config.trend_network, prior.trend, mlp.standard_columns(x))[:, 0]
     features = mlp.apply(config.feature_network, prior.features, x)
     return PriorFeatures(trend, features, x * jnp.exp(-prior.log_lengthscale)[None, :])
-
-
-def masked_mean(values: Array, where: Array) -> Array:
-    """Returns the mean of f[n] over the filled slots, a scalar; 0 if no slot is filled."""
-    return jnp.sum(jnp.where(where, values, 0.0)) / jnp.maximum(jnp.sum(where, dtype=values.dtype), 1.0)
 
 
 def history_features(
