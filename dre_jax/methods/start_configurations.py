@@ -63,7 +63,7 @@ def _thinned(task: Task, random: np.random.Generator) -> Task:
 def regrets(tasks: Mapping[str, Task], x: np.ndarray) -> np.ndarray:
     """Returns normalised regrets on every task, those of the nearest rows of its table; [N, D] -> f64[T, N].
 
-    Where a configuration is in the table this is its own regret. Elsewhere the paper asks its surrogate.
+    The regret of a configuration in the table is its own. For others, the paper uses a surrogate.
     """
     from scipy.spatial import cKDTree
 

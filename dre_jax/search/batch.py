@@ -41,7 +41,7 @@ class ExecutionConfig:
     calls), and side by side as many as have 32 million rows with all their runs, on each device: with ten members some
     gigabytes."""
     table_scale: bool = False
-    """Show responses on the scale of their table, whose range no tuner knows, as HPO-B's handler does."""
+    """Scale responses by their table, as HPO-B's handler does; a tuner cannot, as it has no table."""
     parallel: ParallelTrials | None = None
     """Trials of a run that are evaluated in parallel; by default one."""
 

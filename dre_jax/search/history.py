@@ -21,7 +21,7 @@ class History(NamedTuple):
     """f32[C, D]"""
     response: Array
     """f32[C], higher is better, on the history's own scale: 1 for its best trial, 0 for its worst, 0.5 where all are
-    equal. Whoever knows the range of the table knows how far the optimum is."""
+    equal. The range of the whole table would reveal the distance to the optimum."""
     level: Array
     """i32[C]: smaller is better, equal exactly where responses are tied (float32 may have merged them)."""
     where: Array

@@ -78,7 +78,7 @@ class Committee:
 ENTRIES = (
     Entry(
         name="committee",
-        summary="dre-gp and fsbo vote by their ranks of the candidates; this library's own",
+        summary="sum of the candidates' ranks by dre-gp and fsbo; this library's own",
         paper="this library",
         transfer=True,
         default=Committee(),

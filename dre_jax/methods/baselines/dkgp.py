@@ -195,7 +195,7 @@ _TUNING = HistoryFitConfig(steps=200, learning_rate=0.01)
 
 @dataclass(frozen=True, kw_only=True)
 class DeepKernelGP(ByResponse, NoMetaLearning):
-    """A deep kernel from random weights before every trial; it knows nothing of past tasks.
+    """A deep kernel fitted from random weights before every trial, without past tasks.
 
     Example:
       >>> DeepKernelGP().model.layers

@@ -16,7 +16,7 @@ batches of 50; HPO-B's 4 x 32 with a Matern 5/2, the default here. `start_config
 configurations by the paper's measure.
 
 `dklm` is the deep kernel with landmark meta-features, learned end to end (Jomaa, Pineda Arango, Schmidt-Thieme and
-Grabocka 2021): FSBO, the covariance of which knows what task it is at, k(phi([x, c]), phi([x', c])), where the context
+Grabocka 2021): FSBO with a covariance that depends on the task, k(phi([x, c]), phi([x', c])), where the context
 
     c = rho(mean over the observed (x_i, y_i) of psi([x_i, y_i]))
 

@@ -39,7 +39,7 @@ class FittedProcess(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianProcess(NoMetaLearning):
-    """A Gaussian process fitted to the history before every trial; it knows nothing of past tasks.
+    """A Gaussian process fitted to the history before every trial, without past tasks.
 
     Example:
       >>> GaussianProcess(fitting=GPConfig(steps=50)).acquisition.kind

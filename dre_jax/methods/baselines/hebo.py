@@ -122,7 +122,7 @@ class WarpedGP(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class HEBO(NoMetaLearning):
-    """HEBO's method; it knows nothing of past tasks.
+    """HEBO's method, without past tasks.
 
     Example:
       >>> HEBO().delta

@@ -18,7 +18,7 @@ from dre_jax.search.history import Candidates, History
 
 
 class NoMetaLearning:
-    """A method that knows nothing of past tasks."""
+    """A method that does not learn from past tasks."""
 
     def fit(self, meta: SearchSpace, key: Array) -> None:
         """Returns None: there is nothing to learn."""

@@ -1,14 +1,14 @@
-"""Checkpoints of methods that have learned: which method, how it is configured, on which columns, and what it learned.
+"""Checkpoints of fitted methods: the method, its configuration, the columns, and the learned parameters.
 
-A search space's folder holds one of two things, or both:
+The folder of a search space holds one of these, or both:
 
 - ``FOLDER/fitted/``: a method with all that it learned, written by `save_fitted`;
-- ``FOLDER/steps/``: the training of a ranking ensemble (`training`), which may be continued, and which is all of a
-  method that learns nothing but an ensemble.
+- ``FOLDER/steps/``: the training of a ranking ensemble (`training`), which can be resumed, and which is everything that
+  some methods learn.
 
-A fitted method counts before the training of its ensemble, which may have been continued since. The training may also
-be of a companion of the method (`Entry.companion`), and counts for those who ask for an ensemble. Arrays lie flat, by
-their paths, and the structure beside them as JSON; nothing of the data is needed to read them.
+A fitted method takes precedence over the training of its ensemble, which may have been resumed since. The training may
+also belong to a companion of the method (`Entry.companion`); ``load_fitted(ensemble=True)`` reads it. Arrays are stored
+flat, by their paths, and their structure as JSON, so that no data is needed to read them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class EnsembleConfig(NamedTuple):
     """The configuration of a ranking ensemble inside of a method."""
 
     member: int | None
-    """Which member of a committee has it; None where the method itself does."""
+    """The member of a committee that has the ensemble; None if the method itself has it."""
     model: ModelConfig
     training: MetaTrainConfig
 
@@ -76,7 +76,7 @@ class EnsembleConfig(NamedTuple):
 
 
 def find_ensemble(method: Method) -> EnsembleConfig | None:
-    """Returns the ranking ensemble that a method trains: its own, or that of the first member of it that has one.
+    """Returns the ranking ensemble that a method trains, or that its first member with an ensemble trains.
 
     Example:
       >>> from dre_jax.methods import METHODS
@@ -104,7 +104,7 @@ class FittedMethod:
     method: Method
     """Its configuration."""
     params: Any
-    """The parameters that `fit` returned: a tree of arrays. None where only the description was read."""
+    """The parameters that `fit` returned, a tree of arrays; None if only the description was read."""
     space: str
     """Name of the search space."""
     n_columns: int
@@ -112,7 +112,7 @@ class FittedMethod:
     columns: tuple[Column, ...] | None = None
     """Descriptions of the columns, where they are known."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """Origin, see `provenance`; of an ensemble's training its "step" too."""
+    """Origin, see `provenance`; for the training of an ensemble also its "step"."""
     extra: dict[str, Any] = field(default_factory=dict)
     """JSON of the caller that saved it."""
 
@@ -157,7 +157,7 @@ def has_checkpoint(folder: str | Path) -> bool:
 
 
 def has_fitted(folder: str | Path, *, ensemble: bool = False) -> bool:
-    """Returns whether `load_fitted` reads what `save_fitted` wrote, and not the training of an ensemble."""
+    """Returns whether `load_fitted` reads a method that `save_fitted` wrote, not the training of an ensemble."""
     return _fitted_step(folder, ensemble) is not None
 
 
@@ -169,17 +169,17 @@ def load_fitted(
     ensemble: bool = False,
     with_params: bool = True,
 ) -> FittedMethod:
-    """Reads a fitted method, or the training of a ranking ensemble as the method it is for, `dre` where it names none.
+    """Reads a fitted method, or the training of a ranking ensemble as its method, `dre` by default.
 
     Args:
       folder: the search space's, where `save_fitted`, or the trainer of ensembles, wrote.
       space: refuse another search space's.
-      columns: refuse other columns; or their number, which is all that is compared where one side knows no more.
-      ensemble: read the training of the method's companion, where there is one (`Entry.companion`).
+      columns: refuse other columns; or their number. Only numbers are compared if one side has no descriptions.
+      ensemble: read the training of the method's companion, if there is one (`Entry.companion`).
       with_params: False reads the description alone.
 
     Raises:
-      CheckpointError: if there is none, it is damaged or of another version, or does not fit; a line that says why.
+      CheckpointError: if there is none, or it is damaged, of another version, or does not fit.
     """
     latest = _fitted_steps(folder).latest()
     try:
@@ -189,7 +189,7 @@ def load_fitted(
     except CheckpointError:
         if _fitted_steps(folder).latest() == latest:
             raise
-        # Another process has replaced it while it was read.
+        # Another process replaced it while it was read.
         return load_fitted(folder, space=space, columns=columns, ensemble=ensemble, with_params=with_params)
     phrases = [] if space is None else differences({"space": space}, {"space": fitted.space})
     if columns is not None and not isinstance(columns, int) and fitted.columns is not None:
@@ -245,7 +245,7 @@ def _read_fitted(folder: str | Path, step: int, with_params: bool) -> FittedMeth
 
 
 def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
-    """Reads the training of an ensemble as a method: the one that it is for, where that learns nothing else."""
+    """Reads the training of an ensemble as its method, if that learns nothing else, or as `dre`."""
     checkpoint = TrainingCheckpoint(folder)
     step = checkpoint.load() if with_params else None
     metadata = checkpoint.metadata() if step is None else step.metadata
@@ -279,7 +279,7 @@ def _check_name(name: Any, folder: str | Path) -> str:
 
 
 def _to_jax(leaf: Any) -> Any:
-    """Returns an array of NumPy as JAX's, of the dtype that it will have when it is read; any other leaf as it is."""
+    """Returns an array of NumPy as one of JAX, with the dtype that it will have when read; other leaves unchanged."""
     return jax.device_put(leaf) if hasattr(leaf, "shape") and hasattr(leaf, "tolist") else leaf
 
 

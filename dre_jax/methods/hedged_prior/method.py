@@ -154,7 +154,7 @@ class HedgedPrior:
 ENTRIES = (
     Entry(
         name="hedged-prior",
-        summary="learned priors of Gaussian processes, believed as far as the trials bear them out; this library's own",
+        summary="learned priors of Gaussian processes, weighted by the evidence of the trials; this library's own",
         paper="this library",
         transfer=True,
         default=HedgedPrior(),
