@@ -191,7 +191,7 @@ def acquire_by_response(
 
 
 def pick(values: Array, where: Array, key: Array) -> Array:
-    """Returns the index of the highest of f32[N] in the mask, -1 for an empty mask; NaN is the lowest.
+    """Returns the index of the highest of f32[N] where ``where`` holds, -1 if it holds nowhere; NaN is the lowest.
 
     Equal values are drawn by key, never by position.
     """
