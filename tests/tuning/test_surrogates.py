@@ -14,6 +14,7 @@ from dre_jax.errors import CheckpointError, DataError
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
+from dre_jax.methods.start_configurations import N_START
 from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import (
     Bool,
@@ -81,7 +82,7 @@ def test_a_saved_surrogate_suggests_as_before(surrogate, saved):
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b, strict=True), found.params, surrogate.params)
     assert {type(leaf) for leaf in jax.tree.leaves(found.params)} == {np.ndarray}  # samplers are pickled
     assert suggestions(found) == suggestions(surrogate)
-    assert len(found.start) == 4
+    assert len(found.start) == N_START
     assert found.facts["seed"] == 1
 
 
