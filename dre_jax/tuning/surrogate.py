@@ -47,7 +47,7 @@ class Surrogate:
       >>> past = past_of(space, tasks, direction="maximize")
       >>> surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5})
       >>> surrogate.name, len(surrogate.start)
-      ('gcp', 4)
+      ('gcp', 2)
     """
 
     space: Space

@@ -39,7 +39,7 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
     # The folder is a surrogate of the space that the data describe.
     surrogate = Surrogate.load(folder)
     assert surrogate.space["degree"].high == 5
-    assert len(surrogate.start) == 4
+    assert len(surrogate.start) == 2
     status, out, _ = cli("info", folder)
     told = dict(line.split("  ", 1) for line in out.splitlines())
     told = {name: text.strip() for name, text in told.items()}
@@ -113,7 +113,7 @@ def test_past_studies(cli, studies, tmp_path):
     ]
     surrogate = Surrogate.load(out)
     assert surrogate.space == read_space(space)
-    assert len(surrogate.start) == 4
+    assert len(surrogate.start) == 2
     assert min(params["x"] for params in surrogate.start) < 0.2
 
 
