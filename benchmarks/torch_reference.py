@@ -204,9 +204,8 @@ def total_loss(
     return losses.sum() if decisions.aggregate == "sum" else losses.mean()
 
 
-def adam(ensemble: Ensemble, learning_rate: float, *, fused: bool = False) -> torch.optim.Adam:
-    """PyTorch's Adam; ``fused`` is its one-kernel form, which the published code does not ask for."""
-    return torch.optim.Adam(ensemble.parameters(), lr=learning_rate, fused=fused)
+def adam(ensemble: Ensemble, learning_rate: float) -> torch.optim.Adam:
+    return torch.optim.Adam(ensemble.parameters(), lr=learning_rate)
 
 
 def train_step(ensemble: Ensemble, optimiser: torch.optim.Optimizer, *given: Any) -> Tensor:
@@ -261,13 +260,12 @@ def meta_train(
     steps: int,
     seed: int,
     learning_rate: float = 1e-3,
-    fused: bool = False,
 ) -> Ensemble:
     """Meta-trains on one list a step from PyTorch's initialisation (the paper, Algorithm 1), which it seeds."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     ensemble = Ensemble(model, tables[0].x.shape[-1], decisions.response_scale)
-    optimiser = adam(ensemble, learning_rate, fused=fused)
+    optimiser = adam(ensemble, learning_rate)
     draws = model.members if decisions.lists == "own" else 1
     for _ in range(steps):
         batches = [draw_lists(tables, 1, generator) for _ in range(draws)]
@@ -283,11 +281,10 @@ def fine_tune(
     generator: torch.Generator,
     epochs: int = 1000,
     learning_rate: float = 1e-3,
-    fused: bool = False,
 ) -> Ensemble:
     """The checkpoint fitted to a history; at every epoch a fresh fifth of it is the support (Algorithm 2, line 3)."""
     ensemble = copy.deepcopy(checkpoint)
-    optimiser = adam(ensemble, learning_rate, fused=fused)
+    optimiser = adam(ensemble, learning_rate)
     n = len(history.y)
     k = max(decisions.least_support, n // 5)
     for _ in range(epochs):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -41,15 +40,8 @@ def to_torch(
     return ensemble
 
 
-def from_torch(model: ModelConfig, ensemble: Ensemble) -> EnsembleParams:
-    """The library's tree, f32 on the device, of an ensemble's parameters."""
-    tree = host_tree(model, ensemble)
-    parts = ({k: jnp.asarray(v, jnp.float32) for k, v in part.items()} if part else None for part in tree)
-    return EnsembleParams(*parts)
-
-
 def host_tree(model: ModelConfig, ensemble: Ensemble, *, gradient: bool = False) -> EnsembleParams:
-    """Like `from_torch`, of NumPy arrays in the ensemble's own dtype; or of its gradients."""
+    """The library's tree of an ensemble's parameters, or of its gradients, in the ensemble's own dtype."""
 
     def values(parameter: Tensor) -> np.ndarray:
         found = parameter.grad if gradient else parameter

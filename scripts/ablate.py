@@ -1,14 +1,12 @@
-"""Ablations on validation tasks: what each choice is worth, with the spread over meta-training seeds.
+"""Ablations on validation tasks: what each choice is worth, and what difference the comparison can see.
 
     python scripts/ablate.py NAME [NAME ...] --data FOLDER [--data bundled] --out DIR
-    python scripts/ablate.py all --data FOLDER --out DIR        # every choice, a few hours of 2 cores
+    python scripts/ablate.py all --data FOLDER --out DIR        # every choice
     python scripts/ablate.py NAME --folds 5 --data FOLDER --out DIR    # cross-validation over all past tasks
     python scripts/ablate.py test --data FOLDER --out DIR       # what was chosen, on the test tasks
 
-FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Every number is a mean over search spaces, so
-that none counts for more than another; of folds there are means over all tasks too, and what difference they can see.
-With ``--folds`` each fold of the training and validation tasks together is held out once, as test tasks. What is
-finished is kept in DIR: rerun the command to resume.
+FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. With ``--folds`` each fold of the training and
+validation tasks together is held out once, as test tasks. What is finished is kept in DIR: rerun the command to resume.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from ablations import folds, tables
+from ablations import tables
 from ablations.studies import STUDIES, Study
 from data_variants import unfold, write_folds
 from one_line import errors_in_one_line
@@ -96,10 +94,9 @@ def tell(args: argparse.Namespace, studies: Mapping[str, Study], jobs: Sequence[
     for name, study in studies.items():
         comparison = finished(name, study, jobs)
         if comparison is not None:
-            kind = tables if args.folds is None else folds
-            sections[name] = kind.markdown(name, study, comparison)
+            sections[name] = tables.markdown(name, study, comparison, study.split if args.folds is None else "past")
             print(sections[name], end="\n\n")
-    return tables.page(args.title, sections) if args.folds is None else folds.page(args.title, sections, args.folds)
+    return tables.page(args.title, sections, args.folds)
 
 
 def finished(name: str, study: Study, jobs: Sequence[Job]) -> Comparison | None:

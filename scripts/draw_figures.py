@@ -15,6 +15,7 @@ from drawing import stored
 from drawing.pictures import PICTURES
 from one_line import errors_in_one_line
 
+from dre_jax.data.files import write_json
 from dre_jax.errors import ConfigError
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -29,7 +30,7 @@ def main() -> None:
     if unknown:
         raise ConfigError(f"pictures are {', '.join(PICTURES)}, but got {', '.join(unknown)}")
     if args.regret:
-        stored.write(DOCS / "figures" / "regret.json", stored.regret_of(args.regret))
+        write_json(DOCS / "figures" / "regret.json", stored.regret_of(args.regret))
     for name in args.names or PICTURES:
         for path in PICTURES[name](DOCS, DOCS / "figures"):
             print(path)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.suite import children, environment, floors, ours, peers, rates, table
+from benchmarks.suite import environment, floors, ours, peers, rates, table
 from benchmarks.suite.peer_work import Peer, PeerWork
 from benchmarks.suite.peers import Way
 from benchmarks.suite.rates import Rates
@@ -210,38 +210,6 @@ def suggest_row(bench: Bench, name: str) -> Row:
     )
 
 
-def spaces_row(bench: Bench, name: str, *, count: int) -> Row:
-    """Measures search spaces that are meta-trained side by side, a process each."""
-    spaces = children.steps_of_spaces(count, columns=COLUMNS, repeats=bench.repeats)
-    slowest = max(spaces, key=lambda space: space.median)
-    return Row(
-        name=name,
-        unit="step of one space",
-        ours=Timing(median=slowest.median / count, low=slowest.low / count, high=slowest.high / count),
-        floor_s=floors.step(ours.default_model(), COLUMNS, N_SUPPORT, N_QUERY).seconds(*bench.rates),
-        notes=(f"{count} processes, each with {max(1, bench.cores // count)} of {bench.cores} cores",),
-    )
-
-
-def memory_trial_row(bench: Bench, name: str) -> Row:
-    """Measures the peak memory of a process that makes trials at 30,000 candidates."""
-    sizes: dict[str, Any] = {"history": 105, "candidates": 30_000, "columns": COLUMNS}
-    extra = children.peak_of("trial", epochs=50, runs=bench.runs, **sizes)
-    pair: tuple[tuple[Peer, int], ...] = (("eager", 2), ("best", 50))
-    for peer, part in pair if bench.device else ():
-        work, way = PeerWork(peer=peer, kind="trial", **sizes), Way(processes=1, threads=1)
-        extra[f"{peer}_bytes"] = peers.measure(work, way, part=part, whole=part, repeats=1)[1]
-    notes = (f"bytes, no seconds; ours with {bench.runs} runs in one process, peers with one run",)
-    return Row(name=name, unit="peak bytes of a process", notes=notes, extra=extra)
-
-
-def memory_meta_row(bench: Bench, name: str) -> Row:
-    extra = children.peak_of("meta_step", lists=1, tasks=50, rows=60_000, columns=COLUMNS)
-    rows = 4 * 50 * 60_000 * (COLUMNS + 2)
-    extra |= {"table_bytes": rows, "over_table_bytes": extra["ours_bytes"] - rows}
-    return Row(name=name, unit="peak bytes of a process", notes=("bytes, no seconds; 3,000,000 rows",), extra=extra)
-
-
 Measure = Callable[[Bench, str], Row]
 
 
@@ -257,9 +225,7 @@ def catalogue() -> dict[str, Measure]:
     rows["suggest"] = suggest_row
     rows |= {f"runs-{n}": partial(run_row, count=n) for n in (1, 10, 50, 430)}
     rows |= {f"members-{n}": partial(trial_row, members=n) for n in (1, 2, 5, 20, 50)}
-    rows |= {f"columns-{n}": partial(trial_row, columns=n) for n in (3, 8, 32, 64)}
-    rows |= {f"spaces-{n}": partial(spaces_row, count=n) for n in (1, 2, 4)}
-    return rows | {"memory-trial": memory_trial_row, "memory-meta-train": memory_meta_row}
+    return rows | {f"columns-{n}": partial(trial_row, columns=n) for n in (3, 8, 32, 64)}
 
 
 def run(
@@ -289,8 +255,6 @@ def run(
             print(f"{name} failed: {reason}", file=sys.stderr)
             results.append({**Row(name=name, unit="failed").as_json(), "error": reason})
         environment.write(out, about, results, profile=profile)
-    if bench.peer_times and bench.device == "cpu" and not bench.quick:
-        about["linearity"] = linearity(bench)
     about["took_s"] = round(time.perf_counter() - begin)
     environment.write(out, about, results, profile=profile)
     for loop in profile:
@@ -299,18 +263,3 @@ def run(
     print(f"{facts}\nmatrix product {peak.flops / 1e9:.0f} GFLOP/s, copy {peak.bytes / 1e9:.1f} GB/s")
     print(table.markdown(results, table.ROW))
     return 1 if any("error" in row for row in results) else 0
-
-
-def linearity(bench: Bench) -> dict[str, float]:
-    """Returns the time of three times as many epochs of a peer, over three times that of some."""
-    ratios: dict[str, float] = {}
-    for peer in get_args(Peer):
-        if peer == "best" and ("trial", "default") not in bench.fastest_ways:
-            continue
-        work = PeerWork(peer=peer, kind="trial")
-        way, part = bench.ways(work)[0], bench.eager_epochs if peer == "eager" else 100
-        with peers.team(way.work(work), way.processes) as call:
-            call("ready", way.work(work))
-            none, some, more = (min(max(call("go", n))[0] for _ in range(2)) for n in (0, part, 3 * part))
-        ratios[peer] = (more - none) / (some - none) / 3
-    return ratios

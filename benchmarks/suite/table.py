@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 Columns = Mapping[str, Callable[[Any], str]]
@@ -24,18 +23,6 @@ def seconds(value: float | None) -> str:
     return f"{shown:.{0 if shown >= 100 else 1 if shown >= 10 else 2}f} {unit}"
 
 
-def size(value: float | None) -> str:
-    """Returns bytes in megabytes or gigabytes.
-
-    Example:
-      >>> size(1.5e9), size(2.5e7)
-      ('1.50 GB', '25 MB')
-    """
-    if value is None:
-        return "-"
-    return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
-
-
 def ratio(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
@@ -49,16 +36,12 @@ def key(name: str, format_value: Callable[[Any], str] = str) -> Callable[[Mappin
     return lambda row: format_value(row[name])
 
 
-def _time_or_size(side: str, row: Mapping[str, Any]) -> str:
-    return size(row.get(f"{side}_bytes")) if row["ours_s"] is None else seconds(row[f"{side}_s"])
-
-
 ROW: Columns = {
     "row": key("name"),
-    "ours": partial(_time_or_size, "ours"),
+    "ours": key("ours_s", seconds),
     "spread": key("spread", lambda spread: " to ".join(map(seconds, spread or [None]))),
-    "eager": partial(_time_or_size, "eager"),
-    "best": partial(_time_or_size, "best"),
+    "eager": key("eager_s", seconds),
+    "best": key("best_s", seconds),
     "x eager": key("ratio_eager", ratio),
     "x best": key("ratio_best", ratio),
     "floor": key("floor_s", seconds),

@@ -1,4 +1,4 @@
-"""The studies that `studies.toml` declares: which choice each looks at, its variants, and what the papers say of it."""
+"""The studies that `studies.toml` declares: which choice each looks at, and its variants."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ class Study:
     """A choice, by its variants; the first is what the others are tested against."""
 
     question: str
-    papers: str
-    """Statement of the papers."""
     variants: Mapping[str, str | Method]
     split: str = "validation"
     """Nothing is chosen on the test tasks: a study of them is none of "all"."""

@@ -1,8 +1,9 @@
-"""A study's table: regret with its spread over meta-trainings, rank, and the test against the first variant."""
+"""A study's tables: every variant beside the first, task by task."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,82 +11,96 @@ from markdown_tables import markdown_table
 
 from ablations.studies import Study
 from dre_jax.report import Comparison
+from dre_jax.report.comparison import Over
 from dre_jax.report.statistics import holm, signed_rank
 
 AT = (5, 10, 25, 50, 100)
+SEEN = 2.8
+"""Standard errors of a paired difference that a two-sided test at 5 % sees with a power of 80 %: 1.96 + 0.84."""
+
+_AVERAGES: Mapping[Over, str] = {"runs": "Mean over tasks", "spaces": "Mean over search spaces"}
 
 
-class Line(NamedTuple):
-    """A variant, at the trials shown."""
+class Beside(NamedTuple):
+    """A variant beside the first, by quantity."""
 
     name: str
-    regret: np.ndarray
-    """Mean over search spaces."""
-    spread: np.ndarray
-    """Standard deviation of that mean over meta-training seeds."""
-    rank: np.ndarray
-    """Among the study's variants, mean over search spaces."""
-    p: np.ndarray | None
-    """Of the signed-rank test over tasks against the first variant, Holm-adjusted over all; None for the first."""
+    mean: np.ndarray
+    difference: np.ndarray
+    """Of the means: this one's less the first's."""
+    error: np.ndarray
+    """Standard error of that difference, over tasks."""
+    p: np.ndarray
+    """Of the signed-rank test over tasks, Holm-adjusted over the variants; NaN for the first."""
 
 
-def seed_of(run: tuple[str, str, str]) -> str:
-    return run[2].partition(":")[0]
+def by_task(comparison: Comparison, what: str) -> tuple[list[str], Comparison]:
+    """Quantities of regret or rank, and f64[variants, tasks, quantities] of them, in the place of regret at trials.
+
+    A task's number is the mean over its meta-trainings and designs. The area under the curve of regret is the mean
+    over trials 1 to T.
+    """
+    at = [t for t in AT if t <= comparison.n_trials] or [comparison.n_trials]
+    names = [f"{what} at {t}" for t in at]
+    values = (comparison.ranks() if what == "rank" else comparison.regret)[:, :, at]
+    if what == "regret":
+        names.append("area")
+        values = np.concatenate([values, comparison.regret[:, :, 1:].mean(axis=2, keepdims=True)], axis=2)
+    tasks = tuple((*task, "") for task in dict.fromkeys(comparison.tasks))
+    return names, comparison._replace(runs=tasks, regret=comparison.by_task(values))
 
 
-def shown(comparison: Comparison) -> list[int]:
-    return [t for t in AT if t <= comparison.n_trials] or [comparison.n_trials]
+def beside(tasks: Comparison, over: Over) -> Iterator[Beside]:
+    """Every variant of `by_task`, beside the first."""
+    first, *others = tasks.regret
+    less = tasks.relative_to(tasks.methods[0])
+    n = first.shape[1]
+    p = [holm([signed_rank(other[:, i], first[:, i]) for other in others]) for i in range(n)]
+    tests = [np.full(n, np.nan), *np.transpose(p)]
+    parts = (tasks.average_regret(over), less.average_regret(over), less.standard_error(over), tests)
+    yield from map(Beside, tasks.methods, *parts)
 
 
-def lines(comparison: Comparison) -> list[Line]:
-    """A line a variant, from runs whose seeds are named ``<meta-training seed>:<design>``."""
-    at, seeds = shown(comparison), np.array([seed_of(run) for run in comparison.runs])
-    by_seed = []
-    for seed in np.unique(seeds):
-        kept = np.flatnonzero(seeds == seed)
-        runs = tuple(comparison.runs[i] for i in kept)
-        part = comparison._replace(runs=runs, regret=comparison.regret[:, kept])
-        by_seed.append(part.average_regret("spaces")[:, at])
-    spread = np.std(by_seed, axis=0, ddof=1) if len(by_seed) > 1 else np.full(by_seed[0].shape, np.nan)
-    regret, rank = comparison.average_regret("spaces")[:, at], comparison.average_rank("spaces")[:, at]
-    first, *others = comparison.by_task(comparison.regret)[:, :, at]
-    p = [holm([signed_rank(other[:, t], first[:, t]) for other in others]) for t in range(len(at))]
-    tests = [None, *np.transpose(p)]
-    return [Line(*line) for line in zip(comparison.methods, regret, spread, rank, tests, strict=True)]
+def markdown(name: str, study: Study, comparison: Comparison, kind: str) -> str:
+    """The study as a section: regret and rank, over all tasks of a kind and over search spaces.
+
+    The seeds of the runs are named ``<meta-training seed>:<design>``.
+    """
+    n_runs, seeds = len(comparison.runs), {run[2] for run in comparison.runs}
+    n_trainings = len({seed.partition(":")[0] for seed in seeds})
+    tasks = f"{len(set(comparison.tasks))} {kind} tasks of {len(comparison.spaces)} search spaces"
+    repeats = f"{n_trainings} meta-trainings, {len(seeds) // n_trainings} initial designs"
+    parts = [f"## {study.question}", f"`{name}`. {n_runs} runs a variant: {tasks}, {repeats}."]
+    for over, title in _AVERAGES.items():
+        parts.append(f"### {title}")
+        parts += [_table(*by_task(comparison, what), over) for what in ("regret", "rank")]
+    return "\n\n".join(parts)
 
 
-def facts(comparison: Comparison, kind: str) -> str:
-    """A sentence on what was run, on tasks of a kind."""
-    n_seeds = len({seed_of(run) for run in comparison.runs})
-    return (
-        f"{len(comparison.runs)} runs a variant: {len(set(comparison.tasks))} {kind} tasks of "
-        f"{len(comparison.spaces)} search spaces, {n_seeds} meta-trainings, "
-        f"{len({run[2] for run in comparison.runs}) // n_seeds} initial designs."
-    )
+def _table(names: list[str], tasks: Comparison, over: Over) -> str:
+    heads = ["variant", *(head for name in names for head in (name, "less the first's"))]
+    return markdown_table(heads, [_cells(line, names) for line in beside(tasks, over)])
 
 
-def markdown(name: str, study: Study, comparison: Comparison) -> str:
-    """Returns the study as a section: question, what the papers say, and table."""
-    heads = ["variant", *(f"{what} at {t}" for what in ("regret", "rank", "p") for t in shown(comparison))]
-    rows = [_cells(line) for line in lines(comparison)]
-    papers = f"`{name}`. The papers: {study.papers}."
-    return "\n\n".join([f"## {study.question}", papers, facts(comparison, study.split), markdown_table(heads, rows)])
+def _cells(line: Beside, names: list[str]) -> list[str]:
+    cells = [line.name]
+    for name, mean, difference, error, p in zip(names, *line[1:], strict=True):
+        digits = 2 if name.startswith("rank") else 4
+        seen = f"{difference:+.{digits}f} ± {error:.{digits}f} (p {p:.3f}; {SEEN * error:.{digits}f})"
+        cells += [f"{mean:.{digits}f}", "" if np.isnan(p) else seen]
+    return cells
 
 
-def _cells(line: Line) -> list[str]:
-    spread = ["" if np.isnan(s) else f" ± {s:.4f}" for s in line.spread]
-    regret = [f"{mean:.4f}{error}" for mean, error in zip(line.regret, spread, strict=True)]
-    p = [""] * len(regret) if line.p is None else [f"{value:.3f}" for value in line.p]
-    return [line.name, *regret, *(f"{rank:.2f}" for rank in line.rank), *p]
-
-
-def page(title: str, sections: Mapping[str, str]) -> str:
-    top = f"""# {title}
-
-What each choice is worth on tasks that nothing was trained on; made by `scripts/ablate.py`. Regret and rank are means
-over search spaces, so that none counts for more than another; ± is the standard deviation of that mean over
-meta-trainings with different seeds, "the spread" below; rank is among the variants of one table. p is from Wilcoxon's
-signed-rank test over tasks (means over meta-trainings and designs) against the first variant, Holm-adjusted over the
-table's variants.
-"""
-    return "\n\n".join([top.rstrip(), *sections.values()]) + "\n"
+def page(title: str, sections: Mapping[str, str], folds: int | None = None) -> str:
+    """All sections, below what their numbers are; folds are those of a cross-validation."""
+    made = "Made by `scripts/ablate.py`."
+    if folds is not None:
+        made = f"""Cross-validation over tasks, made by `scripts/ablate.py --folds {folds}`: training and validation
+tasks together are dealt out to {folds} folds, and methods that learned from the others optimise the tasks of each."""
+    top = f"""{made} "area" is the area under the curve of regret: its mean over trials 1 to the last. Differences to
+the table's first variant are paired by task, a task's number being the mean over its meta-trainings and designs; ± is
+the standard error over tasks (in means over search spaces: over the tasks within each). In brackets stand p and the
+smallest difference that this comparison can see. p is of the signed-rank test over all tasks, exact where at most 200
+differ, Holm-adjusted over the variants. The smallest difference is {SEEN} standard errors: a true difference of that
+size is found by a two-sided test at 5 % in 80 % of such comparisons. Choose by nothing smaller."""
+    return "\n\n".join([f"# {title}", textwrap.fill(" ".join(top.split()), 120), *sections.values()]) + "\n"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sklearn
 
-from dre_jax.data.files import make_folder, read_json, write_json, write_text
+from dre_jax.data.files import make_folder, read_json, write_json
 
 from .scoring import response
 from .spaces import DESCRIPTORS, SPACES, decode, sample
@@ -103,8 +103,8 @@ def check(name: str, result: Result, limit: float = BEST_SHARE) -> None:
         raise ValueError(f"configurations must differ, but {name} has one twice")
 
 
-def write(folder: Path, results: Results, provenance: str) -> int:
-    """Writes all files, in HPO-B v3's layout; the sum of their sizes in bytes."""
+def write(folder: Path, results: Results) -> None:
+    """Writes all files, in HPO-B v3's layout."""
     make_folder(folder)
     for split in ("train", "validation", "test"):
         tables = {
@@ -125,8 +125,6 @@ def write(folder: Path, results: Results, provenance: str) -> int:
     }
     _write_gz(folder / "bo-initializations.json.gz", designs)
     write_json(folder / "meta-dataset-descriptors.json", DESCRIPTORS, indent=1)
-    write_text(folder / "PROVENANCE.md", provenance)
-    return sum(file.stat().st_size for file in folder.iterdir() if file.suffix in (".gz", ".json", ".md"))
 
 
 def _designs(space: str, task: str, count: int) -> dict[str, list[int]]:

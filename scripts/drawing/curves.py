@@ -26,33 +26,29 @@ class Curve(NamedTuple):
     error: Sequence[float]
 
 
-def paint_curves(axes: Axes, curves: Sequence[Curve], theme: Theme, *, log: bool, names: bool = True) -> None:
-    """Draws lines with bands of ± error, thicker for the first, which stands for the library."""
+def paint_curves(axes: Axes, curves: Sequence[Curve], theme: Theme) -> None:
+    """Draws lines on a logarithmic scale with bands of ± error; the first, which stands for the library, is thicker."""
     colours = dict(zip([curve.name for curve in curves], (*theme.colours, theme.ink), strict=False))
     colours[curves[-1].name] = theme.ink
     for curve in curves:
         value, error = np.asarray(curve.value), np.asarray(curve.error)
         first = curve is curves[0]
         colour = colours[curve.name]
-        low = np.maximum(value - error, 1e-4) if log else value - error
-        axes.fill_between(curve.at, low, value + error, color=colour, alpha=0.22 if first else 0.14, lw=0)
+        low, alpha = np.maximum(value - error, 1e-4), 0.22 if first else 0.14
+        axes.fill_between(curve.at, low, value + error, color=colour, alpha=alpha, lw=0)
         axes.plot(curve.at, value, color=colour, lw=2.4 if first else 1.5, label=curve.name)
-    if log:
-        axes.set_yscale("log")
-        axes.set_ylim(bottom=max(1e-4, 0.55 * min(min(curve.value) for curve in curves)))
-        plain_numbers(axes.yaxis)
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=max(1e-4, 0.55 * min(min(curve.value) for curve in curves)))
+    plain_numbers(axes.yaxis)
     axes.grid(axis="y", lw=0.6)
     axes.margins(x=0.0)
-    if names:
-        _names_at_ends(axes, curves, colours, log=log)
+    _names_at_ends(axes, curves, colours)
 
 
-def _names_at_ends(axes: Axes, curves: Sequence[Curve], colours: Mapping[str, str], *, log: bool) -> None:
+def _names_at_ends(axes: Axes, curves: Sequence[Curve], colours: Mapping[str, str]) -> None:
     """Each name beside its line's end, moved apart where they would touch."""
-    low, high = axes.get_ylim()
-    scale = np.log if log else np.asarray
-    ends = {curve.name: float(curve.value[-1]) for curve in curves}
-    place = {name: float((scale(end) - scale(low)) / (scale(high) - scale(low))) for name, end in ends.items()}
+    low, high = np.log(axes.get_ylim())
+    place = {curve.name: float((np.log(curve.value[-1]) - low) / (high - low)) for curve in curves}
     order = sorted(place, key=lambda name: place[name])
     for below, name in pairwise(order):
         place[name] = max(place[name], place[below] + STEP)

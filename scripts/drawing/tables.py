@@ -63,14 +63,6 @@ def tables(text: str) -> list[Table]:
     return found
 
 
-def of_section(text: str, section: str) -> Table:
-    """The first table below a heading. Raises `DataError` where there is none."""
-    for table in tables(text):
-        if table.section == section:
-            return table
-    raise DataError(f"the page needs a table below the heading {section!r}, but has none")
-
-
 def with_columns(text: str, heads: Sequence[str]) -> Table:
     """The first table that has these columns. Raises `DataError` where there is none."""
     for table in tables(text):

@@ -3,7 +3,6 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import jax
@@ -29,8 +28,8 @@ from benchmarks.torch_reference import (
     tensors,
     total_loss,
 )
-from benchmarks.torch_search import expected_improvement, optimise, rank, suggest
-from benchmarks.torch_weights import from_torch, host_tree, to_torch
+from benchmarks.torch_search import expected_improvement, rank, suggest
+from benchmarks.torch_weights import host_tree, to_torch
 from dre_jax.data import bundled
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.model_config import ModelConfig, preset
@@ -80,7 +79,7 @@ def test_weights_there_and_back(context):
     model = MODELS[context]
     torch.manual_seed(0)
     ensemble = Ensemble(model, 6, "support")
-    tree = from_torch(model, ensemble)
+    tree = host_tree(model, ensemble)
     drawn = init(model, 6, KEY)
     assert jax.tree.map(jnp.shape, tree) == jax.tree.map(jnp.shape, drawn)
     again = to_torch(model, tree, "support")
@@ -133,7 +132,7 @@ def test_layers_start_as_the_library_says_that_they_do():
 
 
 @pytest.mark.parametrize("decisions", [LIBRARY, REFERENCE], ids=["library", "reference"])
-def test_it_learns_and_optimises(decisions, tasks):
+def test_it_learns(decisions, tasks):
     tables, model = [tensors(task) for task in tasks.values()], replace(SMALL, context="shared")
     fixed = [draw_lists(tables, 20, torch.Generator().manual_seed(9))]
     untrained, trained = (
@@ -141,16 +140,6 @@ def test_it_learns_and_optimises(decisions, tasks):
     )
     with torch.no_grad():
         assert total_loss(trained, fixed, decisions) < 0.95 * total_loss(untrained, fixed, decisions)
-
-    task = next(iter(tasks.values()))
-    worst_first, before = np.argsort(task.y), host_tree(model, trained)
-    go = partial(optimise, trained, task, decisions=decisions, seed=1, trials=4, epochs=5)
-    trace = go(worst_first[:5])
-    assert trace.shape == (5,)
-    assert trace[0] < 0.5 < trace[-1], "the meta-trained ensemble finds no better row than the worst five"
-    np.testing.assert_array_equal(trace, go(worst_first[:5]))
-    jax.tree.map(np.testing.assert_array_equal, before, host_tree(model, trained))
-    np.testing.assert_array_equal(go(worst_first[-1:]), 1.0)
 
 
 def test_an_empty_support_is_no_number_in_the_published_code(tasks):

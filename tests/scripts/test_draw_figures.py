@@ -1,5 +1,6 @@
 """The pictures of the pages: the numbers that they are drawn from, and whether they are of these numbers still."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -34,8 +35,8 @@ def test_tables_are_read_as_they_stand(part):
     assert first.column("method") == ["a", "b"]
     assert first.numbers("regret at 5") == [(0.02, 0.01), (0.5, 0.0)]
     assert np.isnan(first.numbers("note")[0][0])
-    assert tables.of_section(PAGE, "Second") == second == tables.with_columns(PAGE, ["other"])
-    for look in (lambda: first.column("z"), lambda: tables.of_section(PAGE, "z"), lambda: tables.with_columns("", "z")):
+    assert tables.with_columns(PAGE, ["other"]) == second
+    for look in (lambda: first.column("z"), lambda: tables.with_columns("", "z")):
         with pytest.raises(Exception, match="needs a"):
             look()
 
@@ -47,11 +48,9 @@ def test_what_is_stored_is_the_mean_over_search_spaces(part, result_file, tmp_pa
         result_file(f"results/{name}", seed=seed, spaces=("s", "t"), tasks=("x", "y", "z"))
     found = stored.regret_of(tmp_path)
     assert (found["runs"], found["tasks"], found["spaces"]) == (12, 6, 2)
-    content = stored.read(tmp_path / "results" / "dre.json")
+    content = json.loads((tmp_path / "results" / "dre.json").read_text())
     traces = [np.mean([list(seeds.values()) for seeds in tasks.values()], axis=(0, 1)) for tasks in content.values()]
     np.testing.assert_allclose(found["methods"]["dre"]["regret"], 1 - np.mean(traces, axis=0), atol=6e-6)
-    stored.write(tmp_path / "stored.json", found)
-    assert stored.read(tmp_path / "stored.json") == found
     (tmp_path / "results" / "gp.json").unlink()
     with pytest.raises(Exception, match="lacks results of gp"):
         stored.regret_of(tmp_path)
@@ -74,7 +73,7 @@ def test_every_picture_is_shown_in_light_and_dark(part):
         Path(name).name for page in pages for name in re.findall(r'(?:src|srcset)="([^"]+\.svg)"', page.read_text())
     }
     assert shown == {path.name for path in (DOCS / "figures").glob("*.svg")}
-    assert shown == {f"{name}-{look}.svg" for name in part("drawing.pictures").PICTURES for look in ("light", "dark")}
+    assert shown >= {f"{name}-{look}.svg" for name in part("drawing.pictures").PICTURES for look in ("light", "dark")}
 
 
 def test_an_unknown_picture_is_refused(part, monkeypatch, capsys):

@@ -18,7 +18,7 @@ def test_a_defect_of_ours_keeps_its_traceback(part):
 def test_out_is_a_file(part, script, tmp_path, capsys, monkeypatch):
     taken = tmp_path / "taken"
     taken.touch()
-    more = {"ablate": ["losses"], "reproduce_published": ["--traces", str(tmp_path)]}.get(script, [])
+    more = {"ablate": ["hedge"], "reproduce_published": ["--traces", str(tmp_path)]}.get(script, [])
     monkeypatch.setattr("sys.argv", [script, *more, "--out", str(taken)])
     with pytest.raises(SystemExit, match="2"), part("one_line").errors_in_one_line():
         part(script).main()

@@ -13,7 +13,7 @@ def script(part):
 @pytest.fixture
 def traces(script, result_file, tmp_path):
     """A trace of six trials for every file that an experiment names."""
-    for i, name in enumerate(sorted({file for e in script.EXPERIMENTS for file in e.files.values()})):
+    for i, name in enumerate(sorted({file for e in script.EXPERIMENTS for file in e["files"].values()})):
         result_file(f"traces/{name}", seed=i)
     return tmp_path / "traces"
 
@@ -21,7 +21,7 @@ def traces(script, result_file, tmp_path):
 @pytest.fixture
 def quick(script, monkeypatch):
     """Leaves the drawing out; one test below has it."""
-    monkeypatch.setattr("published.sections.draw_all", lambda *_: {})
+    monkeypatch.setattr(script, "draw_all", lambda *_: {})
 
 
 def test_structure(script, traces, tmp_path, capsys, monkeypatch):
@@ -67,10 +67,11 @@ def test_a_wrong_folder(script, tmp_path, capsys, folder, said):
 def test_a_number_that_is_not_met_ends_with_1(script, result_file, tmp_path, capsys, quick, monkeypatch):
     transfer = script.EXPERIMENTS[0]
     monkeypatch.setattr(script, "EXPERIMENTS", (transfer,))
-    for i, name in enumerate(transfer.files):
+    for i, name in enumerate(transfer["files"]):
         result_file(name, seed=i, n_trials=100)
     assert script.main(["--traces", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
-    assert f"not met: {sum(claim.is_number for claim in transfer.claims)}" in capsys.readouterr().out
+    numbers = [value for kind in ("ranks", "regrets") for by_trial in transfer[kind].values() for value in by_trial]
+    assert f"not met: {len(numbers)}" in capsys.readouterr().out
 
 
 def test_the_published_traces(script, shared_data, tmp_path, capsys, quick):

@@ -1,19 +1,16 @@
 """The benchmark measures: small work of ours, of a peer in its process, and the accelerator's suite in miniature."""
 
 import jax
-import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import accelerator
 from benchmarks.suite import ours, peers, plan
-from benchmarks.suite.children import side_by_side
 from benchmarks.suite.peer_work import PeerWork
 from benchmarks.suite.peers import Way
 from benchmarks.suite.rates import Rates
 from dre_jax import native
 from dre_jax.data.files import read_json
-from dre_jax.hpob.evaluation import peak_memory
 from dre_jax.methods.dre.model_config import ModelConfig
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
@@ -122,17 +119,3 @@ def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
     assert all(row["ours_s"] > 0 and row["eager_s"] is None for row in found["rows"])
     assert len(found["profile"]) == 3
     assert all(loop["kernels"] >= loop["fusions"] > 0 and loop["products"] > 0 for loop in found["profile"])
-
-
-def peak_with(size):
-    held = np.ones(size, np.uint8)
-    return peak_memory() if held.all() else 0
-
-
-@pytest.mark.multiprocess
-@pytest.mark.thorough
-def test_peak_memory_is_the_childs_own():
-    held = np.ones(1_000_000_000, np.uint8)
-    small, large = side_by_side(peak_with, [{"size": 50_000_000}, {"size": 400_000_000}])
-    assert 50_000_000 < small < 400_000_000 < large < 1_000_000_000 < peak_memory()
-    assert held.all()

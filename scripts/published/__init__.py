@@ -1,1 +1,0 @@
-"""Parts of `scripts/reproduce_published.py`: the paper's experiments, and its statements about them."""
