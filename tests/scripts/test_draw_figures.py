@@ -29,7 +29,7 @@ Words.
 
 
 def test_tables_are_read_as_they_stand(part):
-    tables = part("drawing.tables")
+    tables = part("draw_figures")
     first, second = tables.tables(PAGE)
     assert (first.section, second.section) == ("First", "Second")
     assert first.column("method") == ["a", "b"]
@@ -42,9 +42,9 @@ def test_tables_are_read_as_they_stand(part):
 
 
 def test_what_is_stored_is_the_mean_over_search_spaces(part, result_file, tmp_path):
-    stored = part("drawing.stored")
+    stored = part("draw_figures")
     (tmp_path / "results").mkdir()
-    for seed, name in enumerate(stored.METHODS):
+    for seed, name in enumerate(stored.NAMES):
         result_file(f"results/{name}", seed=seed, spaces=("s", "t"), tasks=("x", "y", "z"))
     found = stored.regret_of(tmp_path)
     assert (found["runs"], found["tasks"], found["spaces"]) == (12, 6, 2)
@@ -59,10 +59,10 @@ def test_what_is_stored_is_the_mean_over_search_spaces(part, result_file, tmp_pa
 @pytest.mark.parametrize("look", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_the_pictures_are_of_the_pages_numbers(part, tmp_path, monkeypatch, look):
     """Drawn again they are the same to the byte, with the version of Matplotlib that is pinned."""
-    monkeypatch.setattr(part("drawing.theme"), "THEMES", [getattr(part("drawing.theme"), look.upper())])
+    monkeypatch.setattr(part("draw_figures"), "THEMES", [getattr(part("draw_figures"), look.upper())])
     if f"\nmatplotlib=={matplotlib.__version__}\n" not in (REPOSITORY / "constraints.txt").read_text():
         pytest.skip("another version of Matplotlib than the pinned one draws otherwise")
-    drawn = [path for picture in part("drawing.pictures").PICTURES.values() for path in picture(DOCS, tmp_path)]
+    drawn = [path for picture in part("draw_figures").PICTURES.values() for path in picture(DOCS, tmp_path)]
     old = [path.name for path in drawn if path.read_bytes() != (DOCS / "figures" / path.name).read_bytes()]
     assert not old, f"older than their numbers: {old}; run scripts/draw_figures.py"
 
@@ -73,7 +73,7 @@ def test_every_picture_is_shown_in_light_and_dark(part):
         Path(name).name for page in pages for name in re.findall(r'(?:src|srcset)="([^"]+\.svg)"', page.read_text())
     }
     assert shown == {path.name for path in (DOCS / "figures").glob("*.svg")}
-    assert shown >= {f"{name}-{look}.svg" for name in part("drawing.pictures").PICTURES for look in ("light", "dark")}
+    assert shown >= {f"{name}-{look}.svg" for name in part("draw_figures").PICTURES for look in ("light", "dark")}
 
 
 def test_an_unknown_picture_is_refused(part, monkeypatch, capsys):

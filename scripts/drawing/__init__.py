@@ -1,1 +1,0 @@
-"""Parts of the script that draws the pictures of the README and of the site."""
