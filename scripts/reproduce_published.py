@@ -23,7 +23,7 @@ from one_line import errors_in_one_line
 from dre_jax.data.files import make_folder
 from dre_jax.errors import DataWarning, DreError
 from dre_jax.report import Comparison, compare
-from dre_jax.report.figures import draw_all
+from dre_jax.report.figures import Quantity, draw_all
 from dre_jax.report.page import Section, write_page
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.result_files import read_files
@@ -138,7 +138,8 @@ def section(experiment: Mapping[str, Any], traces: Path, out: Path) -> tuple[Sec
     if numbers:
         note = f"Pooled over runs; equal to within {TOLERANCE:g}."
         tables.append(_table("Reference values", ("Value", "On these traces", "Equal"), numbers, note))
-    caption, by_space = title.split(": ", 1)[-1].capitalize(), ("rank",) if experiment.get("grid") else ()
+    caption = title.split(": ", 1)[-1].capitalize()
+    by_space: Sequence[Quantity] = ("rank",) if experiment.get("grid") else ()
     result = Section(
         title=title,
         comparison=comparison,
