@@ -23,7 +23,8 @@ from one_line import errors_in_one_line
 from dre_jax.data.files import make_folder
 from dre_jax.errors import DataWarning, DreError
 from dre_jax.report import Comparison, compare
-from dre_jax.report.figures import Quantity, draw_all
+from dre_jax.report.curves import Quantity
+from dre_jax.report.figures import draw_all
 from dre_jax.report.page import Section, write_page
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.result_files import read_files
