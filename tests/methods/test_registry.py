@@ -6,11 +6,9 @@ import pytest
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import METHODS, find
-from dre_jax.methods.dre.model_config import ModelConfig, preset
+from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.registry import ALIASES, real_name
-
-MODEL = ModelConfig(members=3, hidden=(4,), phi=(4,), rho=(4,))
 
 
 def test_the_papers_method_is_the_preset():
