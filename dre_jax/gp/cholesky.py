@@ -13,6 +13,7 @@ from jax import Array, lax
 
 from dre_jax.gp.lapack import cholesky, solve_lower, solve_upper
 
+_MAX_BLOCK = 64  # of rows that are inverted at once
 _MAX_JITTER = 1.0  # share of the scale: with this jitter, any approximate covariance is positive definite
 
 
@@ -57,6 +58,27 @@ def cholesky_solve(lower: Array, right: Array) -> Array:
     """Solves (L L^T) x = ``right`` for x; L f[n, n], ``right`` f[n] or f[n, m]."""
     columns = right[:, None] if right.ndim == 1 else right
     return solve_upper(lower, solve_lower(lower, columns)).reshape(right.shape)
+
+
+def cholesky_inverse(lower: Array) -> Array:
+    """Returns the inverse of L L^T, f[n, n].
+
+    In float64 from products of blocks of L^-1, in half the time of two triangular systems.
+    """
+    if lower.dtype != jnp.float64:
+        return cholesky_solve(lower, jnp.eye(lower.shape[0], dtype=lower.dtype))
+    inverse = _invert_by_blocks(lower)
+    return _product(inverse.T, inverse)
+
+
+def _invert_by_blocks(lower: Array) -> Array:
+    n = len(lower)
+    if n <= _MAX_BLOCK:
+        return invert_factor(lower)
+    half = n // 2
+    top, bottom = _invert_by_blocks(lower[:half, :half]), _invert_by_blocks(lower[half:, half:])
+    corner = -_product(bottom, _product(lower[half:, :half], top))
+    return jnp.block([[top, jnp.zeros((half, n - half), lower.dtype)], [corner, bottom]])
 
 
 def triangular_solve(lower: Array, right: Array) -> Array:

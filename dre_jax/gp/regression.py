@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.cholesky import apply_inverse_factor, cholesky_solve, prepare_factor, safe_cholesky
+from dre_jax.gp.cholesky import apply_inverse_factor, cholesky_inverse, cholesky_solve, prepare_factor, safe_cholesky
 from dre_jax.gp.kernels import LOG_2PI, Kernel, correlation, squared_distances
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.jit import jit_eager_calls
@@ -84,7 +84,7 @@ def _forward(matrix: Array, y: Array, where: Array) -> tuple[Array, tuple[Array,
 
 def _backward(residuals: tuple[Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None]:
     lower, weights, where = residuals
-    inverse = cholesky_solve(lower, jnp.eye(lower.shape[0], dtype=lower.dtype))
+    inverse = cholesky_inverse(lower)
     filled = where[:, None] & where[None, :]
     matrix_gradient = jnp.where(filled, 0.5 * (weights[:, None] * weights[None, :] - inverse), 0.0)
     return cotangent * matrix_gradient, -cotangent * weights, None
