@@ -41,7 +41,9 @@ DEFAULT_SETTINGS: Mapping[str, Any] = {
 tables in docs/results are without them."""
 N_START = 4
 """Number of Sobol points that are evaluated first without a surrogate."""
-_MAX_ENCODINGS = 20_000
+_MAX_ENCODINGS = 100_000
+_SAME = 1e-6
+"""Maximum distance in every coordinate of points that count as equal."""
 _MAX_RELATIVE_ERROR = 1e3
 _NOT_PICKLED = ("_params", "_method", "_encodings")
 
@@ -94,6 +96,14 @@ class _EncodedParams(NamedTuple):
     """Equal for equal configurations, whose numbers may differ by a billionth of their range."""
     point: np.ndarray
     """f64[P], see `Space.point`."""
+
+
+class _Encoded(NamedTuple):
+    """Configurations of the trials, encoded."""
+
+    observed: list[_EncodedParams]
+    pending: list[_EncodedParams]
+    failed: list[_EncodedParams]
 
 
 class Engine:
@@ -155,19 +165,22 @@ class Engine:
           failed: configurations that have no value and will have none.
           fixed: values of hyperparameters that are not searched in this trial.
 
+        Configurations are encoded once, so a mapping must not change between calls.
+
         Raises:
           DataError: for configurations of another space, or NaN.
         """
         check_not_forked()
-        pending, failed = list(pending), list(failed)
-        evaluated = {self._encode(params).identity for params in [*(o.params for o in observed), *pending, *failed]}
+        groups = ([o.params for o in observed], pending, failed)
+        encoded = _Encoded(*([self._encode(params) for params in group] for group in groups))
+        evaluated = {one.identity for group in encoded for one in group}
         fixed_coordinates = self._coordinates(fixed or {})
         for params in self._initial_configurations(len(evaluated), number, fixed_coordinates):
             if self._encode(params).identity not in evaluated:
                 return params
         if self._can_value(observed):
             with suggestion_runtime, self._precision() as dtype:
-                ranked = self._rank_candidates(observed, pending, failed, number, fixed_coordinates, dtype)
+                ranked = self._rank_candidates(observed, encoded, number, fixed_coordinates, dtype)
         else:
             ranked = self._sobol_configurations(number, fixed_coordinates)
         unevaluated = (params for params in ranked if self._encode(params).identity not in evaluated)
@@ -176,7 +189,7 @@ class Engine:
             return best
         # All ranked candidates have been evaluated: any other configuration, or one that is not running.
         fallback = list(self._sobol_configurations(number, fixed_coordinates))
-        for excluded in (evaluated, {self._encode(params).identity for params in pending}):
+        for excluded in (evaluated, {one.identity for one in encoded.pending}):
             for params in fallback:
                 if self._encode(params).identity not in excluded:
                     return params
@@ -236,8 +249,7 @@ class Engine:
     def _rank_candidates(
         self,
         observed: Sequence[Observation],
-        pending: Sequence[Mapping[str, Any]],
-        failed: Sequence[Mapping[str, Any]],
+        encoded: _Encoded,
         number: int,
         fixed_coordinates: np.ndarray,
         dtype: type[np.floating[Any]],
@@ -253,8 +265,7 @@ class Engine:
         from dre_jax.search.suggester import capacity_for
 
         points, pending_points, failed_points = (
-            np.array([self._encode(params).point for params in group]).reshape(-1, len(self.space))
-            for group in ([o.params for o in observed], pending, failed)
+            np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encoded
         )
         max_history = self.config.max_history
         room = max(max_history - len(pending_points), max_history // 2)
@@ -273,10 +284,12 @@ class Engine:
             history = history._replace(noise_var=jax.device_put(noise_var))
         levels = np.pad(tie_levels(responses), (0, capacity - len(selected)))
         hidden = points if len(points) > len(selected) else points[:0]
-        avoid = np.vstack([failed_points, hidden])
-        radius = np.repeat([self.config.failed_radius, 1e-6], [len(failed_points), len(hidden)])
+        is_finite = bool(np.isfinite(self.space.size))
+        # With real numbers, of the best candidates hardly one is evaluated: they are compared below, as they are few.
+        avoid = np.vstack([failed_points, hidden]) if is_finite else failed_points
+        radius = np.repeat([self.config.failed_radius, _SAME], [len(failed_points), len(avoid) - len(failed_points)])
         # Where all coordinates have few values, a neighbour is another configuration.
-        radius = np.minimum(radius, 1e-6) if np.isfinite(self.space.size) else radius
+        radius = np.minimum(radius, _SAME) if is_finite else radius
         slots = capacity_for(len(avoid))
         level, *arrays = jax.device_put(
             (
@@ -305,23 +318,27 @@ class Engine:
             None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
         )
         best, values = np.asarray(proposals.points), np.asarray(proposals.values)
-        return (self.space.params(_with_fixed(point, fixed_coordinates)) for point in best[values > -np.inf])
+        proposed = (_with_fixed(point, fixed_coordinates) for point in best[values > -np.inf])
+        return (
+            self.space.params(point)
+            for point in proposed
+            if is_finite or not len(hidden) or np.abs(hidden - point).max(axis=1).min() > _SAME
+        )
 
     def _encode(self, params: Mapping[str, Any]) -> _EncodedParams:
         """Returns an encoded configuration, from a cache: every suggestion encodes all trials."""
-        try:
-            key = (*params.items(), *map(type, params.values()))
-            encoded = self._encodings.get(key)
-        except (AttributeError, TypeError):  # not a configuration
-            return _encode_params(self.space, params)
-        if encoded is None:
-            if len(self._encodings) >= _MAX_ENCODINGS:
-                self._encodings.clear()
-            encoded = self._encodings[key] = _encode_params(self.space, params)
+        cached = self._encodings.get(id(params))
+        if cached is not None:
+            return cached[1]
+        encoded = _encode_params(self.space, params)
+        if len(self._encodings) >= _MAX_ENCODINGS:
+            self._encodings.clear()
+        self._encodings[id(params)] = params, encoded
         return encoded
 
     @cached_property
-    def _encodings(self) -> dict[tuple[Any, ...], _EncodedParams]:
+    def _encodings(self) -> dict[int, tuple[Mapping[str, Any], _EncodedParams]]:
+        """Configurations with their encodings, by the identity of the configuration, which it keeps from changing."""
         return {}
 
     @cached_property

@@ -135,16 +135,16 @@ class DRESampler(BaseSampler):
         engine = self._engine_for(translation.space)
         maximise = study.direction == StudyDirection.MAXIMIZE
         others = _others(study, trial)
-        reading = read_trials(others, reader, maximise=maximise)
         fixed = _fixed_values(trial, others, translation, search_space)
         for _ in range(_TRIES):
+            reading = read_trials(others, reader, maximise=maximise)
             params = _suggest(engine, reading, trial.number, fixed)
             values = translation.to_optuna_values(params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
-            before, reading = reading, read_trials(_others(study, trial), reader, maximise=maximise)
+            others = _others(study, trial)
             written = translation.read_params(values)
-            if not reading.contains(written) or before.contains(written):
+            if not reader.find(others, written) or reading.contains(written):
                 break
         return {name: value for name, value in values.items() if name in search_space}
 

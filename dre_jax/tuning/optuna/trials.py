@@ -54,18 +54,29 @@ class TrialReader:
             self._finished[trial._trial_id] = params
         return params
 
+    def find(self, trials: Iterable[FrozenTrial], params: Params | None) -> bool:
+        """Returns whether a trial that has started has a configuration."""
+        return any(self.read(trial) == params for trial in trials if trial.state != TrialState.WAITING)
+
 
 def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise: bool) -> StudyTrials:
     """Returns the trials of a study."""
-    pairs = [(trial, reader.read(trial)) for trial in trials]
-    configured = [(trial, params) for trial, params in pairs if params is not None]
-    finished = [(trial, params) for trial, params in configured if trial.state in FINISHED]
-    values = responses([trial for trial, _ in finished], maximise=maximise)
-    return StudyTrials(
-        [Observation(params, value) for (_, params), value in zip(finished, values, strict=True)],
-        [params for trial, params in configured if trial.state == TrialState.RUNNING],
-        [params for trial, params in configured if trial.state == TrialState.FAIL],
-    )
+    finished: list[FrozenTrial] = []
+    observed: list[Params] = []
+    pending: list[Params] = []
+    failed: list[Params] = []
+    for trial in trials:
+        state = trial.state
+        params = None if state == TrialState.WAITING else reader.read(trial)
+        if params is None:
+            continue
+        if state in FINISHED:
+            finished.append(trial)
+            observed.append(params)
+        else:
+            (pending if state == TrialState.RUNNING else failed).append(params)
+    values = responses(finished, maximise=maximise)
+    return StudyTrials(list(map(Observation, observed, values)), pending, failed)
 
 
 def latest_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
@@ -86,7 +97,10 @@ def common_names(trials: Iterable[FrozenTrial]) -> set[str]:
     pruned: set[str] = set()
     for trial in trials:
         if trial.state == TrialState.COMPLETE:
-            names = set(trial.distributions) if names is None else names & trial.distributions.keys()
+            if names is None:
+                names = set(trial.distributions)
+            elif not names <= trial.distributions.keys():
+                names &= trial.distributions.keys()
         elif trial.state == TrialState.PRUNED and len(trial.distributions) > len(pruned):
             pruned = set(trial.distributions)
     return pruned if names is None else names
