@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.parameters import plain_value
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.table_cells import is_empty, read_cells
+from dre_jax.tuning.table_cells import encode_columns, is_empty, read_cells
 
 
 def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", value: str = "value") -> Past:
@@ -44,11 +46,11 @@ def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", 
     names = [_header_cell(name) for name in getattr(frame, "columns", frame)]
     _require(names, space, task, value, "a table")
     required = [task, value, *space]
-    columns = [list(frame[columns_of[name]]) for name in required]
-    if len({len(column) for column in columns}) > 1:
-        raise DataError(f"columns must be equally long, but have {[len(column) for column in columns]} rows")
-    rows = (dict(zip(required, cells, strict=True)) for cells in zip(*columns, strict=True))
-    return _past(rows, space, direction, task, value, "a table")
+    columns = {name: _cells(frame[columns_of[name]], keep_numbers=name in space) for name in required}
+    lengths = [len(column) for column in columns.values()]
+    if len(set(lengths)) > 1:
+        raise DataError(f"columns must be equally long, but have {lengths} rows")
+    return _past(columns, space, direction, task, value, "a table")
 
 
 def from_csv(
@@ -83,25 +85,34 @@ def from_csv(
     rows = (cells for _, cells in read_csv(path))
     header = [_header_cell(name) for name in next(rows, [])]
     _require(header, space, task, value, str(path))
-    return _past((dict(zip(header, cells, strict=True)) for cells in rows), space, direction, task, value, str(path))
+    columns = dict.fromkeys(header, ()) | dict(zip(header, zip(*rows, strict=True), strict=False))
+    return _past(columns, space, direction, task, value, str(path))
 
 
-def _past(rows: Iterable[Mapping[str, Any]], space: Space, direction: str, task: str, value: str, source: str) -> Past:
+def _past(columns: Mapping[Any, Any], space: Space, direction: str, task: str, value: str, source: str) -> Past:
     tasks: dict[str, list[Evaluated]] = {}
     unreadable: dict[str, list[str]] = {}
-    for number, row in enumerate(rows, 1):
-        if is_empty(row[task]):
-            raise DataError(f"{source}: every row must name its task, but row {number} does not")
-        trials = tasks.setdefault(str(row[task]), [])
+    encoded, is_read = encode_columns(space, columns)
+    for i, (task_cell, cell) in enumerate(zip(columns[task], columns[value], strict=True)):
+        if is_empty(task_cell):
+            raise DataError(f"{source}: every row must name its task, but row {i + 1} does not")
+        trials = tasks.setdefault(str(task_cell), [])
         try:
-            number_value = float("nan") if is_empty(row[value]) else float(plain_value(row[value]))
+            number = float("nan") if is_empty(cell) else float(plain_value(cell))
         except (OverflowError, TypeError, ValueError):
-            unreadable.setdefault(str(row[task]), []).append(f"{value} must be a number, but got {row[value]!r}")
+            unreadable.setdefault(str(task_cell), []).append(f"{value} must be a number, but got {cell!r}")
             continue
-        trials.append(Evaluated(read_cells(space, row), number_value))
+        params = encoded[i] if is_read[i] else read_cells(space, {name: columns[name][i] for name in space})
+        trials.append(Evaluated(params, number))
     exclusions = [Exclusion(name, f"{reasons[0]}{_times(len(reasons))}") for name, reasons in unreadable.items()]
     metric = None if value == "value" else value
     return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions)
+
+
+def _cells(column: Any, *, keep_numbers: bool) -> Any:
+    """Returns the cells of a column, as an array if they are numbers of NumPy's."""
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    return np.asarray(column) if keep_numbers and kind in ("i", "u", "f") else list(column)
 
 
 def _header_cell(name: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -119,10 +120,10 @@ def past_of(
         rows, values, misfits = [], list[float](), list[str]()
         for trial in trials:
             value = objective_value(trial.value, f"the value of every trial of past task {name!r}")
-            if np.isnan(value):
+            if math.isnan(value):
                 continue
             try:
-                rows.append(space.encode(trial.params))
+                rows.append(trial.params if isinstance(trial.params, np.ndarray) else space.encode(trial.params))
             except DataError as error:
                 misfits.append(str(error))
                 continue
