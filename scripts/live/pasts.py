@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from dre_jax.errors import ConfigError
 from dre_jax.tuning import Evaluated, past_of
 from dre_jax.tuning.past.tasks import Past
 from live.functions import FAMILIES, Family, Task
@@ -38,7 +39,11 @@ class PastSetting:
         return past_of(family.space, studies, direction="minimize")
 
     def _study(self, family: Family | ModelFamily, random: np.random.Generator) -> list[Evaluated]:
-        source = _other(family, random) if self.kind == "irrelevant" else family
+        source: Family | ModelFamily = family
+        if self.kind == "irrelevant":
+            if not isinstance(family, Family):
+                raise ConfigError(f"pasts of {family.name} are of its own models, but got {self.name!r}")
+            source = _other(family, random)
         task = source.draw(random, reverse=self.kind == "reversed", past=True)
         if self.kind == "tpe":
             return _by_tpe(task, self.trials, random)
