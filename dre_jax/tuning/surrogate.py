@@ -91,11 +91,11 @@ class Surrogate:
         """
         if self.direction in (None, direction):
             return
-        what = f"{self.direction} {self.metric or 'its past values'}"
+        metric = f" {self.metric}" if self.metric else ""
+        rule = f"the surrogate learned to {self.direction}{metric}, and the study is to {direction}"
         remedy = f"pass direction={self.direction!r} (--direction {self.direction})"
-        turn = f"surrogate.with_direction({direction!r}) if configurations that were better are better here too"
-        rule = f"a study must have its surrogate's direction, which learned to {what}, but is to {direction}"
-        raise DataError(f"{rule}: {remedy}, or {turn}")
+        reverse = f"surrogate.with_direction({direction!r}) if what was better is better here too"
+        raise DataError(f"{rule}: {remedy}, or {reverse}")
 
     def with_direction(self, direction: str) -> Surrogate:
         """Returns the surrogate for studies of a direction: configurations that were better must be better there too.

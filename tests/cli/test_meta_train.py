@@ -145,7 +145,7 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
     surrogate = Surrogate.load(out)
     assert (surrogate.direction, surrogate.metric) == ("minimize", "seconds")
     assert re.search("^direction +minimize seconds$", cli("info", out)[1], re.MULTILINE)
-    assert "learned to minimize seconds, but is to maximize" in refused(
+    assert "learned to minimize seconds, and the study is to maximize" in refused(
         "suggest", "--space", space, "--checkpoint", out, "--direction", "maximize"
     )
     assert 0.2 <= surrogate.start[0]["x"] <= 0.4  # where every task's least value is near

@@ -77,7 +77,7 @@ def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
     params, facts = {"learned": np.zeros(1)}, {"versions": versions()}  # the start design needs no parameters
     Surrogate(SPACE, "gcp", find("gcp").make(), params, start, facts, "minimize", "loss").save(folder)
     with_surrogate = {"surrogate": folder, "quiet": True}
-    assert "to minimize loss, but is to maximize" in refused(
+    assert "to minimize loss, and the study is to maximize" in refused(
         *tune("echo", "{x}", direction="maximize", **with_surrogate)
     )
     assert cli(*tune("echo", "{x}", trials=1, **with_surrogate))[0] == 0

@@ -11,6 +11,7 @@ import pytest
 
 from dre_jax.methods import find
 from dre_jax.search import Capabilities, Suggester, make_history
+from dre_jax.search.acquisition import RESOLUTION
 from dre_jax.search.candidates import CandidateConfig, TrialRecord, canonicalize, propose, sobol_points
 from dre_jax.search.history import Candidates
 from dre_jax.search.precision import precision_of, supports_double
@@ -218,7 +219,7 @@ def test_proposals_of_a_long_search_are_the_best_by_a_reference():
             assert reference.log_improvement(point)[0] > reference.best(points) - np.log(factor)
         assert np.abs(points - point).max(axis=1).min() > 1e-6
         points = np.vstack([points, point])
-    assert max(map(hartmann, points)) > 3.32236
+    assert max(map(hartmann, points)) > 3.32237 - RESOLUTION
 
 
 def test_float64_ends_with_a_suggestion():

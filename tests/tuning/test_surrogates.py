@@ -146,7 +146,9 @@ def test_a_study_of_the_other_direction_is_refused(surrogate):
         lambda surrogate: study(surrogate).ask(to_optuna(SPACE)),
         lambda surrogate: DRESearchCV(DummyClassifier(), surrogate=surrogate).fit([[0.0]] * 10, [0, 1] * 5),
     ):
-        with pytest.raises(DataError, match=r"learned to minimize loss, but is to maximize: pass direction='minimize'"):
+        with pytest.raises(
+            DataError, match=r"learned to minimize loss, and the study is to maximize: pass direction='minimize'"
+        ):
             use(losses)
     turned = losses.with_direction("maximize")
     assert (turned.direction, turned.metric) == ("maximize", None)
