@@ -278,6 +278,21 @@ def test_members_are_those_of_a_training_of_the_chosen_length(chosen, past):
     assert six.priors.log_slope_var.shape == again.priors.log_slope_var.shape == (CONFIG.members,)
 
 
+def test_held_out_evidence_without_past_tasks_is_of_the_mean_likelihood(chosen, past):
+    folds = make_folds(past, members=CONFIG.members, folds=CHOSEN.folds, histories=64, rows=CHOSEN.rows)
+    priors = uninformed_priors(CONFIG, COLUMNS)
+    each = [
+        held_out_evidence(
+            CONFIG, jax.tree.map(lambda a, j=j: jnp.stack([a[j]] * CHOSEN.folds), priors), folds.table, folds.held_out
+        )
+        for j in range(3)
+    ]
+    trials = (np.asarray(folds.held_out.where) & ~np.asarray(folds.held_out.context)).sum(axis=-1)
+    found = np.log(np.mean(np.exp(np.array(each, np.float64)), axis=0)) / trials
+    expected = np.mean([found[folds.task == i].mean() for i in range(6)])
+    assert float(chosen["six tasks"].held_out.uninformed) == pytest.approx(expected, abs=1e-4)
+
+
 def test_the_transfer_probability_is_high_if_past_tasks_predict_each_other(chosen):
     probability = {name: float(fit.transfer_probability) for name, fit in chosen.items()}
     assert float(chosen["six tasks"].held_out.learned) > float(chosen["six tasks"].held_out.uninformed) + 0.2
