@@ -16,10 +16,17 @@ import numpy as np
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import unit_scale
 
-N_START = 2
-"""Number of configurations that are evaluated first on a new task. More of them cost trials where the past misleads."""
 _BEST_ROWS = 10  # of a task, that may be tried first
 _MOST_ROWS = 1000  # of a task, that are searched for the nearest
+
+
+def default_start_size(n_tasks: int) -> int:
+    """Returns the default number of configurations that are evaluated first on a new task.
+
+    Each costs a trial where the past misleads, so there are two. After a single past task, of which no other one tells
+    whether it is like the new task, there are four: the best of one task may be far from each other.
+    """
+    return 4 if n_tasks == 1 else 2
 
 
 def start_rows(tasks: Mapping[str, Task], n: int, seed: int) -> np.ndarray:

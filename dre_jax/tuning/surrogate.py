@@ -17,7 +17,7 @@ import numpy as np
 from dre_jax.checks import one_of
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
-from dre_jax.methods.start_configurations import N_START, start_rows
+from dre_jax.methods.start_configurations import default_start_size, start_rows
 from dre_jax.search.method import Method
 from dre_jax.tuning.past.tasks import Past
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
@@ -121,7 +121,7 @@ class Surrogate:
         method: str | Method = "recommended",
         seed: int = 0,
         settings: dict[str, Any] | None = None,
-        n_start: int = N_START,
+        n_start: int | None = None,
     ) -> Surrogate:
         """Learns from past tasks.
 
@@ -131,7 +131,7 @@ class Surrogate:
           method: one that learns from past tasks: a name that `dre_jax.methods.find` knows, or the method itself.
           seed: the same seed learns the same.
           settings: of the method, by dotted field.
-          n_start: maximum size of the start design.
+          n_start: maximum size of the start design; by default two, or four after a single past task.
 
         Raises:
           DataError: without tasks, or for tasks of another space.
@@ -163,7 +163,7 @@ class Surrogate:
             params = jax.block_until_ready(configured.fit(meta, key))
         if not jax.tree.leaves(params):
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
-        start = start_design(past, n_start, seed)
+        start = start_design(past, default_start_size(len(past.tasks)) if n_start is None else n_start, seed)
         facts = {**provenance(meta, key), "seed": seed, "decided": decisions_of(configured, params)}
         learned = jax.tree.map(np.asarray, params)
         return cls(past.space, entry.name, configured, learned, start, facts, past.direction, past.metric)

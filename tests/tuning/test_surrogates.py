@@ -14,7 +14,6 @@ from dre_jax.errors import CheckpointError, DataError
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.fitted import FittedMethod, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
-from dre_jax.methods.start_configurations import N_START
 from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import (
     Bool,
@@ -82,8 +81,15 @@ def test_a_saved_surrogate_suggests_as_before(surrogate, saved):
     jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b, strict=True), found.params, surrogate.params)
     assert {type(leaf) for leaf in jax.tree.leaves(found.params)} == {np.ndarray}  # samplers are pickled
     assert suggestions(found) == suggestions(surrogate)
-    assert len(found.start) == N_START
+    assert len(found.start) == 2
     assert found.facts["seed"] == 1
+
+
+@pytest.mark.parametrize(("n_tasks", "size"), [(1, 4), (2, 2)])
+def test_the_start_design_is_larger_after_a_single_past_task(n_tasks, size):
+    tasks = {str(t): [Evaluated(of(x), -x - 0.1 * t) for x in np.linspace(0, 1, 12)] for t in range(n_tasks)}
+    past = past_of(SPACE, tasks, direction="minimize")
+    assert len(Surrogate.fit(past, method="gcp", settings=QUICK).start) == size
 
 
 def test_a_narrower_space_is_known(saved):

@@ -23,7 +23,7 @@ from dre_jax.methods.checkpoints.meta_training import configure_training, meta_t
 from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.settings import configure
-from dre_jax.methods.start_configurations import N_START, start_rows
+from dre_jax.methods.start_configurations import start_rows
 
 KEY = jax.random.key(1)
 assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
@@ -65,7 +65,7 @@ def test_what_fit_learns_is_in_the_folder(name, fitted, space, tmp_path):
     loaded = load_fitted(tmp_path, space="hard", columns=COLUMNS)
     assert (loaded.name, loaded.method) == (name, method)
     assert_same(loaded.params, params)
-    assert loaded.extra == {"note": 1, "start_rows": start_rows(space.train, N_START, seed=1).tolist()}
+    assert loaded.extra == {"note": 1, "start_rows": start_rows(space.train, 2, seed=1).tolist()}
     assert loaded.facts["tasks"] == list(space.train)
     assert loaded.facts.get("step") == (None if name == "gcp" else 4)
     owner = json.loads((tmp_path / "metadata.json").read_text())["method"]
