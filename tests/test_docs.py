@@ -32,7 +32,7 @@ def test_the_readme_tunes_a_model(monkeypatch, capsys):
 @pytest.mark.thorough
 def test_the_example_of_the_recommended_method():
     names = run("docs/results/recommended.md")
-    assert float(names["share"][~names["turned"]].sum()) < 0.5, "reversed, the last of the two"
+    assert float(names["share"][~names["without_trend"]].sum()) < 0.5, "reversed, the last of the two"
 
 
 def test_every_example_is_run():
