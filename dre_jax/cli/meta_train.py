@@ -169,7 +169,6 @@ def _read_space(data: Path, name: str, mode: str) -> _Tasks:
 def _read_past(storage: str | None, table: Any, columns: Mapping[str, str], space_file: Any, seed: int) -> _Tasks:
     """Returns past studies or trials; prints exclusions to standard error."""
     from dre_jax.errors import DataError
-    from dre_jax.methods.start_configurations import default_start_size
     from dre_jax.tuning import from_csv, from_studies, read_space
     from dre_jax.tuning.surrogate import SPACE_NAME, checkpoint_extra, start_design
 
@@ -179,7 +178,7 @@ def _read_past(storage: str | None, table: Any, columns: Mapping[str, str], spac
         print(f"dre-jax: left out: {one}", file=sys.stderr)
     if not past.tasks:
         raise DataError(f"at least one past task must fit {space_file}, but none does")
-    start = start_design(past, default_start_size(len(past.tasks)), seed)
+    start = start_design(past, None, seed)
     return past.search_space(SPACE_NAME), checkpoint_extra(past.space, start, past.direction, past.metric)
 
 

@@ -29,7 +29,7 @@ def default_start_size(n_tasks: int) -> int:
     return 4 if n_tasks == 1 else 2
 
 
-def start_rows(tasks: Mapping[str, Task], n: int, seed: int) -> np.ndarray:
+def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarray:
     """Configurations to try first: of those that were best on some task, the set that leaves the least regret on all.
 
     It grows by the configuration that lowers the mean most. Of a large task the best rows count and as many others as
@@ -37,7 +37,7 @@ def start_rows(tasks: Mapping[str, Task], n: int, seed: int) -> np.ndarray:
 
     Args:
       tasks: at least one.
-      n: how many, at most.
+      n: how many, at most; by default `default_start_size`.
       seed: equally good ones fall by chance.
 
     Returns:
@@ -49,6 +49,7 @@ def start_rows(tasks: Mapping[str, Task], n: int, seed: int) -> np.ndarray:
       >>> start_rows(tasks, 1, seed=0).tolist()
       [[0.5]]
     """
+    n = default_start_size(len(tasks)) if n is None else n
     random = np.random.default_rng(seed)
     best = [task.X[np.argsort(-task.y, kind="stable")[:_BEST_ROWS]] for task in tasks.values()]
     rows: np.ndarray = np.unique(np.concatenate(best), axis=0)

@@ -18,11 +18,12 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.search.method import capabilities_of
 from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
-from dre_jax.tuning.response_clipping import clip_responses
+from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial_selection import select_trials
 
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
@@ -44,7 +45,6 @@ N_START = 4
 _MAX_ENCODINGS = 100_000
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
-_MAX_RELATIVE_ERROR = 1e3
 _NOT_PICKLED = ("_params", "_method", "_encodings")
 
 
@@ -269,7 +269,7 @@ class Engine:
         )
         max_history = self.config.max_history
         room = max(max_history - len(pending_points), max_history // 2)
-        rows = _select_trials(np.array([o.response for o in observed], np.float64), room)
+        rows = select_trials(np.array([o.response for o in observed], np.float64), room)
         selected, responses = points[rows], np.array([observed[row].response for row in rows], np.float64)
         history_points = np.vstack([selected, pending_points])
         capacity = capacity_for(len(history_points))
@@ -280,7 +280,7 @@ class Engine:
         errors = np.array([observed[row].stderr for row in rows])
         if errors.any():
             self.require_standard_errors()
-            noise_var = np.pad(_relative_errors(errors, clipped) ** 2, (0, capacity - len(rows))).astype(dtype)
+            noise_var = np.pad(relative_errors(errors, clipped) ** 2, (0, capacity - len(rows))).astype(dtype)
             history = history._replace(noise_var=jax.device_put(noise_var))
         levels = np.pad(tie_levels(responses), (0, capacity - len(selected)))
         hidden = points if len(points) > len(selected) else points[:0]
@@ -381,28 +381,6 @@ class Engine:
 def _encode_params(space: Space, params: Mapping[str, Any]) -> _EncodedParams:
     point = space.point(params)
     return _EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
-
-
-def _select_trials(responses: np.ndarray, room: int) -> np.ndarray:
-    """Returns indices of the trials that a method gets: all, or the best quarter, and others evenly spaced in time.
-
-    With the better half and the latest, most trials of a long search are at the optimum, where they differ by little,
-    and the likelihood of a Gaussian process has its maximum at length scales that fit none of the early trials.
-    """
-    if np.isnan(responses).any():
-        raise DataError("a response must be a number, but got NaN")
-    if len(responses) <= room:
-        return np.arange(len(responses))
-    top = np.argsort(-responses, kind="stable")[: max(room // 4, 1)]
-    others = np.setdiff1d(np.arange(len(responses)), top)
-    spaced = np.linspace(0, len(others) - 1, room - len(top)).round().astype(int)
-    return np.sort(np.concatenate([top, others[spaced]]))
-
-
-def _relative_errors(errors: np.ndarray, responses: np.ndarray) -> np.ndarray:
-    """Returns standard errors on the scale on which the responses have the range 1, at most 1000."""
-    spread = np.ptp(responses / 2) * 2
-    return np.minimum(errors / (spread if spread > 0 else 1.0), _MAX_RELATIVE_ERROR)
 
 
 def _with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:

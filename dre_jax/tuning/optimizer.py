@@ -188,7 +188,7 @@ class Optimizer:
         for name, value in {"n_trials": n_trials, "timeout": timeout, "n_jobs": n_jobs}.items():
             if value is not None and not value > 0:
                 raise ConfigError(f"{name} must be positive, but got {value!r}")
-        starts = iter(itertools.count()) if n_trials is None else iter(range(n_trials))
+        starts = itertools.count() if n_trials is None else iter(range(n_trials))
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         stop, callbacks = threading.Event(), tuple(callbacks)
 

@@ -1,4 +1,4 @@
-"""Finite responses without far outliers, from responses of any scale."""
+"""Finite responses without far outliers, from responses of any scale, and standard errors on that scale."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 _REACH = 5.0
+_MAX_RELATIVE_ERROR = 1e3
 
 
 def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -36,3 +37,9 @@ def clip_responses(responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64
     tenth = (best - low) / 10 if best > low else 1.0
     clipped = np.maximum(np.where(finite, responses, low), low)
     return np.where(responses == np.inf, best + tenth, np.where(responses == -np.inf, low - tenth, clipped))
+
+
+def relative_errors(errors: npt.NDArray[np.float64], responses: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Returns standard errors on the scale on which the responses have the range 1, at most 1000."""
+    spread = np.ptp(responses / 2) * 2
+    return np.minimum(errors / (spread if spread > 0 else 1.0), _MAX_RELATIVE_ERROR)

@@ -17,7 +17,7 @@ import numpy as np
 from dre_jax.checks import one_of
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
-from dre_jax.methods.start_configurations import default_start_size, start_rows
+from dre_jax.methods.start_configurations import start_rows
 from dre_jax.search.method import Method
 from dre_jax.tuning.past.tasks import Past
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
@@ -163,7 +163,7 @@ class Surrogate:
             params = jax.block_until_ready(configured.fit(meta, key))
         if not jax.tree.leaves(params):
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
-        start = start_design(past, default_start_size(len(past.tasks)) if n_start is None else n_start, seed)
+        start = start_design(past, n_start, seed)
         facts = {**provenance(meta, key), "seed": seed, "decided": decisions_of(configured, params)}
         learned = jax.tree.map(np.asarray, params)
         return cls(past.space, entry.name, configured, learned, start, facts, past.direction, past.metric)
@@ -310,14 +310,14 @@ def of_descriptor(name: str, descriptor: Mapping[str, Any]) -> Space:
     return from_hpob(name, descriptor) if name in HPOB_SPACES else from_descriptor(descriptor)
 
 
-def start_design(past: Past, n: int, seed: int) -> tuple[Params, ...]:
+def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:
     """Returns a start design, see `dre_jax.methods.start_configurations.start_rows`.
 
     Args:
       past: tasks.
-      n: maximum number of configurations.
+      n: maximum number of configurations; None for the default.
       seed: breaks ties.
     """
-    if n < 1:
+    if n is not None and n < 1:
         return ()
     return tuple(past.space.decode(row) for row in start_rows(past.tasks, n, seed))

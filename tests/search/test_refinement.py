@@ -204,7 +204,7 @@ def test_a_proposal_is_the_best_by_a_reference():
 
 @pytest.mark.thorough
 def test_proposals_of_a_long_search_are_the_best_by_a_reference():
-    from dre_jax.tuning.engine import _select_trials
+    from dre_jax.tuning.trial_selection import select_trials
 
     engine = Engine(CUBE, seed=0)
     points = sobol_points(16, 6, 0)[:10].astype(np.float64)
@@ -212,7 +212,7 @@ def test_proposals_of_a_long_search_are_the_best_by_a_reference():
         point = proposal(engine, told(points))
         if n in (80, 140, 185, 240, 300):
             responses = np.array([hartmann(x) for x in points])
-            rows = _select_trials(responses, 192)
+            rows = select_trials(responses, 192)
             reference = check_against_reference(engine, points[rows], responses[rows], 128 if n < 128 else 192)
             # Once the optimum is known, far corners are left, of which 14 starts miss some; in float32 it was 7e7.
             factor = 2.0 if n < 150 else 100.0

@@ -10,7 +10,8 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import RandomSearch
 from dre_jax.search.candidates import propose
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Space, Surrogate
-from dre_jax.tuning.engine import Engine, Observation, _select_trials
+from dre_jax.tuning.engine import Engine, Observation
+from dre_jax.tuning.trial_selection import select_trials
 
 SPACE = Space(
     {"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})}
@@ -83,7 +84,7 @@ def test_which_trials_a_method_is_shown(n, room):
         best = sorted(wanted, key=lambda i: (-responses[i], i))[: room // 4]
         others, count = [i for i in wanted if i not in best], room - len(best)
         wanted = sorted([*best, *[others[round(i * (len(others) - 1) / (count - 1))] for i in range(count)]])
-    assert _select_trials(responses, room).tolist() == wanted
+    assert select_trials(responses, room).tolist() == wanted
     assert len(wanted) == min(n, room)
 
 

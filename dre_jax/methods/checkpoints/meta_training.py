@@ -33,7 +33,7 @@ from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.entry import Entry
 from dre_jax.methods.registry import METHODS
 from dre_jax.methods.settings import Settings, leaves
-from dre_jax.methods.start_configurations import default_start_size, start_rows
+from dre_jax.methods.start_configurations import start_rows
 from dre_jax.search.method import Method, decisions_of
 
 
@@ -122,7 +122,7 @@ def meta_train_method(
     exists = has_checkpoint(folder) if METHODS[name].companion is None else has_fitted(folder)
     if exists and _is_complete(name, method, meta, facts, folder):
         return None
-    start = start_rows(tasks, default_start_size(len(tasks)), seed=facts["key"][-1])
+    start = start_rows(tasks, None, seed=facts["key"][-1])
     extra = {**(extra or {}), "start_rows": start.tolist()}
     owner = {"name": name, "configuration": config_to_json(method), "tasks": list(tasks), "extra": extra}
     owner["member"] = None if ensemble is None else ensemble.member
