@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     from dre_jax.runtime.setup import prepare
 
     prepare()
-    from benchmarks.suite import loops, ours, plan
+    from benchmarks.suite import ours, plan, programs
 
     small = options.small
     sizes, model, catalogue = SMALL if small else LARGE, ours.default_model(2 if small else 10), plan.catalogue()
@@ -59,8 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
         f"meta-train-{STEPS}": partial(steps_row, model=model, portions=portions, most_rows=128 if small else 10**9),
     }
     rows |= {name: catalogue[name] for name in (SMALL_ROWS if small else ROWS)}
-    workloads = loops.loop_workloads(model, (1, sizes["side_by_side"]), (1,))
-    profile, device = list(map(loops.describe, workloads)), peer_device(small)
+    workloads = programs.loop_workloads(model, (1, sizes["side_by_side"]), (1,))
+    profile, device = list(map(programs.describe, workloads)), peer_device(small)
     module = "benchmarks.accelerator"
     return plan.run(module, arguments, rows, options.out, profile, quick=small, device=device, **sizes)
 

@@ -5,12 +5,12 @@ XLA compiles for a device that is described to it. Its compiler is needed, the d
     pip install --no-deps jax-cuda12-plugin==J jax-cuda12-pjrt==J nvidia-cuda-nvcc-cu12    # gpu; J: the version of jax
     pip install --no-deps "libtpu==0.0.42.*"    # tpu; the version that jax[tpu] names
 
-Each program is printed with its kernels, inner loops, copies, exchanges between devices, bytes and temporaries. On a
-TPU the innermost dimension comes in lanes of 128, so that an array 32 wide takes four times its bytes; ``cycles`` is
-the sum of the compiler's estimates of the kernels, and for the library's own kernel the cycles of its schedule.
+Each program is printed with its kernels, exchanges between devices, temporaries and bytes in main memory. On a TPU the
+innermost dimension comes in lanes of 128, so that an array 32 wide takes four times its bytes; ``cycles`` is the sum
+of the compiler's estimates of the kernels, and for the library's own kernel the cycles of its schedule.
 
 The least time of a turn is computed, not measured. On a GPU, dependent kernels take some microseconds each, however
-small, and bytes are limited by the memory; on a TPU, the cycles and the bytes in the main memory count.
+small, and bytes are limited by the memory; on a TPU, the cycles and the bytes count.
 ``DRE_JAX_PALLAS=0`` has XLA compile the scan over epochs for a TPU. Compile times are representative without
 fine-tuning, whose schedules the compiler has to write out::
 
@@ -117,19 +117,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _workloads(options: argparse.Namespace, mesh: Any) -> Iterator[tuple[Any, Any]]:
     """Yields the programs, each with the devices that it is compiled for; one after the other, as inputs are arrays."""
-    from benchmarks.suite import loops, ours
+    from benchmarks.suite import ours, programs
 
     model = replace(ours.default_model(), products=options.products)
     shapes = [tuple(map(int, shape.split("x"))) for shape in options.mesh]
     meshes = [described_mesh(options.topology, shape, ("rows", "columns")) for shape in shapes]
-    bodies = loops.loop_workloads(model, options.runs, options.lists, options.history, streamed=options.streamed)
+    bodies = programs.loop_workloads(model, options.runs, options.lists, options.history, streamed=options.streamed)
     yield from ((one, mesh) for one in bodies)
     for chips in meshes:
-        shared_out = loops.mesh_workloads(model, chips, lists=16, runs=chips.size, rows=64)
+        shared_out = programs.mesh_workloads(model, chips, lists=16, runs=chips.size, rows=64)
         yield from ((one, chips) for one in shared_out)
     for chips in (meshes or [mesh]) if options.protocol else ():
-        yield from ((one, chips) for one in loops.protocol_workloads(options.protocol, chips))
-    yield from ((one, mesh) for one in loops.suggestion_workloads(options.methods, [64, 430], 104))
+        yield from ((one, chips) for one in programs.protocol_workloads(options.protocol, chips))
+    yield from ((one, mesh) for one in programs.suggestion_workloads(options.methods, [64, 430], 104))
 
 
 def describe_all(workloads: Iterable[tuple[Any, Any]], chip: Chip, schedules: Path) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ def describe_all(workloads: Iterable[tuple[Any, Any]], chip: Chip, schedules: Pa
     """
     from jax.sharding import NamedSharding, PartitionSpec
 
-    from benchmarks.suite.loops import describe
+    from benchmarks.suite.programs import describe
 
     rows = []
     for workload, mesh in workloads:
@@ -177,12 +177,12 @@ def least_seconds(row: dict[str, Any], chip: Chip) -> float:
     Example:
       >>> least_seconds({"kernels": 50, "bytes": 10_000_000}, CHIPS["h200"])
       0.0001
-      >>> least_seconds({"main_bytes": 819_000_000, "cycles": 3_000}, CHIPS["v5e"])
+      >>> least_seconds({"bytes": 819_000_000, "cycles": 3_000}, CHIPS["v5e"])
       0.001
     """
     if chip.kernel_s:
         return float(max(row["kernels"] * chip.kernel_s, row["bytes"] / chip.bytes_per_s))
-    return float(max(row["main_bytes"] / chip.bytes_per_s, row["cycles"] / chip.clock_hz))
+    return float(max(row["bytes"] / chip.bytes_per_s, row["cycles"] / chip.clock_hz))
 
 
 def take_cycles(folder: Path, kernel: str) -> int:

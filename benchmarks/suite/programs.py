@@ -1,191 +1,204 @@
-"""The parts of a compiled program, from its HLO text: kernels, bytes that they move, loops and chains of kernels."""
+"""Programs as XLA compiles them, for devices that are here or only described: which programs, and what they consist of.
+
+The bodies of the two loops (an epoch of fine-tuning, a step of meta-training), suggestions of methods for many runs,
+and HPO-B's whole protocol. Kernels, bytes, exchanges and loops are counted in a program's HLO text. Arrays are shapes
+where nothing has to be computed.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, astuple, dataclass, replace
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
-FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "iota"}
-FREE |= {"partition-id", "replica-id", "opt-barrier"}
-_NAMES_MEMORY = re.compile(r'custom_call_target="(AllocateBuffer|ConcatBitcast)"')  # TPU's
-CALLS = {"while", "call", "conditional", "async-start", "async-done"}
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
+
+from benchmarks.suite import hpob_shapes, ours
+from dre_jax import ModelConfig
+from dre_jax.data import SearchSpace
+from dre_jax.methods import find
+from dre_jax.methods.baselines.sources import fit_sources, source_tasks
+from dre_jax.methods.dre.ensemble import init
+from dre_jax.methods.dre.fine_tuning import fine_tune
+from dre_jax.methods.dre.mesh import LISTS, MEMBERS
+from dre_jax.methods.dre.steps import start, train
+from dre_jax.methods.dre.stream import Feed, ResidentFeed, StreamedFeed
+from dre_jax.methods.dre.tpu import layout_of, passes
+from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING
+from dre_jax.runtime.devices import covering_shape, dividing_shape, make_mesh
+from dre_jax.search.batch import coarse_bucket
+from dre_jax.search.grid import DESIGNS, TASKS, GridConfig, grid
+from dre_jax.search.history import Candidates, History
+from dre_jax.search.loop import SearchTask
+from dre_jax.search.method import Method, members_of, runs_sequentially
+
+_FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "iota"}
+_FREE |= {"partition-id", "replica-id", "opt-barrier", "async-done"}
 _COLLECTIVES = {"all-reduce", "all-gather", "all-to-all", "reduce-scatter", "collective-permute"}
-_MOVES = {"copy", "slice", "dynamic-slice"}
+_SLICES = ("dynamic-slice", "gather")
 _NAME = r"%?([\w.\-]+)"
 _HEADER = re.compile(rf"^(ENTRY )?{_NAME} \(.*\) -> .* \{{$")
 _INSTRUCTION = re.compile(rf"^\s+(?:ROOT )?{_NAME} = (.*)$")
 _OPCODE = re.compile(r"\s([a-z][a-z\-]*)\(")
-_CALLED = re.compile(rf"(?:body|condition|to_apply|calls|true_computation|false_computation)={_NAME}")
+_CALLED = re.compile(rf"(?:to_apply|calls|true_computation|false_computation)={_NAME}")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'known_trip_count"?\s*:?\s*=?\s*\{\s*"?n"?\s*[:=]\s*"?(\d+)')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,15})"')
-_LIBRARIES = re.compile(r"gemm|matmul|dot|cublas|cudnn|ynn|onednn", re.IGNORECASE)
+_NAMES_MEMORY = re.compile(r'custom_call_target="(AllocateBuffer|ConcatBitcast)"')  # a TPU's
+_FACTORISES = re.compile(
+    r'custom_call_target="(Cholesky|InvertDiagBlocks\w*|cusolver_potrf\w*|__cublas\$triangularSolve)"'
+)
+_OWN_KERNEL = 'custom_call_target="tpu_custom_call"'
+_WIDTH = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s32": 4, "u32": 4, "f32": 4}
+_WIDTH |= {"s64": 8, "u64": 8, "f64": 8, "c64": 8, "s4": 1, "u4": 1}
+_ARRAY = re.compile(r"\b([a-z]+[0-9]*)\[([0-9,]*)\](?:\{([0-9,]*)(?::([^}]*))?\})?")
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Launches of a computation with loops inside it once, or the bytes of an array."""
+class Counts(NamedTuple):
+    """Launches of a computation."""
 
     kernels: int = 0
     """Everything but what only names memory."""
-    fusions: int = 0
-    products: int = 0
-    """Matrix products, by the compiler's own code or a library's."""
-    loops: int = 0
-    bytes: int = 0
-    """Results and operands of the kernels; of an operand that is sliced, the slice."""
-    padded_bytes: int = 0
-    """The same, with the padding of tiles."""
-    main_bytes: int = 0
-    """Padded bytes in the device's main memory: a TPU's compiler keeps other arrays on the chip."""
-    copies: int = 0
-    """Kernels that only move an array, or a slice of it, elsewhere."""
+    factorisations: int = 0
+    """Of these, Cholesky factors, and inverses for triangular systems."""
     collectives: int = 0
     """Exchanges between devices."""
+    bytes: int = 0
+    """Results and operands in the device's main memory, with the padding of tiles; of a sliced operand, the slice."""
     cycles: int = 0
-    """The sum of what the compiler estimates, kernel by kernel, where it does."""
+    """The sum of what the compiler estimates, kernel by kernel, where it does; none for factorisations and sorts."""
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+def _sum(counts: Iterable[Counts], times: float = 1) -> Counts:
+    return Counts(*(math.ceil(times * sum(column)) for column in zip(Counts(), *counts, strict=True)))
 
 
 class Instruction(NamedTuple):
     name: str
     opcode: str
-    sizes: Counts
-    """Bytes of its result."""
+    padded: int
+    """Bytes of its result, with the padding of tiles."""
+    main: int
+    """Of these, the bytes in main memory."""
     operands: tuple[str, ...]
     called: tuple[str, ...]
-    """Computations that it names."""
-    trips: int | None
-    """Turns of a loop, where the compiler knows them."""
-    body: str | None
-    """Of a loop."""
-    is_product: bool
-    is_own_kernel: bool
-    """True for a kernel of the library's own."""
-    cycles: int
-    """The compiler's own estimate, 0 where it says none."""
+    """Computations that it runs, the body of a loop aside."""
     text: str
-    """As it was printed."""
+
+    def named(self, key: str) -> str | None:
+        """Returns the computation that a loop has for its "body" or "condition"."""
+        found = re.search(f"{key}={_NAME}", self.text) if self.opcode == "while" else None
+        return found and found.group(1)
 
 
-Program = dict[str, list[Instruction]]
-"""A module's computations."""
+class Module(NamedTuple):
+    computations: dict[str, list[Instruction]]
+    entry: str
+    arrays: dict[str, Instruction]
+    """All instructions by name, which is unique."""
 
 
-def parse(text: str) -> Program:
-    """Returns the computations of a module as ``compiled.as_text()`` prints it."""
-    program: Program = {}
-    current: list[Instruction] = []
+def parse(text: str) -> Module:
+    """Returns a module as ``compiled.as_text()`` prints it.
+
+    Raises:
+      ValueError: if the module has no entry.
+    """
+    computations: dict[str, list[Instruction]] = {}
+    entry, current = "", list[Instruction]()
     for line in text.splitlines():
         if header := _HEADER.match(line):
-            current = program[header.group(2)] = []
+            current = computations[header.group(2)] = []
+            entry = header.group(2) if header.group(1) else entry
         elif instruction := _INSTRUCTION.match(line):
             current.append(_instruction(*instruction.groups()))
-    return program
+    if not entry:
+        raise ValueError("a module with an entry is needed, but got one without")
+    return Module(computations, entry, {one.name: one for part in computations.values() for one in part})
 
 
-def has_kernel(text: str) -> bool:
-    """Returns whether a kernel of the library's own is called."""
-    return 'custom_call_target="tpu_custom_call"' in text
-
-
-def _instruction(name: str, rest: str) -> Instruction:
-    at = _OPCODE.search(" " + rest)
-    opcode = at.group(1) if at else "unknown"
-    type_, after = (rest[: at.start()], rest[at.end() - 1 :]) if at else (rest, "")
+def _instruction(name: str, text: str) -> Instruction:
+    at = _OPCODE.search(" " + text)
+    result, after = (text[: at.start()], text[at.end() - 1 :]) if at else (text, "")
     inside = after.split(")", 1)[0]
     operands = re.findall(r"%([\w.\-]+)", inside) or re.findall(r"([\w.\-]+)(?:,|$)", inside)
-    branches = [name for part in _BRANCHES.findall(after) for name in re.findall(_NAME, part)]
-    trips, body = _TRIPS.search(after), re.search(f"body={_NAME}", after)
-    return Instruction(
-        name=name,
-        opcode="bitcast" if _NAMES_MEMORY.search(after) else opcode,
-        sizes=array_sizes(type_),
-        operands=tuple(operands),
-        called=(*_CALLED.findall(after), *branches),
-        trips=int(trips.group(1)) if trips else None,
-        body=body.group(1) if body else None,
-        is_product=opcode in ("dot", "convolution") or (opcode == "custom-call" and bool(_LIBRARIES.search(after))),
-        is_own_kernel=has_kernel(after),
-        cycles=sum(map(int, _CYCLES.findall(after))),
-        text=rest,
-    )
+    branches = [branch for part in _BRANCHES.findall(after) for branch in re.findall(_NAME, part)]
+    opcode = "bitcast" if _NAMES_MEMORY.search(after) else at.group(1) if at else "unknown"
+    return Instruction(name, opcode, *array_bytes(result), tuple(operands), (*_CALLED.findall(after), *branches), text)
 
 
-def whole_program(text: str) -> dict[str, Any]:
-    """Returns the counts of a program, loops inside it once, and the chain of what it does one after the other."""
-    chain = serial(text)
-    more = {"chain": chain.total("kernels"), "factorisations": chain.total("factorisations")}
-    counts = asdict(count(parse(text), _entry(text)))
-    return {**counts, "cycles": chain.total("cycles"), **more, "loops_inside": str(chain)}
+def array_bytes(type_: str) -> tuple[int, int]:
+    """Returns the bytes of all arrays that a type names, as they lie in memory, and those in main memory.
+
+    On a TPU the innermost dimension comes in lanes of 128. ``S(1)`` is a memory on the chip.
+
+    Example:
+      >>> array_bytes("(f32[10,17,32]{2,1,0:T(8,128)}, f32[10,17,32]{2,1,0:T(8,128)S(1)}, pred[], s32[3])")
+      (245773, 122893)
+    """
+    padded = main = 0
+    for kind, sizes, order, tiling in _ARRAY.findall(type_):
+        shape, tile = _numbers(sizes), re.search(r"T\(([0-9,]+)\)", tiling)
+        from_innermost = [shape[i] for i in _numbers(order)] if order else shape[::-1]
+        inner = _numbers(tile.group(1))[::-1] if tile and shape else []
+        from_innermost += [1] * (len(inner) - len(from_innermost))
+        tiled = [-(-size // part) * part for size, part in zip(from_innermost, inner, strict=False)]
+        size = _WIDTH.get(kind, 0) * math.prod([*tiled, *from_innermost[len(inner) :]])
+        padded += size
+        main += 0 if re.search(r"S\([1-9]", tiling) else size
+    return padded, main
 
 
-def _entry(text: str) -> str:
-    entry = re.search(rf"^ENTRY {_NAME} ", text, re.MULTILINE)
-    if entry is None:
-        raise ValueError("a module with an entry is needed, but got one without")
-    return entry.group(1)
+def _numbers(text: str) -> list[int]:
+    return [int(n) for n in text.split(",") if n]
 
 
-def count(program: Program, name: str) -> Counts:
-    """Returns the launches of one turn of a computation, with those of what it calls and of loops inside it."""
-    total = Counts()
-    sizes = {one.name: one.sizes for one in program[name]}
-    for one in program[name]:
-        if one.opcode in CALLS:
-            total += Counts(loops=one.opcode == "while")
-            for part in one.called:
-                total += count(program, part) if part in program else Counts()
-        elif one.opcode not in FREE and not one.opcode.endswith("-start"):
-            total += _kernel(one, sizes, [program[part] for part in one.called if part in program])
-    return total
+class Loop(NamedTuple):
+    """A computation that is repeated; a program is one of a single turn."""
+
+    turns: int | None
+    """None where the numbers decide: that counts as one."""
+    turn: Counts
+    """Of a turn, inner loops aside."""
+    inner: tuple[Loop, ...] = ()
+    """Loops, and of branches the longest."""
+
+    def once(self) -> Counts:
+        """Returns the counts of a turn with inner loops once."""
+        return _sum((self.turn, *(loop.once() for loop in self.inner)))
+
+    def total(self) -> Counts:
+        """Returns all that comes one after the other."""
+        return _sum((self.turn, *(loop.total() for loop in self.inner)), self.turns or 1)
+
+    def loops(self) -> Iterator[Loop]:
+        """Yields the loops inside, at any depth."""
+        for loop in self.inner:
+            yield from (loop, *loop.loops())
+
+    def __str__(self) -> str:
+        """Returns the launches of a turn and the turns of inner loops, whose own inner loops are in brackets.
+
+        Example:
+          >>> print(Loop(1, Counts(50), (Loop(100, Counts(7), (Loop(None, Counts(3)),)),)))
+          50 + 100 x (7 + n x 3)
+        """
+        each = ("n" if loop.turns is None else loop.turns for loop in self.inner)
+        inside = (f" + {n} x {f'({loop})' if loop.inner else loop}" for n, loop in zip(each, self.inner, strict=True))
+        return f"{self.turn.kernels}{''.join(inside)}"
 
 
-def _kernel(one: Instruction, sizes: dict[str, Counts], inside: list[list[Instruction]]) -> Counts:
-    """Returns the counts of a kernel; an asynchronous one counts where it is done, with its result read and written."""
-    is_fusion = one.opcode == "fusion"
-    what = one.opcode.removesuffix("-done")
-    if what != one.opcode:
-        moved = one.sizes + replace(one.sizes, main_bytes=one.sizes.padded_bytes - one.sizes.main_bytes)
-    else:
-        moved = sum((_read(one, i, sizes, inside) for i in range(len(one.operands))), one.sizes)
-    return replace(
-        moved,
-        kernels=1,
-        fusions=is_fusion,
-        products=one.is_product or (is_fusion and any(inner.is_product for part in inside for inner in part)),
-        copies=what in _MOVES,
-        collectives=what in _COLLECTIVES,
-        cycles=one.cycles,
-    )
-
-
-_PARTS = ("dynamic-slice", "gather")
-
-
-def _read(one: Instruction, i: int, sizes: dict[str, Counts], called: list[list[Instruction]]) -> Counts:
-    """Returns the bytes of an operand that a kernel reads: of an array of which it takes a slice, that slice."""
-    whole = sizes.get(one.operands[i], Counts())
-    if one.opcode in _PARTS and i == 0:
-        return _smaller(whole, one.sizes)
-    inside = [inner for part in called for inner in part if one.opcode == "fusion"]
-    names = {inner.name for inner in inside if inner.opcode == "parameter" and inner.operands == (str(i),)}
-    users = [inner for inner in inside if names & set(inner.operands)]
-    if users and all(user.opcode in _PARTS and user.operands[0] in names for user in users):
-        return _smaller(whole, sum((user.sizes for user in users), Counts()))
-    return whole
-
-
-def _smaller(whole: Counts, part: Counts) -> Counts:
-    """Returns the smaller of an array and its slice, which lies where the array does."""
-    padded = min(whole.padded_bytes, part.padded_bytes)
-    main = padded if whole.main_bytes else 0
-    return Counts(bytes=min(whole.bytes, part.bytes), padded_bytes=padded, main_bytes=main)
+def whole_program(text: str) -> Loop:
+    """Returns the loops of a module as ``compiled.as_text()`` prints it."""
+    module = parse(text)
+    return _loop(module, module.entry, 1)
 
 
 def loop_body(text: str, turns: int) -> Counts:
@@ -197,132 +210,276 @@ def loop_body(text: str, turns: int) -> Counts:
     Raises:
       ValueError: if there is no loop.
     """
-    program = parse(text)
-    own = [(one, part) for part in program.values() for one in part if one.is_own_kernel]
-    if own:
-        each = [_kernel(one, {other.name: other.sizes for other in part}, []) for one, part in own]
-        return replace(_share(sum(each, Counts()), turns), kernels=len(own))
-    loops = [one for part in program.values() for one in part if one.opcode == "while" and one.body in program]
+    if _OWN_KERNEL in text:
+        module = parse(text)
+        own = [one for one in module.arrays.values() if _OWN_KERNEL in one.text]
+        return _sum((_launch(module, one) for one in own), 1 / turns)._replace(kernels=len(own))
+    loops = list(whole_program(text).loops())
     if not loops:
         raise ValueError("a program with a loop is needed, but got one without")
-    unrolled = {n: [one for one in loops if one.trips == turns // n] for n in (1, 2, 4)}
-    n, candidates = next(((n, loops) for n, loops in unrolled.items() if loops), (1, loops))
-    return _share(max((count(program, str(one.body)) for one in candidates), key=lambda body: body.kernels), n)
+    unrolled = {n: [loop for loop in loops if loop.turns == turns // n] for n in (1, 2, 4)}
+    n, candidates = next(((n, found) for n, found in unrolled.items() if found), (1, loops))
+    return _sum([max((loop.once() for loop in candidates), key=lambda counts: counts.kernels)], 1 / n)
 
 
-def _share(counts: Counts, turns: int) -> Counts:
-    return Counts(*(-(-value // turns) for value in astuple(counts)))
-
-
-_FACTORISES = re.compile(
-    r'custom_call_target="(Cholesky|InvertDiagBlocks\w*|cusolver_potrf\w*|__cublas\$triangularSolve)"'
-)
-
-
-class Turns(NamedTuple):
-    """A loop inside a program; the program itself is one of a single turn."""
-
-    turns: int | None
-    """None where the numbers decide: that counts as one."""
-    kernels: int
-    """Launches of a turn, inner loops aside."""
-    factorisations: int
-    """Of these, Cholesky factors, and inverses for triangular systems."""
-    cycles: int
-    """The compiler's estimate of these launches; it has none of factorisations and sorts."""
-    inner: tuple[Turns, ...]
-
-    def total(self, name: str) -> int:
-        """Returns all "kernels", "factorisations" or "cycles" that come one after the other."""
-        return (self.turns or 1) * (int(getattr(self, name)) + sum(loop.total(name) for loop in self.inner))
-
-    def __str__(self) -> str:
-        """Returns the launches of a turn and the turns of inner loops, whose own inner loops are in brackets.
-
-        Example:
-          >>> print(Turns(1, 50, 0, 0, (Turns(100, 7, 0, 0, (Turns(None, 3, 1, 0, ()),)),)))
-          50 + 100 x (7 + n x 3)
-        """
-        each = ("n" if loop.turns is None else loop.turns for loop in self.inner)
-        inside = (f" + {n} x {f'({loop})' if loop.inner else loop}" for n, loop in zip(each, self.inner, strict=True))
-        return f"{self.kernels}{''.join(inside)}"
-
-
-def serial(text: str) -> Turns:
-    """Returns the loops of a module as ``compiled.as_text()`` prints it.
-
-    Raises:
-      ValueError: if it has no entry.
-    """
-    return _turns(parse(text), _entry(text), 1)
-
-
-def _turns(program: Program, name: str, turns: int | None) -> Turns:
-    """Returns what a computation does that is repeated so often; of branches the longest counts."""
-    kernels, inner = [], []
-    for one in _launched(program, name):
-        if one.opcode == "while" and one.body:
-            inner.append(_turns(program, one.body, _trips(program, one)))
+def _loop(module: Module, name: str, turns: int | None) -> Loop:
+    kernels, inner = list[Counts](), list[Loop]()
+    for one in _launched(module, name):
+        if body := one.named("body"):
+            inner.append(_loop(module, body, _trips(module, one)))
         elif one.opcode == "conditional":
-            branches = [_turns(program, part, 1) for part in one.called if part in program]
-            inner.append(max(branches, key=lambda branch: branch.total("kernels")))
+            branches = (_loop(module, part, 1) for part in one.called)
+            inner.append(max(branches, key=lambda branch: branch.total().kernels))
         else:
-            kernels.append(one)
-    factorisations = sum(bool(_FACTORISES.search(one.text)) for one in kernels)
-    return Turns(turns, len(kernels), factorisations, sum(one.cycles for one in kernels), tuple(inner))
+            kernels.append(_launch(module, one))
+    return Loop(turns, _sum(kernels), tuple(inner))
 
 
-def _launched(program: Program, name: str) -> Iterator[Instruction]:
+def _launched(module: Module, name: str) -> Iterator[Instruction]:
     """Yields kernels, loops and branches, also those of computations that are called."""
-    for one in program[name]:
-        if one.opcode == "call":
+    for one in module.computations[name]:
+        if one.opcode in ("call", "async-start"):
             for part in one.called:
-                yield from _launched(program, part)
-        elif one.opcode in ("while", "conditional") or not (
-            one.opcode in FREE | CALLS or one.opcode.endswith("-start")
-        ):
+                yield from _launched(module, part)
+        elif one.opcode not in _FREE and not one.opcode.endswith("-start"):
             yield one
 
 
-def _trips(program: Program, loop: Instruction) -> int | None:
+def _launch(module: Module, one: Instruction) -> Counts:
+    """Returns the counts of a kernel; an asynchronous one counts where it is done, with its result read and written."""
+    what = one.opcode.removesuffix("-done")
+    moved = one.padded if what != one.opcode else one.main + sum(_reads(module, one))
+    cycles = sum(map(int, _CYCLES.findall(one.text)))
+    return Counts(1, bool(_FACTORISES.search(one.text)), what in _COLLECTIVES, moved, cycles)
+
+
+def _reads(module: Module, one: Instruction) -> Iterator[int]:
+    """Yields the bytes of each operand that a kernel reads from main memory: of an array that it slices, the slice."""
+    inside = [inner for part in one.called if one.opcode == "fusion" for inner in module.computations.get(part, [])]
+    for i, operand in enumerate(one.operands):
+        if (whole := module.arrays.get(operand)) is None:
+            continue
+        names = {inner.name for inner in inside if inner.opcode == "parameter" and inner.operands == (str(i),)}
+        users = [inner for inner in inside if names & set(inner.operands)]
+        if one.opcode in _SLICES and i == 0:
+            users = [one]
+        elif not all(user.opcode in _SLICES and user.operands[0] in names for user in users):
+            users = []
+        part = sum(user.padded for user in users) if users else whole.padded
+        yield min(whole.padded, part) if whole.main else 0
+
+
+def _trips(module: Module, loop: Instruction) -> int | None:
     """Returns the turns of a loop: as the compiler says, or as its condition compares the counter with a constant."""
-    condition = program.get(next((part for part in loop.called if part != loop.body), ""), [])
-    if loop.trips is not None or not condition:
-        return loop.trips
-    if condition[-1].opcode != "compare" or "direction=LT" not in condition[-1].text:
+    if known := _TRIPS.search(loop.text):
+        return int(known.group(1))
+    condition = module.computations.get(loop.named("condition") or "", [])
+    if not condition or condition[-1].opcode != "compare" or "direction=LT" not in condition[-1].text:
         return None
     bounds = [re.search(r"constant\((\d+)\)", one.text) for one in condition if one.name in condition[-1].operands]
     numbers = [int(bound.group(1)) for bound in bounds if bound]
     return numbers[0] if len(numbers) == 1 else None
 
 
-_WIDTH = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s32": 4, "u32": 4, "f32": 4}
-_WIDTH |= {"s64": 8, "u64": 8, "f64": 8, "c64": 8, "s4": 1, "u4": 1}
-_ARRAY = re.compile(r"\b([a-z]+[0-9]*)\[([0-9,]*)\](?:\{([0-9,]*)(?::([^}]*))?\})?")
+CANDIDATES = 512
+_EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
+_COLUMNS = 16
+Program = tuple[Any, tuple[Any, ...]]
+"""A compiled function, and inputs for it."""
 
 
-def array_sizes(type_: str) -> Counts:
-    """Returns the bytes of all arrays that a type names, as they lie in memory.
+@dataclass(frozen=True)
+class Workload:
+    """A program to describe."""
 
-    On a TPU the innermost dimension comes in lanes of 128. ``S(1)`` is a memory on the chip.
+    name: str
+    """Of a turn, if the program is mostly one loop."""
+    turns: int
+    """Of that loop; 0 for a program that is described as a whole, its loops once."""
+    program: Program
+    runs: int | None = None
+    """Side by side."""
+    lists: int | None = None
+    """Of a training step."""
+    kernel_passes: int = 0
+    """How often a turn goes through the library's own kernel, where that is used."""
+    sharding: Sharding | None = None
+    """Of the inputs, if it is not that of all programs."""
 
-    Example:
-      >>> sizes = array_sizes("(f32[10,17,32]{2,1,0:T(8,128)}, f32[10,17,32]{2,1,0:T(8,128)S(1)}, pred[], s32[3])")
-      >>> sizes.bytes - 13, sizes.padded_bytes - 13, sizes.main_bytes - 13
-      (43520, 245760, 122880)
+
+def describe(workload: Workload, sharding: Sharding | None = None) -> dict[str, Any]:
+    """Returns the counts of a turn or of a whole program, and what compiling took.
+
+    The devices of the sharding need not be there; without one the program is compiled for its inputs. The processor
+    seconds include tracing; they tell more than the elapsed ones on a busy machine.
     """
-    total = Counts()
-    for kind, sizes, order, tiling in _ARRAY.findall(type_):
-        shape, width, tile = _numbers(sizes), _WIDTH.get(kind, 0), re.search(r"T\(([0-9,]+)\)", tiling)
-        from_innermost = [shape[i] for i in _numbers(order)] if order else shape[::-1]
-        inner = _numbers(tile.group(1))[::-1] if tile and shape else []
-        from_innermost += [1] * (len(inner) - len(from_innermost))
-        tiled = [-(-size // part) * part for size, part in zip(from_innermost, inner, strict=False)]
-        padded = width * math.prod([*tiled, *from_innermost[len(inner) :]])
-        main = 0 if re.search(r"S\([1-9]", tiling) else padded
-        total += Counts(bytes=width * math.prod(shape), padded_bytes=padded, main_bytes=main)
-    return total
+    function, inputs = workload.program
+    if sharding := workload.sharding or sharding:
+        inputs = tuple(_abstract(one, sharding) for one in inputs)
+    begin_cpu = time.process_time()
+    lowered = function.lower(*inputs)
+    begin = time.perf_counter()
+    compiled = lowered.compile()
+    seconds = {"compile_s": time.perf_counter() - begin, "compile_cpu_s": time.process_time() - begin_cpu}
+    text, memory = str(compiled.as_text()), compiled.memory_analysis()
+    if workload.turns:
+        counts: dict[str, Any] = loop_body(text, workload.turns)._asdict()
+        if _OWN_KERNEL in text:  # it is called run by run
+            counts["bytes"] *= workload.runs or 1
+    else:
+        whole = whole_program(text)
+        counts = whole.once()._asdict() | {"chain": whole.total().kernels, "loops": str(whole)}
+        counts |= {name: getattr(whole.total(), name) for name in ("factorisations", "cycles")}
+    row: dict[str, Any] = {"name": workload.name, "runs": workload.runs, "lists": workload.lists}
+    row |= {name: round(value, 1) for name, value in seconds.items()}
+    return {**row, "temporary_bytes": memory.temp_size_in_bytes if memory else None, **counts}
 
 
-def _numbers(text: str) -> list[int]:
-    return [int(n) for n in text.split(",") if n]
+def _abstract(tree: Any, sharding: Sharding) -> Any:
+    """Returns shapes in place of arrays; other leaves stay, and so does the sharding of a shape that has one."""
+    leaves, kinds = jax.tree.leaves(tree), (jax.Array, jax.ShapeDtypeStruct)
+    if not leaves or not all(isinstance(leaf, kinds) for leaf in leaves):
+        return tree
+
+    def abstract_leaf(a: Any) -> jax.ShapeDtypeStruct:
+        placed = isinstance(a, jax.ShapeDtypeStruct) and a.sharding is not None
+        return jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding if placed else sharding)
+
+    return jax.tree.map(abstract_leaf, tree)
+
+
+def loop_workloads(
+    model: ModelConfig,
+    runs: Sequence[int],
+    lists: Sequence[int],
+    histories: Sequence[int] = (105,),
+    *,
+    streamed: bool = False,
+) -> Iterator[Workload]:
+    """Yields an epoch of each number of runs at each history, and a step of each number of lists."""
+    layout = layout_of(model, _COLUMNS)
+    for n, history in product(runs, histories):
+        name = f"epoch of fine-tuning, {_count_words(n, 'run')}, history {history}"
+        kernel_passes = n * passes(layout, layout.groups(model.members), history)
+        yield Workload(name, _EPOCHS, _fine_tuning(model, n, history), runs=n, kernel_passes=kernel_passes)
+    for n in lists:
+        name = f"step of meta-training, {_count_words(n, 'list')}"
+        yield Workload(name, _STEPS, _meta_training(model, n, streamed=streamed), lists=n)
+
+
+def mesh_workloads(model: ModelConfig, mesh: Mesh, lists: int, runs: int, rows: int) -> Iterator[Workload]:
+    """Yields work shared out over chips: members and lists of a training step, and runs of four trials.
+
+    Where members or lists are not divided by the mesh, a step is laid out as the library does it on so many chips.
+    """
+    shape = mesh.devices.shape
+    if model.members % shape[0] or lists % shape[1]:
+        shape = dividing_shape(mesh.size, model.members, lists)
+    over = make_mesh(mesh.devices.flat, shape, (MEMBERS, LISTS))
+    name = f"step of meta-training, {_count_words(lists, 'list')}, {_chip_words(over)}"
+    step = _meta_training(model, lists, over)
+    yield Workload(name, _STEPS, step, lists=lists, sharding=NamedSharding(over, PartitionSpec()))
+    over, n_designs = Mesh(mesh.devices, (TASKS, DESIGNS)), mesh.devices.shape[1]
+    sizes = {"tasks": runs, "designs": n_designs, "rows": rows, "columns": _COLUMNS, "trials": 4}
+    program = _run_grid(ours.method(model, 1000), ours.parameters(model, _COLUMNS), over, **sizes)
+    runs *= n_designs
+    yield Workload(f"{_count_words(runs, 'run')} of 4 trials, {_chip_words(over)}", 0, program, runs=runs)
+
+
+def protocol_workloads(name: str, mesh: Mesh) -> Iterator[Workload]:
+    """Yields all 430 runs of HPO-B by a method, a program for each size that tables are padded to.
+
+    Runs are shared out over the chips of the mesh as the library does it.
+    """
+    spaces_by_size: dict[int, list[hpob_shapes.SpaceShape]] = {}
+    for space in hpob_shapes.SPACES:
+        spaces_by_size.setdefault(coarse_bucket(space.rows_per_task), []).append(space)
+    method, columns = find(name).make(), max(space.columns for space in hpob_shapes.SPACES)
+    params, designs, trials = _abstract_fit(method, columns), hpob_shapes.DESIGNS, hpob_shapes.TRIALS
+    for _, spaces in sorted(spaces_by_size.items()):
+        tasks, rows = sum(space.test_tasks for space in spaces), max(space.rows_per_task for space in spaces)
+        over = make_mesh(mesh.devices.flat, covering_shape(mesh.size, tasks, designs), (TASKS, DESIGNS))
+        padded = -(-tasks // over.shape[TASKS]) * over.shape[TASKS]
+        sizes = {"tasks": padded, "designs": designs, "rows": rows, "columns": columns, "trials": trials}
+        program, runs = _run_grid(method, params, over, **sizes), tasks * designs
+        where = f", {_chip_words(over)}" if mesh.size > 1 else ""
+        words = f"{name}, {runs} runs of {trials} trials, tables of {rows:,} rows{where}"
+        yield Workload(words, 0, program, runs=runs)
+
+
+def suggestion_workloads(names: Sequence[str], runs: Sequence[int], history: int) -> Iterator[Workload]:
+    """Yields the values of 512 candidates by each method for each number of runs, which share what was learned."""
+    for name, n in product(names, runs):
+        method, key = find(name).make(), jax.random.key(0)
+        shaped = partial(jax.tree.map, lambda a, n=n: jax.ShapeDtypeStruct((n, *a.shape), a.dtype))
+        x, zeros, where = jnp.zeros((history, _COLUMNS)), jnp.zeros(history), jnp.ones(history, bool)
+        trials = History(x, zeros, jnp.zeros(history, jnp.int32), where)
+        candidates = Candidates(jnp.zeros((CANDIDATES, _COLUMNS)), jnp.ones(CANDIDATES, bool))
+        function = jax.jit(jax.vmap(method.acquire, in_axes=(None, 0, 0, 0)))
+        program = function, (_abstract_fit(method, _COLUMNS), *map(shaped, (trials, candidates, key)))
+        yield Workload(f"suggestion of {name}, {n} runs, history {history}", 0, program, runs=n)
+
+
+def _fine_tuning(model: ModelConfig, runs: int, history: int) -> Program:
+    """Returns a function that fine-tunes several runs side by side."""
+    config = replace(PAPER_FINE_TUNING, epochs=_EPOCHS)
+    x, y = jnp.ones((runs, history, _COLUMNS)), jnp.broadcast_to(jnp.linspace(1.0, 0.0, history), (runs, history))
+    level = jnp.broadcast_to(jnp.arange(history, dtype=jnp.int32), (runs, history))
+    keys = jax.random.split(jax.random.key(0), runs)
+    function = jax.jit(jax.vmap(partial(fine_tune, model, config), in_axes=(None, 0, 0, 0, 0, 0)))
+    return function, (ours.parameters(model, _COLUMNS), x, y, level, jnp.ones((runs, history), bool), keys)
+
+
+def _meta_training(model: ModelConfig, lists: int, mesh: Mesh | None = None, *, streamed: bool = False) -> Program:
+    config, tasks, key = ours.meta_config(lists), ours.random_tasks(5, 200, _COLUMNS), jax.random.key(0)
+    feed: Feed = StreamedFeed(model, config, key, None, tasks) if streamed else ResidentFeed(None, tasks)
+    source = next(feed.portions([(0, _STEPS)]))
+    return train, (model, config, source, start(model, config, _COLUMNS, key), key, _STEPS, mesh)
+
+
+def _run_grid(
+    method: Method, params: Any, mesh: Mesh, *, tasks: int, rows: int, columns: int, trials: int, designs: int
+) -> Program:
+    """Returns all trials of runs as a TPU computes them, shared over the mesh.
+
+    Each task has parameters of its own, of the shapes of ``params``.
+    """
+    by_task = NamedSharding(mesh, PartitionSpec("tasks"))
+    n_designs = -(-designs // mesh.shape["designs"]) * mesh.shape["designs"]
+
+    def shaped(tree: Any) -> Any:
+        return jax.tree.map(lambda a: jax.ShapeDtypeStruct((tasks, *a.shape), a.dtype, sharding=by_task), tree)
+
+    table = SearchTask(
+        jnp.zeros((rows, columns)), jnp.zeros(rows), jnp.zeros(rows, jnp.int32), jnp.ones(rows, bool), jnp.zeros(rows)
+    )
+    design_rows = jax.ShapeDtypeStruct((n_designs, ours.DESIGN), jnp.int32)
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), n_designs))
+    side_by_side = not runs_sequentially(method, "tpu", columns, ours.DESIGN + trials - 1)
+    config = GridConfig(trials, mesh, side_by_side, params_by_task=True, single_loop=True)
+    counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)
+    return grid, (method, *map(shaped, (params, table, design_rows, keys)), counts, config)
+
+
+def _abstract_fit(method: Any, columns: int) -> Any:
+    """Returns shapes of what a method learns from past tasks of so many columns; it is fitted only where it must be."""
+    if members := members_of(method):
+        return tuple(_abstract_fit(member, columns) for member in members)
+    space, key = SearchSpace("past", train=ours.random_tasks(50, 120, columns)), jax.random.key(0)
+    if hasattr(method, "rows"):  # NumPy draws them
+        return jax.eval_shape(partial(fit_sources, method.fitting), source_tasks(space, method.rows, key))
+    if hasattr(method, "training") and hasattr(method, "model"):  # an ensemble, which a loop on the host trains
+        return jax.eval_shape(partial(init, method.model, columns), key)
+    try:
+        return jax.eval_shape(lambda: method.fit(space, key))
+    except jax.errors.TracerArrayConversionError:  # a fit that is NumPy's in part; the shapes are those of few tasks
+        params = method.fit(SearchSpace("past", train=ours.random_tasks(4, 30, columns)), key)
+        return jax.eval_shape(lambda: params)
+
+
+def _chip_words(mesh: Mesh) -> str:
+    return f"{'x'.join(map(str, mesh.devices.shape))} chips"
+
+
+def _count_words(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

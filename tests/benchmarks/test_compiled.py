@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 
 from benchmarks import compiled
-from benchmarks.suite.loops import Workload, loop_workloads, mesh_workloads
+from benchmarks.suite.programs import Workload, loop_workloads, mesh_workloads
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.tpu import layout_of
 
@@ -32,25 +32,20 @@ def scanned(a, xs):
 def test_a_loop_is_compiled_for_a_tpu(describe, capsys):
     program = jax.jit(scanned), (jnp.ones((8, 32, 32)), jnp.ones((77, 8, 32, 32)))
     (row,) = describe([Workload("a product", 77, program, runs=8)])
-    keys = {"name", "runs", "lists", "compile_s", "kernels", "copies", "bytes", "padded_bytes", "temporary_bytes"}
-    assert keys <= row.keys()
+    assert {"compile_s", "kernels", "collectives", "temporary_bytes"} <= row.keys()
     assert (row["name"], row["runs"], row["lists"]) == ("a product", 8, None)
-    # An array of the loop is 32 wide: a quarter of the lanes.
-    assert row["padded_bytes"] >= 3 * row["bytes"] > 0
-    assert row["cycles"] > 0
-    assert row["least_s"] > 0
-    assert "padded_bytes" in capsys.readouterr().out
+    assert min(row["bytes"], row["cycles"], row["least_s"]) > 0
+    assert "bytes" in capsys.readouterr().out
 
 
 def test_fine_tuning_is_one_kernel_that_keeps_members_on_the_chip(describe):
     model = ModelConfig(members=4, hidden=(32, 32), phi=(32, 32), rho=(32, 16))
     (loop,) = loop_workloads(model, [2], [], [16])
     (row,) = describe([loop])
-    assert (row["kernels"], row["copies"], loop.kernel_passes) == (1, 0, 2)
+    assert (row["kernels"], loop.kernel_passes) == (1, 2)
     # An epoch brings in what it draws, three rows of lanes; the parameters come and go once in a thousand epochs.
     draws, parameters = 3 * 128 * 4, layout_of(model, 16).rows * 128 * 4
-    assert 2 * draws <= row["padded_bytes"] <= 1.05 * 2 * (draws + 2 * parameters / loop.turns) + 100
-    assert row["padded_bytes"] <= 1.3 * row["bytes"]
+    assert 2 * draws <= row["bytes"] <= 1.05 * 2 * (draws + 2 * parameters / loop.turns) + 100
 
 
 @pytest.mark.slow
