@@ -1,4 +1,4 @@
-"""Every method on the same tasks and initial designs: a table, the report's page, and where DRE loses.
+"""Every method on the same tasks and initial designs: a table, and the report's page.
 
     python scripts/compare_methods.py --out DIR                                        # all methods, bundled data
     python scripts/compare_methods.py --data bundled --data FOLDER --out DIR           # hours of 2 cores
@@ -65,7 +65,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/methods.md or reversed.md)")
     parser.add_argument("--title", default="Methods compared", help="of that page")
-    parser.add_argument("--published", type=Path, help="results published for HPO-B, whose order is compared")
     parser.add_argument("--table-only", action="store_true", help="make the tables of what is finished")
     return parser.parse_args()
 
@@ -89,9 +88,8 @@ def trials_to_tell(args: argparse.Namespace) -> tuple[int, ...]:
     """The trials of the tables. Raises `ConfigError` for options that do not go together as well."""
     if args.trials < 1:
         raise ConfigError(f"--trials must be at least 1, but got {args.trials}")
-    if args.misled and (args.split != "test" or args.published):
-        rule = "--reverse and --permute change test tasks, of which nothing is published"
-        raise ConfigError(f"{rule}, but got {'--published' if args.published else f'--split {args.split}'}")
+    if args.misled and args.split != "test":
+        raise ConfigError(f"--reverse and --permute change test tasks, but got --split {args.split}")
     default = [t for t in AT if t <= args.trials] or [args.trials]
     at = sorted(set(parse_trials(args.at, "--at"))) if args.at else default
     if not 1 <= at[0] <= at[-1] <= args.trials:
@@ -149,9 +147,8 @@ def tell(args: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str], 
     results = {name: collect(jobs, name) for name in methods}
     comparison = compare(results)
     costs = {name: cost_of(jobs, name) for name in methods}
-    command = command_of(args, *(["--published", args.published.name] if args.published else []))
     times = {name: suggestion_times(name, args.out) for name in methods}
-    text = page(args.title, command, comparison, costs, times, jobs, at, args.published)
+    text = page(args.title, command_of(args), comparison, costs, times, jobs, at)
     print(text)
     write_text(args.page or args.out / "methods.md", text)
     write_results_and_report(results, args.out, at, reference="dre" if "dre" in results else None, title=args.title)

@@ -1,58 +1,52 @@
 """Make the small real meta-dataset that ships in `dre_jax/data/bundled/`.
 
-    python scripts/make_bundled_data.py --cache SCRATCH            # all of it, about 20 minutes of one core
-    python scripts/make_bundled_data.py --cache SCRATCH --quick    # tiny sizes, to SCRATCH/quick, in a minute
+    python scripts/make_bundled_data.py --out DIR            # all of it, about 20 minutes of one core
+    python scripts/make_bundled_data.py --out DIR --quick    # tiny sizes, in a minute
 
-Needs scikit-learn and no network. Every finished task is kept in the cache, so rerunning the command resumes after an
-interruption. One process, one thread: set OMP_NUM_THREADS=1.
+Needs scikit-learn and no network. One process, one thread: set OMP_NUM_THREADS=1. The package's descriptors are read,
+and PROVENANCE.md is written by hand.
 """
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from bundled.results import BEST_SHARE, Results, Sizes, check, evaluate, write
-from bundled.spaces import SPACES
+from bundled.results import FRESH, SHARED, designs, task_rows
+from bundled.scoring import response
+from bundled.spaces import DESCRIPTORS, SPACES, decode
 from bundled.tasks import problems
+from one_line import errors_in_one_line
 
-from dre_jax.data import bundled
+from dre_jax.data.files import make_folder, write_json
 
-QUICK_TASKS = 2
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Make the bundled meta-dataset.")
-    parser.add_argument("--cache", type=Path, required=True, help="scratch folder for finished tasks")
-    parser.add_argument("--out", type=Path, help="where the files go (the package's folder; with --quick CACHE/quick)")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
-    parser.add_argument("--space", action="append", choices=sorted(SPACES), help="fill the cache for this space only")
-    return parser.parse_args()
+RESPONSE_DECIMALS = 6
 
 
 def main() -> None:
-    given = arguments()
-    sizes = Sizes(shared=4, fresh=8) if given.quick else Sizes(shared=56, fresh=200)
-    tasks = {split: members[:QUICK_TASKS] if given.quick else members for split, members in problems().items()}
-    # a dozen rows cannot keep a promise of 5 %
-    limit = 1.0 if given.quick else BEST_SHARE
-    results: Results = {}
-    for name in given.space or SPACES:
-        for split, members in tasks.items():
-            found = results.setdefault(name, {}).setdefault(split, {})
-            for problem in members:
-                result = evaluate(name, problem, sizes, given.cache)
-                check(f"{name}/{problem.name}", result, limit)
-                found[problem.name] = result
-                best = max(result.responses)
-                print(f"{name} {split} {problem.name}: {result.seconds:.1f} s, best {best:.4f}", flush=True)
-    if given.space:
-        print("files are written by a run over all spaces")
-        return
-    out = given.out or (given.cache / "quick" if given.quick else bundled.path())
-    write(out, results)
-    print(f"wrote {out.name}; PROVENANCE.md there is written by hand")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the files")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
+    given = parser.parse_args()
+    shared, fresh, most = (4, 8, 2) if given.quick else (SHARED, FRESH, None)
+    make_folder(given.out)
+    chosen: dict[str, dict[str, dict[str, list[int]]]] = {name: {} for name in SPACES}
+    for split, members in problems().items():
+        tables: dict[str, dict[str, Any]] = {name: {} for name in SPACES}
+        for name in SPACES:
+            for problem in members[:most]:
+                rows = task_rows(name, problem.name, shared, fresh)
+                y = [round(response(name, decode(name, row), problem), RESPONSE_DECIMALS) for row in rows]
+                tables[name][problem.name] = {"X": rows, "y": [[value] for value in y]}
+                if split != "train":
+                    chosen[name][problem.name] = designs(name, problem.name, len(rows))
+                print(f"{name} {split} {problem.name}: best {max(y):.4f}, {y.count(max(y))} times", flush=True)
+        write_json(given.out / f"meta-{split}-dataset.json.gz", tables)
+    write_json(given.out / "bo-initializations.json.gz", chosen)
+    write_json(given.out / "meta-dataset-descriptors.json", DESCRIPTORS, indent=1)
 
 
 if __name__ == "__main__":
-    main()
+    with errors_in_one_line():
+        main()

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from markdown_tables import markdown_table
 
-from dre_jax.methods import METHODS
 from dre_jax.methods.dre.variants import LOSSES
 from dre_jax.report import Comparison
 from dre_jax.report.statistics import signed_rank
@@ -39,9 +38,6 @@ _LOSSES = (
     ("pointwise", "regression"),
 )
 """The order of the losses (the paper, hypothesis 3)."""
-
-MENDED = "hedged-prior"
-"""The method that mends the tasks on which DRE loses."""
 
 _ON_VALIDATION = "on the validation tasks, where fine-tuning is shorter, it does at 10 and 25 trials"
 WHY: dict[tuple[str, str], str] = {
@@ -97,31 +93,3 @@ def claims_table(found: list[Finding]) -> str:
     table = markdown_table(["expected", "holds", "mean regret over tasks"], [f[:3] for f in found])
     words = [textwrap.fill(f"- {f.expected}: {f.why}", 120, subsequent_indent="  ") for f in found if f.why]
     return "\n\n".join([table, *(["Where it does not, or not surely:", "\n".join(words)] if words else [])])
-
-
-class Loss(NamedTuple):
-    """A task on which another method is ahead."""
-
-    task: tuple[str, str]
-    own: float
-    winner: str
-    best: float
-    without_transfer: float
-    """The best of the methods without transfer: where it is below `own`, past tasks misled."""
-    mended: float | None
-    """Regret of `MENDED` there, if it is among the methods."""
-
-
-def losses(comparison: Comparison, name: str, trial: int, most: int = 12) -> list[Loss]:
-    """The tasks on which a method is furthest behind the best of the others, that is not a variant of it."""
-    tasks = list(dict.fromkeys(comparison.tasks))
-    regret = dict(zip(comparison.methods, comparison.by_task(comparison.rounded())[:, :, trial], strict=True))
-    others = [m for m in comparison.methods if not m.startswith("dre") and m != MENDED]
-    found = []
-    for j, task in enumerate(tasks if others else ()):
-        best, own = min(others, key=lambda m: regret[m][j]), regret[name][j]
-        if regret[best][j] < own:
-            plain = min((regret[m][j] for m in others if not METHODS[m].transfer), default=np.inf)
-            mended = regret[MENDED][j] if MENDED in regret else None
-            found.append(Loss(task, own, best, regret[best][j], plain, mended))
-    return sorted(found, key=lambda loss: loss.best - loss.own)[:most]

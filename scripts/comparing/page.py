@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 from markdown_tables import markdown_table, regret_cells
 
-from comparing.claims import MENDED, claims_table, findings, losses
+from comparing.claims import claims_table, findings
 from comparing.hindsight import WHAT, hindsight_table
-from comparing.published import published_order
-from dre_jax.data import SearchSpace, load_space
-from dre_jax.hpob.jobs import Cost, Job, data_folder
+from dre_jax.hpob.jobs import Cost, Job
 from dre_jax.hpob.timing import HISTORY, REPEATS, SPACE, Times
 from dre_jax.methods import METHODS
 from dre_jax.report import Comparison
@@ -36,9 +32,8 @@ def page(
     times: Mapping[str, Times],
     todo: Sequence[Job],
     at: tuple[int, ...],
-    published: Path | None = None,
 ) -> str:
-    """All sections; ``published`` is the folder of the results that the order is compared with."""
+    """All sections."""
     tasks = len(set(comparison.tasks))
     facts = (
         f"`{command}`: {len(comparison.runs)} runs a method, {tasks} {todo[0].split} tasks of "
@@ -55,10 +50,8 @@ def page(
     expected = list(findings(comparison, at))
     if expected:
         parts += ["## What the literature leads one to expect", claims_table(expected)]
-    if published:
-        parts += published_order(comparison, published, at)
     if "dre" in comparison.methods and len(comparison.methods) > 1:
-        parts += ["## Against DRE", against(comparison, "dre", at), *_losses(comparison, todo, at)]
+        parts += ["## Against DRE", against(comparison, "dre", at)]
     parts += ["## What it took", textwrap.fill(_HOW_TIMED, 120), _times(costs, times)]
     return "\n\n".join(parts) + "\n"
 
@@ -86,44 +79,6 @@ def against(comparison: Comparison, name: str, at: Sequence[int]) -> str:
         columns.append([f"{difference:+.4f} (p {value:.3f})" for difference, value in zip(less, p, strict=True)])
     rows = list(zip([f"`{other}`" for other in others], *columns, strict=True))
     return markdown_table(["method", *(f"regret less {name}'s at {t}" for t in at)], rows)
-
-
-def _losses(comparison: Comparison, todo: Sequence[Job], at: tuple[int, ...]) -> list[str]:
-    parts = ["## Where DRE loses"]
-    mended = [MENDED] if MENDED in comparison.methods else []
-    if mended:
-        parts.append(f"Where one's losses are picked out any other gains: `{MENDED}` is judged by the tables above.")
-    places = {job.label: job for job in todo}
-    heads = ["task", "dre", *mended, "best other", "its regret", "best without transfer", "rows", "tied at the top"]
-    for t in at:
-        found = losses(comparison, "dre", t)
-        if not found:
-            continue
-        rows = []
-        for loss in found:
-            n_rows, tied = _facts(places[loss.task[0]], loss.task[1])
-            regrets = [f"{regret:.4f}" for regret in (loss.own, loss.mended) if regret is not None]
-            others = [f"`{loss.winner}`", f"{loss.best:.4f}", f"{loss.without_transfer:.4f}"]
-            rows.append([" ".join(loss.task), *regrets, *others, str(n_rows), f"{tied:.1%}"])
-        misled = sum(loss.without_transfer < loss.own for loss in found)
-        text = (
-            f"At {t} trials, the {len(found)} tasks furthest behind the best other method; on {misled} of them a "
-            "method without transfer is ahead too, so that past tasks may have misled."
-        )
-        parts += [textwrap.fill(text, 120), markdown_table(heads, rows)]
-    return parts
-
-
-@cache
-def _space(data: str, name: str, split: str) -> SearchSpace:
-    return load_space(data_folder(data), name, splits=[split])
-
-
-def _facts(job: Job, dataset: str) -> tuple[int, float]:
-    """Rows of a task, and the share of them within a thousandth of its range of the best response."""
-    y = _space(job.data, job.space, job.split).split(job.split)[dataset].y
-    spread = y.max() - y.min()
-    return len(y), float(np.mean(y >= y.max() - 1e-3 * spread))
 
 
 _HOW_TIMED = (

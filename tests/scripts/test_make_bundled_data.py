@@ -13,20 +13,20 @@ def results(part):
 
 
 def test_rows_and_designs(results):
-    sizes = results.Sizes(shared=56, fresh=200)
     tables, designs = (
         read_json(bundled.path() / f"{name}.json.gz") for name in ("meta-test-dataset", "bo-initializations")
     )
     for space in bundled.spaces():
         task, table = next(iter(tables[space].items()))
-        assert results.task_rows(space, task, sizes) == table["X"]
-        assert results._designs(space, task, len(table["X"])) == designs[space][task]
+        assert results.task_rows(space, task) == table["X"]
+        assert results.designs(space, task, len(table["X"])) == designs[space][task]
 
 
 @pytest.mark.parametrize("space", ["svm", "random-forest", "gradient-boosting", "nearest-neighbours"])
 def test_responses(results, part, space):
+    decode, response = part("bundled.spaces").decode, part("bundled.scoring").response
     stored = read_json(bundled.path() / "meta-test-dataset.json.gz")[space]
     for problem in part("bundled.tasks").problems()["test"][:4]:
         x, y = stored[problem.name].values()
-        found = results.response(space, results.decode(space, x[7]), problem)
+        found = response(space, decode(space, x[7]), problem)
         assert found == pytest.approx(y[7][0], abs=1e-5)
