@@ -144,7 +144,7 @@ class Engine:
         """Raises `ConfigError` if the method cannot use standard errors of responses."""
         if not capabilities_of(self._method).heteroscedastic:
             name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
-            rule = "standard errors need a method that uses them, as gp without a surrogate"
+            rule = "standard errors need a method that uses them, as hedged-prior, or gp without a surrogate"
             raise ConfigError(f"{rule}, but {name} does not: tell the value without stderr")
 
     def suggest(

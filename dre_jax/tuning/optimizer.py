@@ -224,7 +224,8 @@ class Optimizer:
           value: a number, also of NumPy, JAX or PyTorch; infinity is worse, or better, than all others. NaN makes the
             trial one that failed.
           stderr: standard error of the value, for example over folds: a value with a large error counts less. The
-            optimizer estimates the errors of other values. Only `gp`, the method without a surrogate, uses it.
+            optimizer estimates the errors of other values. `recommended` uses it, and `gp`, the method without a
+            surrogate.
 
         Returns:
           The trial as it is now.

@@ -346,7 +346,7 @@ class TestRefused:
             (lambda: Optimizer(near(LINE).surrogate), "or a surrogate's by surrogate=, but got Surrogate("),
             (
                 lambda: near(LINE).tell(0, 0.5, stderr=1),
-                "as gp without a surrogate, but near does not: tell the value",
+                "or gp without a surrogate, but near does not: tell the value",
             ),
             (lambda: Optimizer(LINE).optimize(loss), "optimize needs n_trials, timeout or both"),
             (lambda: Optimizer(LINE).optimize(loss, 1, n_jobs=0), "n_jobs must be positive, but got 0"),

@@ -27,6 +27,7 @@ from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
     PriorFeatures,
     compute_features,
+    observation_noise,
     prior_covariance,
 )
 from dre_jax.methods.hedged_prior.task_process import TaskProcess, Trials
@@ -61,7 +62,8 @@ def _sample_learned(
     prior = scale_variances(prior, hypothesis)
     prior_key, noise_key = jax.random.split(key)
     function = sample_prior(prior, conditioned.features, prior_key)
-    weights = _pathwise_weights(gp, scale, function(conditioned.features), prior.log_noise_var, noise_key)
+    noise_var = observation_noise(prior.log_noise_var, posterior.trials.noise_var)
+    weights = _pathwise_weights(gp, scale, function(conditioned.features), noise_var, noise_key)
 
     def values(rows: Array) -> Array:
         features = compute_features(config, prior, rows)
@@ -80,7 +82,8 @@ def _sample_process(
     trials, trend_means = posterior.trials, posterior.prior_posteriors.trend_mean
     prior_key, noise_key = jax.random.split(key)
     function = sample_process_prior(process, trials, prior_key)
-    weights = _pathwise_weights(gp, scale, function(trials.x, trials.trend), process.log_noise_var, noise_key)
+    noise_var = observation_noise(process.log_noise_var, trials.noise_var)
+    weights = _pathwise_weights(gp, scale, function(trials.x, trials.trend), noise_var, noise_key)
 
     def values(rows: Array) -> Array:
         trends = jax.vmap(lambda prior: compute_features(config, prior, rows).trend)(params.priors)
@@ -96,9 +99,9 @@ def _take(index: Array, tree: Any) -> Any:
     return jax.tree.map(lambda a: a[index], tree)
 
 
-def _pathwise_weights(gp: ConditionedGP, scale: Array, prior_sample: Array, log_noise_var: Array, key: Array) -> Array:
+def _pathwise_weights(gp: ConditionedGP, scale: Array, prior_sample: Array, noise_var: Array, key: Array) -> Array:
     """Returns the weights f[n] of the trials that condition a sample of the prior on them (Matheron's rule)."""
-    noise = jnp.exp(0.5 * log_noise_var) * jax.random.normal(key, prior_sample.shape, prior_sample.dtype)
+    noise = jnp.sqrt(noise_var) * jax.random.normal(key, prior_sample.shape, prior_sample.dtype)
     residual = jnp.where(gp.where, prior_sample + noise, 0.0)
     return gp.weights - jnp.sqrt(scale) * cholesky_solve(gp.lower, residual)
 

@@ -136,7 +136,13 @@ class PriorPosterior(NamedTuple):
 
 
 def condition_prior(
-    config: LearnedPriorConfig, hypotheses: HypothesisArrays, prior: LearnedPrior, x: Array, y: Array, where: Array
+    config: LearnedPriorConfig,
+    hypotheses: HypothesisArrays,
+    prior: LearnedPrior,
+    x: Array,
+    y: Array,
+    where: Array,
+    noise_var: Array | None = None,
 ) -> PriorPosterior:
     """Returns one member's posterior given a history.
 
@@ -147,13 +153,14 @@ def condition_prior(
       x: f[n, D].
       y: f[n], standardised responses.
       where: bool[n], the filled slots.
+      noise_var: f[n], known error variances of single responses, on the scale of ``y``; None for none.
     """
     features, trend_mean = history_features(config, prior, jnp.where(where[:, None], x, 0.0), where)
     varied = jnp.any(where & (y != 0.0))
 
     def condition_on(hypothesis: HypothesisArrays) -> tuple[ConditionedGP, Array, Array]:
         scaled = scale_variances(prior, hypothesis)
-        moments = covariance_and_residuals(scaled, features, y, where, hypothesis.slope_mean)
+        moments = covariance_and_residuals(scaled, features, y, where, hypothesis.slope_mean, noise_var)
         student_t = condition_student_t(*moments, where, config.degrees_of_freedom)
         # Equal responses do not identify the variance scale, so they must not change the weights.
         log_weight = hypothesis.log_weight + jnp.where(varied, student_t.log_density, 0.0)

@@ -85,6 +85,7 @@ class HedgedPrior:
         explains_fit=True,
         double_precision=True,
         differentiable=True,
+        heteroscedastic=True,
     )
 
     def __post_init__(self) -> None:
@@ -118,7 +119,10 @@ class HedgedPrior:
     def fit_history(self, params: HedgedPriorParams, history: History, key: Array) -> ConditionedPriors:
         """Returns the mixture conditioned on the history."""
         posterior = self.condition(params, history)
-        return ConditionedPriors(params, posterior, best_response(posterior.trials.y, history.where))
+        y = posterior.trials.y
+        if history.noise_var is not None:  # a response with a large error is no incumbent, but its mean is
+            y, _ = predict_mixture(self.prior, params, posterior, history.x)
+        return ConditionedPriors(params, posterior, best_response(y, history.where))
 
     def score_candidates(self, fitted_params: ConditionedPriors, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of the candidates under the conditioned mixture."""
@@ -133,8 +137,9 @@ class HedgedPrior:
 
     def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
         """Returns the mixture given a history, whose responses are standardised here."""
-        y = standardise(history.response, history.where).y
-        return condition_mixture(self.prior, self.processes, params, history.x, y, history.where)
+        y, deviation = standardise(history.response, history.where)
+        noise_var = None if history.noise_var is None else history.noise_var / deviation**2
+        return condition_mixture(self.prior, self.processes, params, history.x, y, history.where, noise_var)
 
     def sample_posterior(
         self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array

@@ -82,6 +82,7 @@ def condition_mixture(
     x: Array,
     y: Array,
     where: Array,
+    noise_var: Array | None = None,
 ) -> HedgedPosterior:
     """Conditions the mixture on a history.
 
@@ -92,10 +93,15 @@ def condition_mixture(
       x: f[n, D], the trials in the order of their evaluation.
       y: f[n], their standardised responses.
       where: bool[n], the filled slots.
+      noise_var: f[n], known error variances of single responses, on the scale of ``y``; None for none.
     """
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
-    posteriors = jax.vmap(lambda prior: condition_prior(config, params.hypotheses, prior, x, y, where))(params.priors)
-    trials = Trials(x, jnp.where(where, jnp.mean(posteriors.features.trend, axis=0), 0.0), y, where)
+
+    def condition_on(prior: LearnedPrior) -> PriorPosterior:
+        return condition_prior(config, params.hypotheses, prior, x, y, where, noise_var)
+
+    posteriors = jax.vmap(condition_on)(params.priors)
+    trials = Trials(x, jnp.where(where, jnp.mean(posteriors.features.trend, axis=0), 0.0), y, where, noise_var)
     tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
     # Equal responses do not identify the variance scale, so they must not change the weights.
     task_evidence = jnp.where(jnp.any(where & (y != 0.0)), tasks.log_density, 0.0)

@@ -214,8 +214,19 @@ def prior_variance(features: PriorFeatures, prior: LearnedPrior) -> Array:
     return OFFSET_VAR + slope_var * features.trend**2 + jnp.exp(prior.log_feature_var) + jnp.exp(prior.log_ard_var)
 
 
+def observation_noise(log_noise_var: Array, noise_var: Array | None) -> Array:
+    """Returns the noise variance of the observations: E, a scalar, or f[n] with known errors of single responses."""
+    noise = jnp.exp(log_noise_var)
+    return noise if noise_var is None else noise + noise_var
+
+
 def covariance_and_residuals(
-    prior: LearnedPrior, features: PriorFeatures, y: Array, where: Array, slope_mean: Array | float = 1.0
+    prior: LearnedPrior,
+    features: PriorFeatures,
+    y: Array,
+    where: Array,
+    slope_mean: Array | float = 1.0,
+    noise_var: Array | None = None,
 ) -> tuple[Array, Array]:
     """Returns the covariance of the observations, f[n, n], and the observations minus their prior mean, f[n].
 
@@ -225,6 +236,8 @@ def covariance_and_residuals(
       y: f[n], standardised responses.
       where: bool[n], the filled slots.
       slope_mean: mean of the slope a.
+      noise_var: f[n], error variances of single responses in addition to E, on the scale of ``y``; None for none.
     """
-    matrix = add_noise(prior_covariance(features, features, prior), jnp.exp(prior.log_noise_var), where)
+    noise = observation_noise(prior.log_noise_var, noise_var)
+    matrix = add_noise(prior_covariance(features, features, prior), noise, where)
     return matrix, jnp.where(where, y - slope_mean * features.trend, 0.0)

@@ -39,7 +39,12 @@ from dre_jax.methods.hedged_prior.length_scale_prior import (
     LengthScalePrior,
     log_length_scale_prior,
 )
-from dre_jax.methods.hedged_prior.prior import OFFSET_VAR, UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
+from dre_jax.methods.hedged_prior.prior import (
+    OFFSET_VAR,
+    UNINFORMED_LENGTHSCALES,
+    UNINFORMED_NOISE_VAR,
+    observation_noise,
+)
 from dre_jax.optim.quasi_newton import maximise_in_box
 
 T = TypeVar("T")
@@ -119,6 +124,8 @@ class Trials(NamedTuple):
     """f[C]: standardised responses, 0 in empty slots."""
     where: Array
     """bool[C]: the filled slots."""
+    noise_var: Array | None = None
+    """f[C]: known error variances of single responses, on the scale of ``y``; None for none."""
 
 
 def pad_columns(hyperpriors: TaskHyperpriors, width: int) -> TaskHyperpriors:
@@ -185,7 +192,7 @@ def task_variance(process: TaskProcess, trend: Array) -> Array:
 def task_covariance_and_residuals(process: TaskProcess, trials: Trials) -> tuple[Array, Array]:
     """Returns the covariance of the observations, f[C, C], and the observations minus their prior mean, f[C]."""
     matrix = task_covariance(process, trials.x, trials.x, trials.trend, trials.trend)
-    matrix = add_noise(matrix, jnp.exp(process.log_noise_var), trials.where)
+    matrix = add_noise(matrix, observation_noise(process.log_noise_var, trials.noise_var), trials.where)
     return matrix, jnp.where(trials.where, trials.y - process.trend_weight * trials.trend, 0.0)
 
 
@@ -253,7 +260,7 @@ def fit_sequence(
     if config.steps == 0:  # the prequential log-density is then the log-density of all trials
         return fits
     for capacity, sizes in refit_sizes(trials.where.shape[0]):
-        truncated = Trials(*(field[:capacity] for field in trials))
+        truncated = jax.tree.map(lambda field, capacity=capacity: field[:capacity], trials)
         fits = _fit_stage(config, prior, truncated, degrees_of_freedom, jnp.asarray(sizes), count, fits)
     return fits
 

@@ -46,6 +46,21 @@ def test_similar_tasks_help_at_once_and_reversed_tasks_are_rejected(learned, hil
     assert reversed_past[-1] < 0.002
 
 
+def test_a_response_with_a_large_error_counts_less(learned, hills, make_candidates):
+    task = hills.test["new"]
+    worst, others = np.argmin(task.y), np.argsort(task.y)[1:9]
+    x, y = task.X[np.r_[others, worst]], np.r_[task.y[others], 3.0 * task.y.max()]
+    history, candidates = make_history(x, y, CAPACITY), make_candidates(task.X)
+
+    def distance(noise_var):
+        given = history._replace(noise_var=np.pad([0.0] * 8 + [noise_var], (0, 5)).astype(np.float32))
+        found, _ = jitted_value(METHOD, learned, None, given, candidates, jax.random.key(0))
+        pick = np.asarray(found)[: len(task.X)].argmax()
+        return float(np.linalg.norm(task.X[pick] - task.X[task.y.argmax()]))
+
+    assert distance(100.0) < 0.15 < distance(0.0)
+
+
 def test_longer_histories_and_other_priors_compile_nothing(learned, hills, make_candidates):
     task, candidates = hills.test["new"], make_candidates(hills.test["new"].X)
     values(learned, task.X[:1], task.y[:1], candidates)

@@ -54,10 +54,10 @@ def make_params(priors, transfer=TRANSFER):
 
 
 @jax.jit
-def predict(priors, x, y, where, new, transfer=TRANSFER):
+def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None):
     """Returns weights f[J, H] and f[K]; mean, variance and log expected improvement of the mixture."""
     params = make_params(priors)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
-    posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where)
+    posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where, errors)
     moments = predict_mixture(CONFIG, params, posterior, new)
     improvement = mean_and_improvement(CONFIG, params, posterior, new, jnp.float32(INCUMBENT))[1]
     return posterior.learned_weights, posterior.process_weights, *moments, improvement
@@ -83,10 +83,10 @@ def priors():
 slots = partial(in_slots, CAPACITY)
 
 
-def component(signal, noise, mean, y):
+def component(signal, noise, mean, y, errors):
     """Returns the log-density of the trials, and mean, variance and noise deviation at the other points."""
     n = len(y)
-    seen = signal[:n, :n] + noise * np.eye(n)
+    seen = signal[:n, :n] + noise * np.eye(n) + np.diag(errors)
     off, gain = y - mean[:n], signal[n:, :n] @ np.linalg.inv(seen)
     density = multivariate_t(mean[:n], seen, df=CONFIG.degrees_of_freedom).logpdf(y) if n else 0.0
     scale = (CONFIG.degrees_of_freedom + off @ np.linalg.inv(seen) @ off) / (CONFIG.degrees_of_freedom + n - 2.0)
@@ -94,9 +94,9 @@ def component(signal, noise, mean, y):
     return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 
 
-def expected_mixture(priors, x, y, new):
+def expected_mixture(priors, x, y, new, errors=0.0):
     """Returns weights f64[J, H] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
-    cases, rows, trend = [], np.concatenate([x, new]), 0.0
+    cases, rows, trend, errors = [], np.concatenate([x, new]), 0.0, np.broadcast_to(errors, len(y))
     for j in range(CONFIG.members):
         prior = member(priors, j)
         m, (offset, slope, learned, ard) = learned_prior(prior, rows, len(y))
@@ -112,12 +112,12 @@ def expected_mixture(priors, x, y, new):
                 h.noise_variance_factor * np.exp(np.float64(prior.log_noise_var)),
                 h.weight / sum(h.weight for h in HYPOTHESES),
             )
-            density, *moments = component(signal, noise, h.slope_mean * m, y)
+            density, *moments = component(signal, noise, h.slope_mean * m, y, errors)
             cases.append((np.log(TRANSFER * weight / CONFIG.members) + density, *moments))
     for length, noise, slope, share in zip(LENGTHS, NOISES, SLOPES, SHARES, strict=True):
         variance = np.exp(-1.0) if slope else 1.0
         signal = 1.0 + variance * matern52(rows / (length * np.sqrt(COLUMNS))) + 0.1 * slope * np.outer(trend, trend)
-        density, *moments = component(signal, noise, slope * trend, y)
+        density, *moments = component(signal, noise, slope * trend, y, errors)
         cases.append((np.log((1.0 - TRANSFER) * share) + density, *moments))
     evidence, means, variances, noises = (np.array(a) for a in zip(*cases, strict=True))
     share = softmax(evidence)
@@ -133,13 +133,16 @@ def expected_mixture(priors, x, y, new):
     )
 
 
-@pytest.mark.parametrize("n", [0, 1, 9, CAPACITY])
-def test_mixture_equals_the_loop_at_any_number_of_candidates(n, priors):
+@pytest.mark.parametrize(("n", "has_errors"), [(0, False), (1, False), (9, False), (9, True), (CAPACITY, False)])
+def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, priors):
     rng = np.random.default_rng(n)
     x, new = (rng.uniform(size=(rows, COLUMNS)).astype(np.float32) for rows in (n, CANDIDATES))
     y, new[: min(n, 2)] = rng.normal(size=n), x[:2]  # evaluated configurations, whose variance is small
-    expected = expected_mixture(priors, x.astype(float), y, new[CHECKED].astype(float))
-    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new)
+    errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32) if has_errors else None
+    expected = expected_mixture(
+        priors, x.astype(float), y, new[CHECKED].astype(float), errors[:n] if has_errors else 0.0
+    )
+    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors)
     moments = mean, variance, improvement
     for found, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
         np.testing.assert_allclose(found, one, rtol=1e-3, atol=2e-4)
@@ -147,20 +150,23 @@ def test_mixture_equals_the_loop_at_any_number_of_candidates(n, priors):
     assert {a.shape for a in moments} == {(CANDIDATES,)}
 
 
-def test_sampled_functions_have_the_moments_of_the_mixture(priors, monkeypatch):
+@pytest.mark.parametrize("has_errors", [False, True])
+def test_sampled_functions_have_the_moments_of_the_mixture(has_errors, priors, monkeypatch):
     monkeypatch.setattr(draws_module, "N_FEATURES", 64)  # the moments over samples do not depend on it
     rng, draws = np.random.default_rng(4), 600
     x, new, y = rng.uniform(size=(5, COLUMNS)), rng.uniform(size=(4, COLUMNS)), rng.normal(size=5)
     x, new = x.astype(np.float32), np.concatenate([new, x[:1]]).astype(np.float32)
     params = make_params(jax.tree.map(jnp.asarray, priors))
+    errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32) if has_errors else None
 
     @jax.jit
     def draw(keys, x, y, where):
-        posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where)
+        posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where, errors)
         return jax.vmap(lambda key: sample_responses(CONFIG, params, posterior, new, key))(keys)
 
     found = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
-    _, _, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float))
+    known = errors[:5] if has_errors else 0.0
+    _, _, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float), known)
     np.testing.assert_allclose(found.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
     np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.25)
 
