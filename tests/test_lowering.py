@@ -156,16 +156,3 @@ def test_only_networks_have_products_of_low_precision(name, space, task, learnt)
     low = {written_in(a) for a in found if a.params["precision"] != (HIGHEST, HIGHEST)}
     assert low <= {"mlp.py", "networks.py"}
     assert bool(found) == (name != "random")
-
-
-def test_what_cannot_lower_is_caught():
-    def on_the_host(x):
-        return jax.pure_callback(lambda a: a, x, x)
-
-    def for_the_cpu_only(x):
-        return jax.lax.linalg.schur(x)[0]
-
-    lower(jax.jit(jnp.sin), jnp.ones(3))
-    for f in (on_the_host, for_the_cpu_only):
-        with pytest.raises(NotImplementedError):
-            lower(jax.jit(f), jnp.ones((3, 3)))

@@ -205,7 +205,7 @@ def loop_body(text: str, turns: int) -> Counts:
     """Returns the launches of one of so many turns of a loop; of a body of several turns its share, rounded up.
 
     Where the compiler does not tell the number of turns, or has several loops of that number, the largest body counts.
-    A kernel of the library's own is all turns at once.
+    A kernel of the library's own is all turns at once; its inputs and results count wherever they lie.
 
     Raises:
       ValueError: if there is no loop.
@@ -213,7 +213,8 @@ def loop_body(text: str, turns: int) -> Counts:
     if _OWN_KERNEL in text:
         module = parse(text)
         own = [one for one in module.arrays.values() if _OWN_KERNEL in one.text]
-        return _sum((_launch(module, one) for one in own), 1 / turns)._replace(kernels=len(own))
+        arrays = [array for one in own for array in (one, *(module.arrays[operand] for operand in one.operands))]
+        return Counts(kernels=len(own), bytes=-(-sum(array.padded for array in arrays) // turns))
     loops = list(whole_program(text).loops())
     if not loops:
         raise ValueError("a program with a loop is needed, but got one without")

@@ -159,31 +159,3 @@ def test_values_of_candidates(model):
         np.testing.assert_allclose(values[run], expected, rtol=1e-9, atol=1e-9)
     tied = np.random.default_rng(0).integers(5, size=(2, 3, 12)).astype(float)
     np.testing.assert_array_equal(search.mean_ranks(torch.tensor(tied)), rank(tied))
-
-
-def test_a_trial_learns_nothing_lasting():
-    _, layout, flat = plain(MODEL, runs=2)
-    trainer, candidates = Trainer(layout, flat, compiled=False), torch.rand(2, 20, COLUMNS, dtype=torch.float64)
-    given = {"epochs": 3, "learning_rate": 0.1}
-    picks = [
-        search.trial(trainer, flat, histories(2, 11), candidates, generator=torch.Generator().manual_seed(5), **given)
-        for _ in range(2)
-    ]
-    assert float((trainer.state.flat - flat).abs().max()) > 0.1, "nothing was learned"
-    assert torch.equal(*picks)
-
-
-def test_sums_are_those_of_sorting_once_and_epochs_differ():
-    support, query = search.draw(500, 10, 3, torch.Generator().manual_seed(6))
-    both = torch.cat([support, query], dim=-1)
-    assert (both.sort(dim=-1).values == torch.arange(10)).all()
-    assert (support.diff() > 0).all()
-    assert (query.diff() > 0).all()
-    share = torch.bincount(support.ravel(), minlength=10) / 500
-    np.testing.assert_allclose(share, 0.3, atol=5 * np.sqrt(0.3 * 0.7 / 500))
-
-
-@pytest.mark.parametrize("other", [{"context": "none"}, {"range_limit": 3.0}])
-def test_other_ensembles_are_refused(other):
-    with pytest.raises(ValueError, match="there must be deep sets, and free scores"):
-        Layout(replace(MODEL, **other), COLUMNS, 3)

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -19,16 +18,13 @@ from benchmarks.torch_reference import (
     REFERENCE,
     Batch,
     Ensemble,
-    Table,
     draw_lists,
-    fine_tune,
     listmle,
     meta_train,
     sort_batch,
     tensors,
     total_loss,
 )
-from benchmarks.torch_search import expected_improvement, rank, suggest
 from benchmarks.torch_weights import host_tree, to_torch
 from dre_jax.data import bundled
 from dre_jax.methods.dre.ensemble import Support, init, scores
@@ -111,26 +107,6 @@ def test_the_published_loss_has_an_epsilon_and_shuffles_ties():
         assert loss - slow_listmle(values[list(order)], 0.0) > 10
 
 
-def test_improvement_in_logarithms_is_that_of_the_published_code():
-    values = np.random.default_rng(0).normal(size=(10, 60))
-    values[:, 5] = values[:, 6]  # ties
-    values[:, 7] = 100.0  # all members agree
-    values[:, -1] = 50.0 + np.arange(10) * 0.1  # the incumbent
-    logarithm, plain = (expected_improvement(rank(values), logarithm=kind) for kind in (True, False))
-    seen = logarithm > -600
-    np.testing.assert_allclose(np.log(plain[seen]), logarithm[seen], rtol=1e-3)
-    assert plain.argmax() == logarithm.argmax()
-
-
-def test_layers_start_as_the_library_says_that_they_do():
-    """The library's `torch_uniform` is held to this distribution in tests/nn/test_initial.py."""
-    torch.manual_seed(0)
-    layers = [torch.nn.Linear(32, 12) for _ in range(100)]
-    for name in ("weight", "bias"):
-        drawn = torch.stack([getattr(layer, name) for layer in layers]).detach().numpy().ravel()
-        assert stats.kstest(drawn, stats.uniform(-(32**-0.5), 2 * 32**-0.5).cdf).pvalue > 1e-3
-
-
 @pytest.mark.parametrize("decisions", [LIBRARY, REFERENCE], ids=["library", "reference"])
 def test_it_learns(decisions, tasks):
     tables, model = [tensors(task) for task in tasks.values()], replace(SMALL, context="shared")
@@ -140,28 +116,3 @@ def test_it_learns(decisions, tasks):
     )
     with torch.no_grad():
         assert total_loss(trained, fixed, decisions) < 0.95 * total_loss(untrained, fixed, decisions)
-
-
-def test_an_empty_support_is_no_number_in_the_published_code(tasks):
-    table = tensors(next(iter(tasks.values())))
-    history = Table(*(field[:4] for field in table))
-    ensemble = Ensemble(replace(SMALL, context="shared"), table.x.shape[-1], "table")
-    for decisions, finite in ((REFERENCE, False), (LIBRARY, True)):
-        tuned = fine_tune(ensemble, history, decisions, generator=torch.Generator(), epochs=1)
-        assert all(torch.isfinite(p).all() for p in tuned.scorers.parameters()) == finite
-
-
-def test_equal_values_are_taken_first_or_at_random(tasks):
-    table = tensors(next(iter(tasks.values())))
-    ensemble = Ensemble(replace(SMALL, context="none"), table.x.shape[-1], "table")
-    with torch.no_grad():
-        for parameter in ensemble.parameters():
-            parameter.zero_()
-    history, rest = Table(*(field[:5] for field in table)), table.x[5:25]
-
-    def picks(decisions):
-        generator = torch.Generator().manual_seed(0)
-        return {suggest(ensemble, history, history.x[0], rest, decisions, generator) for _ in range(60)}
-
-    assert picks(REFERENCE) == {0}
-    assert len(picks(LIBRARY)) > 10

@@ -76,14 +76,6 @@ def test_methods(cli):
     assert "did you mean gp?" in cli("methods", "gpp")[2]
 
 
-def test_settings(cli, tmp_path, evaluate, trained):
-    command = evaluate("dre-no-finetune", seeds="test0", trials=1, checkpoints=trained, out=tmp_path / "a.json")
-    settings = ["--acquisition", "lcb", "--set", "acquisition.beta=0.5"]
-    assert cli(*command, *settings, "--quiet")[0] == 0
-    said = read_results(tmp_path / "a.json").meta["configuration"]
-    assert said["acquisition"] == {"kind": "lcb", "beta": 0.5}
-
-
 def test_help(cli):
     for arguments in ([], ["--help"]):
         status, out, _ = cli(*arguments)

@@ -26,9 +26,3 @@ def test_the_quick_one(cli, tmp_path, monkeypatch):
         assert {run[:3] for run in runs} == {("svm", task, "test0") for task in tasks}
         assert {len(run[3]) for run in runs} == {2}
         assert bool(found.meta["checkpoints"]) == (name == "dre-no-finetune")
-
-
-def test_all_of_it_takes_every_space_and_design():
-    assert demo.FULL.spaces is demo.FULL.seeds is None
-    assert {*demo.QUICK.methods} < {*demo.FULL.methods}
-    assert demo.QUICK.steps < demo.FULL.steps

@@ -38,19 +38,3 @@ def test_download(cli, whole, tmp_path, monkeypatch):
     status, out, error = cli("download", "hpo-b", "--url", "a.zip")
     assert (status, error) == (0, "")
     assert out.startswith("hpob-data is there already: 16 search spaces")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ([], "Missing argument"),
-        (["hpo-c"], "hpo-b, hpo-b-surrogates, but got 'hpo-c'"),
-        (["hpo-b", "--url", "nowhere.zip"], "'nowhere.zip'"),
-        (["hpo-b", "--url", ".", "--quiet"], "must hold bo-initializations.json"),
-        (["hpo-b-surrogates", "--url", ".", "--quiet"], "summary-stats"),
-    ],
-)
-def test_refuses(refused, tmp_path, monkeypatch, arguments, named):
-    monkeypatch.chdir(tmp_path)
-    assert named in refused("download", *arguments)
-    assert list(tmp_path.iterdir()) == []

@@ -34,32 +34,6 @@ def test_tables(cli, result_file, tmp_path, numbers_only):
     assert cli(*again, "--reference", "b", "--quiet") == (0, printed, "")
 
 
-def test_two_methods_have_no_friedman(cli, result_file, tmp_path, numbers_only):
-    _, printed, _ = cli(
-        "report", result_file("a"), result_file("b", spaces=("s",), seed=1), "--out", tmp_path, "--quiet"
-    )
-    assert "Means over search spaces" not in printed
-    (line,) = [line for line in printed.splitlines() if "tasks (3)" in line]
-    assert [part.strip() for part in line.split("│")[1:-1]] == ["tasks (3)", "6", "-", "a and b"]
-
-
-def test_what_is_left_out_is_told(cli, result_file, tmp_path, numbers_only):
-    files = [result_file("a", n_trials=9), result_file("b", lacks=[("s", "x", "test0"), ("t", "y", "test1")])]
-    status, _, error = cli("report", *files, "--out", tmp_path, "--quiet")
-    assert status == 0
-    assert error.splitlines() == [
-        "dre-jax: warning: 2 of 12 runs left out, as not every method has them: b lacks 2",
-        "dre-jax: warning: all runs cut to 6 trials, the shortest: a has 9",
-    ]
-
-
-def test_many_pairs_are_counted(cli, result_file, tmp_path, numbers_only):
-    same = result_file("a")
-    _, printed, _ = cli("report", *(f"m{i}={same}" for i in range(7)), "--out", tmp_path, "--quiet")
-    assert "m0 and m1, m0 and m2" in printed
-    assert ", and 9 more" in " ".join(printed.replace("│", " ").split())  # 21 pairs, 12 of them named
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

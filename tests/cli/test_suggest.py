@@ -50,16 +50,6 @@ def test_lines_are_what_ask_and_tell_would_give(cli, space, history):
     assert cli("suggest", "--space", space, "--history", history, "-n", 5, "--seed", 3)[1] == out
 
 
-def test_the_direction_decides(cli, space, tmp_path):
-    path = tmp_path / "history.csv"
-    path.write_text("x,kernel,value\n" + "".join(f"{i / 10},rbf,{i}\n" for i in range(11)))
-    by = {
-        direction: lines(cli("suggest", "--space", space, "--history", path, "--direction", direction)[1])
-        for direction in ("minimize", "maximize")
-    }
-    assert by["minimize"] != by["maximize"]
-
-
 def test_from_a_checkpoint(cli, refused, space, tmp_path):
     tasks = {
         str(t): [Evaluated({"x": x / 9, "kernel": "rbf"}, abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)

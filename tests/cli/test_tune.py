@@ -90,21 +90,6 @@ def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
     assert Optimizer.load(study).surrogate is None
 
 
-def test_any_name_is_printed(cli, tune, space):
-    write_space(space, Space({"größe": Float(0.0, 1.0)}))
-    _, out, error = cli(*tune("echo", "{größe}", trials=1))
-    assert out.splitlines()[1].startswith('{"größe": ')
-    assert '{"größe": ' in error
-    assert cli("suggest", "--space", space)[1].startswith('{"größe": ')
-
-
-def test_failures_are_told_of(cli, tune):
-    script = "case {trial} in 1) echo out of memory >&2; exit 1;; *) echo {x};; esac"
-    status, _, error = cli(*tune("sh", "-c", script, trials=3))
-    assert status == 0
-    assert "trial 1: failed, exit status 1: out of memory, " in error
-
-
 def test_without_any_value(cli, tune, study):
     status, out, error = cli(*tune("sh", "-c", "echo no data {x} >&2; exit 1", trials=2, quiet=True))
     assert (status, out) == (2, "")

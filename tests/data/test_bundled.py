@@ -42,18 +42,6 @@ def test_the_files_are_small_and_name_no_time_and_no_machine() -> None:
 
 
 @pytest.mark.parametrize("space", SPACES)
-def test_there_are_five_designs_of_five_rows(space: str) -> None:
-    designs = read("bo-initializations.json.gz")[space]
-    wanted = {**read("meta-validation-dataset.json.gz")[space], **read("meta-test-dataset.json.gz")[space]}
-    assert set(designs) == set(wanted)
-    for name, table in wanted.items():
-        assert list(designs[name]) == [f"test{i}" for i in range(5)]
-        for rows in designs[name].values():
-            assert len(set(rows)) == len(rows) == 5
-            assert all(type(row) is int and 0 <= row < len(table["y"]) for row in rows)
-
-
-@pytest.mark.parametrize("space", SPACES)
 def test_the_loader_gives_what_the_files_hold(space: str) -> None:
     loaded = bundled.load(space)
     for split in SPLITS:

@@ -77,17 +77,6 @@ def test_modes(save, mode, train, validation, test, spaces):
                 load_space(folder, name, mode)
 
 
-def test_what_other_spaces_and_splits_hold_does_not_matter(save):
-    files = content()
-    files[TEST]["s"]["s1"] = table(10)
-    folder = save(files)
-    assert splits_of(load_space(folder, "t")) == {"train": ["t1"], "validation": [], "test": []}
-    assert splits_of(load_space(folder, "u")) == {"train": [], "validation": [], "test": ["u1"]}
-    assert load_space(folder, "s", "v2").test["s1"].n_rows == 10  # as HPO-B has it where names clash
-    files[TRAIN]["t"]["t1"] = {"X": "nonsense"}
-    assert load_space(save(files), "s").n_columns == 3
-
-
 @pytest.mark.parametrize("compress", [False, True])
 def test_round_trip(save, tmp_path, compress):
     spaces = [load_space(save(content()), name) for name in "stu"]
@@ -146,12 +135,6 @@ def test_unknown_words(save):
         load_space(folder, "x")
 
 
-def test_the_test_split_alone_cannot_tell_an_unknown_dataset_from_a_validation_one(save):
-    files = content()
-    files[DESIGNS]["s"]["nowhere"] = {"test0": [0]}
-    assert sorted(load_space(save(files), "s", "v3-test").designs) == ["e1"]
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -187,10 +170,6 @@ def test_an_outline_agrees_with_what_is_loaded(split, mode):
         assert (space.name, space.n_columns) == (name, loaded.n_columns)
         assert list(space.datasets) == list(loaded.split(split))
         assert space.seeds == {dataset: tuple(loaded.designs.get(dataset, ())) for dataset in loaded.split(split)}
-
-
-def test_merged_modes_have_no_validation_split():
-    assert outline(bundled.path(), "validation", "v2") == {}
 
 
 def test_one_split_needs_no_other_file(tmp_path):

@@ -46,15 +46,6 @@ def test_a_file_without_meta_is_hpobs_own_format(tmp_path):
     assert lengths(read_results(tmp_path / "r.json")) == {}
 
 
-def test_adding_changes_nothing_given():
-    trace = np.array([0.5, 1.0])
-    first = add_trace(Results(), "s", "d", "test0", trace)
-    second = add_trace(first, "s", "d", "test1", trace)
-    trace[:] = 0
-    assert [len(list(results.runs())) for results in (Results(), first, second)] == [0, 1, 2]
-    np.testing.assert_array_equal(second.traces["s"]["d"]["test1"], [0.5, 1.0])
-
-
 def test_adding_refuses(tmp_path):
     results = add_trace(Results(), "s", "d", "test0", [0.5])
     with pytest.raises(DataError, match="space 's', dataset 'd', seed 'test0': a run must be added once"):

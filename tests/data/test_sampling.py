@@ -15,7 +15,6 @@ from dre_jax.data.sampling import (
     sample_lists,
     shuffle_ties,
     skip,
-    support_size,
     uniform_below,
 )
 from dre_jax.data.tasks import build_table
@@ -99,11 +98,6 @@ def test_lists_of_one_call_and_of_other_keys_differ():
     one, again, other = (sample(table, jax.random.key(seed), (2,), n_support=2, n_query=5) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.query, again.query)
     assert (np.asarray(one.query) != other.query).any()
-
-
-def test_support_size_is_a_fifth_at_least_one():
-    sizes = support_size(jnp.arange(140), 20)
-    np.testing.assert_array_equal(sizes, [min(max(i // 5, 1), 20) for i in range(140)])
 
 
 def test_below_is_the_high_half_of_the_product():

@@ -71,53 +71,40 @@ def test_where_nothing_can_be_written_it_does_not_begin(tmp_path):
     assert done.stderr.startswith("own_class.py: ")
 
 
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-def test_a_random_forest(tmp_path):
-    with_past, without = regrets(run("random_forest", tmp_path), 1)
+def forest(said, out):
+    with_past, without = regrets(said, 1)
     assert with_past < without
 
 
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-def test_workers_on_one_journal(tmp_path):
-    said = run("optuna_workers", tmp_path, "--journal", tmp_path / "study.log")
+def workers(said, out):
     assert said.startswith("32 trials of 4 workers, 32 different configurations")
     assert float(re.search(r"accuracy ([\d.]+)", said)[1]) > 0.95
 
 
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-def test_past_studies_make_a_surrogate(tmp_path):
-    said = run("past_studies", tmp_path, "--surrogate", tmp_path / "surrogate")
+def studies(said, out):
     assert said.startswith("20 past studies\nwith the past")
     first, without = (float(x) for x in re.findall(r"\[([\d.]+)", said))
     assert first > without
-    assert (tmp_path / "surrogate").is_dir()
+    assert (out / "surrogate").is_dir()
 
 
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-def test_a_class_and_a_method_of_ones_own(tmp_path):
-    class_, chance = regrets(run("own_class", tmp_path), 50)
+def own_class(said, out):
+    class_, chance = regrets(said, 50)
     assert class_ < chance
-    new, random_search, process = regrets(run("new_method", tmp_path), 25)
+
+
+def new_method(said, out):
+    new, random_search, process = regrets(said, 25)
     assert new < process < random_search
 
 
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-def test_many_runs(tmp_path):
-    said = run("many_runs", tmp_path)
+def many_runs(said, out):
     assert said.count(": 200 runs of 10 trials in ") == 3
     assert regrets(said, 10) == sorted(regrets(said, 10))
-    assert (tmp_path / "many_runs" / "report.html").is_file()
+    assert (out / "many_runs" / "report.html").is_file()
 
 
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-def test_beliefs(tmp_path):
-    said = run("beliefs", tmp_path)
+def beliefs(said, out):
     tried = [float(gamma) for gamma in re.findall(r"trial \d: gamma ([\d.]+)", said)]
     assert len(set(tried)) == 5
     assert "before any trial the ensemble ranks gamma" in said
@@ -126,9 +113,26 @@ def test_beliefs(tmp_path):
     assert all(float(one) <= accuracy for one in re.findall(r"trial \d: gamma [\d.]+, accuracy ([\d.]+)", said))
 
 
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-def test_a_live_model(tmp_path):
-    said = run("live_model", tmp_path, "--study", tmp_path / "study.json")
+def live_model(said, out):
     assert said.startswith("12 trials")
     assert float(re.search(r"log loss ([\d.]+)", said)[1]) < 0.12
+
+
+PROMISES = {  # what an example says, and the option for a file that it keeps
+    "random_forest": (forest, ()),
+    "optuna_workers": (workers, ("--journal", "study.log")),
+    "past_studies": (studies, ("--surrogate", "surrogate")),
+    "own_class": (own_class, ()),
+    "new_method": (new_method, ()),
+    "many_runs": (many_runs, ()),
+    "beliefs": (beliefs, ()),
+    "live_model": (live_model, ("--study", "study.json")),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+@pytest.mark.parametrize("name", PICTURES)
+def test_what_the_page_promises(name, tmp_path):
+    check, file = PROMISES[name]
+    check(run(name, tmp_path, *file[:1], *(tmp_path / part for part in file[1:])), tmp_path)

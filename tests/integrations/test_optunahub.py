@@ -39,20 +39,6 @@ def test_the_front_matter_is_whole():
     assert "<" not in body  # HTML is not allowed
 
 
-def test_the_package_is_text(module):
-    assert module.__all__ == ["DRESampler"]
-    names = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
-    assert names == {
-        "LICENSE",
-        "README.md",
-        "__init__.py",
-        "example.py",
-        "requirements.txt",
-        "tests",
-        "tests/test_sampler.py",
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_the_example_runs(module, monkeypatch, capsys):

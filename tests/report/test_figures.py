@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dre_jax.report.curves import curves_data, draw_panels
-from dre_jax.report.style import display_name, save
+from dre_jax.report.style import save
 
 NAMES = ("rank", "regret", "rank-spaces", "regret-spaces", "cd-3", "cd-10")
 
@@ -30,19 +30,6 @@ def test_regrets_that_are_all_equal(make_comparison, tmp_path, level):
     data = curves_data(make_comparison(regret=np.full((3, 8, 21), level)), "regret")
     draw_panels([data], "Title", tmp_path / "curves.svg")
     assert (tmp_path / "curves.svg").stat().st_size > 1000
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("a\nb\x00c", "a b c"),
-        ("  ", "(no name)"),
-        ("a" * 20 + "b" * 20, "a" * 15 + "…" + "b" * 14),
-        ("<b>$x_1$</b>", "<b>$x_1$</b>"),
-    ],
-)
-def test_names_in_figures(name, expected):
-    assert display_name(name) == expected
 
 
 def plot(figure):

@@ -7,7 +7,6 @@ import pytest
 
 from dre_jax.errors import DataError
 from dre_jax.report.page import Section, write_page
-from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.statistics import significances
 
 EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
@@ -113,21 +112,6 @@ def test_what_the_page_says(make_comparison, tmp_path):
 def test_no_number_is_nan(make_comparison, tmp_path, shape):
     given = make_comparison(*shape, spaces=("s",) if shape[1] == 1 else ("s", "t"))
     assert "nan" not in Reader(page(tmp_path / "report.html", given)).text.lower()
-
-
-def test_several_sections(make_comparison, tmp_path):
-    given = make_comparison()
-    tests = significances(given, (5,))
-    extra = Table("Extra", ("A", "B"), ((Cell("x <y>", "x"), Cell("z", "z")),), "Note", sortable=False, words=True)
-    sections = [
-        Section("First", given, tests, {}, text=("Text <b>",), tables=(extra,)),
-        Section("Second", given, tests, {}),
-    ]
-    write_page(tmp_path / "page.html", "All", sections, ["Hello"])
-    reader = Reader((tmp_path / "page.html").read_text())
-    assert [link["href"] for link in reader.of("a")] == ["#s1", "#s2"]
-    for part in ("First", "Second", "Hello", "Text <b>", "x <y>"):
-        assert part in reader.text
 
 
 def test_a_figure_that_is_not_there(make_comparison, tmp_path):

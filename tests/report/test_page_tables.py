@@ -30,25 +30,6 @@ def test_averages_pooled(make_comparison):
     assert table.rows[1][2].value == pytest.approx(0.2125)
 
 
-def test_averages_over_spaces(make_comparison):
-    """One task in the first space has no standard error."""
-    given = make_comparison(2, 6, spaces=("s", "t", "t"))
-    table = page_tables.averages(given, [20], "spaces")
-    assert texts(table)[0][1:] == [f"{given.average_regret('spaces')[0, 20]:.4f}", f"{table.rows[0][2].value:.3f}"]
-    assert "standard error" not in table.note
-    assert "within each search space" in page_tables.averages(make_comparison(), [20], "spaces").note
-
-
-def test_spaces(make_comparison):
-    given = make_comparison(2, 8)
-    table = page_tables.spaces(given, 5)
-    assert [(row[0].text, row[1].value) for row in table.rows] == [("s", 2), ("t", 2)]
-    for row, part in zip(table.rows, (slice(0, 4), slice(4, 8)), strict=True):
-        means = given.regret[:, part, 5].mean(axis=1)
-        np.testing.assert_allclose([cell.value for cell in row[2:]], means)
-        assert [cell.strong for cell in row[2:]] == [m == means.min() for m in means]
-
-
 def test_pairs_and_friedman(make_comparison):
     given = make_comparison(4, 40)
     found = significance(given, 10)
@@ -63,11 +44,3 @@ def test_pairs_and_friedman(make_comparison):
     assert f"over {found.n} tasks" in table.caption
     cells = page_tables.friedman({10: found}).rows[0]
     assert [cell.value for cell in cells] == [10, 20, found.friedman_statistic, found.friedman_p]
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(0.0, "0.0000"), (4e-5, "4.0e-05"), (6e-5, "6.0e-05"), (6e-4, "0.0006"), (1.0, "1.0000"), (float("nan"), "–")],
-)
-def test_number(value, expected):
-    assert page_tables.number(value) == expected

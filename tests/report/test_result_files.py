@@ -1,7 +1,6 @@
 """Which method a file is of, and what is said about what the files hold."""
 
 import gzip
-import json
 import warnings
 from pathlib import Path
 
@@ -95,14 +94,6 @@ X0, Y1 = ("s", "x", "test0"), ("t", "y", "test1")
 )
 def test_what_is_said(result_file, files, order, lines):
     assert said([result_file(name, **given) for name, given in files.items()], order) == lines
-
-
-def test_runs_of_different_length_in_a_file(result_file):
-    path = result_file("a", n_trials=9)
-    content = json.loads(path.read_text())
-    content["s"]["x"]["test0"] = content["s"]["x"]["test0"][:3]
-    path.write_text(json.dumps(content))
-    assert said([path]) == ["all runs cut to 2 trials, the shortest: a has 9"]
 
 
 @pytest.mark.parametrize(

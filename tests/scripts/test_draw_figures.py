@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -74,11 +73,3 @@ def test_every_picture_is_shown_in_light_and_dark(part):
     }
     assert shown == {path.name for path in (DOCS / "figures").glob("*.svg")}
     assert shown >= {f"{name}-{look}.svg" for name in part("draw_figures").PICTURES for look in ("light", "dark")}
-
-
-def test_an_unknown_picture_is_refused(part, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["draw_figures.py", "nothing"])
-    script = part("draw_figures")
-    with pytest.raises(SystemExit), part("one_line").errors_in_one_line():
-        script.main()
-    assert "got nothing" in capsys.readouterr().err

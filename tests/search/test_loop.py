@@ -105,22 +105,6 @@ def test_random_search_is_uniform_over_what_is_left(methods, small_task):
     assert stats.chisquare(pairs).pvalue > 1e-3
 
 
-def permute(task, order):
-    return jax.tree.map(lambda field: field[order], task)
-
-
-def test_permuting_the_rows_keeps_the_distribution_of_random_picks(methods, small_task):
-    order = np.random.default_rng(0).permutation(N_ROWS)
-    sorted_picks = picks_of_many(methods["random"], small_task)
-    design = np.argsort(order)[DESIGN]
-    permuted_picks = order[picks_of_many(methods["random"], permute(small_task, order), design)]
-    assert (sorted_picks != permuted_picks).any()
-    left = np.setdiff1d(np.arange(N_ROWS), DESIGN)
-    for trial in range(3):
-        counts = [np.bincount(picks[:, trial], minlength=N_ROWS)[left] for picks in (sorted_picks, permuted_picks)]
-        assert stats.chi2_contingency(counts).pvalue > 1e-3
-
-
 def test_a_candidate_has_its_value_wherever_it_stands(methods, space, search_task):
     method, params = methods["dre"]
     task, rows = search_task(space.test["wine-alcalinity"]), jnp.array([10, 200, 77, 31, 150, 90], jnp.int32)

@@ -26,22 +26,6 @@ def folder(tmp_path, make_space):
     return tmp_path
 
 
-@pytest.mark.usefixtures("small")
-def test_complete_tables(folder, steps):
-    text = check_tables(folder, steps)
-    assert text == (
-        "2 search spaces, 4 / 2 / 3 tasks for training / validation / test, 72 evaluations, 5 initial designs"
-    )
-    for stem in ("test", "validation", "train"):
-        name = f"meta-{stem}-dataset.json"
-        done = [(done, total) for label, done, total in steps if label == f"check {name}"]
-        size = (folder / name).stat().st_size
-        assert len(done) == {"test": 3, "validation": 2, "train": 4}[stem]
-        assert done == sorted(done)
-        assert done[-1][0] == pytest.approx(size, abs=5)
-        assert {total for _, total in done} == {size}
-
-
 def test_counts_of_hpo_b(folder, surrogates, steps):
     with pytest.raises(DataError, match="must hold 16 search spaces and 86 test tasks, but there are 2 and 3"):
         check_tables(folder, steps)

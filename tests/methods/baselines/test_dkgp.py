@@ -11,7 +11,6 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from dre_jax.methods.baselines.dkgp import (
     DeepKernelConfig,
-    clip_deep_kernel,
     deep_kernel_posterior,
     features,
     init,
@@ -25,7 +24,6 @@ CONFIGS = {
     "linear": DeepKernelConfig(layers=(4,), kernel="squared_exponential"),
     "landmarks": DeepKernelConfig(layers=(8, 4), phi=(5, 6), rho=(7, 3)),
 }
-PLAIN = CONFIGS["plain"]
 N, EMPTY, NEW, D = 13, 4, 9, 3
 jitted_posterior, jitted_features = (jax.jit(f, static_argnums=0) for f in (deep_kernel_posterior, features))
 
@@ -97,11 +95,3 @@ def test_random_networks_differ_and_keep_distances():
         distances = np.sqrt(((one[:, None] - one[None]) ** 2).sum(-1))
         # Neither all alike nor all unlike to a kernel of length scale one.
         assert 0.3 < np.median(distances[np.triu_indices(40, 1)]) < 4.0
-
-
-def test_bounds():
-    params = init(PLAIN, D, jax.random.key(0))
-    wild = params._replace(log_length=jnp.float32(99.0), log_scale=jnp.float32(-99.0), log_noise=jnp.float32(-99.0))
-    held = clip_deep_kernel(wild)
-    assert float(jnp.exp(held.log_noise)) == pytest.approx(1e-4)
-    assert np.isfinite([float(jnp.exp(v)) for v in (held.log_length, held.log_scale)]).all()

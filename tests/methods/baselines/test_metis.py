@@ -61,16 +61,6 @@ def test_metis_without_a_gain_is_random(make_candidates):
     assert not acquire(METIS, history, make_candidates(x[:3], empty=40)).any()
 
 
-def test_good_and_bad_trials(seen):
-    history, candidates = seen
-    levels = np.asarray(history.level)[:10]
-    good = np.argsort(levels, kind="stable")[:3]  # a quarter of ten, rounded up
-    mask = np.isin(np.arange(14), good)
-    bad = ~mask & np.asarray(history.where)
-    expected = np.asarray(density(history.x, mask, candidates.x)) - density(history.x, bad, candidates.x)
-    np.testing.assert_allclose(ratio_of(0.25, history, candidates.x), expected, atol=1e-5)
-
-
 def test_parzen_is_scikit_learns_with_a_uniform_component():
     from sklearn.neighbors import KernelDensity
 

@@ -26,9 +26,3 @@ def test_mean_and_variance_are_those_of_the_leaves(method):
         expected = np.sum(weight * drawn)
         assert mean[i] == pytest.approx(expected, rel=1e-9)
         assert variance[i] == pytest.approx(np.sum(weight * (drawn - expected) ** 2), rel=1e-6, abs=1e-12)
-
-
-def test_equal_responses_have_no_negative_variance():
-    y = np.full(30, 0.1) + np.linspace(0, 1e-17, 30)
-    _, variance = predict(RandomForest(leaf=3).grow(np.random.default_rng(0).random((30, 3)), y), np.ones((4, 3)))
-    assert (variance >= 0).all()

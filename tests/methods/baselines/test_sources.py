@@ -3,7 +3,6 @@
 import itertools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,11 +12,9 @@ from dre_jax.gp.regression import GPParams, gp_posterior
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.rgpe import RGPE, ranking_weights
 from dre_jax.methods.baselines.sources import (
-    joint_posterior,
     misranked,
     misranked_left_out,
     predict_means,
-    predict_sources,
 )
 from dre_jax.methods.baselines.tst import TAF, TST, predicted_improvements, source_weights
 from dre_jax.search import make_history
@@ -124,23 +121,6 @@ def test_smooth_tasks_are_not_mistaken_for_perfect_ones():
         own = GPParams(np.zeros(1, np.float32), np.float32(0.0), np.float32(-3.0))
         y_standard = standard(history.response, history.where).y
         assert np.min(losses(sources, own, history, y_standard, jax.random.key(3))) > 0.2
-
-
-def test_moments_of_the_sources(sources, hills):
-    x = hills.test["new"].X[:6]
-    mean, variance = map(np.asarray, jax.jit(predict_sources)(sources, x))
-    np.testing.assert_allclose(jax.jit(predict_means)(sources, x), mean, atol=1e-5)
-    joint_mean, joint = jax.jit(joint_posterior)(jax.tree.map(lambda a: np.asarray(a)[2], sources), x)
-    np.testing.assert_allclose(joint_mean, mean[2], atol=1e-5)
-    np.testing.assert_allclose(np.diagonal(joint), variance[2], atol=1e-4)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_before_the_first_trial_past_tasks_say_where(name, sources, history, candidates):
-    none = history._replace(where=jnp.zeros(11, bool))
-    values = acquire(METHODS[name], sources, none, candidates)[:20]
-    assert np.isfinite(values).all()
-    assert len(np.unique(values)) > 15
 
 
 def slow_kernel_weight(predicted, y, bandwidth):

@@ -4,21 +4,17 @@ Files stay as they were. Suggestions are even points here, so that nothing is co
 """
 
 import copy
-import io
 import json
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dre_jax.cli import main
 from dre_jax.cli.suggest import suggest
 from dre_jax.errors import DreError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, write_space
 from dre_jax.tuning.command.history_csv import read_history
-from dre_jax.tuning.command.templates import parse
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.space.json_format import to_json
 from tests.tuning.conftest import NUMBERS, damaged, examples, json_values
@@ -140,15 +136,6 @@ def test_histories(folder, content):
     is_refused(lambda: [SPACE.check(row.params) for row in read_history(path, SPACE)], path)
 
 
-@often
-@given(st.lists(st.text(max_size=6) | st.sampled_from(["{lr}", "{kernel}", "{degree}{scale}", "{", "}", "{{", "--a"])))
-def test_commands(arguments):
-    filled = []
-    params = {"lr": 0.5, "kernel": "rbf"}
-    if not is_refused(lambda: filled.append(parse(arguments, SPACE).fill(params, 0))):
-        assert all(isinstance(text, str) and "\0" not in text for text in filled[0])
-
-
 @examples(200)
 @given(ANYTHING, ANYTHING, ANYTHING)
 def test_calls(params, value, trial):
@@ -169,27 +156,6 @@ def test_calls(params, value, trial):
     for found in optimizer.trials:
         assert SPACE.check(found.params) == found.params
         assert (found.value is not None) == (found.state == "complete")
-
-
-@pytest.mark.parametrize("seed", range(3))
-@settings(often, max_examples=12)
-@given(content=damaged_studies())
-def test_the_command_line(folder, seed, content):
-    """Exit status 2 and one line, or all is well."""
-    path = folder / "study.json"
-    path.write_bytes(content)
-    arguments = [
-        ["suggest", "--space", path],
-        ["suggest", "--space", folder / "space.json", "--history", path],
-        ["tune", "--quiet", "--space", folder / "space.json", "--study", path, "--trials", "1", "--", "true", "{lr}"],
-    ][seed]
-    error = io.StringIO()
-    with redirect_stdout(io.StringIO()), redirect_stderr(error), pytest.raises(SystemExit) as ended:
-        main(list(map(str, arguments)))
-    if ended.value.code:
-        assert ended.value.code == 2
-        assert len(error.getvalue().splitlines()) == 1
-        assert error.getvalue().startswith("dre-jax: ")
 
 
 def test_json_that_is_deep(folder):

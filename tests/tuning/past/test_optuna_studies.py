@@ -11,7 +11,7 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
 from dre_jax.errors import DataError
-from dre_jax.tuning import Categorical, Float, Int, Space, Surrogate, from_studies
+from dre_jax.tuning import Categorical, Float, Int, Space, from_studies
 
 SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
@@ -135,9 +135,3 @@ def test_something_that_is_no_study():
     for given in (3, [3], ["one"]):
         with pytest.raises(DataError, match="Optuna"):
             from_studies(given, SPACE)
-
-
-def test_a_surrogate_learns_from_them():
-    past = from_studies([filled(str(i), [abs(x - i) for x in range(5)]) for i in range(3)], SPACE)
-    surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 2})
-    assert all(SPACE.check(params) == params for params in surrogate.start)

@@ -67,17 +67,6 @@ def test_json_that_is_no_space(given_json):
 
 
 @examples(200)
-@given(
-    st.sampled_from([Float, Int]),
-    ANYTHING,
-    ANYTHING,
-    st.dictionaries(st.sampled_from(["log", "step", "when"]), ANYTHING),
-)
-def test_numbers_that_are_none(kind, low, high, more):
-    assert_refused_or_usable(lambda: Space({"x": kind(low, high, **more)}))
-
-
-@examples(200)
 @given(NUMBERS, NUMBERS, NUMBERS, st.booleans(), st.sampled_from([Float, Int]))
 def test_bounds_and_steps_of_any_size(low, high, step, log, kind):
     given_fields = {"log": True} if log else {"step": step}
@@ -94,16 +83,6 @@ def test_choices_that_are_none(choices, ordered, when):
 @given(st.dictionaries(LEAVES, LEAVES | st.just(Float(0, 1)) | st.just(Bool(when={"x": 1})), max_size=3) | LEAVES)
 def test_mappings_that_are_no_space(parameters):
     assert_refused_or_usable(lambda: Space(parameters))
-
-
-@examples(150)
-@given(st.binary(max_size=40) | ANYTHING.map(lambda given: json.dumps(given).encode()), st.booleans())
-def test_files_that_hold_no_space(tmp_path_factory, content, torn):
-    path = tmp_path_factory.getbasetemp() / "space.json"
-    path.write_bytes(content[: len(content) // 2] if torn else content)
-    before = path.read_bytes()
-    assert_refused_or_usable(lambda: read_space(path))
-    assert path.read_bytes() == before
 
 
 def test_written_and_read(tmp_path):
