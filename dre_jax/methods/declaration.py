@@ -1,52 +1,36 @@
-"""Checks of what a method declares, made once, when it is registered or loaded."""
+"""Checks of what a method declares, made when it is registered, loaded or configured."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from dre_jax.errors import ConfigError
-from dre_jax.methods.settings import leaves
 from dre_jax.search.method import CAPABILITY_FUNCTIONS, CapableMethod, capabilities_of
 
-if TYPE_CHECKING:
-    from dre_jax.methods.entry import Entry
+_NO_ARRAYS = (bool, int, float, complex, str, bytes, set, frozenset)
+_MAPPINGS = (dict, Mapping)
 
 
-def check_entry(entry: Entry) -> None:
-    """Checks that an entry has a method of the one protocol or a host method, with what the loops call.
+def check_method(method: Any, name: str) -> None:
+    """Checks that a method is of the one protocol, with the functions of its declared capabilities.
 
     Raises:
-      ConfigError: if a function of the protocol or of a declared capability is missing or takes other arguments, or
-        if a capability is neither true nor false.
+      ConfigError: if it is no frozen dataclass with hashable fields, if a function is missing or takes other arguments,
+        or if a capability is neither true nor false.
 
     Example:
       >>> from dre_jax.methods import find
-      >>> check_entry(find("gp"))
+      >>> check_method(find("gp").make(), "gp")
     """
-    if (entry.default is None) == (entry.host is None):
-        number = "neither" if entry.host is None else "both"
-        raise ConfigError(f"method {entry.name}: an entry must have either default= or host=, but has {number}")
-    if entry.host is not None:
-        if not isinstance(entry.host, type):
-            raise ConfigError(f"method {entry.name}: host= must be a class, but is {entry.host!r}")
-        if not callable(getattr(entry.host, "observe_and_suggest", None)):
-            raise ConfigError(f"method {entry.name}: the class must have a method observe_and_suggest, but has none")
-        return
-    _check_method(entry.default, entry.name)
-    fields = [f"{path}." for path, _ in leaves(entry.default)]
-    unknown = [path for path in entry.free if not any(field.startswith(f"{path}.") for field in fields)]
-    if unknown:
-        raise ConfigError(f"method {entry.name}: free= must name fields of the method, but has {', '.join(unknown)}")
-
-
-def _check_method(method: Any, name: str) -> None:
     if isinstance(method, type):
         raise ConfigError(f"method {name}: default= must be an object, but is the class {method.__name__}")
     for function in ("fit", "acquire"):
         _check_function(method, function, name)
-    _check_capabilities(method, name)
+    check_capabilities(method, name)
     if not dataclasses.is_dataclass(method):
         raise ConfigError(f"method {name}: must be a frozen dataclass, but {type(method).__name__} is no dataclass")
     try:
@@ -55,7 +39,12 @@ def _check_method(method: Any, name: str) -> None:
         raise ConfigError(f"method {name}: must be a frozen dataclass with hashable fields, but has {error}") from error
 
 
-def _check_capabilities(method: Any, name: str) -> None:
+def check_capabilities(method: Any, name: str) -> None:
+    """Checks that a method has the functions of its declared capabilities, which may depend on its configuration.
+
+    Raises:
+      ConfigError: as `check_method`.
+    """
     capabilities = capabilities_of(method)
     for field in dataclasses.fields(capabilities):
         declared = getattr(capabilities, field.name)
@@ -94,3 +83,72 @@ def _check_function(method: Any, label: str, name: str, rule: str = "must") -> N
     except TypeError:
         takes = f"but takes ({', '.join(signature.parameters)})"
         raise ConfigError(f"method {name}: {label} must take ({', '.join(arguments)}), {takes}") from None
+
+
+def declared_parameters(method: Any) -> Any:
+    """Returns the annotation of what `fit` of a method returns; `Any` if there is none, or it cannot be evaluated.
+
+    Example:
+      >>> from dre_jax.methods import find
+      >>> declared_parameters(find("fsbo").make()).__name__
+      'DeepKernel'
+    """
+    fit: Any = getattr(type(method), "fit", None)
+    fit = inspect.unwrap(fit)  # of its decorators
+    annotations = getattr(fit, "__annotations__", {})
+    if "return" not in annotations:
+        return Any
+    # The annotations of the arguments may be known to type checkers alone.
+    returned = SimpleNamespace(__annotations__={"return": annotations["return"]})
+    return _hints(returned, getattr(fit, "__globals__", {})).get("return", Any)
+
+
+def parameter_classes(method: Any) -> Iterator[type]:
+    """Yields the named tuples and dataclasses that `fit` of a method returns as declared, and those of their fields."""
+    for kind in _parts(declared_parameters(method), set()):
+        if is_structure(kind):
+            yield kind
+
+
+def unstorable_parts(method: Any) -> Iterator[str]:
+    """Yields the names of types that `fit` of a method returns as declared and a checkpoint cannot store."""
+    for kind in _parts(declared_parameters(method), set()):
+        if kind in _NO_ARRAYS:
+            yield kind.__name__
+        elif get_origin(kind) in _NO_ARRAYS or (get_origin(kind) in _MAPPINGS and get_args(kind)[0] not in (str, Any)):
+            yield str(kind)
+
+
+def is_structure(kind: Any) -> bool:
+    """Returns whether a type is a named tuple or a dataclass."""
+    return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or hasattr(kind, "_fields"))
+
+
+def static_fields(kind: Any) -> set[str]:
+    """Returns the fields of a class that are no parameters: JAX takes them for part of the structure."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return {field.name for field in fields if field.metadata.get("static")}
+
+
+def _parts(annotation: Any, seen: set[type]) -> Iterator[Any]:
+    """Yields an annotation and those of its parts; of a union of types those that are no plain numbers."""
+    yield annotation
+    nested = get_args(annotation)
+    if get_origin(annotation) in _MAPPINGS:
+        nested = nested[1:]  # the keys are no parameters
+    elif get_origin(annotation) in (Union, UnionType):
+        nested = tuple(part for part in nested if part not in (*_NO_ARRAYS, NoneType))
+    if is_structure(annotation) and annotation not in seen:
+        seen.add(annotation)
+        static, hints = static_fields(annotation), _hints(annotation)
+        nested = tuple(hint for name, hint in hints.items() if name not in static)
+    for part in nested:
+        yield from _parts(part, seen)
+
+
+def _hints(owner: Any, names: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Returns the annotations of an object; none if they cannot be evaluated."""
+    try:
+        return get_type_hints(owner, names)
+    except Exception:  # whatever the text of an annotation raises
+        return {}

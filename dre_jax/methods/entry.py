@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dre_jax.errors import ConfigError
+from dre_jax.methods.declaration import check_capabilities, check_method
 from dre_jax.methods.settings import Settings, configure, leaves
 from dre_jax.search.method import Method
 
@@ -84,7 +85,8 @@ class Entry:
             what was learned depends on.
 
         Raises:
-          ConfigError: for a setting that it does not take, or a value that is wrong.
+          ConfigError: for a setting that it does not take, a value that is wrong, or settings with which it lacks a
+            function of its capabilities.
           TypeError: for a host method.
         """
         own: Any = self.default if learned is None else learned
@@ -92,6 +94,7 @@ class Entry:
             raise TypeError(f"{self.name} is a host method")
         fields = self._fields(settings or {})
         configured: Method = configure(own, fields, name=self.name, short=self.options)
+        check_capabilities(configured, self.name)
         fixed = [path for path in fields if not any(f"{path}.".startswith(f"{free}.") for free in self.free)]
         if learned is not None and fixed:
             rule = f"{self.name}: the checkpoint decides on all fields but {', '.join(self.free) or 'none'}"
@@ -108,3 +111,30 @@ class Entry:
                     raise ConfigError(f"{self.name}: {path} must be set once, but got {names[path]} and {name}")
                 fields[path], names[path] = value, name
         return fields
+
+
+def check_entry(entry: Entry) -> None:
+    """Checks that an entry has a method of the one protocol or a host method, with what the loops call.
+
+    Raises:
+      ConfigError: if a function of the protocol or of a declared capability is missing or takes other arguments, or
+        if a capability is neither true nor false.
+
+    Example:
+      >>> from dre_jax.methods import find
+      >>> check_entry(find("gp"))
+    """
+    if (entry.default is None) == (entry.host is None):
+        number = "neither" if entry.host is None else "both"
+        raise ConfigError(f"method {entry.name}: an entry must have either default= or host=, but has {number}")
+    if entry.host is not None:
+        if not isinstance(entry.host, type):
+            raise ConfigError(f"method {entry.name}: host= must be a class, but is {entry.host!r}")
+        if not callable(getattr(entry.host, "observe_and_suggest", None)):
+            raise ConfigError(f"method {entry.name}: the class must have a method observe_and_suggest, but has none")
+        return
+    check_method(entry.default, entry.name)
+    fields = [f"{path}." for path, _ in leaves(entry.default)]
+    unknown = [path for path in entry.free if not any(field.startswith(f"{path}.") for field in fields)]
+    if unknown:
+        raise ConfigError(f"method {entry.name}: free= must name fields of the method, but has {', '.join(unknown)}")

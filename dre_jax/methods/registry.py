@@ -9,17 +9,17 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
 from dre_jax.errors import ConfigError, DataWarning, MissingExtraError
-from dre_jax.methods.declaration import check_entry
-from dre_jax.methods.entry import Entry
+from dre_jax.methods.declaration import parameter_classes
+from dre_jax.methods.entry import Entry, check_entry
 from dre_jax.methods.foreign import entry_for, is_foreign, label_of, load_method
 from dre_jax.search.host import HostMethod
-from dre_jax.search.method import Method, learns_from_past
+from dre_jax.search.method import Method, learns_from_past, members_of
 
 __all__ = [
     "ALIASES",
@@ -65,6 +65,9 @@ METHODS: dict[str, Entry] = {}
 CONFIGURATIONS: dict[str, type] = {}
 """The classes of their configurations and of the fields of these, by name."""
 
+PARAMETERS: dict[str, type] = {}
+"""The named tuples and dataclasses that their `fit` returns, as declared by its annotation, by name."""
+
 ALIASES = {"recommended": "hedged-prior"}
 """Further names: that of the method recommended where there are past tasks (docs/results/recommended.md)."""
 
@@ -83,15 +86,27 @@ def register(entry: Entry) -> None:
 def _add(entry: Entry) -> Entry:
     """Checks and adds an entry, or replaces the one of its name: a file may have been edited since it was loaded."""
     check_entry(entry)
-    kinds = {kind.__name__: kind for kind in _classes(entry.default)}
-    for name, kind in kinds.items():
-        other = CONFIGURATIONS.get(name, kind)
-        if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
-            rule = f"method {entry.name}: configurations must have different class names"
-            raise ConfigError(f"{rule}, but {name} is the name of a class of {other.__module__} too")
-    CONFIGURATIONS.update(kinds)
+    parts = () if entry.default is None else (entry.default, *members_of(entry.default))
+    tables = {
+        "configurations": (CONFIGURATIONS, list(_classes(entry.default))),
+        "parameters": (PARAMETERS, [kind for part in parts for kind in parameter_classes(part)]),
+    }
+    for what, (table, kinds) in tables.items():
+        _check_class_names(f"method {entry.name}: {what}", table, kinds)
+    for table, kinds in tables.values():
+        table.update({kind.__name__: kind for kind in kinds})
     METHODS[entry.name] = entry
     return entry
+
+
+def _check_class_names(subject: str, table: dict[str, type], kinds: Iterable[type]) -> None:
+    """Raises `ConfigError` if the name of a class is that of another class in a table or among the others."""
+    names: dict[str, type] = {}
+    for kind in kinds:
+        other = names.setdefault(kind.__name__, table.get(kind.__name__, kind))
+        if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
+            rule = f"{subject} must have different class names"
+            raise ConfigError(f"{rule}, but {kind.__name__} is the name of a class of {other.__module__} too")
 
 
 def _classes(config: Any) -> Iterator[type]:
@@ -197,7 +212,11 @@ def entry_of(method: Method) -> Entry:
     if not alike:
         return _add(entry_for(method, f"{type(method).__module__}:{type(method).__qualname__}"))
     same = [entry for entry in alike if entry.default == method]
-    return same[0] if same else _entry_like(method, alike[0].name)
+    if same:
+        return same[0]
+    entry = _entry_like(method, alike[0].name)
+    check_entry(entry)
+    return entry
 
 
 def _entry_like(method: Method, name: str) -> Entry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import getattr_static
 from typing import Any, Protocol, cast
 
 from jax import Array
@@ -122,12 +123,17 @@ def capabilities_of(method: object) -> Capabilities:
     """Returns the capabilities that a method declares; none if it declares nothing.
 
     Raises:
-      ConfigError: if its `capabilities` are not `Capabilities`.
+      ConfigError: if its `capabilities` are not `Capabilities`, or cannot be read.
     """
-    declared = getattr(method, "capabilities", _NO_CAPABILITIES)
+    declared: object = _NO_CAPABILITIES
+    rule = f"capabilities of the method {type(method).__name__} must be Capabilities(...)"
+    if getattr_static(method, "capabilities", None) is not None:
+        try:
+            declared = cast(Any, method).capabilities
+        except AttributeError as error:  # of a property, which `getattr` would take for no declaration
+            raise ConfigError(f"{rule}, but cannot be read: {error}") from error
     if not isinstance(declared, Capabilities):
-        name = type(method).__name__
-        raise ConfigError(f"capabilities of the method {name} must be Capabilities(...), but are {declared!r}")
+        raise ConfigError(f"{rule}, but are {declared!r}")
     return declared
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dre_jax.checks import one_of
+from dre_jax.data.checks import show
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.start_configurations import start_rows
@@ -135,10 +136,11 @@ class Surrogate:
 
         Raises:
           DataError: without tasks, or for tasks of another space.
-          ConfigError: for a method that is unknown or learns nothing.
+          ConfigError: for a method that is unknown, learns nothing, or learns anything but arrays of numbers.
 
         Warns:
-          DataWarning: if past tasks or trials are left out, with counts and the first reasons.
+          DataWarning: if past tasks or trials are left out, with counts and the first reasons; if `save` cannot store
+            what the method learned.
         """
         import jax
 
@@ -165,7 +167,7 @@ class Surrogate:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
         facts = {**provenance(meta, key), "seed": seed, "decided": decisions_of(configured, params)}
-        learned = jax.tree.map(np.asarray, params)
+        learned = _on_host(entry.name, configured, params)
         return cls(past.space, entry.name, configured, learned, start, facts, past.direction, past.metric)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -242,6 +244,28 @@ def checkpoint_extra(
 ) -> dict[str, Any]:
     """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method."""
     return {"tuning": {"space": to_json(space), "start": list(start), "direction": direction, "metric": metric}}
+
+
+def _on_host(name: str, method: Method, params: Any) -> Any:
+    """Returns what a method learned as arrays of NumPy; warns if a checkpoint cannot store it or the configuration."""
+    import jax
+
+    from dre_jax.methods.checkpoints.serialization import config_to_json, has_numbers, structure_to_json
+
+    def array(leaf: Any) -> np.ndarray:
+        is_array = hasattr(leaf, "dtype")
+        leaf = leaf if is_array and not has_numbers(leaf) else np.asarray(leaf)
+        if not has_numbers(leaf):
+            raise ConfigError(f"fit of a method must return arrays of numbers, but that of {name} returns {show(leaf)}")
+        return leaf
+
+    learned = jax.tree.map(array, params)
+    try:
+        structure_to_json(learned)
+        config_to_json(method)
+    except CheckpointError as error:
+        warnings.warn(f"the surrogate of {name} cannot be saved: {error}", DataWarning, stacklevel=3)
+    return learned
 
 
 def _warn_of_exclusions(past: Past) -> None:

@@ -11,7 +11,7 @@ from dre_jax import native
 from dre_jax.data import bundled, load_space, read_results
 from dre_jax.losses import LOSSES, RankedList
 from dre_jax.methods import METHODS
-from dre_jax.methods.registry import CONFIGURATIONS
+from dre_jax.methods.registry import CONFIGURATIONS, PARAMETERS
 from dre_jax.search.acquisition import ACQUISITIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "extend.md"
@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
     for name, source in zip(FILES, code, strict=True):
         (tmp_path / name).write_text(source)
     monkeypatch.chdir(tmp_path)
-    tables = (METHODS, CONFIGURATIONS, LOSSES, ACQUISITIONS)
+    tables = (METHODS, CONFIGURATIONS, PARAMETERS, LOSSES, ACQUISITIONS)
     before = [dict(table) for table in tables]
     yield tmp_path
     for table, content in zip(tables, before, strict=True):

@@ -1,19 +1,26 @@
 """What a method declares is checked when it is registered, with one error."""
 
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.metadata import EntryPoint, EntryPoints
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax import Array
 
-from dre_jax.errors import ConfigError, DataWarning
+from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 from dre_jax.methods import METHODS, Entry, find, register, registry
 from dre_jax.methods.baselines.random_search import RandomSearch
-from dre_jax.methods.checkpoints.serialization import config_from_json, config_to_json
-from dre_jax.methods.registry import CONFIGURATIONS, entry_of, load_entry_points
+from dre_jax.methods.checkpoints.serialization import (
+    check_parameter_classes,
+    config_from_json,
+    config_to_json,
+)
+from dre_jax.methods.registry import CONFIGURATIONS, PARAMETERS, entry_of, load_entry_points
 from dre_jax.search import Candidates, Capabilities, make_history
 from dre_jax.search.method import (
     CAPABILITY_FUNCTIONS,
@@ -50,9 +57,10 @@ ENTRY = Entry(name="mean", summary="the mean", paper="this test", default=Mean()
 @pytest.fixture(autouse=True)
 def registries():
     """Leaves the registries as they were."""
-    before = dict(METHODS), dict(CONFIGURATIONS)
+    tables = (METHODS, CONFIGURATIONS, PARAMETERS)
+    before = [dict(table) for table in tables]
     yield
-    for table, content in zip((METHODS, CONFIGURATIONS), before, strict=True):
+    for table, content in zip(tables, before, strict=True):
         table.clear()
         table.update(content)
 
@@ -67,6 +75,44 @@ def declaring(**values):
     names = {field.name for field in fields(Capabilities)}
     capabilities = Capabilities(**{name: value for name, value in values.items() if name in names})
     return altered(capabilities=capabilities, **{name: value for name, value in values.items() if name not in names})
+
+
+@dataclass(frozen=True)
+class Sampling(Mean):
+    """Declares a function that it does not have, by its configuration alone."""
+
+    samples: bool = False
+
+    @property
+    def capabilities(self):
+        return Capabilities(samples_posterior=self.samples)
+
+
+class Unreadable(Mean):
+    @property
+    def capabilities(self):
+        return Capabilities(transfer=self.misspelled)
+
+
+class Scale(NamedTuple):
+    shift: Array
+
+
+class Weights(NamedTuple):
+    """What methods learn here: an array, and another named tuple."""
+
+    mean: Array
+    scale: Scale | None
+
+
+def learning(returned, learned=None):
+    """A method whose `fit` declares what it returns."""
+
+    def fit(self, meta, key):
+        return learned
+
+    fit.__annotations__ = {} if returned is ... else {"return": returned}
+    return altered(fit=fit, acquire=lambda self, params, history, candidates, key: candidates.x[:, 0])
 
 
 @dataclass
@@ -89,6 +135,10 @@ class Plain:
         ({"default": altered(acquire=3)}, r"must have a function acquire\(params, history, candidates, key\), but"),
         ({"default": altered(fit=lambda self, meta: 0)}, r"fit must take \(meta, key\), but takes \(meta\)"),
         ({"default": altered(capabilities={"stateful": True})}, r"Altered must be Capabilities\(...\), but are {'stat"),
+        (
+            {"default": Unreadable()},
+            r"Unreadable must be .* but cannot be read: .* no attribute 'misspelled'",
+        ),
         ({"default": declaring(differentiable="yes")}, "differentiable must be True or False, but is 'yes'"),
         ({"default": declaring(stateful=None)}, "stateful must be True or False, but is None"),
         (
@@ -132,6 +182,13 @@ def test_attributes_without_a_declaration_are_the_methods_own():
     assert (values.tolist(), state) == ([2.0, 1.0], None)
     assert (members_of(method), decisions_of(method, None), as_history_fit(method)) == ((), {}, None)
     assert not runs_sequentially(method, "tpu", 2, 1)
+
+
+def test_capabilities_of_a_configuration_are_checked_when_it_is_made():
+    register(Entry(**{**vars(ENTRY), "default": Sampling()}))
+    for make in (lambda: find("mean").make({"samples": True}), lambda: entry_of(Sampling(samples=True))):
+        with pytest.raises(ConfigError, match="samples_posterior is True, so it must have a function sample_posterior"):
+            make()
 
 
 def test_every_capability_is_checked_for_its_functions():
@@ -195,3 +252,55 @@ def test_a_surrogate_of_an_object(tmp_path):
     assert jax.tree.all(jax.tree.map(jnp.array_equal, read.params, surrogate.params))
     with pytest.raises(ConfigError, match=r"must learn from past tasks, but .*Forgetful does not"):
         Surrogate.fit(past, method=Forgetful())
+
+
+PAST = past_of(
+    Space({"x": Float(0.0, 1.0)}),
+    {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]},
+    direction="maximize",
+)
+
+
+def test_classes_that_fit_declares_can_be_stored(tmp_path):
+    """Those of fields too, and nobody has to list them."""
+    learned = (Weights(np.ones(2, np.float32), Scale(np.zeros(1, np.float32))),)
+    method = learning("tuple[Weights, ...] | None", learned)
+    with pytest.raises(CheckpointError, match=r"but Altered.fit learns Weights"):
+        check_parameter_classes(method)  # not registered
+    surrogate = Surrogate.fit(PAST, method=method)
+    check_parameter_classes(method)
+    surrogate.save(tmp_path)
+    read = Surrogate.load(tmp_path).params
+    assert type(read[0].scale) is Scale
+    jax.tree.map(np.testing.assert_array_equal, read, learned)
+    other = type("Weights", (Scale,), {"__module__": "elsewhere"})
+    with pytest.raises(ConfigError, match="parameters must have different class names, but Weights is the name of a c"):
+        register(replace(ENTRY, default=learning(other)))
+
+
+@pytest.mark.parametrize(
+    ("returned", "kind"),
+    [
+        (..., "must declare what it learns by an annotation"),
+        ("Nowhere", "must declare what it learns by an annotation"),
+        (dict[str, float], "learns float"),
+        (dict[int, Array], r"learns dict\[int, "),
+        (tuple[set[str], Array], r"learns set\[str\]"),
+    ],
+)
+def test_what_cannot_be_stored_is_told_without_a_fit(returned, kind):
+    method = learning(returned)
+    register(replace(ENTRY, default=method))
+    with pytest.raises(CheckpointError, match=kind):
+        check_parameter_classes(method)
+
+
+def test_a_surrogate_of_undeclared_parameters():
+    learned = Weights(np.ones(2, np.float32), None)
+    with pytest.warns(DataWarning, match=r"the surrogate of .*Altered cannot be saved: .* but got Weights\(mean="):
+        Surrogate.fit(PAST, method=learning(..., learned))
+    with pytest.warns(DataWarning, match=r"cannot be saved: a configuration must hold numbers, names and tuples, but"):
+        Surrogate.fit(PAST, method=replace(learning(..., {"a": np.ones(2)}), scale=abs))
+    for unusable in (object(), jax.random.key(0)):
+        with pytest.raises(ConfigError, match=r"must return arrays of numbers, but that of .*Altered returns"):
+            Surrogate.fit(PAST, method=learning(..., {"a": unusable}))

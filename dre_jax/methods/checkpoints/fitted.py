@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from dre_jax.data.columns import Column, differing_columns
@@ -29,6 +30,7 @@ from dre_jax.methods.checkpoints.provenance import check_version, differences, v
 from dre_jax.methods.checkpoints.serialization import (
     config_from_json,
     config_to_json,
+    has_numbers,
     structure_from_json,
     structure_to_json,
 )
@@ -280,7 +282,7 @@ def _check_name(name: Any, folder: str | Path) -> str:
 
 def _to_jax(leaf: Any) -> Any:
     """Returns an array of NumPy as one of JAX, with the dtype that it will have when read; other leaves unchanged."""
-    return jax.device_put(leaf) if hasattr(leaf, "shape") and hasattr(leaf, "tolist") else leaf
+    return jax.device_put(leaf) if isinstance(leaf, np.ndarray | np.generic) and has_numbers(leaf) else leaf
 
 
 def _check_params(fitted: FittedMethod, folder: str | Path) -> None:

@@ -1,14 +1,15 @@
 """A fitted method as JSON: its configuration, and the structure that its parameters are arrays of.
 
 Classes go by their names. Those of configurations are the ones that the registry's methods have; those of parameters
-are listed in `PARAMETER_CLASSES`. Everything else is refused, so that a file can name nothing but these.
+are the ones that `fit` of these methods returns by its annotation. Everything else is refused, so that a file can name
+nothing but these.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_args, get_type_hints
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
 
 import jax
 import jax.numpy as jnp
@@ -16,37 +17,15 @@ import numpy as np
 
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError
-from dre_jax.gp.regression import ConditionedGP, GPParams
-from dre_jax.methods.baselines.dkgp import DeepKernel
-from dre_jax.methods.baselines.sources import SourceProcesses
-from dre_jax.methods.dre.ensemble import EnsembleParams
-from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
-from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays
-from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
-from dre_jax.methods.hedged_prior.prior import LearnedPrior
-from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors
-from dre_jax.methods.hedged_prior.weights import HedgedPriorParams, WeightSelection
-from dre_jax.methods.registry import CONFIGURATIONS
+from dre_jax.gp.regression import ConditionedGP
+from dre_jax.methods.declaration import declared_parameters, parameter_classes, static_fields, unstorable_parts
+from dre_jax.methods.registry import CONFIGURATIONS, PARAMETERS
 from dre_jax.methods.settings import convert
 from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.search.method import Method, members_of
 
-PARAMETER_CLASSES: dict[str, type] = {
-    "EnsembleParams": EnsembleParams,
-    "DeepKernel": DeepKernel,
-    "GPParams": GPParams,
-    "Conditioned": ConditionedGP,
-    "SourceProcesses": SourceProcesses,
-    "LearnedPrior": LearnedPrior,
-    "HypothesisArrays": HypothesisArrays,
-    "WeightSelection": WeightSelection,
-    "HedgedPriorParams": HedgedPriorParams,
-    "LengthScalePrior": LengthScalePrior,
-    "HeldOutEvidence": HeldOutEvidence,
-    "TaskHyperpriors": TaskHyperpriors,
-}
-"""Named tuples and dataclasses that parameters consist of, by their names in checkpoints, which stay when a class is
-renamed. A method with a class of its own adds it here."""
+PARAMETER_NAMES: dict[str, type] = {"Conditioned": ConditionedGP}
+"""Classes of parameters that have been renamed since, by their names in checkpoints."""
 
 CONFIG_NAMES: dict[str, type] = {"TuningConfig": HistoryFitConfig}
 """Configuration classes that have been renamed since, by their names in checkpoints."""
@@ -58,7 +37,7 @@ RENAMED_FIELDS: dict[str, dict[str, str]] = {
 }
 """Fields that have been renamed since, by class, and their names in checkpoints."""
 
-_PARAMETER_NAMES = {kind: name for name, kind in PARAMETER_CLASSES.items()}
+_PARAMETER_CLASS_NAMES = {kind: name for name, kind in PARAMETER_NAMES.items()}
 _CONFIG_CLASS_NAMES = {kind: name for name, kind in CONFIG_NAMES.items()}
 
 
@@ -130,11 +109,22 @@ def _config_class(name: str) -> type | None:
     return CONFIG_NAMES.get(name, CONFIGURATIONS.get(name))
 
 
+def _parameter_class(name: str) -> type | None:
+    return PARAMETER_NAMES.get(name, PARAMETERS.get(name))
+
+
+def _parameter_name(kind: type) -> str | None:
+    """Returns the name of a class of parameters in checkpoints; None if no registered method declares it."""
+    name = _PARAMETER_CLASS_NAMES.get(kind, kind.__name__)
+    return name if _parameter_class(name) is kind else None
+
+
 def structure_to_json(tree: Any) -> tuple[Any, dict[str, Any]]:
     """Returns the structure of parameters, with shape and dtype of every array, and the arrays by their paths.
 
     Raises:
-      CheckpointError: for anything but arrays of numbers in dictionaries, tuples, lists and `PARAMETER_CLASSES`.
+      CheckpointError: for anything but arrays of numbers in dictionaries, tuples, lists and the classes that registered
+        methods declare.
 
     Example:
       >>> structure, arrays = structure_to_json({"bias": np.zeros(2, np.float32), "deep_set": None})
@@ -147,20 +137,21 @@ def structure_to_json(tree: Any) -> tuple[Any, dict[str, Any]]:
         kind = type(tree)
         if tree is None:
             return None
-        if kind in _PARAMETER_NAMES:
-            static, fields = _static_fields(kind), {}
-            for name, field in _fields(kind):
+        name = _parameter_name(kind)
+        if name is not None:
+            static, fields = static_fields(kind), {}
+            for label, field in _fields(kind):
                 value = getattr(tree, field)
-                fields[name] = {"value": value} if field in static else describe(value, (*path, name))
-            return {"class": _PARAMETER_NAMES[kind], "fields": fields}
+                fields[label] = {"value": value} if field in static else describe(value, (*path, label))
+            return {"class": name, "fields": fields}
         if kind is dict and all(isinstance(name, str) for name in tree):
             return {"dict": {name: describe(item, (*path, name)) for name, item in tree.items()}}
         if kind in (tuple, list):
             return {kind.__name__: [describe(item, (*path, str(i))) for i, item in enumerate(tree)]}
-        if isinstance(tree, (np.ndarray, jax.Array)) and not jnp.issubdtype(tree.dtype, jax.dtypes.prng_key):
+        if isinstance(tree, (np.ndarray, jax.Array)) and has_numbers(tree):
             arrays[".".join(path)] = tree
             return {"shape": list(tree.shape), "dtype": str(tree.dtype)}
-        rule = "parameters must be arrays in tuples, dictionaries and named tuples"
+        rule = "parameters must be arrays in tuples, dictionaries and classes that the annotation of fit declares"
         raise CheckpointError(f"{rule}, but got {show(tree)}")
 
     return describe(tree, ()), arrays
@@ -182,7 +173,7 @@ def structure_from_json(structure: Any, leaf: Callable[[str, jax.ShapeDtypeStruc
             case None:
                 return None
             case {"class": name, "fields": fields}:
-                kind = PARAMETER_CLASSES.get(name)
+                kind = _parameter_class(name)
                 names = {} if kind is None else dict(_fields(kind))
                 if kind is None or sorted(names) != sorted(fields):
                     here = "unknown" if kind is None else ", ".join(names)
@@ -204,27 +195,25 @@ def structure_from_json(structure: Any, leaf: Callable[[str, jax.ShapeDtypeStruc
     return make(structure, ())
 
 
-def check_parameter_classes(method: Method) -> None:
-    """Raises `CheckpointError` if `fit` of a method, or of a member, declares parameters of a class that is not listed.
+def has_numbers(array: Any) -> bool:
+    """Returns whether an array of NumPy or JAX holds numbers or booleans: no PRNG keys, texts or objects."""
+    return any(jnp.issubdtype(array.dtype, kind) for kind in (np.number, np.bool_))
 
-    The annotation of what `fit` returns tells it before a long fit. `structure_to_json` refuses all else afterwards.
+
+def check_parameter_classes(method: Method) -> None:
+    """Raises `CheckpointError` if a checkpoint cannot store what `fit` of a method, or of a member, declares to return.
+
+    The annotation tells it before a long fit. `structure_to_json` refuses all else afterwards.
     """
     for part in (method, *members_of(method)):
-        for kind in _annotated_classes(get_type_hints(type(part).fit).get("return")):
-            if kind not in _PARAMETER_NAMES:
-                rule = "parameters must be of the classes in PARAMETER_CLASSES"
-                raise CheckpointError(f"{rule}, but {type(part).__name__} learns {kind.__name__}")
-
-
-def _annotated_classes(annotation: Any) -> Iterator[type]:
-    """Yields the classes with fields in an annotation, and in the annotations of their fields."""
-    nested = list(get_args(annotation))
-    if isinstance(annotation, type) and (dataclasses.is_dataclass(annotation) or hasattr(annotation, "_fields")):
-        yield annotation
-        hints, static = get_type_hints(annotation), _static_fields(annotation)
-        nested += [hints[field] for _, field in _fields(annotation) if field not in static]
-    for inner in nested:
-        yield from _annotated_classes(inner)
+        name = type(part).__name__
+        if declared_parameters(part) is Any:
+            rule = f"{name}.fit must declare what it learns by an annotation, so that a checkpoint can store it"
+            raise CheckpointError(f"{rule}: write `-> dict[str, Array]`, for example, or a named tuple of arrays")
+        unknown = [kind.__name__ for kind in parameter_classes(part) if _parameter_name(kind) is None]
+        for kind in (*unknown, *unstorable_parts(part)):
+            rule = "parameters must be arrays in tuples, dictionaries and classes that registered methods declare"
+            raise CheckpointError(f"{rule}, but {name}.fit learns {kind}")
 
 
 def _fields(kind: Any) -> list[tuple[str, str]]:
@@ -232,9 +221,3 @@ def _fields(kind: Any) -> list[tuple[str, str]]:
     names = kind._fields if hasattr(kind, "_fields") else [field.name for field in dataclasses.fields(kind)]
     renamed = RENAMED_FIELDS.get(kind.__name__, {})
     return [(renamed.get(name, name), name) for name in names]
-
-
-def _static_fields(kind: Any) -> set[str]:
-    """Returns the fields of a class that are no parameters: JAX takes them for part of the structure."""
-    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-    return {field.name for field in fields if field.metadata.get("static")}

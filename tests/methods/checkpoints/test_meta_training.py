@@ -43,7 +43,7 @@ class Interrupted(Exception):
     pass
 
 
-def interrupt(*_):
+def interrupt(*_) -> None:
     raise Interrupted
 
 
@@ -163,7 +163,7 @@ def test_parameters_that_cannot_be_saved_are_refused_before_the_fit(space, tmp_p
         raise Interrupted
 
     monkeypatch.setattr(GaussianCopulaProcess, "fit", fit)
-    with pytest.raises(CheckpointError, match="PARAMETER_CLASSES, but GaussianCopulaProcess learns Unregistered"):
+    with pytest.raises(CheckpointError, match=r"but GaussianCopulaProcess.fit learns Unregistered"):
         meta_train_method("gcp", GaussianCopulaProcess(), space, key=KEY, folder=tmp_path)
 
 
