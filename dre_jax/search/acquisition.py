@@ -190,14 +190,27 @@ def acquire_by_response(
     return ACQUISITIONS[config.kind](config, -mean, deviation, -incumbent)
 
 
-def pick(values: Array, where: Array, key: Array) -> Array:
-    """Returns the index of the highest of f32[N] where ``where`` holds, -1 if it holds nowhere; NaN is the lowest.
+UNDEFINED = -2
+"""The index that `pick` returns where all values are NaN."""
 
-    Equal values are drawn by key, never by position.
+
+def undefined_values(method: object) -> ConfigError:
+    """Returns the error for a method whose values of all candidates are NaN: another pick would be random search."""
+    acquisition, name = getattr(method, "acquisition", None), type(method).__name__
+    source = f" by the acquisition function {acquisition.kind!r}" if isinstance(acquisition, AcquisitionConfig) else ""
+    return ConfigError(f"a method must value candidates, but all values of {name}{source} are NaN")
+
+
+def pick(values: Array, where: Array, key: Array) -> Array:
+    """Returns the index of the highest of f32[N] where ``where`` holds, -1 if it holds nowhere.
+
+    NaN is the lowest, and `UNDEFINED` is returned if all are NaN. Equal values are drawn by key, never by position.
     """
+    undefined = jnp.all(jnp.isnan(values) | ~where)
     values = jnp.where(jnp.isnan(values), -jnp.inf, values)
     top = jnp.max(jnp.where(where, values, -jnp.inf))
     best = where & (values == top)
     # Whole words: the 23 bits of a float32 would themselves be tied among many thousands.
     coin = jax.random.bits(key, values.shape, jnp.uint32) | jnp.uint32(1)
-    return jnp.where(jnp.any(where), jnp.argmax(jnp.where(best, coin, jnp.uint32(0))), -1).astype(jnp.int32)
+    index = jnp.where(undefined, UNDEFINED, jnp.argmax(jnp.where(best, coin, jnp.uint32(0))))
+    return jnp.where(jnp.any(where), index, -1).astype(jnp.int32)

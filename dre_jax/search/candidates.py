@@ -112,6 +112,8 @@ class Proposals(NamedTuple):
     """f[K, P], best first."""
     values: Array
     """f[K], the method's values; minus infinity where there was nothing left to propose."""
+    undefined: Array
+    """bool: there were candidates, and all their values are NaN."""
 
 
 def sobol_points(n: int, n_parts: int, seed: int) -> np.ndarray:
@@ -223,12 +225,15 @@ def propose(
         points = canonicalize(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _is_new(points, trials))
         values, after = rate(state, candidates)
-        values = jnp.where(candidates.where & ~jnp.isnan(values), values, -jnp.inf)
+        has_value = candidates.where & ~jnp.isnan(values)
+        has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
+        values = jnp.where(has_value, values, -jnp.inf)
         order = jnp.lexsort((jax.random.bits(coin_key, values.shape, jnp.uint32), is_even, values))[::-1]
         points = points[order]
-        return _Round(points, values[order], is_even[order], points[: config.sources], jnp.int32(config.sources), after)
+        parents, n_parents = points[: config.sources], jnp.int32(config.sources)
+        return _Round(points, values[order], is_even[order], parents, n_parents, after, has_no_value)
 
-    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state)
+    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state, jnp.bool_(False))
     # A loop, so that the method is compiled once.
     last = jax.lax.fori_loop(0, config.refinements + 1 if config.steps else 1, draw_round, first)
     points, values = last.points, last.values
@@ -247,11 +252,11 @@ def propose(
         points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)
         points, values = points[order], values[order]
-    return Proposals(points[:n], values[:n]), last.state
+    return Proposals(points[:n], values[:n], last.undefined), last.state
 
 
 class _Round(NamedTuple):
-    """Points f[N, P], best first, after a round; where the next one steps from; the method's state."""
+    """Points f[N, P], best first, after a round; where the next one steps from; the method's state; no values."""
 
     points: Array
     values: Array
@@ -259,6 +264,7 @@ class _Round(NamedTuple):
     parents: Array
     n_parents: Array
     state: Any
+    undefined: Array
 
 
 def _with_fixed(points: Array, fixed: Array | None) -> Array:

@@ -16,6 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from dre_jax.runtime import processes
 from dre_jax.runtime.devices import Devices, covering_shape, make_mesh
 from dre_jax.runtime.threads import on_one_thread
+from dre_jax.search.acquisition import UNDEFINED, undefined_values
 from dre_jax.search.loop import ParallelTrials, SearchTask, run
 from dre_jax.search.method import Method
 
@@ -66,6 +67,9 @@ def run_grid(
       keys: PRNG keys [A, B].
       config: how.
       capacity: tasks that the program has room for, at least A: calls with fewer compile nothing new.
+
+    Raises:
+      ConfigError: if the method's values of all candidates are NaN in a trial.
     """
     n_tasks, n_designs = designs.shape[:2]
     shape = config.mesh.devices.shape
@@ -77,7 +81,10 @@ def run_grid(
         params = jax.tree.map(lambda a: _fill_up(a, 0, room[0]), params)
     params = processes.spread(params, NamedSharding(config.mesh, _spec_of_params(config)))
     picks = grid(method, params, tables, rows, keys, counts, config)
-    return processes.gather(picks)[:n_tasks, :n_designs]
+    gathered = processes.gather(picks)[:n_tasks, :n_designs]
+    if (gathered == UNDEFINED).any():
+        raise undefined_values(method)
+    return gathered
 
 
 def _spec_of_params(config: GridConfig) -> PartitionSpec:

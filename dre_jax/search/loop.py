@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from dre_jax.runtime.threads import on_one_thread
-from dre_jax.search.acquisition import pick
+from dre_jax.search.acquisition import UNDEFINED, pick, undefined_values
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.method import Method, as_stateful, value
 from dre_jax.search.pending import with_pending_trials
@@ -124,7 +124,7 @@ def suggest(
     trial: Array,
     sample: bool = False,
 ) -> tuple[Array, Any]:
-    """Returns the candidate that a method evaluates next, -1 if none remains, and the next state."""
+    """Returns the candidate that a method evaluates next, as `pick` does, and the next state."""
     method_key, choice_key = trial_keys(key, trial)
     values, state = value(method, params, state, history, candidates, method_key, sample=sample)
     return pick(values, candidates.where, choice_key), state
@@ -162,7 +162,8 @@ def run(
         holds all trials; see `dre_jax.search.stages`.
 
     Returns:
-      i32[T], the rows in the order of evaluation; -1 where nothing was evaluated.
+      i32[T], the rows in the order of evaluation; -1 where nothing was evaluated. A run ends with `UNDEFINED` where
+      the method's values are NaN.
     """
     n_design = design.shape[0]
     if n_trials == 0:
@@ -190,7 +191,7 @@ def run(
             sample = parallel is not None and parallel.pending_strategy == "draw"
             return suggest(method, params, state, history, candidates, key, t, sample)
 
-        finished = ~jnp.any(candidates.where)
+        finished = ~jnp.any(candidates.where) | jnp.any(rows == UNDEFINED)
         if stop_at_optimum:
             finished |= jnp.any(completed.where & (completed.level == 0))
         if side_by_side:
@@ -231,6 +232,9 @@ def run_in_python(
     """Returns the picks of `run` by a plain loop, for methods under development and as an oracle of the scan.
 
     Arguments as in `run`.
+
+    Raises:
+      ConfigError: if the method's values of all candidates are NaN.
     """
     level = np.asarray(task.level)
     rows = [int(row) for row in design]
@@ -244,5 +248,7 @@ def run_in_python(
             method_key, choice_key = trial_keys(key, jnp.int32(len(rows) - len(design)))
             values, state = jitted_value(method, params, state, history, candidates, method_key)
             rows.append(int(_jitted_pick(values, candidates.where, choice_key)))
+            if rows[-1] == UNDEFINED:
+                raise undefined_values(method)
     picked = rows[len(design) :]
     return np.array(picked + [-1] * (n_trials - len(picked)), np.int32)

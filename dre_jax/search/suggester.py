@@ -11,6 +11,7 @@ from jax import Array
 
 from dre_jax.errors import DataError
 from dre_jax.runtime.threads import on_one_thread
+from dre_jax.search.acquisition import UNDEFINED, undefined_values
 from dre_jax.search.batch import bucket
 from dre_jax.search.candidates import CandidateConfig, TrialRecord, default_candidates, propose, sobol_points
 from dre_jax.search.history import Candidates, History, make_history
@@ -73,6 +74,7 @@ class Suggester:
 
         Raises:
           DataError: for shapes that do not fit, NaN or infinity, or nothing to choose from.
+          ConfigError: if the method's values of all candidates are NaN.
         """
         observed = np.asarray(X_obs, np.float64)
         if X_pen is None:
@@ -97,6 +99,8 @@ class Suggester:
         row, self._state = jitted_suggest(
             self._method, self._params, state, history, candidates, self._key, jnp.int32(n)
         )
+        if int(row) == UNDEFINED:
+            raise undefined_values(self._method)
         return int(row)
 
     def _point(self, observed: np.ndarray, y_obs: Any) -> np.ndarray:
@@ -112,6 +116,8 @@ class Suggester:
             proposals, self._state = propose(
                 self._method, layout, config, params, state, trials, even, self._key, jnp.int32(n)
             )
+            if proposals.undefined:
+                raise undefined_values(self._method)
             return np.asarray(proposals.points[0], np.float64)
 
     def _initial_state(self, n_columns: int) -> Any:

@@ -169,6 +169,7 @@ class Engine:
 
         Raises:
           DataError: for configurations of another space, or NaN.
+          ConfigError: if the method's values of all candidates are NaN.
         """
         check_not_forked()
         groups = ([o.params for o in observed], pending, failed)
@@ -259,6 +260,7 @@ class Engine:
         import jax.numpy as jnp
 
         from dre_jax.data.tasks import tie_levels
+        from dre_jax.search.acquisition import undefined_values
         from dre_jax.search.candidates import TrialRecord, propose, sobol_points
         from dre_jax.search.history import make_history
         from dre_jax.search.loop import initial_state
@@ -317,6 +319,8 @@ class Engine:
             64,
             None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
         )
+        if proposals.undefined:
+            raise undefined_values(self._method)
         best, values = np.asarray(proposals.points), np.asarray(proposals.values)
         proposed = (_with_fixed(point, fixed_coordinates) for point in best[values > -np.inf])
         return (

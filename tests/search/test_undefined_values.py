@@ -1,0 +1,82 @@
+"""Values that are NaN: they rank last, and where all are NaN there is an error, not random search."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.errors import ConfigError
+from dre_jax.search import AcquisitionConfig, ExecutionConfig, Suggester, run_in_python, run_tasks
+from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
+from dre_jax.tuning import Float, Optimizer, Space, Surrogate
+
+RULE = "all values of RootOfColumn by the acquisition function 'ei' are NaN"
+
+
+@dataclass(frozen=True)
+class RootOfColumn:
+    """NaN for candidates below a bound in the first column, from some trial on."""
+
+    bound: float
+    trials: int = 0
+    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        has_begun = jnp.sum(history.where) >= self.trials
+        return jnp.where(has_begun, jnp.sqrt(candidates.x[:, 0] - self.bound), -candidates.x[:, 0])
+
+
+NEVER, PARTLY, LATER = RootOfColumn(2.0), RootOfColumn(0.5), RootOfColumn(2.0, trials=5)
+
+
+def traces(method, make_space, **config):
+    space = make_space("s")
+    key = jax.random.key(0)
+    return list(
+        run_tasks(method, None, space.test, space.designs, n_trials=6, key=key, config=ExecutionConfig(**config))
+    )
+
+
+@pytest.mark.parametrize("side_by_side", [False, True])
+@pytest.mark.parametrize("method", [NEVER, LATER])
+def test_runs(method, side_by_side, make_space):
+    with pytest.raises(ConfigError, match=RULE):
+        traces(method, make_space, side_by_side=side_by_side)
+
+
+def test_runs_with_values_for_some(make_space):
+    assert len(traces(PARTLY, make_space)) == 9
+
+
+def test_the_plain_loop(make_space, search_task):
+    space = make_space("s")
+    table, design = search_task(space.test["x"], empty=2), space.designs["x"]["test0"]
+    with pytest.raises(ConfigError, match=RULE):
+        run_in_python(LATER, None, table, design, jax.random.key(0), 6)
+    picks = run_in_python(PARTLY, None, table, design, jax.random.key(0), 4, stop_at_optimum=False)
+    first = np.asarray(table.x)[:, 0]
+    left = [x for row, x in enumerate(first[:30]) if row not in design]
+    np.testing.assert_array_equal(first[picks], sorted(left)[::-1][:4])
+
+
+def test_suggestions():
+    x, y = np.linspace(0.0, 1.0, 12).reshape(6, 2), np.arange(6.0)
+    for candidates in (x, None):
+        with pytest.raises(ConfigError, match=RULE):
+            Suggester(NEVER).observe_and_suggest(x, y, candidates)
+    assert Suggester(PARTLY).observe_and_suggest(x, y, x) == 5
+    assert Suggester(PARTLY).observe_and_suggest(x, y)[0] > 0.99
+
+
+def test_a_study():
+    space = Space({"x": Float(0.0, 1.0), "z": Float(0.0, 1.0)})
+    optimizer = Optimizer(space, Surrogate(space, "root", LATER, None))
+    with pytest.raises(ConfigError, match=RULE):
+        optimizer.optimize(lambda trial: trial["x"], 8)
+    assert len(optimizer.trials) == 5
+    assert Optimizer(space, Surrogate(space, "root", PARTLY, None)).ask()["x"] > 0.99
