@@ -9,6 +9,7 @@ import os
 import reprlib
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,7 +20,7 @@ from typing import Any, overload
 import numpy as np
 
 from dre_jax.data.files import stamp
-from dre_jax.errors import ConfigError, DataError, import_extra
+from dre_jax.errors import ConfigError, DataError, DataWarning, import_extra
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
 from dre_jax.tuning.space.space import Params, Space
@@ -28,6 +29,9 @@ from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, objective_value, validate_study
 
 _LOCKS = ("_lock", "_turn")
+
+Callback = Callable[["Optimizer", Trial], object]
+"""What `Optimizer.optimize` calls after each trial."""
 
 
 class Optimizer:
@@ -167,7 +171,8 @@ class Optimizer:
         n_trials: int | None = None,
         *,
         timeout: float | None = None,
-        callbacks: Iterable[Callable[[Optimizer, Trial], object]] = (),
+        callbacks: Callback | Iterable[Callback] = (),
+        catch: type[Exception] | Iterable[type[Exception]] = (),
         n_jobs: int = 1,
     ) -> None:
         """Asks, evaluates and tells.
@@ -176,12 +181,17 @@ class Optimizer:
           f: the objective: the value of a trial, NaN if it failed. `trial["x"]` is a value, `trial.params` has all.
           n_trials: number of further trials; by default as many as the time allows.
           timeout: seconds after which no trial starts; those that run are completed.
-          callbacks: functions of the optimizer and a trial that has ended.
+          callbacks: functions of the optimizer and a trial that has ended; or one function.
+          catch: classes of exceptions of the objective after which the loop continues: the trial counts as failed.
           n_jobs: number of threads that call the objective.
 
         Raises:
-          ConfigError: without a number of trials or a time-out, or for a number that is not positive.
-          Exception: what the objective or a callback raises; the trial then counts as failed.
+          ConfigError: without a number of trials or a time-out, for a number that is not positive, a callback that is
+            no function, or a class to catch that is no `Exception`.
+          Exception: what the objective, unless it is caught, or a callback raises; the trial then counts as failed.
+
+        Warns:
+          DataWarning: for each exception that is caught.
         """
         if n_trials is None and timeout is None:
             raise ConfigError("optimize needs n_trials, timeout or both, but got none")
@@ -190,14 +200,32 @@ class Optimizer:
                 raise ConfigError(f"{name} must be positive, but got {value!r}")
         starts = itertools.count() if n_trials is None else iter(range(n_trials))
         deadline = math.inf if timeout is None else time.monotonic() + timeout
-        stop, callbacks = threading.Event(), tuple(callbacks)
+        stop = threading.Event()
+        functions = (callbacks,) if callable(callbacks) else _items(callbacks)
+        for function in functions:
+            if not callable(function):
+                raise ConfigError(f"callbacks must be functions of the optimizer and a trial, but got {function!r}")
+        caught = (catch,) if isinstance(catch, type) else _items(catch)
+        for kind in caught:
+            if not (isinstance(kind, type) and issubclass(kind, Exception)):
+                raise ConfigError(f"catch must be classes of exceptions, such as ValueError, but got {kind!r}")
+
+        def evaluate(trial: Trial) -> Trial:
+            try:
+                return self.tell(trial, f(trial))
+            except caught as error:
+                if self.trials[trial.number].state != "running":
+                    raise
+                message = f"trial {trial.number} failed: {type(error).__name__}: {error}"
+                warnings.warn(message, DataWarning, stacklevel=2)
+                return self.tell_failed(trial)
 
         def work() -> None:
             while not stop.is_set() and time.monotonic() < deadline and next(starts, None) is not None:
                 trial = self.ask()
                 try:
-                    trial = self.tell(trial, f(trial))
-                    for callback in callbacks:
+                    trial = evaluate(trial)
+                    for callback in functions:
                         callback(self, trial)
                 except BaseException:
                     stop.set()
@@ -401,6 +429,11 @@ class Optimizer:
             mismatch = f"trial {number} is {own.params!r}, not {trial.params!r}"
             raise DataError(f"a trial must be of this study, but {mismatch}")
         return own
+
+
+def _items(given: Any) -> tuple[Any, ...]:
+    """Returns the items of an iterable; a single item for anything else."""
+    return tuple(given) if isinstance(given, Iterable) else (given,)
 
 
 def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | None) -> Space:

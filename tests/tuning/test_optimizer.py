@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, Surrogate, Trial, from_frame
 from dre_jax.tuning.engine import N_START
 
@@ -304,6 +304,48 @@ class TestOptimize:
         with pytest.raises(DataError, match="must be a number, but got None"):
             optimizer.optimize(lambda trial: None, 1)
         assert optimizer.trials[-1].state == "failed"
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_a_caught_error_does_not(self, n_jobs):
+        def objective(trial):
+            if trial.number in (1, 3):
+                raise ArithmeticError("diverged")
+            return "text" if trial.number == 2 else 1.0
+
+        optimizer, ended = Optimizer(LINE), []
+        with pytest.warns(DataWarning) as caught:
+            optimizer.optimize(
+                objective,
+                5,
+                catch=(ArithmeticError, DataError),
+                callbacks=lambda _, trial: ended.append(trial.number),
+                n_jobs=n_jobs,
+            )
+        assert [trial.state for trial in optimizer.trials] == ["complete", "failed", "failed", "failed", "complete"]
+        assert sorted(ended) == [0, 1, 2, 3, 4]
+        messages = sorted(str(one.message) for one in caught)
+        assert messages[0] == "trial 1 failed: ArithmeticError: diverged"
+        assert len(messages) == 3
+        with pytest.raises(ZeroDivisionError):
+            optimizer.optimize(lambda trial: 1 / 0, 1, catch=DataError)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"callbacks": 3}, "callbacks must be functions of the optimizer and a trial, but got 3"),
+            ({"callbacks": ["print"]}, "callbacks must be functions of the optimizer and a trial, but got 'print'"),
+            ({"catch": ["ValueError"]}, "catch must be classes of exceptions, such as ValueError, but got 'ValueErr"),
+            (
+                {"catch": KeyboardInterrupt},
+                "catch must be .* but got <class 'KeyboardInterrupt'",
+            ),
+        ],
+    )
+    def test_options_that_cannot_be(self, options, message):
+        optimizer = Optimizer(LINE)
+        with pytest.raises(ConfigError, match=message):
+            optimizer.optimize(loss, 1, **options)
+        assert optimizer.trials == ()
 
 
 class TestThreads:
