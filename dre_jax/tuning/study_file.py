@@ -54,8 +54,8 @@ class Study(NamedTuple):
     enqueued: Sequence[Params] = ()
     """Values of hyperparameters that the next trials have, in order."""
     config: EngineConfig = EngineConfig()
-    origin: Origin | None = None
-    """The surrogate's; None without a surrogate."""
+    origin: Origin | EllipsisType | None = None
+    """The surrogate's; None without a surrogate; `...` if the file does not say whether there was one."""
 
 
 def origin_of(surrogate: Surrogate) -> Origin:
@@ -68,17 +68,25 @@ def origin_of(surrogate: Surrogate) -> Origin:
     return Origin(surrogate.fingerprint, surrogate.path, surrogate.name, configuration)
 
 
-def resume_surrogate(path: Path, origin: Origin | None, surrogate: Surrogate | EllipsisType | None) -> Surrogate | None:
+def resume_surrogate(
+    path: Path, origin: Origin | EllipsisType | None, surrogate: Surrogate | EllipsisType | None
+) -> Surrogate | None:
     """Returns the surrogate that a study continues with; warns if it is another one than before.
 
     Args:
       path: the study's file.
-      origin: what the file says.
+      origin: what the file says; `...` if it has trials and says nothing, as files of earlier versions.
       surrogate: the one to continue with, None for none; `...` if the caller says nothing.
 
     Raises:
       DataError: if the study has a surrogate and the caller says nothing; the message says what to pass.
     """
+    if origin is ...:
+        if surrogate is ...:
+            rule = f"{path} does not say whether its study had a surrogate, and continues without one"
+            remedy = "pass surrogate= if it had one, or surrogate=None (--surrogate DIR or none)"
+            warnings.warn(f"{rule}: {remedy}", DataWarning, stacklevel=3)
+        origin = None
     if surrogate is None or origin is None:
         return None if surrogate is ... else surrogate
     rule = f"{path} is a study with the surrogate {origin}"
@@ -114,7 +122,7 @@ def write_study(path: Path, study: Study, known: Stamp | None = None) -> Stamp |
     }
     content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
     content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
-    content |= {"surrogate": study.origin._asdict()} if study.origin is not None else {}
+    content["surrogate"] = study.origin._asdict() if isinstance(study.origin, Origin) else None
     with folder_lock(path.parent):
         current = stamp(path)
         if current is not None and current != known and path.stat().st_size:
@@ -166,7 +174,10 @@ def read_study(path: Path) -> Study:
             trials.append(Trial(number, space.check(record["params"]), state, value, stderr))
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
-        origin = None if "surrogate" not in content else Origin(**content["surrogate"])
+        kept = content.get("surrogate", ... if trials else None)
+        origin = Origin(**kept) if isinstance(kept, dict) else kept
+        if origin not in (None, ...) and not isinstance(origin, Origin):
+            raise ConfigError(f"a surrogate is null or described by its fields, but the study has {kept!r}")
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason

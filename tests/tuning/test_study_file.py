@@ -124,7 +124,8 @@ def content(**changes):
     optimizer.add({"x": 0.5}, 1.0)
     space = to_json(optimizer.space)
     trials = [{"params": {"x": 0.5}, "state": "complete", "value": 1.0}]
-    found = {"dre_jax_study": 1, "direction": "minimize", "seed": 0, "space": space, "trials": trials, **changes}
+    found = {"dre_jax_study": 1, "direction": "minimize", "seed": 0, "space": space, "trials": trials}
+    found |= {"surrogate": None, **changes}
     return {name: value for name, value in found.items() if value is not ...}
 
 
@@ -264,3 +265,17 @@ def test_a_link_stays_a_link(study, tmp_path):
         filled().save(study)
     assert study.is_symlink()
     assert Optimizer.load(study).trials == Optimizer.load(target).trials == filled().trials
+
+
+def test_a_file_that_does_not_say_whether_there_was_a_surrogate(study):
+    """As versions before kept it: one warning, and the study says it from then on."""
+    study.write_text(json.dumps(content(surrogate=...)))
+    with pytest.warns(DataWarning, match=r"json does not say whether its study had a surrogate.* pass surrogate="):
+        optimizer = Optimizer.load(study)
+    assert Optimizer.load(study, surrogate=None).trials == optimizer.trials
+    study.write_text(json.dumps(content(surrogate=..., trials=[])))
+    assert Optimizer.load(study).trials == ()
+    study.write_text(json.dumps(content(surrogate=...)))
+    with pytest.warns(DataWarning):
+        Optimizer.load(study).save(study)
+    assert Optimizer.load(study).trials == optimizer.trials
