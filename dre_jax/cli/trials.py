@@ -29,8 +29,8 @@ _MAX_ROWS = 8
 class TrialsDisplay:
     """Shows the progress of trials on standard error."""
 
-    def __init__(self, optimizer: Optimizer, total: int, *, quiet: bool = False) -> None:
-        self._optimizer, self._total, self._quiet = optimizer, total, quiet
+    def __init__(self, optimizer: Optimizer, total: int, *, metric: str | None = None, quiet: bool = False) -> None:
+        self._optimizer, self._total, self._metric, self._quiet = optimizer, total, metric, quiet
         self._last: deque[tuple[Trial, Outcome]] = deque(maxlen=_MAX_ROWS)
         self._has_read = False
         console = Console(stderr=True)
@@ -68,7 +68,8 @@ class TrialsDisplay:
         for trial, outcome in progress.ended:
             if trial.value is not None and not self._has_read:
                 self._has_read = True
-                line = f"tune: read {trial.value:g} from the line {outcome.line!r}; --metric NAME reads another value"
+                hint = "; --metric NAME reads another value" if self._metric is None else ""
+                line = f"tune: read {trial.value:g} from the line {outcome.line!r}{hint}"
                 if self._live:
                     self._live.console.print(Text(line))
                 elif not self._quiet:

@@ -86,7 +86,7 @@ def tune(
         )
         with (
             signals_as_interrupts(),
-            TrialsDisplay(optimizer, trials, quiet=quiet) as display,
+            TrialsDisplay(optimizer, trials, metric=metric, quiet=quiet) as display,
             contextlib.closing(progress),
         ):
             for state in progress:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from dre_jax.errors import DataError
 
+_ATTEMPTS = 100
+"""To lock a file that other processes remove meanwhile."""
+
 
 @contextlib.contextmanager
 def folder_lock(folder: str | os.PathLike[str]) -> Iterator[None]:
@@ -44,18 +47,29 @@ def file_in_use(path: str | os.PathLike[str]) -> Iterator[None]:
         with contextlib.suppress(ImportError, OSError):
             import fcntl
 
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-            stack.callback(os.close, descriptor)  # which ends the lock
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                user = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
-                rule = f"{path} must be used by one process at a time, but {user} uses it"
-                raise DataError(f"{rule}: wait until that one ends, or give another file") from None
+            for _ in range(_ATTEMPTS):
+                descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+                stack.callback(os.close, descriptor)  # which ends the lock
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    user = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+                    rule = f"{path} must be used by one process at a time, but {user} uses it"
+                    raise DataError(f"{rule}: wait until that one ends, or give another file") from None
+                if _is_file(descriptor, lock):
+                    break  # else its user removed it before it was locked here: another process may lock a new one
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
             stack.callback(_remove, lock)
         yield
+
+
+def _is_file(descriptor: int, path: Path) -> bool:
+    """Returns whether an open file is the one at a path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _remove(path: Path) -> None:
