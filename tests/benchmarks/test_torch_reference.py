@@ -30,6 +30,7 @@ from dre_jax.data import bundled
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.model_config import ModelConfig, preset
 
+pytestmark = pytest.mark.defaults
 KEY = jax.random.key(3)
 SMALL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4), initialiser="torch_uniform")
 # The paper's own sizes once; the two other contexts smaller.

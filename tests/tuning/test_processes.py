@@ -1,44 +1,12 @@
-"""The tuner in processes with other settings, forked processes, and processes without a home."""
+"""The tuner in forked processes and in processes without a home."""
 
 import pwd
 import subprocess
 import sys
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
-from dre_jax.methods import find
 from dre_jax.runtime import cache
-from dre_jax.search.precision import precision_of
-from dre_jax.tuning import Evaluated, Float, Int, Optimizer, Space, Surrogate, past_of
-
-SPACE = Space({"x": Float(0.0, 1.0), "n": Int(1, 4)})
-TASKS = {str(t): [Evaluated({"x": x / 7, "n": 1 + x % 4}, (x / 7 - t / 3) ** 2) for x in range(8)] for t in range(2)}
-
-
-def tuned():
-    """A surrogate's parameters and what it suggests, after its start design as well."""
-    past = past_of(SPACE, TASKS, direction="minimize")
-    surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5}, n_start=1)
-    optimizer = Optimizer(SPACE, surrogate)
-    optimizer.optimize(lambda trial: trial["x"], n_trials=3)
-    return surrogate.params, [trial.params for trial in optimizer.trials]
-
-
-def test_x64_changes_nothing():
-    """A process that has it on for a model of its own gets the same surrogate and the same suggestions."""
-    params, suggestions = tuned()
-    with jax.enable_x64(True):
-        params_in_x64, suggestions_in_x64 = tuned()
-        with precision_of(find("random").make()) as dtype:  # a method without double precision
-            assert jnp.zeros(1).dtype == dtype == np.float32
-        assert jnp.zeros(1).dtype == np.float64
-    assert suggestions_in_x64 == suggestions
-    jax.tree.map(np.testing.assert_array_equal, params_in_x64, params)
-    assert {leaf.dtype.itemsize for leaf in jax.tree.leaves(params_in_x64)} == {4}
-
 
 FORK = """
 import os, sys, warnings

@@ -24,7 +24,7 @@ from dre_jax.search.ranks import mean_and_deviation, mean_tie_ranks
 
 GOLDEN = json.loads((Path(__file__).parent / "torch_parity.json").read_text())
 CONTEXTS = sorted(GOLDEN["cases"])
-EVERY = [name if name == "own" else pytest.param(name, marks=pytest.mark.thorough) for name in CONTEXTS]
+EVERY = [pytest.param(name, marks=pytest.mark.defaults if name == "own" else pytest.mark.thorough) for name in CONTEXTS]
 N, CAPACITY = GOLDEN["n_history"], 16
 TASK_ROWS = GOLDEN["task_rows"]
 
