@@ -170,12 +170,18 @@ def _read_past(storage: str | None, table: Any, columns: Mapping[str, str], spac
     """Returns past studies or trials; prints exclusions to standard error."""
     from dre_jax.errors import DataError
     from dre_jax.tuning import from_csv, from_studies, read_space
+    from dre_jax.tuning.past.overlap import describe_changes
     from dre_jax.tuning.surrogate import SPACE_NAME, checkpoint_extra, start_design
 
     space = read_space(space_file)
-    past = from_csv(table, space, **columns) if storage is None else from_studies(storage, space)
+    if storage is None:
+        past = from_csv(table, space, direction=columns["direction"], task=columns["task"], value=columns["value"])
+    else:
+        past = from_studies(storage, space)
     for one in past.exclusions:
         print(f"dre-jax: left out: {one}", file=sys.stderr)
+    if changes := describe_changes(past.absent, past.unknown, len(past.tasks)):
+        print(f"dre-jax: {changes}", file=sys.stderr)
     if not past.tasks:
         raise DataError(f"at least one past task must fit {space_file}, but none does")
     start = start_design(past, None, seed)

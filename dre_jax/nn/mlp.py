@@ -82,6 +82,21 @@ def pad_columns(params: MLPParams, n_columns: int, width: int) -> MLPParams:
     return {**params, first: add_inputs(params[first], n_columns, width - n_columns)}
 
 
+def fix_columns(params: MLPParams, fixed: Array, values: Array) -> MLPParams:
+    """Returns one or several networks that ignore some columns, with the outputs of rows that have given values there.
+
+    Args:
+      params: the networks, for inputs of D columns.
+      fixed: bool[D], the columns.
+      values: f[D], their values as the network reads them; other entries are not used.
+    """
+    kernel_name = _first_kernel(params)
+    bias_name = kernel_name.replace("kernel", "bias")
+    kernel = params[kernel_name]
+    shift = jnp.where(fixed, values, 0.0).astype(kernel.dtype) @ kernel
+    return {**params, kernel_name: jnp.where(fixed[:, None], 0.0, kernel), bias_name: params[bias_name] + shift}
+
+
 def standard_columns(x: Array, where: Array | None = None) -> Array:
     """Standardises columns as if they were uniform in [0, 1]; f[n, D], empty slots become 0.
 

@@ -230,7 +230,7 @@ class Engine:
         except DataError:
             return None
         configuration = self.space.params(point)
-        if {name for name in configuration if name in self.surrogate.space} != set(params):
+        if not set(params) <= set(configuration):
             return None
         if not np.isnan(fixed_coordinates).all():
             return self.space.params(_with_fixed(point, fixed_coordinates))

@@ -20,6 +20,7 @@ from dre_jax.data.columns import DESCRIPTORS, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
 from dre_jax.methods.start_configurations import start_rows
 from dre_jax.search.method import Method
+from dre_jax.tuning.past.overlap import describe_changes
 from dre_jax.tuning.past.tasks import Past
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.descriptors import from_descriptor
@@ -59,7 +60,8 @@ class Surrogate:
     params: Any
     """Learned parameters: a tree of arrays."""
     start: tuple[Params, ...] = ()
-    """The start design: the configurations with the least joint regret on the past tasks."""
+    """The start design: the configurations with the least joint regret on the past tasks. Hyperparameters that a past
+    task does not have are missing."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Origin: tasks, key and versions."""
     direction: str | None = None
@@ -139,8 +141,8 @@ class Surrogate:
           ConfigError: for a method that is unknown, learns nothing, or learns anything but arrays of numbers.
 
         Warns:
-          DataWarning: if past tasks or trials are left out, with counts and the first reasons; if `save` cannot store
-            what the method learned.
+          DataWarning: if past tasks or trials are left out, with counts and the first reasons; if past tasks have other
+            hyperparameters than the search space; if `save` cannot store what the method learned.
         """
         import jax
 
@@ -149,7 +151,7 @@ class Surrogate:
         from dre_jax.methods.registry import entry_of
         from dre_jax.search.method import decisions_of
 
-        if space is not None and not past.space.is_reordered(space):
+        if space is not None and dict(past.space) != dict(space):
             raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
         if not past.tasks:
             reason = f": {past.exclusions[0]}" if past.exclusions else ""
@@ -158,6 +160,8 @@ class Surrogate:
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         _warn_of_exclusions(past)
+        if changes := describe_changes(past.absent, past.unknown, len(past.tasks)):
+            warnings.warn(changes, DataWarning, stacklevel=2)
         configured = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
         # In float32 as everywhere, whatever the process has set for a model of its own.
@@ -300,7 +304,7 @@ def _saved_space(folder: _Path, fitted: FittedMethod) -> tuple[Space, tuple[Para
     try:
         content = fitted.extra["tuning"]
         space = from_json(content["space"])
-        return space, tuple(space.check(params) for params in content["start"])
+        return space, tuple(space.check_part(params) for params in content["start"])
     except (KeyError, TypeError, ConfigError, DataError) as error:
         reason = error if isinstance(error, DreError) else repr(error)
         raise CheckpointError(f"the space of the surrogate in {folder} is not this version's: {reason}") from error
@@ -344,4 +348,4 @@ def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:
     """
     if n is not None and n < 1:
         return ()
-    return tuple(past.space.decode(row) for row in start_rows(past.tasks, n, seed))
+    return tuple(past.space.decode(row, drop_absent=True) for row in start_rows(past.tasks, n, seed))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning import Evaluated, past_of
+from dre_jax.tuning import Evaluated, Space, past_of
 from dre_jax.tuning.past.tasks import Past
 from live.functions import FAMILIES, Family, Task
 
 if TYPE_CHECKING:
     from live.models import ModelFamily
 
-Kind = Literal["random", "tpe", "sub-region", "irrelevant", "reversed"]
-_SUB_REGION = 0.4  # of the cube's edge
+Kind = Literal["random", "tpe", "sub-region", "irrelevant", "reversed", "fewer", "half-fewer", "narrow"]
+_REGIONS = {"sub-region": (0.1, 0.5), "narrow": (0.25, 0.75)}  # of every edge of the cube
+_DEFAULT = 0.5  # coordinate of hyperparameters that earlier models did not have
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,10 @@ class PastSetting:
 
     def draw(self, family: Family | ModelFamily, random: np.random.Generator) -> Past:
         """Studies of a family."""
-        studies = {f"study {i}": self._study(family, random) for i in range(self.studies)}
+        studies = {f"study {i}": self._study(family, random, i) for i in range(self.studies)}
         return past_of(family.space, studies, direction="minimize")
 
-    def _study(self, family: Family | ModelFamily, random: np.random.Generator) -> list[Evaluated]:
+    def _study(self, family: Family | ModelFamily, random: np.random.Generator, number: int) -> list[Evaluated]:
         source: Family | ModelFamily = family
         if self.kind == "irrelevant":
             if not isinstance(family, Family):
@@ -48,10 +49,20 @@ class PastSetting:
         if self.kind == "tpe":
             return _by_tpe(task, self.trials, random)
         points = random.random((self.trials, len(family.space)))
-        if self.kind == "sub-region":
-            points = 0.1 + _SUB_REGION * points
-        found = [family.space.params(point) for point in points]
-        return [Evaluated(params, task.evaluate(params, random)) for params in found]
+        low, high = _REGIONS.get(self.kind, (0.0, 1.0))
+        points = low + (high - low) * points
+        is_fewer = self.kind == "fewer" or (self.kind == "half-fewer" and number % 2 == 0)
+        names = later_hyperparameters(family.space) if is_fewer else []
+        points[:, [family.space.sequence.index(name) for name in names]] = _DEFAULT
+        values = [(params, task.evaluate(params, random)) for params in map(family.space.params, points)]
+        return [Evaluated({k: v for k, v in params.items() if k not in names}, value) for params, value in values]
+
+
+def later_hyperparameters(space: Space) -> list[str]:
+    """Two hyperparameters that the models of some pasts do not have, or one of a space of three or fewer."""
+    parents = {parent for name in space for parent, _ in space[name].when}
+    names = [name for name in space if not space[name].when and name not in parents]
+    return names[: 1 if len(space) <= 3 else 2]
 
 
 def settings() -> Mapping[str, PastSetting]:
@@ -59,7 +70,7 @@ def settings() -> Mapping[str, PastSetting]:
     made = [
         *(PastSetting("random", n, trials) for n in (1, 3, 5, 20, 50) for trials in (10, 20, 60)),
         *(PastSetting("tpe", n, 20) for n in (1, 3, 5, 20)),
-        *(PastSetting(kind, n, 20) for kind in ("sub-region", "irrelevant", "reversed") for n in (1, 5, 20)),
+        *(PastSetting(kind, n, 20) for kind in get_args(Kind)[2:] for n in (1, 5, 20)),
     ]
     return {one.name: one for one in made}
 

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+REGIONS = {"sub-region": (0.1, 0.5), "narrow": (0.25, 0.75)}
+ABSENT = {"fewer": {"x0": 5}, "half-fewer": {"x0": 3}}
+
 
 @pytest.fixture(scope="module")
 def script(part):
@@ -78,12 +81,14 @@ def test_reversed_tasks_are_the_other_way_round(functions):
 
 def test_pasts_have_the_studies_that_are_asked_for(part, functions):
     pasts, family = part("live.pasts"), functions.FAMILIES["bowl-3"]
-    for name in ("random 3x10", "tpe 1x20", "sub-region 1x20", "irrelevant 1x20", "reversed 1x20"):
+    kinds = "sub-region", "irrelevant", "reversed", "fewer", "half-fewer", "narrow"
+    for name in ("random 3x10", "tpe 1x20", *(f"{kind} 5x20" for kind in kinds)):
         setting = pasts.settings()[name]
         past = setting.draw(family, np.random.default_rng(0))
         assert (len(past), {task.n_rows for task in past.tasks.values()}) == (setting.studies, {setting.trials})
-        if setting.kind == "sub-region":
-            assert all(0.1 <= task.X.min() <= task.X.max() <= 0.5 for task in past.tasks.values())
+        assert {name: len(tasks) for name, tasks in past.absent.items()} == ABSENT.get(setting.kind, {})
+        low, high = REGIONS.get(setting.kind, (0.0, 1.0))
+        assert all(low <= task.X[:, 1:3].min() <= task.X[:, 1:3].max() <= high for task in past.tasks.values())
 
 
 def test_a_comparison_resumes_and_counts_families_alike(script, tmp_path, capsys):

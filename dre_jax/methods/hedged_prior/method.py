@@ -31,7 +31,7 @@ from dre_jax.methods.hedged_prior.posterior import (
     mean_and_improvement,
     predict_mixture,
 )
-from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, pad_columns
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, fix_columns, pad_columns, unvaried_columns
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, explain_training, train_priors
 from dre_jax.methods.hedged_prior.weight_selection import WeightSelectionConfig, explain_weights, fit_weights
@@ -101,7 +101,9 @@ class HedgedPrior:
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         log_odds = jax.scipy.special.logit(fit.transfer_probability)
         hypotheses, selection = hypothesis_arrays(self.hypotheses), weight_selection(0)
-        params = HedgedPriorParams(fit.priors, hypotheses, selection, log_odds, hyperpriors, fit.steps, fit.held_out)
+        # Past tasks teach nothing about a hyperparameter that none of them varies; the trials may.
+        priors = fix_columns(fit.priors, *unvaried_columns(meta))
+        params = HedgedPriorParams(priors, hypotheses, selection, log_odds, hyperpriors, fit.steps, fit.held_out)
         config, tasks = self.weight_selection, meta.validation
         return fit_weights(self, params, config, self.prior, tasks, jax.random.fold_in(key, 1))
 

@@ -19,9 +19,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
 from jax import Array
 
 from dre_jax.checks import layer_sizes, positive
+from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
 from dre_jax.gp.regression import add_noise
@@ -169,6 +172,36 @@ def pad_columns(prior: LearnedPrior, n_columns: int, width: int) -> LearnedPrior
         trend=mlp.pad_columns(prior.trend, n_columns, width),
         features=mlp.pad_columns(prior.features, n_columns, width),
         log_lengthscale=jnp.pad(prior.log_lengthscale, [*members, (0, width - n_columns)]),
+    )
+
+
+def unvaried_columns(meta: SearchSpace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float32]]:
+    """Returns the columns of hyperparameters that no training task varies, bool[D], and the first row, f32[D].
+
+    A hyperparameter varies if one of its columns does. Without descriptions of columns there is none.
+    """
+    tables = [task.X for task in meta.require_train_tasks().values()]
+    first = np.asarray(tables[0][0], np.float32)
+    if meta.columns is None:
+        return np.zeros(len(first), bool), first
+    varies = np.any([(table != first).any(axis=0) for table in tables], axis=0)
+    varied = {column.parent for column, one in zip(meta.columns, varies, strict=True) if one}
+    return np.array([column.parent not in varied for column in meta.columns]), first
+
+
+def fix_columns(prior: LearnedPrior, fixed: npt.NDArray[np.bool_], values: npt.NDArray[np.float32]) -> LearnedPrior:
+    """Returns a prior whose networks ignore some columns, with their outputs at given values of these columns.
+
+    Args:
+      prior: members may be in front of each array.
+      fixed: bool[D], the columns.
+      values: f[D], their values.
+    """
+    if not fixed.any():
+        return prior
+    return prior._replace(
+        trend=mlp.fix_columns(prior.trend, jnp.asarray(fixed), mlp.standard_columns(jnp.asarray(values))),
+        features=mlp.fix_columns(prior.features, jnp.asarray(fixed), jnp.asarray(values)),
     )
 
 

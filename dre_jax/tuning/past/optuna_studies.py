@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dre_jax.errors import DataError, DreError, MissingExtraError
+from dre_jax.tuning.past.overlap import SpaceChanges
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
 from dre_jax.tuning.space.space import Space
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     Studies = str | os.PathLike[str] | BaseStorage | Study | Iterable[Study]
 
 
-def from_studies(studies: Studies, space: Space) -> Past:
+def from_studies(
+    studies: Studies, space: Space, *, absent: Mapping[str, Any] | None = None, renamed: Mapping[str, str] | None = None
+) -> Past:
     """Returns past tasks from Optuna studies.
 
     Every study has its own direction. Only complete trials count; those that violate constraints rank below all others.
@@ -29,7 +32,9 @@ def from_studies(studies: Studies, space: Space) -> Past:
     Args:
       studies: a study or several; a storage, or its address (`sqlite:///studies.db`), or the path of a journal or of an
         SQLite file, then all studies in it.
-      space: the search space. A study of other hyperparameters is excluded.
+      space: the search space. A study without any of its hyperparameters is excluded.
+      absent: values of hyperparameters that earlier models did not set, as in `past_of`.
+      renamed: new names of hyperparameters by their old ones.
 
     Returns:
       A task per study, by its name; `exclusions` lists the studies and trials that do not fit, with the reason. The
@@ -48,6 +53,7 @@ def from_studies(studies: Studies, space: Space) -> Past:
       >>> list(from_studies([study], Space({"x": Float(0.0, 1.0)})).tasks)
       ['wine']
     """
+    changes = SpaceChanges(space, absent or {}, renamed or {})
     tasks: dict[str, list[Evaluated]] = {}
     exclusions: list[Exclusion] = []
     directions, metrics = set[str](), set[str | None]()
@@ -56,10 +62,11 @@ def from_studies(studies: Studies, space: Space) -> Past:
         if len(study.directions) > 1:
             exclusions.append(Exclusion(name, f"a study must have one objective, but has {len(study.directions)}"))
         else:
-            tasks[name] = list(_evaluated(study, space))
+            tasks[name] = list(_evaluated(study, changes))
             directions.add(study.direction.name.lower())
             metrics.add(study.metric_names[0] if study.metric_names else None)
-    past = past_of(space, tasks, direction="maximize", exclusions=exclusions)  # responses, whatever the directions
+    # These are responses, whatever the directions.
+    past = past_of(space, tasks, direction="maximize", exclusions=exclusions, absent=absent, renamed=renamed)
     return replace(past, direction=_only(directions), metric=_only(metrics))
 
 
@@ -67,7 +74,7 @@ def _only(names: set[str] | set[str | None]) -> str | None:
     return next(iter(names)) if len(names) == 1 else None
 
 
-def _evaluated(study: Study, space: Space) -> Iterator[Evaluated]:
+def _evaluated(study: Study, changes: SpaceChanges) -> Iterator[Evaluated]:
     from optuna.study import StudyDirection
     from optuna.trial import TrialState
 
@@ -76,7 +83,7 @@ def _evaluated(study: Study, space: Space) -> Iterator[Evaluated]:
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     values = responses(trials, maximise=study.direction == StudyDirection.MAXIMIZE)
     for trial, value in zip(trials, values, strict=True):
-        yield Evaluated(space.active_part(trial.params), value)
+        yield Evaluated(changes.without_inactive(trial.params), value)
 
 
 def _unused(name: str, names: Iterable[str]) -> str:

@@ -17,7 +17,16 @@ from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.table_cells import encode_columns, is_empty, read_cells
 
 
-def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", value: str = "value") -> Past:
+def from_frame(
+    frame: Any,
+    space: Space,
+    *,
+    direction: str,
+    task: str = "task",
+    value: str = "value",
+    absent: Mapping[str, Any] | None = None,
+    renamed: Mapping[str, str] | None = None,
+) -> Past:
     """Returns past tasks from a data frame.
 
     Args:
@@ -28,6 +37,8 @@ def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", 
       direction: "minimize" or "maximize".
       task: the column of task names.
       value: the column of values.
+      absent: hyperparameters that may have no column, with the values that earlier models had, as in `past_of`.
+      renamed: new names of columns by their old ones.
 
     Returns:
       A task for each name in the task column; `exclusions` lists what does not fit, with the reason.
@@ -42,19 +53,27 @@ def from_frame(frame: Any, space: Space, *, direction: str, task: str = "task", 
       >>> len(from_frame(frame, Space({"x": Float(0.0, 1.0)}), direction="minimize").tasks["a"].y)
       3
     """
-    columns_of = {_header_cell(name): name for name in getattr(frame, "columns", frame)}
-    names = [_header_cell(name) for name in getattr(frame, "columns", frame)]
-    _require(names, space, task, value, "a table")
-    required = [task, value, *space]
+    headers = list(getattr(frame, "columns", frame))
+    names = [_new_name(name, renamed) for name in headers]
+    _require(names, space, task, value, "a table", absent)
+    columns_of = dict(zip(names, headers, strict=True))
+    required = [name for name in (task, value, *space) if name in columns_of]
     columns = {name: _cells(frame[columns_of[name]], keep_numbers=name in space) for name in required}
     lengths = [len(column) for column in columns.values()]
     if len(set(lengths)) > 1:
         raise DataError(f"columns must be equally long, but have {lengths} rows")
-    return _past(columns, space, direction, task, value, "a table")
+    return _past(columns, space, direction, task, value, "a table", absent)
 
 
 def from_csv(
-    path: str | os.PathLike[str], space: Space, *, direction: str, task: str = "task", value: str = "value"
+    path: str | os.PathLike[str],
+    space: Space,
+    *,
+    direction: str,
+    task: str = "task",
+    value: str = "value",
+    absent: Mapping[str, Any] | None = None,
+    renamed: Mapping[str, str] | None = None,
 ) -> Past:
     r"""Returns past tasks from a CSV file.
 
@@ -64,6 +83,8 @@ def from_csv(
       direction: "minimize" or "maximize".
       task: the column of task names.
       value: the column of values.
+      absent: as in `from_frame`.
+      renamed: new names of columns by their old ones.
 
     Returns:
       As `from_frame`.
@@ -83,13 +104,22 @@ def from_csv(
     """
     path = Path(path)
     rows = (cells for _, cells in read_csv(path))
-    header = [_header_cell(name) for name in next(rows, [])]
-    _require(header, space, task, value, str(path))
+    header = [_new_name(name, renamed) for name in next(rows, [])]
+    _require(header, space, task, value, str(path), absent)
     columns = dict.fromkeys(header, ()) | dict(zip(header, zip(*rows, strict=True), strict=False))
-    return _past(columns, space, direction, task, value, str(path))
+    return _past(columns, space, direction, task, value, str(path), absent)
 
 
-def _past(columns: Mapping[Any, Any], space: Space, direction: str, task: str, value: str, source: str) -> Past:
+def _past(
+    columns: Mapping[Any, Any],
+    space: Space,
+    direction: str,
+    task: str,
+    value: str,
+    source: str,
+    absent: Mapping[str, Any] | None,
+) -> Past:
+    columns = {name: [None] * len(columns[task]) for name in space if name not in columns} | dict(columns)
     tasks: dict[str, list[Evaluated]] = {}
     unreadable: dict[str, list[str]] = {}
     encoded, is_read = encode_columns(space, columns)
@@ -106,7 +136,7 @@ def _past(columns: Mapping[Any, Any], space: Space, direction: str, task: str, v
         trials.append(Evaluated(params, number))
     exclusions = [Exclusion(name, f"{reasons[0]}{_times(len(reasons))}") for name, reasons in unreadable.items()]
     metric = None if value == "value" else value
-    return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions)
+    return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions, absent=absent)
 
 
 def _cells(column: Any, *, keep_numbers: bool) -> Any:
@@ -115,19 +145,25 @@ def _cells(column: Any, *, keep_numbers: bool) -> Any:
     return np.asarray(column) if keep_numbers and kind in ("i", "u", "f") else list(column)
 
 
-def _header_cell(name: Any) -> Any:
-    return name.strip() if isinstance(name, str) else name
+def _new_name(name: Any, renamed: Mapping[str, str] | None) -> Any:
+    name = name.strip() if isinstance(name, str) else name
+    return (renamed or {}).get(name, name)
 
 
-def _require(names: Sequence[Any], space: Space, task: str, value: str, where: str) -> None:
+def _require(
+    names: Sequence[Any], space: Space, task: str, value: str, where: str, absent: Mapping[str, Any] | None
+) -> None:
     if task in space or value in space:
         duplicate = task if task in space else value
         raise DataError(f"{where}: {duplicate!r} must be a column of its own, but is a hyperparameter")
     for name in (task, value, *space):
         if list(names).count(name) > 1:
             raise DataError(f"{where}: a column must occur once, but {name!r} occurs {list(names).count(name)} times")
-        if name not in names:
-            raise DataError(f"{where} must have the columns {', '.join([task, value, *space])}, but has no {name!r}")
+        if name not in names and name not in (absent or {}):
+            remedy = f"; absent={{{name!r}: None}} says that past tasks do not have this hyperparameter"
+            hint = remedy if name in space else ""
+            rule = f"{where} must have the columns {', '.join([task, value, *space])}"
+            raise DataError(f"{rule}, but has no {name!r}{hint}")
 
 
 def _times(n: int) -> str:

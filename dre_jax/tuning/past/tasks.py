@@ -12,6 +12,7 @@ import numpy as np
 from dre_jax.checks import one_of
 from dre_jax.data.spaces import SearchSpace, Task
 from dre_jax.errors import DataError
+from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, encode_part, with_absence
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trial import DIRECTIONS, objective_value
@@ -49,7 +50,7 @@ class Exclusion(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """Tasks of one search space, encoded.
+    """Tasks of one search space or of overlapping ones, encoded.
 
     Example:
       >>> from dre_jax.tuning import Float
@@ -58,6 +59,7 @@ class Past:
     """
 
     space: Space
+    """The search space, with an encoding of hyperparameters that some tasks do not have."""
     tasks: dict[str, Task] = field(default_factory=dict)
     """By name; columns as the space encodes them, responses maximised."""
     exclusions: tuple[Exclusion, ...] = ()
@@ -67,6 +69,10 @@ class Past:
     tasks have both directions, or if only their responses are known."""
     metric: str | None = None
     """Name of the values, if they have one."""
+    absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Hyperparameters of the space that past tasks do not have, with the names of these tasks."""
+    unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Hyperparameters that only past tasks have, with the names of these tasks; their values are not used."""
 
     def __post_init__(self) -> None:
         if self.direction is not None:
@@ -87,8 +93,13 @@ def past_of(
     direction: str,
     metric: str | None = None,
     exclusions: Sequence[Exclusion] = (),
+    absent: Mapping[str, Any] | None = None,
+    renamed: Mapping[str, str] | None = None,
 ) -> Past:
     """Returns past tasks from trials.
+
+    Tasks may have hyperparameters of their own, which are dropped, and may lack hyperparameters of the search space. If
+    no trial of a task has a hyperparameter, it is encoded as inactive in this task; `Surrogate.fit` warns of both.
 
     Args:
       space: the search space.
@@ -96,14 +107,18 @@ def past_of(
       direction: "minimize" or "maximize"; a study that uses a surrogate of these tasks must have the same direction.
       metric: name of the values, for messages.
       exclusions: earlier exclusions.
+      absent: values that earlier models had for hyperparameters that they did not set: ``{"dropout": 0.0}``. None if
+        there is no such value.
+      renamed: new names of hyperparameters by their old ones.
 
     Returns:
       The tasks that have at least three different configurations that fit, and values that differ; `exclusions` says
       what is missing.
 
     Raises:
-      ConfigError: for an unknown direction.
-      DataError: for a value that is no number.
+      ConfigError: for an unknown direction, or two old names of a hyperparameter.
+      DataError: for a value that is no number, and for an unknown hyperparameter or a value that it does not take in
+        `absent` and `renamed`.
 
     Example:
       >>> from dre_jax.tuning import Float, Space
@@ -114,20 +129,18 @@ def past_of(
       (['a'], ['b: a task must have at least 3 different configurations with a value, but has 2'])
     """
     one_of("direction", direction, DIRECTIONS)
+    changes = SpaceChanges(space, absent or {}, renamed or {})
+    read = {name: _read(changes, name, trials) for name, trials in tasks.items()}
+    absent_from = _tasks_by_name({name: task.absent for name, task in read.items()})
+    encoding = with_absence(space, absent_from)
     encoded_tasks: dict[str, Task] = {}
     all_exclusions = list(exclusions)
-    for name, trials in tasks.items():
-        rows, values, misfits = [], list[float](), list[str]()
-        for trial in trials:
-            value = objective_value(trial.value, f"the value of every trial of past task {name!r}")
-            if math.isnan(value):
-                continue
-            try:
-                rows.append(trial.params if isinstance(trial.params, np.ndarray) else space.encode(trial.params))
-            except DataError as error:
-                misfits.append(str(error))
-                continue
-            values.append(value if direction == "maximize" else -value)
+    for name, task in read.items():
+        if task.unknown and not any(isinstance(one, DataError) or len(one) for one in task.configurations):
+            rule = f"a task must have a hyperparameter of the space, {', '.join(space)}"
+            all_exclusions.append(Exclusion(name, f"{rule}, but has none"))
+            continue
+        rows, values, misfits = _encoded(space, encoding, task)
         if misfits:
             more = f" ({len(misfits)} trials)" if len(misfits) > 1 else ""
             all_exclusions.append(Exclusion(name, f"{misfits[0]}{more}"))
@@ -135,8 +148,76 @@ def past_of(
         if reason:
             all_exclusions.append(Exclusion(name, reason))
             continue
-        encoded_tasks[name] = Task(name, np.asarray(rows, np.float32), clip_responses(np.asarray(values, np.float64)))
-    return Past(space, encoded_tasks, tuple(all_exclusions), direction, metric)
+        responses = np.asarray(values, np.float64) * (1.0 if direction == "maximize" else -1.0)
+        encoded_tasks[name] = Task(name, np.asarray(rows, np.float32), clip_responses(responses))
+    return Past(
+        encoding,
+        encoded_tasks,
+        tuple(all_exclusions),
+        direction,
+        metric,
+        {name: kept for name, of in absent_from.items() if (kept := [one for one in of if one in encoded_tasks])},
+        _tasks_by_name({name: task.unknown for name, task in read.items() if name in encoded_tasks}),
+    )
+
+
+class _ReadTask(NamedTuple):
+    """Trials of a past task whose values are numbers."""
+
+    configurations: list[Mapping[str, Any] | np.ndarray | DataError]
+    """With new names; an array if it is encoded already, an error if it cannot be read."""
+    values: list[float]
+    absent: list[str]
+    unknown: list[str]
+
+
+def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _ReadTask:
+    configurations: list[Mapping[str, Any] | np.ndarray | DataError] = []
+    values, names = list[float](), dict[str, None]()
+    for trial in trials:
+        value = objective_value(trial.value, f"the value of every trial of past task {name!r}")
+        if math.isnan(value):
+            continue
+        values.append(value)
+        if isinstance(trial.params, np.ndarray):
+            configurations.append(trial.params)
+            continue
+        try:
+            configurations.append(changes.updated(trial.params))
+            names |= dict.fromkeys(trial.params)
+        except DataError as error:
+            configurations.append(error)
+    plain = [one for one in configurations if isinstance(one, Mapping)]
+    is_encoded = any(isinstance(one, np.ndarray) for one in configurations)
+    absent = [] if is_encoded else absent_names(changes.space, plain)
+    return _ReadTask(configurations, values, absent, changes.unknown(names))
+
+
+def _encoded(space: Space, encoding: Space, task: _ReadTask) -> tuple[list[np.ndarray], list[float], list[str]]:
+    """Returns the rows of a task, their values, and the reasons why other trials do not fit."""
+    rows, values, misfits = list[np.ndarray](), list[float](), list[str]()
+    for params, value in zip(task.configurations, task.values, strict=True):
+        try:
+            if isinstance(params, DataError):
+                raise params
+            if not isinstance(params, np.ndarray):
+                rows.append(encode_part(encoding, params, task.absent))
+            else:
+                rows.append(params if encoding is space else encoding.encode(space.decode(params)))
+        except DataError as error:
+            misfits.append(str(error))
+            continue
+        values.append(value)
+    return rows, values, misfits
+
+
+def _tasks_by_name(names: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Returns the tasks of each hyperparameter, from the hyperparameters of each task."""
+    tasks: dict[str, list[str]] = {}
+    for task, hyperparameters in names.items():
+        for name in hyperparameters:
+            tasks.setdefault(name, []).append(task)
+    return tasks
 
 
 def _unusable(rows: Sequence[Any], values: Sequence[float]) -> str | None:

@@ -8,7 +8,7 @@ inactive, and `NAME.ohe._INVALID` where a conditional categorical is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -167,7 +167,7 @@ class Space(Mapping[str, Parameter]):
         """
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
-        self._check_names(params)
+        self.check_names(params)
         checked: Params = {}
         for name in self._sequence:
             active = self._is_active(name, checked)
@@ -188,11 +188,12 @@ class Space(Mapping[str, Parameter]):
         """
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
-        self._check_names(params)
+        self.check_names(params)
         return {name: _checked(name, self._parameters[name], value) for name, value in params.items()}
 
-    def _check_names(self, params: Mapping[str, Any]) -> None:
-        unknown = [name for name in params if name not in self._parameters]
+    def check_names(self, names: Iterable[str]) -> None:
+        """Checks that names are those of hyperparameters. Raises `DataError`; the message has the first other one."""
+        unknown = [name for name in names if name not in self._parameters]
         if unknown:
             raise DataError(f"hyperparameters are {', '.join(self)}, but got {unknown[0]!r}")
 
@@ -200,11 +201,12 @@ class Space(Mapping[str, Parameter]):
         """The columns f64[D] of a configuration. Raises `DataError` as `check` does."""
         return np.asarray(self.layout.columns(self.point(params)))
 
-    def decode(self, row: Sequence[float] | npt.NDArray[Any]) -> Params:
+    def decode(self, row: Sequence[float] | npt.NDArray[Any], *, drop_absent: bool = False) -> Params:
         """Returns the configuration of a row of columns; it is valid for any finite numbers.
 
         Args:
           row: [D]. Numbers are clipped and rounded to the nearest value; the largest one-hot column decides.
+          drop_absent: leave out hyperparameters that their columns say are not set, and those that depend on them.
 
         Raises:
           DataError: if the number of columns differs, or a number is NaN.
@@ -218,7 +220,7 @@ class Space(Mapping[str, Parameter]):
         of = dict(zip(self._order, values.tolist(), strict=True))
         decoded: Params = {}
         for name in self._sequence:
-            if self._is_active(name, decoded):
+            if self._is_active(name, decoded) and not (drop_absent and self._is_absent(name, of)):
                 decoded[name] = self._decode(name, of)
         return {name: decoded[name] for name in self if name in decoded}
 
@@ -315,6 +317,14 @@ class Space(Mapping[str, Parameter]):
             if levels.index(config[parent]) not in [levels.index(value) for value in values]:
                 return False
         return True
+
+    def _is_absent(self, name: str, of: Mapping[str, float]) -> bool:
+        """Returns whether columns, by name, say that a hyperparameter is not set, and none of its values says so."""
+        code = self.code(name)
+        if isinstance(code, NumberCode):
+            return code.missing and code.unset is None and of[missing_column(name)] >= 0.5
+        has_flag = INVALID in code.columns and INVALID not in code.names
+        return has_flag and of[level_column(name, INVALID)] >= 0.5
 
     def _decode(self, name: str, of: Mapping[str, float]) -> Choice:
         parameter, code = self._parameters[name], self.code(name)

@@ -1,0 +1,214 @@
+"""Past tasks of overlapping search spaces: hyperparameters that were added, removed or renamed since.
+
+A hyperparameter that a past task does not have is absent: it is encoded as an inactive one, with a column that says
+so. Values of hyperparameters that are not in the search space are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning.space.encoding import INVALID, Code, NumberCode
+from dre_jax.tuning.space.parameters import Categorical, Choice
+from dre_jax.tuning.space.space import Space
+
+
+@dataclass(frozen=True)
+class SpaceChanges:
+    """What changed between the search spaces of past tasks and a new one.
+
+    Raises:
+      DataError: for an unknown hyperparameter, or a value of `absent` that its hyperparameter does not take.
+      ConfigError: if two old names have the same new one.
+
+    Example:
+      >>> from dre_jax.tuning import Float
+      >>> changes = SpaceChanges(Space({"rate": Float(0.0, 1.0)}), renamed={"eta": "rate"})
+      >>> changes.updated({"eta": 0.5, "momentum": 0.9})
+      {'rate': 0.5}
+    """
+
+    space: Space
+    """The new search space."""
+    absent: Mapping[str, Any] = field(default_factory=dict)
+    """Values that earlier models had for hyperparameters that they did not set; None if there was no such value."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """New names of hyperparameters by their old ones."""
+
+    def __post_init__(self) -> None:
+        self.space.check_names([*self.absent, *self.renamed.values()])
+        self.space.check_part(self.values)
+        if len(set(self.renamed.values())) < len(self.renamed):
+            raise ConfigError(f"a hyperparameter must have one old name, but got renamed={dict(self.renamed)!r}")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values in `absent`; without those that say that there was none."""
+        return {name: value for name, value in self.absent.items() if value is not None or self._takes_none(name)}
+
+    def _takes_none(self, name: str) -> bool:
+        parameter = self.space[name]
+        return isinstance(parameter, Categorical) and None in parameter.choices
+
+    def updated(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns a past configuration with new names and the values of `absent`, without unknown hyperparameters.
+
+        Raises:
+          DataError: if it is no mapping, or has a hyperparameter by its old and its new name.
+        """
+        if not isinstance(params, Mapping):
+            raise DataError(f"a configuration must map names to values, but got {params!r}")
+        values: dict[str, Any] = {}
+        for name, value in params.items():
+            new = self.renamed.get(name, name)
+            if new in values:
+                raise DataError(f"a configuration must have {new!r} by one name, but got {', '.join(params)}")
+            values[new] = value
+        known = {name: value for name, value in values.items() if name in self.space}
+        added = {name: value for name, value in self.values.items() if name not in known}
+        return drop_inactive(self.space, known | added) if added else known
+
+    def without_inactive(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns a past configuration, by its old names, without hyperparameters that are inactive."""
+        old_name = {self.renamed.get(name, name): name for name in params}
+        active = drop_inactive(self.space, {new: params[old] for new, old in old_name.items()})
+        return {name: value for name, value in params.items() if self.renamed.get(name, name) in active}
+
+    def unknown(self, names: Collection[str]) -> list[str]:
+        """Returns the names of past hyperparameters that are not in the search space."""
+        return [name for name in names if self.renamed.get(name, name) not in self.space]
+
+
+def drop_inactive(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a configuration without inactive hyperparameters, where a parent that is absent has any value.
+
+    Example:
+      >>> from dre_jax.tuning import Int
+      >>> space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
+      >>> drop_inactive(space, {"kernel": "rbf", "degree": 3}), drop_inactive(space, {"degree": 3})
+      ({'kernel': 'rbf'}, {'degree': 3})
+    """
+    active = dict(params)
+    for name in space.sequence:
+        parents = {parent: active[parent] for parent, _ in space[name].when if parent in active}
+        dropped = any(parent in params and parent not in active for parent, _ in space[name].when)
+        if name in active and (dropped or not _holds(space, name, parents)):
+            del active[name]
+    return active
+
+
+def _holds(space: Space, name: str, parents: Mapping[str, Any]) -> bool:
+    """Returns whether the conditions of a hyperparameter on some of its parents hold, or may, for an invalid value."""
+    for parent, values in space[name].when:
+        parameter = space[parent]
+        assert isinstance(parameter, Categorical)  # conditions are on nothing else
+        if parent in parents:
+            try:
+                level = parameter.index(parents[parent])
+            except (TypeError, ValueError):
+                continue
+            if level not in [parameter.index(value) for value in values]:
+                return False
+    return True
+
+
+def absent_names(space: Space, configurations: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the hyperparameters that no configuration of a past task has, though some should.
+
+    Example:
+      >>> from dre_jax.tuning import Float
+      >>> absent_names(Space({"x": Float(0.0, 1.0), "dropout": Float(0.0, 0.5)}), [{"x": 0.5}, {"x": 1.0}])
+      ['dropout']
+    """
+    present = {name for params in configurations for name in params}
+    missing = [name for name in space.sequence if name not in present]
+    return [name for name in missing if any(_should_have(space, name, params) for params in configurations)]
+
+
+def _should_have(space: Space, name: str, params: Mapping[str, Any]) -> bool:
+    return not space[name].when or name in space.active_part({**params, name: None})
+
+
+def with_absence(space: Space, names: Collection[str]) -> Space:
+    """Returns the space with an encoding in which hyperparameters can be absent.
+
+    Example:
+      >>> from dre_jax.tuning import Float
+      >>> [column.name for column in with_absence(Space({"x": Float(0.0, 1.0)}), ["x"]).columns]
+      ['x', 'x.na']
+    """
+    codes = dict(space.codes)
+    for name in names:
+        code: Code = space.code(name)
+        if isinstance(code, NumberCode):
+            codes[name] = replace(code, missing=True)
+        elif INVALID not in code.columns:
+            codes[name] = replace(code, columns=(*code.columns, INVALID))
+    if codes == space.codes:
+        return space
+    columns = [column.name for column in Space(dict(space), codes=codes).columns]
+    kept = [column.name for column in space.columns if column.name in columns]
+    return Space(dict(space), codes=codes, order=list(dict.fromkeys([*kept, *columns])))
+
+
+def encode_part(space: Space, params: Mapping[str, Any], absent: Collection[str]) -> np.ndarray:
+    """Returns the columns f64[D] of a configuration without some hyperparameters, which are encoded as inactive.
+
+    Args:
+      space: with an encoding of their absence, see `with_absence`.
+      params: the configuration.
+      absent: hyperparameters that it does not have.
+
+    Raises:
+      DataError: as `Space.check` for the others.
+    """
+    if not absent:
+        return space.encode(params)
+    complete, inactive = dict(params), set(absent)
+    for name in space.sequence:
+        is_absent = name in absent or any(parent in inactive for parent, _ in space[name].when)
+        if name not in complete and is_absent and _should_have(space, name, complete):
+            complete[name] = _placeholder(space, name, params)
+            inactive.add(name)
+    row = space.encode(complete)
+    for i, name in enumerate(space.sequence):
+        if name in inactive:
+            columns = space.layout.parts[i].encode(np.float64(0.5), np.bool_(False))
+            row[list(columns)] = [float(value) for value in columns.values()]
+    return row
+
+
+def _placeholder(space: Space, name: str, params: Mapping[str, Any]) -> Choice:
+    """Returns a value of a hyperparameter for which those of a configuration that depend on it are active."""
+    parameter = space[name]
+    if not isinstance(parameter, Categorical):
+        return parameter.low
+    for child in params:
+        for parent, values in space[child].when if child in space else ():
+            if parent == name:
+                return values[0]
+    return parameter.choices[0]
+
+
+def describe_changes(absent: Mapping[str, Sequence[str]], unknown: Mapping[str, Sequence[str]], n_tasks: int) -> str:
+    """Returns one line about hyperparameters that past tasks do not have, or only they have; empty if there are none.
+
+    Args:
+      absent: names of tasks by hyperparameter of the search space.
+      unknown: names of tasks by hyperparameter that is not in the search space.
+      n_tasks: number of past tasks.
+
+    Example:
+      >>> describe_changes({"dropout": ["a", "b"]}, {"momentum": ["a"]}, 3)
+      "2 of 3 past tasks have no 'dropout'; 'momentum' of 1 past task is not in the search space and is not used"
+    """
+    phrases = [f"{len(tasks)} of {n_tasks} past tasks have no {name!r}" for name, tasks in absent.items()]
+    for name, tasks in unknown.items():
+        noun = "task" if len(tasks) == 1 else "tasks"
+        phrases.append(f"{name!r} of {len(tasks)} past {noun} is not in the search space and is not used")
+    return "; ".join(phrases)

@@ -1,0 +1,208 @@
+"""Past tasks of overlapping search spaces."""
+
+import numpy as np
+import pytest
+
+from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.search.layout import Scale
+from dre_jax.tuning import (
+    Categorical,
+    Evaluated,
+    Float,
+    Int,
+    Optimizer,
+    Space,
+    Surrogate,
+    from_frame,
+    from_studies,
+    past_of,
+)
+from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, encode_part, with_absence
+from dre_jax.tuning.space.encoding import LevelCode, NumberCode
+
+SPACE = Space(
+    {
+        "x": Float(0.0, 1.0),
+        "rate": Float(1e-4, 1.0, log=True),
+        "kernel": Categorical(["rbf", "poly"]),
+        "degree": Int(2, 5, when={"kernel": "poly"}),
+        "size": Categorical(["s", "m", "l"], ordered=True),
+    }
+)
+FULL = {"x": 0.25, "rate": 1e-2, "kernel": "poly", "degree": 5, "size": "m"}
+
+
+def trials(*missing, n=6, **others):
+    """Returns trials whose values are those of x, without some hyperparameters and with others."""
+    params = {name: value for name, value in FULL.items() if name not in missing} | others
+    return [Evaluated(params | {"x": i / n}, i / n) for i in range(n)]
+
+
+def columns(past, task):
+    """Returns the columns of the first trial of a task by name."""
+    names = [column.name for column in past.space.columns]
+    return dict(zip(names, past.tasks[task].X[0].tolist(), strict=True))
+
+
+def test_an_absent_hyperparameter_is_encoded_as_an_inactive_one():
+    tasks = {"old": trials("rate", "kernel", "degree", "size"), "new": trials()}
+    past = past_of(SPACE, tasks, direction="maximize")
+    assert past.exclusions == ()
+    assert past.absent == {"rate": ["old"], "kernel": ["old"], "size": ["old"]}
+    old, new = columns(past, "old"), columns(past, "new")
+    assert old == {
+        "x": 0.0,
+        "rate": 0.0,
+        "rate.na": 1.0,
+        "kernel.ohe._rbf": 0.0,
+        "kernel.ohe._poly": 0.0,
+        "kernel.ohe._INVALID": 1.0,
+        "degree": 0.0,
+        "degree.na": 1.0,
+        "size.ohe._s": 0.0,
+        "size.ohe._m": 0.0,
+        "size.ohe._l": 0.0,
+        "size.ohe._INVALID": 1.0,
+    }
+    assert new == pytest.approx(
+        dict.fromkeys(old, 0.0) | {"rate": 0.5, "kernel.ohe._poly": 1.0, "degree": 1.0, "size.ohe._m": 1.0},
+        abs=1e-6,
+    )
+
+
+def test_tasks_of_the_same_space_are_encoded_as_before():
+    past = past_of(SPACE, {"a": trials()}, direction="maximize")
+    assert past.space is SPACE
+    np.testing.assert_allclose(past.tasks["a"].X[1], SPACE.encode(FULL | {"x": 1 / 6}), atol=1e-6)
+
+
+def test_a_child_of_an_absent_parent_keeps_its_value():
+    """Models that were always polynomial had a degree, and no choice of kernels."""
+    past = past_of(SPACE, {"old": trials("kernel")}, direction="maximize")
+    old = columns(past, "old")
+    assert (old["degree"], old["degree.na"], old["kernel.ohe._INVALID"]) == (1.0, 0.0, 1.0)
+
+
+def test_hyperparameters_of_past_tasks_alone_are_dropped():
+    past = past_of(SPACE, {"a": trials(momentum=0.9), "b": trials()}, direction="maximize")
+    assert (past.exclusions, past.absent, past.unknown) == ((), {}, {"momentum": ["a"]})
+    np.testing.assert_array_equal(past.tasks["a"].X, past.tasks["b"].X)
+
+
+def test_values_that_earlier_models_had():
+    past = past_of(SPACE, {"old": trials("rate"), "new": trials()}, direction="maximize", absent={"rate": 1e-2})
+    assert past.absent == {}
+    np.testing.assert_array_equal(past.tasks["old"].X, past.tasks["new"].X)
+    rbf = {"kernel": "rbf"}
+    past = past_of(
+        SPACE, {"old": trials("kernel", "degree"), "new": trials("degree", **rbf)}, direction="maximize", absent=rbf
+    )
+    np.testing.assert_array_equal(past.tasks["old"].X, past.tasks["new"].X)
+
+
+def test_new_names():
+    old = [Evaluated({"eta" if k == "rate" else k: v for k, v in t.params.items()}, t.value) for t in trials()]
+    past = past_of(SPACE, {"old": old, "new": trials()}, direction="maximize", renamed={"eta": "rate"})
+    assert (past.exclusions, past.absent, past.unknown) == ((), {}, {})
+    np.testing.assert_array_equal(past.tasks["old"].X, past.tasks["new"].X)
+
+
+def test_a_hyperparameter_that_some_trials_lack_is_no_absent_one():
+    past = past_of(SPACE, {"a": [*trials(n=4), *trials("rate", n=3)]}, direction="maximize")
+    (exclusion,) = past.exclusions
+    assert (
+        str(exclusion) == "a: a configuration must give every active hyperparameter, but 'rate' is missing (3 trials)"
+    )
+    assert (len(past.tasks["a"].y), past.absent) == (4, {})
+
+
+def test_a_task_needs_a_hyperparameter_of_the_space():
+    past = past_of(SPACE, {"a": [Evaluated({"y": 0.1 * i}, i) for i in range(5)]}, direction="maximize")
+    assert [one.reason.split(",")[0] for one in past.exclusions] == ["a task must have a hyperparameter of the space"]
+    assert len(past) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "rule"),
+    [
+        ({"absent": {"rat": 0.1}}, DataError, "but got 'rat'"),
+        ({"absent": {"rate": 2.0}}, DataError, "rate must be a number in"),
+        ({"renamed": {"eta": "rat"}}, DataError, "but got 'rat'"),
+        ({"renamed": {"eta": "rate", "lr": "rate"}}, ConfigError, "must have one old name"),
+    ],
+)
+def test_changes_that_are_none(options, error, rule):
+    with pytest.raises(error, match=rule):
+        past_of(SPACE, {}, direction="maximize", **options)
+
+
+def test_an_old_and_a_new_name_in_one_trial():
+    past = past_of(SPACE, {"a": trials(eta=0.1)}, direction="maximize", renamed={"eta": "rate"})
+    assert "must have 'rate' by one name, but got x, rate" in past.exclusions[0].reason
+
+
+def test_tables():
+    frame = {"task": ["a"] * 4, "value": [1.0, 2.0, 3.0, 4.0], "u": [0.1, 0.2, 0.3, 0.4]}
+    space = Space({"x": Float(0.0, 1.0), "dropout": Float(0.0, 0.5)})
+    with pytest.raises(DataError, match=r"no 'dropout'; absent=\{'dropout': None\} says that"):
+        from_frame(frame, space, direction="maximize", renamed={"u": "x"})
+    past = from_frame(frame, space, direction="maximize", renamed={"u": "x"}, absent={"dropout": None})
+    assert past.absent == {"dropout": ["a"]}
+    past = from_frame(frame, space, direction="maximize", renamed={"u": "x"}, absent={"dropout": 0.25})
+    np.testing.assert_allclose(past.tasks["a"].X, [[x, 0.5] for x in frame["u"]], atol=1e-7)
+    both = {"task": ["a"] * 4 + ["b"] * 4, "value": [1.0, 2.0, 3.0, 4.0] * 2, "x": [0.1, 0.2, 0.3, 0.4] * 2}
+    past = from_frame(both | {"dropout": [None] * 4 + [0.0, 0.1, 0.2, 0.5]}, space, direction="maximize")
+    assert (past.absent, past.exclusions) == ({"dropout": ["a"]}, ())
+    np.testing.assert_allclose(past.tasks["b"].X[:, 1:], [[0.0, 0.0], [0.2, 0.0], [0.4, 0.0], [1.0, 0.0]], atol=1e-7)
+
+
+def test_optuna_studies():
+    optuna = pytest.importorskip("optuna")
+    study = optuna.create_study(study_name="old", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("eta", 1e-4, 1.0) + trial.suggest_int("degree", 2, 5), n_trials=6)
+    past = from_studies(study, SPACE, renamed={"eta": "rate"})
+    assert past.exclusions == ()
+    assert set(past.absent) == {"x", "kernel", "size"}
+    assert columns(past, "old")["degree.na"] == 0.0
+
+
+def test_encodings_of_meta_datasets_can_say_that_a_hyperparameter_is_absent():
+    codes = {
+        "x": NumberCode(Scale(0.0, 2.0), missing=True, unset=0.0),
+        "kernel": LevelCode(("rbf", "INVALID"), ("rbf", "INVALID")),
+    }
+    space = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "y": Float(0.0, 1.0)}, codes=codes)
+    extended = with_absence(space, ["x", "kernel", "y"])
+    assert [c.name for c in extended.columns][: len(space.columns)] == [c.name for c in space.columns]
+    assert [c.name for c in extended.columns][len(space.columns) :] == ["y.na"]
+    assert encode_part(extended, {"y": 0.5}, ["x", "kernel"]).tolist() == [0.0, 1.0, 0.0, 1.0, 0.5, 0.0]
+
+
+def test_names_that_no_configuration_needs_are_not_absent():
+    assert absent_names(SPACE, [{"x": 0.1, "rate": 0.1, "kernel": "rbf", "size": "s"}]) == []
+    assert absent_names(SPACE, [{"x": 0.1, "rate": 0.1, "kernel": "poly", "size": "s"}]) == ["degree"]
+    assert SpaceChanges(SPACE).updated({"x": 0.1, "z": 1}) == {"x": 0.1}
+
+
+def test_a_surrogate_of_old_tasks_suggests_all_hyperparameters(tmp_path):
+    """The network ignores what no past task varies; the configurations to start with leave it open."""
+    space = Space({"x": Float(0.0, 1.0), "new": Float(0.0, 1.0)})
+    tasks = {str(t): [Evaluated({"x": i / 8}, -abs(i / 8 - t / 4)) for i in range(9)] for t in range(1, 4)}
+    past = past_of(space, tasks, direction="maximize")
+    settings = {"training.steps": 5, "prior.members": 1}
+    with pytest.warns(DataWarning, match="^3 of 3 past tasks have no 'new'$"):
+        surrogate = Surrogate.fit(past, space, settings=settings)
+    assert all(set(params) == {"x"} for params in surrogate.start)
+    kernel = surrogate.params.priors.trend["hidden_0_kernel"]
+    assert (kernel[:, 0] != 0).any()
+    assert (kernel[:, 1:] == 0).all()
+    surrogate.save(tmp_path)
+    asked = []
+    for one in (surrogate, Surrogate.load(tmp_path)):
+        optimizer = Optimizer(space, one, direction="maximize", seed=3)
+        for _ in range(4):
+            trial = optimizer.ask()
+            optimizer.tell(trial, -abs(trial["new"] - 0.4))
+        asked.append([trial.params for trial in optimizer.trials])
+    assert asked[0] == asked[1]
+    assert len({params["new"] for params in asked[0]}) == 4
