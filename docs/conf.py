@@ -43,6 +43,7 @@ executed_pages = [
     "start",
     "how-to/tuning",
     "how-to/tuning-optuna",
+    "how-to/changed-spaces",
     "how-to/own-method",
     "how-to/report",
     "how-to/troubleshooting",
