@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import export
 
@@ -110,9 +111,10 @@ def learnt(space):
             quick = replace(method, training=replace(method.training, steps=1))
             params = quick.fit(few, KEY)  # folds and rows are drawn by NumPy, so that it is no one program
             folds = make_folds(few.train, members=1, folds=2, histories=1, rows=8)
-            step = partial(_descend, method.prior, quick.training, folds.table, folds.all_tasks)
-            descent = begin(jax.tree.map(lambda a: a[:1], params.priors), keep_average=True)
-            return jax.make_jaxpr(step)(descent, jnp.arange(1), KEY), params
+            step = partial(_descend, method.prior, quick.training, folds.slots, folds.table, folds.all_tasks)
+            vectors = [np.reshape(a[:1], (1, -1)) for a in jax.tree.leaves(params.priors)]
+            descent = begin(jnp.asarray(np.concatenate(vectors, axis=1)), keep_average=True)
+            return jax.make_jaxpr(step)(descent, jnp.arange(1), jnp.arange(1), KEY), params
         return jax.make_jaxpr(lambda: method.fit(few, KEY), return_shape=True)()
 
     return trace

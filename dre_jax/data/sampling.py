@@ -79,13 +79,14 @@ def uniform_below(bits: Array, bound: Array) -> Array:
     return (high_bits * high_range + (first >> half) + (second >> half)).astype(jnp.int32)
 
 
-def draw_without_replacement(bits: Array, n: Array, k: Array) -> Array:
+def draw_without_replacement(bits: Array, n: Array, k: Array, *, may_be_native: bool = True) -> Array:
     """k distinct numbers out of range(n), every subset equally likely (Floyd's algorithm).
 
     Args:
       bits: u32[length], random.
       n: i32 scalar.
       k: i32 scalar, at most n and at most length.
+      may_be_native: whether the loop may be the one in C++, which takes seconds to build; both give the same numbers.
 
     Returns:
       i32[length] in increasing order; slots from k on hold 2**31 - 1.
@@ -93,7 +94,7 @@ def draw_without_replacement(bits: Array, n: Array, k: Array) -> Array:
     slot = jnp.arange(bits.shape[0], dtype=jnp.int32)
     newest = n - k + slot  # the number that becomes available at each step
     draws = uniform_below(bits, newest + 1)
-    if native.available():
+    if may_be_native and native.available():
         return lax.platform_dependent(draws, newest, k, cpu=native.draw_without_replacement, default=_choose)
     return _choose(draws, newest, k)
 
@@ -202,12 +203,15 @@ def shuffle_ties(coins: Array, rows: Array, level: Array, where: Array) -> Array
 
 
 def without_support(table: TaskTable | TaskSpans, bits: Array, most: Array) -> ListRows:
-    """A task uniformly, and distinct rows of it, best first, at most so many: u32[..., 1 + B] random, i32[...] to B."""
+    """A task uniformly, and distinct rows of it, best first, at most so many: u32[..., 1 + B] random, i32[...] to B.
+
+    The loop is JAX's: the trainings that use it are over before the one in C++ is built.
+    """
     if bits.ndim > 1:
         return jax.vmap(partial(without_support, table))(bits, most)
     task = uniform_below(bits[0], jnp.int32(table.n_tasks))
     size = table.size[task]
     count = jnp.minimum(size, most)
     where = jnp.arange(bits.shape[0] - 1) < count
-    rows = table.start[task] + jnp.where(where, draw_without_replacement(bits[1:], size, count), 0)
+    rows = table.start[task] + jnp.where(where, draw_without_replacement(bits[1:], size, count, may_be_native=False), 0)
     return ListRows(jnp.zeros(0, jnp.int32), jnp.zeros(0, bool), rows, where)

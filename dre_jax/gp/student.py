@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.gp.cholesky import cholesky_solve, safe_cholesky
+from dre_jax.gp.cholesky import cholesky_solve, invert_factor, safe_cholesky
 from dre_jax.gp.regression import ConditionedGP, matmul
 
 
@@ -55,7 +55,12 @@ def condition_student_t(
       1.0
     """
     lower, _ = safe_cholesky(matrix)
-    weights = cholesky_solve(lower, y)
+    return _of_factor(lower, cholesky_solve(lower, y), y, where, degrees_of_freedom)
+
+
+def _of_factor(
+    lower: Array, weights: Array, y: Array, where: Array, degrees_of_freedom: Array | float
+) -> ConditionedStudentT:
     squares, count = matmul(y, weights), jnp.sum(where, dtype=y.dtype)
     log_determinant = jnp.sum(jnp.log(jnp.diagonal(lower)))
     log_density = -0.5 * (degrees_of_freedom + count) * jnp.log1p(squares / degrees_of_freedom) - log_determinant
@@ -68,23 +73,26 @@ def condition_student_t(
 def log_student_t_density(matrix: Array, y: Array, where: Array, degrees_of_freedom: Array) -> Array:
     """Returns `ConditionedStudentT.log_density`, a scalar; arguments as in `condition_student_t`.
 
-    The gradient uses the factor of the forward pass with its jitter, and costs one inverse. The gradient with respect
-    to the degrees of freedom, which are a setting, is zero.
+    The gradient uses the factor of the forward pass with its jitter. The gradient with respect to the degrees of
+    freedom, which are a setting, is zero.
     """
-    return condition_student_t(matrix, y, where, degrees_of_freedom).log_density
+    return _forward(matrix, y, where, degrees_of_freedom)[0]
 
 
 def _forward(
     matrix: Array, y: Array, where: Array, degrees_of_freedom: Array
-) -> tuple[Array, tuple[ConditionedGP, Array]]:
-    conditioned = condition_student_t(matrix, y, where, degrees_of_freedom)
-    return conditioned.log_density, (conditioned.gp, conditioned.scale)
+) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+    lower, _ = safe_cholesky(matrix)
+    # The inverse of the factor serves the value and the gradient: one triangular system in place of four.
+    inverse = invert_factor(lower)
+    weights = matmul(matmul(inverse, y), inverse)
+    conditioned = _of_factor(lower, weights, y, where, degrees_of_freedom)
+    return conditioned.log_density, (inverse, weights, where, conditioned.scale)
 
 
-def _backward(residuals: tuple[ConditionedGP, Array], cotangent: Array) -> tuple[Array, Array, None, None]:
-    (lower, weights, where), scale = residuals
-    inverse = cholesky_solve(lower, jnp.eye(lower.shape[0], dtype=lower.dtype))
-    matrix_gradient = 0.5 * (weights[:, None] * weights[None, :] / scale - inverse)
+def _backward(residuals: tuple[Array, Array, Array, Array], cotangent: Array) -> tuple[Array, Array, None, None]:
+    inverse, weights, where, scale = residuals
+    matrix_gradient = 0.5 * (weights[:, None] * weights[None, :] / scale - matmul(inverse.T, inverse))
     filled = where[:, None] & where[None, :]
     return cotangent * jnp.where(filled, matrix_gradient, 0.0), -cotangent * weights / scale, None, None
 

@@ -59,9 +59,12 @@ def decision() -> Decision:
     return Decision(digest, None)
 
 
-def backend() -> dict[str, str]:
-    """Describes what computes: the C++ library, or XLA alone, and the kind of device."""
-    digest = fingerprint()
+def backend(*, decide: bool = True) -> dict[str, str]:
+    """Describes what computes: the C++ library, or XLA alone, and the kind of device.
+
+    Without ``decide``, it is XLA until something of this process has asked for the C++, which takes seconds to build.
+    """
+    digest = fingerprint() if decide or decision.cache_info().currsize else None
     return {"steps": f"native {digest}" if digest else "xla", "device": jax.devices()[0].device_kind}
 
 

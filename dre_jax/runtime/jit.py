@@ -1,10 +1,11 @@
-"""Compilation of functions that users call outside of `jax.jit`."""
+"""Compilation of functions that users call outside of `jax.jit`, and of programs that run for a short time."""
 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 
@@ -39,3 +40,58 @@ def jit_eager_calls(*static: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return decorate
+
+
+_LESS_EFFORT = {
+    "xla_backend_optimization_level": 1,
+    "xla_cpu_parallel_codegen_split_count": 1,
+    "xla_cpu_use_fusion_emitters": False,
+}
+"""Options of XLA for CPUs. Matrix products and factorisations are library calls, which no option changes."""
+
+
+def jit_with_less_effort(*static: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Returns a decorator that compiles a function as `jax.jit` does, on a CPU in half the time.
+
+    For programs of hundreds of small operations that run for seconds at most: with the compiler's full effort, a user
+    waits for the compiler alone. The programs run as fast.
+
+    Args:
+      static: names of the arguments that are not arrays; they must be hashable.
+
+    Example:
+      >>> @jit_with_less_effort("power")
+      ... def total(x, power=1):
+      ...     return (x**power).sum()
+      >>> float(total(jax.numpy.array([1.0, 2.0]), power=2))
+      5.0
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        full: Any = jax.jit(function, static_argnames=static)
+        less: Any = jax.jit(function, static_argnames=static, compiler_options=_LESS_EFFORT)
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            # The options are those of a CPU and of a whole program; a process that wants even less has set that.
+            inside = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs)))
+            plain = inside or jax.default_backend() != "cpu" or jax.config.read("jax_disable_most_optimizations")
+            return (full if plain else less)(*args, **kwargs)
+
+        described: Any = call
+        described._cache_size = lambda: full._cache_size() + less._cache_size()
+        return call
+
+    return decorate
+
+
+def compile_all_with_less_effort() -> None:
+    """Sets the options of `jit_with_less_effort` for CPUs for all programs, unless ``XLA_FLAGS`` names one of them.
+
+    Nothing changes in a process that has compiled already.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    names = [name for name in _LESS_EFFORT if name.startswith("xla_cpu_")]
+    if not any(name in flags for name in names):
+        options = (f"--{name}={str(_LESS_EFFORT[name]).lower()}" for name in names)
+        os.environ["XLA_FLAGS"] = " ".join([flags, *options]).strip()

@@ -67,6 +67,8 @@ class Folds(NamedTuple):
     """i32[K, H]: the tasks of the held-out histories."""
     by_rows: bool
     """Whether halves of tasks are held out instead of tasks."""
+    slots: int
+    """Number of slots that the longest history of these tasks needs, and up to three more."""
 
 
 def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories: int, rows: int) -> Folds:
@@ -111,6 +113,8 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
                 one = _history(int(size[i]), rows, random, best=h // len(held_out_tasks) % 2 == 0)
             drawn.append((start[i] + one[0], one[1], one[2], np.int32(i)))
     parts = [np.stack(part).reshape(folds, histories, *np.shape(part[0])) for part in zip(*drawn, strict=True)]
+    slots = min(rows, -(-max(task.n_rows for task in tasks.values()) // 4) * 4)
+    parts = [*(part[..., :slots] for part in parts[:3]), parts[3]]
     return Folds(
         table,
         _spans(start, size, [list(range(count))] * members),
@@ -118,6 +122,7 @@ def make_folds(tasks: Mapping[str, Task], *, members: int, folds: int, histories
         HeldOut(*jax.device_put((parts[0].astype(np.int32), parts[1], parts[2]))),
         parts[3],
         by_rows,
+        slots,
     )
 
 

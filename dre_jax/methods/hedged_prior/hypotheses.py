@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
 from jax import Array
 
 from dre_jax.checks import at_least, positive
@@ -97,16 +99,20 @@ class HypothesisArrays(NamedTuple):
 def hypothesis_arrays(hypotheses: Sequence[Hypothesis]) -> HypothesisArrays:
     """Returns hypotheses as arrays, with weights that sum to one."""
 
-    def field(name: str) -> Array:
-        return jnp.asarray([getattr(hypothesis, name) for hypothesis in hypotheses], jnp.float32)
+    def field(name: str) -> npt.NDArray[np.float64]:
+        return np.array([getattr(hypothesis, name) for hypothesis in hypotheses], np.float64)
+
+    def log(values: npt.NDArray[np.float64]) -> Array:
+        with np.errstate(divide="ignore"):  # a variance of zero
+            return jnp.asarray(np.log(values), jnp.float32)
 
     return HypothesisArrays(
-        jax.nn.log_softmax(jnp.log(field("weight"))),
-        field("slope_mean"),
-        jnp.log(field("slope_variance_factor")),
-        jnp.log(field("feature_variance_factor")),
-        jnp.log(field("ard_variance_factor")),
-        jnp.log(field("noise_variance_factor")),
+        log(field("weight") / field("weight").sum()),
+        jnp.asarray(field("slope_mean"), jnp.float32),
+        log(field("slope_variance_factor")),
+        log(field("feature_variance_factor")),
+        log(field("ard_variance_factor")),
+        log(field("noise_variance_factor")),
     )
 
 

@@ -27,6 +27,8 @@ from dre_jax.gp.fit import clip_hyperparameters
 from dre_jax.gp.regression import GPParams, log_marginal_likelihood
 from dre_jax.gp.response_scale import standardise
 from dre_jax.optim.descent import maximise
+from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.reports import report_progress
 
 GENERIC_LENGTHSCALE = 0.3
 """Length scale without past tasks, in units of the square root of the number of columns."""
@@ -119,7 +121,7 @@ def fit_process(config: LengthScaleConfig, prior: LengthScalePrior, x: Array, y:
     return jax.tree.map(lambda a: a[best], maxima)
 
 
-@partial(jax.jit, static_argnames="config")
+@jit_with_less_effort("config")
 def _fit_tasks(config: LengthScaleConfig, table: TaskTable, rows: Array, where: Array) -> GPParams:
     """Returns the hyperparameters of A tasks, A in front, given row numbers i32[A, n] and bool[A, n]."""
     generic = generic_prior(table.n_columns)
@@ -145,6 +147,7 @@ def fit_length_scale_prior(config: LengthScaleConfig, tasks: Mapping[str, Task])
     selected = dict(list(tasks.items())[: config.tasks])
     table = build_table(selected)
     rows, where = _draw_rows(config, selected, np.asarray(table.start))
+    report_progress("compiling the fits of length scales")
     params = _fit_tasks(config, table, *jax.device_put((rows, where)))
     count = where.sum(axis=1)
     varied = np.array([len(np.unique(task.y)) > 1 for task in selected.values()])

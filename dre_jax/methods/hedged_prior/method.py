@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from dre_jax.data import SearchSpace
@@ -95,11 +96,13 @@ class HedgedPrior:
     @on_one_thread
     def fit(self, meta: SearchSpace, key: Array) -> HedgedPriorParams:
         """Trains the priors on the training tasks and selects the hypotheses' weights on the validation tasks."""
+        from scipy.special import logit  # importing it takes a tenth of a second
+
         tasks = meta.require_train_tasks()
         lengths = fit_length_scale_prior(self.length_scales, tasks)
         fit = train_priors(self.prior, self.training, tasks, key, lengths)
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
-        log_odds = jax.scipy.special.logit(fit.transfer_probability)
+        log_odds = jnp.float32(logit(np.float64(fit.transfer_probability)))
         hypotheses, selection = hypothesis_arrays(self.hypotheses), weight_selection(0)
         # Past tasks teach nothing about a hyperparameter that none of them varies; the trials may.
         priors = fix_columns(fit.priors, *unvaried_columns(meta))
@@ -151,7 +154,9 @@ class HedgedPrior:
 
     def explain_fit(self, params: HedgedPriorParams) -> Mapping[str, str]:
         """Returns the length of the training and the selection of weights with their reasons."""
-        probability = float(jax.nn.sigmoid(jnp.asarray(params.transfer_log_odds)))
+        from scipy.special import expit
+
+        probability = float(expit(np.float64(params.transfer_log_odds)))
         return {
             "training": explain_training(int(params.steps), probability, params.held_out),
             "weights of hypotheses": explain_weights(self.weight_selection, params.weight_selection),

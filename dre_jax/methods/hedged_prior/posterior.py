@@ -9,6 +9,7 @@ the task have the remaining weight. The marginal likelihood of the trials then u
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -141,7 +142,10 @@ def component_moments(
         return *jax.vmap(moments)(params.hypotheses, prepared, conditioned.variance_scale), features.trend
 
     members = params.priors, posterior.prior_posteriors, posterior.prepared_priors
-    means, variances, trends = lax.map(member_moments, members)
+    # One after the other needs less memory, all at once fewer operations: the candidates of a suggestion, in float64,
+    # are few.
+    map_members = jax.vmap(member_moments) if new.dtype == jnp.float64 else partial(lax.map, member_moments)
+    means, variances, trends = map_members(members)
     trials, trend = posterior.trials, jnp.mean(trends, axis=0)
 
     def process_moments(task: TaskPosterior, prepared: PreparedGP) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -148,14 +149,15 @@ def log_hyperprior(prior: LearnedPrior) -> Array:
 
 def uninformed_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
     """Returns 3 priors without past tasks: F = 1, E = 0.001 and length scales of 0.1, 0.25 and 0.6 times sqrt(D)."""
-    empty = jax.tree.map(jnp.zeros_like, init(config, n_columns, jax.random.key(0), jax.random.key(0)))
-    lengths = jnp.log(jnp.array(UNINFORMED_LENGTHSCALES, jnp.float32)) + 0.5 * math.log(max(n_columns, 1))
-    log_zero = jnp.full_like(lengths, -jnp.inf)
-    return jax.tree.map(lambda a: jnp.broadcast_to(a, (3, *a.shape)), empty)._replace(
+    key = jax.eval_shape(partial(jax.random.key, 0))
+    shapes: LearnedPrior = jax.eval_shape(partial(init, config, n_columns), key, key)
+    lengths = np.log(np.array(UNINFORMED_LENGTHSCALES, np.float32)) + np.float32(0.5 * math.log(max(n_columns, 1)))
+    log_zero = np.full_like(lengths, -np.inf)
+    return jax.tree.map(lambda a: np.zeros((3, *a.shape), a.dtype), shapes)._replace(
         log_slope_var=log_zero,
         log_feature_var=log_zero,
-        log_noise_var=jnp.full_like(lengths, math.log(UNINFORMED_NOISE_VAR)),
-        log_lengthscale=jnp.broadcast_to(lengths[:, None], (3, n_columns)),
+        log_noise_var=np.full_like(lengths, math.log(UNINFORMED_NOISE_VAR)),
+        log_lengthscale=np.repeat(lengths[:, None], n_columns, axis=1),
     )
 
 

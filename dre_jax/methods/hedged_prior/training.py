@@ -13,10 +13,11 @@ the marginal likelihood of the same trials without past tasks gives the probabil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,11 +46,14 @@ from dre_jax.methods.hedged_prior.prior import (
     uninformed_priors,
 )
 from dre_jax.methods.hedged_prior.weights import fit_mixture_weights
-from dre_jax.optim.descent import Descent, begin, descend
+from dre_jax.optim.adam import Moments
+from dre_jax.optim.descent import Descent, descend
 from dre_jax.optim.schedule import portion_length
+from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.reports import report_progress
 
-T = TypeVar("T")
 Floats = npt.NDArray[np.float64]
+_SCALES = LearnedPrior._fields[2:]  # all parameters but those of the networks
 _INITIAL_LOG_ARD_VAR = -1.0  # of log F, if the initial length scales are those of past tasks
 _PORTION = 25  # maximum number of steps of one compiled call
 _CHECKPOINTS = (50, 75, 100, 150, 200, 275, 375, 500, 700, 950, 1300, 1800, 2500)
@@ -116,8 +120,8 @@ class PriorFit(NamedTuple):
     """f32 in (0, 1): probability that the priors explain a new task better than processes without past tasks."""
     held_out: HeldOutEvidence
     """Held-out evidence that chose the number of steps and the probability of transfer."""
-    losses: Array
-    """f[steps]: loss before every step, the mean over the priors trained together, members and folds."""
+    losses: Floats
+    """f[steps]: loss before every step, the mean over the members; on an accelerator, over members and folds."""
 
 
 def history_loss(config: LearnedPriorConfig, prior: LearnedPrior, x: Array, response: Array, where: Array) -> Array:
@@ -153,45 +157,66 @@ def batch_loss(
     config: LearnedPriorConfig,
     training: PriorTraining,
     table: TaskTable,
-    spans: TaskSpans,
+    n_trials: Array,
     prior: LearnedPrior,
-    key: Array,
+    rows: Array,
+    where: Array,
 ) -> Array:
-    """Returns the mean loss of random histories plus weight decay minus the weighted log hyperprior, a scalar."""
-    rows, where = draw_histories(training, spans, key)
+    """Returns the mean loss of histories minus the log hyperprior, weighted by the number of all trials; a scalar."""
     each = jax.vmap(partial(history_loss, config, prior))(table.x[rows], table.response[rows], where)
-    squares = sum(jnp.sum(a**2) for a in jax.tree.leaves((prior.trend, prior.features)))
-    trials = jnp.maximum(jnp.sum(spans.size), 1).astype(prior.log_slope_var.dtype)
-    return jnp.mean(each) + training.decay * squares - training.hyperprior / trials * log_hyperprior(prior)
+    return jnp.mean(each) - training.hyperprior / n_trials * log_hyperprior(prior)
 
 
-@partial(jax.jit, static_argnames=("config", "training"))
+@jit_with_less_effort("config", "training", "slots")
 def _descend(
     config: LearnedPriorConfig,
     training: PriorTraining,
+    slots: int,
     table: TaskTable,
     spans: TaskSpans,
-    descent: Descent[LearnedPrior],
+    descent: Descent[Array],
+    members: Array,
     numbers: Array,
     key: Array,
-) -> tuple[Descent[LearnedPrior], Array]:
-    """Runs the steps i32[n] of K priors, each on its own tasks; returns the new state and mean losses f[n]."""
-    n_priors = spans.n_tasks.shape[0]
+) -> tuple[Descent[Array], Array]:
+    """Runs the steps i32[n] of K priors, each on its own tasks; returns the new state and mean losses f[n].
 
-    def loss(priors: LearnedPrior, number: Array) -> Array:
-        keys = jax.random.split(jax.random.fold_in(key, number), n_priors)
+    Each prior is a vector, f[K, P], so that an update is one operation, not one for each array of parameters.
+    ``members`` i32[K] are the numbers of the priors, for their random histories. Histories have the first ``slots`` of
+    their slots, as all others are empty.
+    """
+    shapes = _shapes(config, table.n_columns)
+    is_weight = _ravel(
+        jax.tree.map(lambda a: jnp.ones((1, *a.shape), bool), shapes)._replace(
+            **{name: jnp.zeros((1, *getattr(shapes, name).shape), bool) for name in _SCALES}
+        )
+    )
+    low, high = (_ravel(clip_prior(jax.tree.map(partial(_filled, end), shapes))) for end in (-jnp.inf, jnp.inf))
+    n_trials = jnp.maximum(jnp.sum(spans.size, axis=1), 1).astype(low.dtype)
+
+    def draw(number: Array) -> tuple[Array, Array]:
+        keys = jax.random.split(jax.random.fold_in(key, number), config.members + training.folds)[members]
+        rows, where = jax.vmap(partial(draw_histories, training))(spans, keys)
+        return rows[..., :slots], where[..., :slots]
+
+    def loss(vectors: Array, histories: tuple[Array, Array]) -> Array:
+        priors = _unravel(shapes, vectors)
+        each = jax.vmap(partial(batch_loss, config, training, table))(n_trials, priors, *histories)
         # The gradient of a sum of independent losses is the gradient of each, for any number of priors.
-        return jnp.sum(jax.vmap(partial(batch_loss, config, training, table))(spans, priors, keys))
+        return jnp.sum(each) + training.decay * jnp.sum(jnp.where(is_weight, vectors**2, 0.0))
 
     rates = optax.constant_schedule(training.learning_rate)
-    descent, losses = descend(loss, descent, rates, numbers, numbers, project=clip_prior)
-    return descent, losses / n_priors
+    histories = jax.vmap(draw)(numbers)
+    project = partial(jnp.clip, min=low, max=high)
+    descent, losses = descend(loss, descent, rates, numbers, histories, project=project)
+    return descent, losses / len(members)
 
 
-@partial(jax.jit, static_argnames=("config", "n_columns", "n_priors"))
+@jit_with_less_effort("config", "n_columns", "n_priors")
 def _begin(
     config: LearnedPriorConfig, n_columns: int, n_priors: int, key: Array, lengths: LengthScalePrior | None
-) -> Descent[LearnedPrior]:
+) -> Array:
+    """Returns initial priors as vectors, f[K, P]."""
     trend_key, feature_key = jax.random.split(key)
     starts = jax.random.split(trend_key, n_priors), jax.random.split(feature_key, n_priors)
     priors = jax.vmap(partial(init, config, n_columns))(*starts)
@@ -199,10 +224,34 @@ def _begin(
         log_lengthscale = jnp.broadcast_to(lengths.mean, priors.log_lengthscale.shape)
         log_ard_var = jnp.full_like(priors.log_ard_var, _INITIAL_LOG_ARD_VAR)
         priors = priors._replace(log_lengthscale=log_lengthscale, log_ard_var=log_ard_var)
-    return begin(priors, keep_average=True)
+    return _ravel(priors)
 
 
-@partial(jax.jit, static_argnames="config")
+def _shapes(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
+    """Returns the shapes of one prior."""
+    key = jax.eval_shape(partial(jax.random.key, 0))
+    shapes: LearnedPrior = jax.eval_shape(partial(init, config, n_columns), key, key)
+    return shapes
+
+
+def _filled(value: float, a: jax.ShapeDtypeStruct) -> Array:
+    return jnp.full((1, *a.shape), value, a.dtype)
+
+
+def _ravel(priors: LearnedPrior) -> Array:
+    """Returns priors, K in front of each array, as vectors f[K, P]."""
+    return jnp.concatenate([a.reshape(len(a), -1) for a in jax.tree.leaves(priors)], axis=1)
+
+
+def _unravel(shapes: LearnedPrior, vectors: Any, xp: Any = jnp) -> LearnedPrior:
+    """Returns priors, K in front of each array, from vectors f[K, P]; NumPy or JAX as ``xp``."""
+    leaves, structure = jax.tree.flatten(shapes)
+    ends = np.cumsum([math.prod(a.shape) for a in leaves])
+    parts = xp.split(vectors, ends[:-1].tolist(), axis=1)
+    return jax.tree.unflatten(structure, [part.reshape(-1, *a.shape) for part, a in zip(parts, leaves, strict=True)])
+
+
+@jit_with_less_effort("config")
 def held_out_evidence(config: LearnedPriorConfig, priors: LearnedPrior, table: TaskTable, held_out: HeldOut) -> Array:
     """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
 
@@ -218,12 +267,89 @@ def held_out_evidence(config: LearnedPriorConfig, priors: LearnedPrior, table: T
                 *covariance_and_residuals(prior, features, y, where), where, config.degrees_of_freedom
             ).log_density
 
-        return jnp.where(jnp.any(y != 0.0), density(where) - density(context), 0.0)
+        all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
+        return jnp.where(jnp.any(y != 0.0), all_trials - known_trials, 0.0)
 
     def of_fold(prior: LearnedPrior, held_out: HeldOut) -> Array:
         return jax.lax.map(lambda history: of_history(prior, *history), held_out)
 
     return jax.vmap(of_fold)(priors, held_out)
+
+
+@dataclass(frozen=True, eq=False)
+class _Training:
+    """A training of members and folds in groups of equal size, which share a program and run side by side."""
+
+    config: LearnedPriorConfig
+    training: PriorTraining
+    folds: Folds
+    key: Array
+    groups: tuple[npt.NDArray[np.int32], ...]
+    """Numbers of the priors, members first; the last one may be repeated."""
+
+    @classmethod
+    def create(cls, config: LearnedPriorConfig, training: PriorTraining, folds: Folds, key: Array) -> _Training:
+        """Returns the training of members, and of folds if they choose the number of steps."""
+        count = config.members + (training.folds if training.steps is None else 0)
+        # The cores of a CPU share the groups. An accelerator trains all priors at once.
+        size = config.members if jax.default_backend() == "cpu" else count
+        starts = range(0, count, size)
+        groups = tuple(np.minimum(np.arange(at, at + size, dtype=np.int32), count - 1) for at in starts)
+        return cls(config, training, folds, key, groups)
+
+    def begin(self, key: Array, lengths: LengthScalePrior | None) -> list[Descent[Array]]:
+        """Returns the state of each group before the first step."""
+        count = max(int(group.max()) for group in self.groups) + 1
+        vectors = np.asarray(_begin(self.config, self.folds.table.n_columns, count, key, lengths))
+        first = [vectors[group] for group in self.groups]
+        zeros = [np.zeros_like(one) for one in first]
+        return jax.device_put(
+            [Descent(one, Moments(zero, zero), None, one) for one, zero in zip(first, zeros, strict=True)]
+        )
+
+    def run(self, states: list[Descent[Array]], first: int, last: int) -> tuple[list[Descent[Array]], Floats]:
+        """Runs the steps from ``first`` to before ``last`` of the first groups; returns the members' losses."""
+        portion, losses = portion_length(last - first, _PORTION), [np.zeros(0)]
+        spans = [self._spans(group) for group in self.groups[: len(states)]]
+        pending = None
+        if first == 0:
+            report_progress("compiling the training of priors")
+        for number in range(first, last, portion):
+            numbers = jax.device_put(np.arange(number, number + portion, dtype=np.int32))
+            results = [
+                _descend(
+                    self.config,
+                    self.training,
+                    self.folds.slots,
+                    self.folds.table,
+                    of_group,
+                    state,
+                    jax.device_put(group),
+                    numbers,
+                    self.key,
+                )
+                for of_group, state, group in zip(spans, states, self.groups, strict=False)
+            ]
+            states = [state for state, _ in results]
+            if pending is not None:
+                losses.append(np.asarray(pending))
+                report_progress("training of priors, step", number)
+            pending = results[0][1]
+        if pending is not None:
+            losses.append(np.asarray(pending))
+            report_progress("training of priors, step", last)
+        return states, np.concatenate(losses)
+
+    def averages(self, states: list[Descent[Array]]) -> tuple[LearnedPrior, LearnedPrior]:
+        """Returns the averaged parameters of the members and of the folds."""
+        vectors = np.concatenate([np.asarray(state.average) for state in states])
+        n, shapes = self.config.members, _shapes(self.config, self.folds.table.n_columns)
+        members, of_folds = vectors[:n], vectors[n : n + self.training.folds]
+        return _unravel(shapes, members, np), _unravel(shapes, of_folds, np)
+
+    def _spans(self, group: npt.NDArray[np.int32]) -> TaskSpans:
+        both = self.folds.all_tasks, self.folds.train
+        return jax.tree.map(lambda *parts: np.concatenate([np.asarray(part) for part in parts])[group], *both)
 
 
 def train_priors(
@@ -248,45 +374,26 @@ def train_priors(
     """
     start_key, step_key = jax.random.split(key)
     folds = make_folds(tasks, members=config.members, folds=training.folds, histories=_HISTORIES, rows=training.rows)
-
-    def train(spans: TaskSpans, descent: Descent[LearnedPrior], first: int, last: int) -> _Progress:
-        portion, losses = portion_length(last - first, _PORTION), []
-        for number in range(first, last, portion):
-            numbers = np.arange(number, number + portion, dtype=np.int32)
-            descent, loss = _descend(config, training, folds.table, spans, descent, numbers, step_key)
-            losses.append(loss)
-        return descent, jnp.concatenate(losses)
-
-    count = config.members + (training.folds if training.steps is None else 0)
-    descent = _begin(config, folds.table.n_columns, count, start_key, lengths)
+    run = _Training.create(config, training, folds, step_key)
+    states = run.begin(start_key, lengths)
     if training.steps is None:
-        return _train_with_folds(config, training, folds, train, descent)
-    descent, losses = train(folds.all_tasks, descent, 0, training.steps)
+        return _train_with_folds(run, states)
+    states, losses = run.run(states, 0, training.steps)
     zero = jnp.float32(0.0)
     held_out = HeldOutEvidence(jnp.int32(0), jnp.int32(len(tasks)), jnp.bool_(False), zero, zero)
     steps, probability = jnp.int32(training.steps), jnp.float32(training.transfer_probability)
-    return PriorFit(_average(descent), steps, probability, held_out, losses)
+    return PriorFit(run.averages(states)[0], steps, probability, held_out, losses)
 
 
-_Progress = tuple[Descent[LearnedPrior], Array]
-"""The state after some steps, and their losses."""
-
-
-def _train_with_folds(
-    config: LearnedPriorConfig,
-    training: PriorTraining,
-    folds: Folds,
-    train: Callable[[TaskSpans, Descent[LearnedPrior], int, int], _Progress],
-    descent: Descent[LearnedPrior],
-) -> PriorFit:
-    """Trains members and folds in one program; returns the members at the steps of the highest held-out evidence."""
-    spans = jax.tree.map(lambda *parts: jnp.concatenate(parts), folds.all_tasks, folds.train)
-    checkpoints: list[tuple[LearnedPrior, Floats, Array]] = []  # members, evidence of folds, losses since the last one
+def _train_with_folds(run: _Training, states: list[Descent[Array]]) -> PriorFit:
+    """Trains members and folds; returns the members at the number of steps of the highest held-out evidence."""
+    config, training, folds = run.config, run.training, run.folds
+    checkpoints: list[tuple[LearnedPrior, Floats, Floats]] = []  # members, evidence of folds, losses since the last one
     scores: list[float] = []
     best = 0
     for before, checkpoint in zip((0, *_CHECKPOINTS), _CHECKPOINTS, strict=False):
-        descent, losses = train(spans, descent, before, checkpoint)
-        members, fold_priors = _split(_average(descent), config.members)
+        states, losses = run.run(states, before, checkpoint)
+        members, fold_priors = run.averages(states)
         evidence = _evidence(config, fold_priors, folds)
         checkpoints.append((members, evidence, losses))
         scores.append(_mean_evidence(evidence, folds))
@@ -297,9 +404,10 @@ def _train_with_folds(
     every_loss = [losses for *_, losses in checkpoints[: best + 1]]
     if best == len(_CHECKPOINTS) - 1:
         # If the evidence still increases at the last checkpoint, members train for twice as many steps.
-        members_only = jax.device_put(_split(descent, config.members)[0])
-        descent, losses = train(folds.all_tasks, members_only, steps, 2 * steps)
-        steps, members, every_loss = 2 * steps, _average(descent), [*every_loss, losses]
+        members_only = jax.device_put(jax.tree.map(lambda a: np.asarray(a)[: config.members], states[0]))
+        alone = replace(run, groups=(run.groups[0][: config.members],))
+        states, losses = alone.run([members_only], steps, 2 * steps)
+        steps, members, every_loss = 2 * steps, alone.averages(states)[0], [*every_loss, losses]
     # The log of the mean likelihood of the priors without past tasks.
     priors = jax.tree.map(np.asarray, uninformed_priors(config, folds.table.n_columns))
     each = []
@@ -315,18 +423,7 @@ def _train_with_folds(
         jnp.float32(_mean_evidence(uninformed, folds)),
     )
     probability = _transfer_probability(training, learned, uninformed, folds.task)
-    return PriorFit(members, jnp.int32(steps), jnp.float32(probability), facts, jnp.concatenate(every_loss))
-
-
-def _average(descent: Descent[LearnedPrior]) -> LearnedPrior:
-    assert descent.average is not None
-    return descent.average
-
-
-def _split(tree: T, count: int) -> tuple[T, T]:
-    """Returns the first ``count`` priors of each array, and the others."""
-    arrays = jax.tree.map(np.asarray, tree)
-    return jax.tree.map(lambda a: a[:count], arrays), jax.tree.map(lambda a: a[count:], arrays)
+    return PriorFit(members, jnp.int32(steps), jnp.float32(probability), facts, np.concatenate(every_loss))
 
 
 def _evidence(config: LearnedPriorConfig, priors: LearnedPrior, folds: Folds) -> Floats:
@@ -335,7 +432,8 @@ def _evidence(config: LearnedPriorConfig, priors: LearnedPrior, folds: Folds) ->
 
 def _mean_evidence(evidence: Floats, folds: Folds) -> float:
     """Returns the evidence a trial, the mean over tasks."""
-    trials = np.maximum(np.sum(folds.held_out.where & ~folds.held_out.context, axis=-1), 1)
+    where, context = np.asarray(folds.held_out.where), np.asarray(folds.held_out.context)
+    trials = np.maximum(np.sum(where & ~context, axis=-1), 1)
     return float(np.mean([np.mean(one) for one in _by_task(evidence / trials, folds.task)]))
 
 

@@ -33,6 +33,7 @@ from dre_jax.methods.hedged_prior.weights import (
     fit_mixture_weights,
     weight_selection,
 )
+from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.batch import pad_task
 from dre_jax.search.loop import SearchTask, history_and_candidates, run
 from dre_jax.search.method import Method
@@ -132,7 +133,7 @@ def _sample(config: WeightSelectionConfig, tasks: Mapping[str, Task]) -> tuple[S
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *tables), np.array(designs)
 
 
-@partial(jax.jit, static_argnames=("method", "config", "sizes"))
+@jit_with_less_effort("method", "config", "sizes")
 def _runs(
     method: Method,
     config: WeightSelectionConfig,

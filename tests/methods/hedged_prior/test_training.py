@@ -36,6 +36,7 @@ from dre_jax.methods.hedged_prior.training import (
     history_loss,
     train_priors,
 )
+from dre_jax.runtime.reports import Progress, listening
 from tests.oracles import in_slots, learned_prior, matern52
 
 CONFIG = LearnedPriorConfig(trend=(8, 8), layers=(8, 4), members=2, degrees_of_freedom=3.5)
@@ -231,7 +232,13 @@ def test_common_trend_is_learned(learned, past):
     assert learned.losses.shape == (TRAINING.steps,)
     assert explained(learned) == "200 steps, as given; transfer probability 0.30"
     assert float(learned.transfer_probability) == pytest.approx(TRAINING.transfer_probability)
-    jax.tree.map(np.testing.assert_array_equal, learned, train_priors(CONFIG, TRAINING, past, KEY))
+    reports = []
+    with listening(reports.append):
+        jax.tree.map(np.testing.assert_array_equal, learned, train_priors(CONFIG, TRAINING, past, KEY))
+    assert reports[0] == Progress("compiling the training of priors")
+    steps = [report.done for report in reports[1:]]
+    assert steps == sorted(set(steps))
+    assert steps[-1] == TRAINING.steps
     members = [jax.tree.map(lambda a, j=j: np.asarray(a[j]), priors) for j in range(CONFIG.members)]
     x = np.stack([np.linspace(0.0, 1.0, 41), np.full(41, 0.5)], axis=1)
     trends = [learned_prior(member, x, 0)[0] for member in members]
