@@ -8,7 +8,6 @@ categoricals; inactive hyperparameters stay where they are. Everything between t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +17,7 @@ from jax import Array
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
+from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.loop import trial_keys
@@ -138,7 +138,37 @@ def canonicalize(layout: SpaceLayout, points: Any, xp: Any = jnp) -> Any:
     return xp.stack(coordinates, axis=-1)
 
 
-def steps_from(layout: SpaceLayout, config: CandidateConfig, parents: Array, count: Array, key: Array) -> Array:
+class StepNumbers(NamedTuple):
+    """Random numbers of one round of steps, for n steps and P parts."""
+
+    width: Array
+    """f[n, 1]: standard deviations."""
+    step: Array
+    """f[n, P], normal."""
+    anywhere: Array
+    """f[n, P], uniform."""
+    changed: Array
+    """bool[n, P]"""
+    coin: Array
+    """f[n, P], uniform."""
+
+
+def draw_step_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Array) -> StepNumbers:
+    """Draws the random numbers of one round of steps."""
+    width_key, change_key, one_key, step_key, level_key = jax.random.split(key, 5)
+    shape = (config.steps, n_parts)
+    return StepNumbers(
+        jax.random.choice(width_key, jnp.asarray(config.widths, dtype), (config.steps, 1)),
+        jax.random.normal(step_key, shape, dtype),
+        jax.random.uniform(level_key, shape, dtype),
+        jax.random.bernoulli(change_key, config.changed, shape),
+        jax.random.uniform(one_key, shape, dtype),
+    )
+
+
+def steps_from(
+    layout: SpaceLayout, config: CandidateConfig, parents: Array, count: Array, numbers: StepNumbers
+) -> Array:
     """Returns points f[steps, P], one random step away from the best.
 
     Args:
@@ -146,31 +176,50 @@ def steps_from(layout: SpaceLayout, config: CandidateConfig, parents: Array, cou
       config: how many and how wide.
       parents: f[B, P], best first.
       count: i32 scalar, how many of them there are; without any, steps from the middle.
-      key: PRNG key.
+      numbers: random.
     """
-    width_key, change_key, one_key, step_key, level_key = jax.random.split(key, 5)
-    n, n_parts = config.steps, layout.n_parts
+    n = config.steps
     # Fewer parents than slots: those that there are serve in turn.
     start = parents[jnp.arange(n, dtype=count.dtype) % jnp.maximum(jnp.minimum(count, parents.shape[0]), 1)]
     start = jnp.where(count > 0, start, 0.5)
     dtype = parents.dtype
-    width = jax.random.choice(width_key, jnp.asarray(config.widths, dtype), (n, 1))
     sizes = jnp.asarray(layout.sizes, dtype)
     # At least to the next value where there are few.
-    width = jnp.maximum(width, jnp.where(sizes > 0, 1.0 / jnp.maximum(sizes, 1.0), 0.0)[None, :])
-    moved = jnp.clip(start + width * jax.random.normal(step_key, (n, n_parts), dtype), 0.0, 1.0)
-    anywhere = jax.random.uniform(level_key, (n, n_parts), dtype)
-    new = jnp.where(jnp.asarray(layout.unordered)[None, :], anywhere, moved)
+    width = jnp.maximum(numbers.width, jnp.where(sizes > 0, 1.0 / jnp.maximum(sizes, 1.0), 0.0)[None, :])
+    moved = jnp.clip(start + width * numbers.step, 0.0, 1.0)
+    new = jnp.where(jnp.asarray(layout.unordered)[None, :], numbers.anywhere, moved)
     active = jnp.stack(layout.active(start, jnp), axis=-1)
-    changed = jax.random.bernoulli(change_key, config.changed, (n, n_parts))
-    coin = jnp.where(active, jax.random.uniform(one_key, (n, n_parts), dtype), -1.0)
+    coin = jnp.where(active, numbers.coin, -1.0)
     one = coin == jnp.max(coin, axis=1, keepdims=True)
     # The old coordinate of a hyperparameter that becomes active has no meaning, so the new one is uniform.
-    start = jnp.where(active, start, anywhere)
-    return jnp.where((changed | one) & active, new, start)
+    start = jnp.where(active, start, numbers.anywhere)
+    return jnp.where((numbers.changed | one) & active, new, start)
 
 
-@partial(jax.jit, static_argnames=("method", "layout", "config", "n"))
+class _Numbers(NamedTuple):
+    """Random numbers of a suggestion of R rounds."""
+
+    method_key: Array
+    """The method's key."""
+    steps: StepNumbers
+    """R in front of each array."""
+    coins: Array
+    """u32[R, N]: order of candidates of equal value."""
+
+
+@jit_with_less_effort("config", "n_parts", "dtype")
+def _draw_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Array) -> _Numbers:
+    """Draws the random numbers of a trial's suggestion."""
+    method_key, choice_key = trial_keys(key, trial)
+
+    def of_round(i: Array) -> tuple[StepNumbers, Array]:
+        step_key, coin_key = jax.random.split(jax.random.fold_in(choice_key, i))
+        numbers = draw_step_numbers(config, n_parts, dtype, step_key)
+        return numbers, jax.random.bits(coin_key, (config.even + config.steps,), jnp.uint32)
+
+    return _Numbers(method_key, *jax.vmap(of_round)(jnp.arange(config.refinements + 1 if config.steps else 1)))
+
+
 def propose(
     method: Method,
     layout: SpaceLayout,
@@ -202,7 +251,25 @@ def propose(
       n: K, static: how many.
       fixed: f[P], values of fixed coordinates; NaN where they are searched.
     """
-    method_key, choice_key = trial_keys(key, trial)
+    # A program of its own, as it is the same for histories of all sizes.
+    numbers = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
+    return _propose(method, layout, config, params, state, trials, even, numbers, n, fixed)
+
+
+@jit_with_less_effort("method", "layout", "config", "n")
+def _propose(
+    method: Method,
+    layout: SpaceLayout,
+    config: CandidateConfig,
+    params: Any,
+    state: Any,
+    trials: TrialRecord,
+    even: Array,
+    numbers: _Numbers,
+    n: int,
+    fixed: Array | None,
+) -> tuple[Proposals, Any]:
+    method_key = numbers.method_key
     columns = layout.columns(trials.points, jnp)
     history = with_pending_trials(
         method, params, state, trials.history, columns, trials.pending, config.pending_strategy, method_key
@@ -213,10 +280,10 @@ def propose(
     parents = _best_trials(trials, config.sources)
     count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
 
-    def draw_round(i: Array, carry: _Round) -> _Round:
-        step_key, coin_key = jax.random.split(jax.random.fold_in(choice_key, i))
+    def draw_round(carry: _Round, drawn: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
+        steps, coins = drawn
         if config.steps:  # in place of those that are valued least
-            stepped = steps_from(layout, config, carry.parents, carry.n_parents, step_key)
+            stepped = steps_from(layout, config, carry.parents, carry.n_parents, steps)
             points = jnp.concatenate([carry.points[: config.even], stepped])
         else:
             points = carry.points
@@ -228,14 +295,14 @@ def propose(
         has_value = candidates.where & ~jnp.isnan(values)
         has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
         values = jnp.where(has_value, values, -jnp.inf)
-        order = jnp.lexsort((jax.random.bits(coin_key, values.shape, jnp.uint32), is_even, values))[::-1]
+        order = jnp.lexsort((coins, is_even, values))[::-1]
         points = points[order]
         parents, n_parents = points[: config.sources], jnp.int32(config.sources)
-        return _Round(points, values[order], is_even[order], parents, n_parents, after, has_no_value)
+        return _Round(points, values[order], is_even[order], parents, n_parents, after, has_no_value), None
 
     first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state, jnp.bool_(False))
     # A loop, so that the method is compiled once.
-    last = jax.lax.fori_loop(0, config.refinements + 1 if config.steps else 1, draw_round, first)
+    last, _ = jax.lax.scan(draw_round, first, (numbers.steps, numbers.coins))
     points, values = last.points, last.values
     if config.starts and config.pending_strategy != "draw" and supports_refinement(method, layout):
         starts = jnp.concatenate(
@@ -265,6 +332,10 @@ class _Round(NamedTuple):
     n_parents: Array
     state: Any
     undefined: Array
+
+
+_compiled: Any = _propose
+propose._cache_size = _compiled._cache_size  # type: ignore[attr-defined]
 
 
 def _with_fixed(points: Array, fixed: Array | None) -> Array:

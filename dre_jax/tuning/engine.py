@@ -43,6 +43,8 @@ tables in docs/results are without them."""
 N_START = 4
 """Number of Sobol points that are evaluated first without a surrogate."""
 _MAX_ENCODINGS = 100_000
+_FIRST_CAPACITY = 32
+"""Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
 _NOT_PICKLED = ("_params", "_method", "_encodings")
@@ -274,7 +276,7 @@ class Engine:
         rows = select_trials(np.array([o.response for o in observed], np.float64), room)
         selected, responses = points[rows], np.array([observed[row].response for row in rows], np.float64)
         history_points = np.vstack([selected, pending_points])
-        capacity = capacity_for(len(history_points))
+        capacity = max(capacity_for(len(history_points)), _FIRST_CAPACITY)
         if len(history_points) <= max_history:
             capacity = min(capacity, max_history)
         clipped = clip_responses(responses)

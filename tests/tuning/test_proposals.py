@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from dre_jax.search.candidates import CandidateConfig, TrialRecord, canonicalize, propose, sobol_points, steps_from
+from dre_jax.search.candidates import (
+    CandidateConfig,
+    TrialRecord,
+    canonicalize,
+    draw_step_numbers,
+    propose,
+    sobol_points,
+    steps_from,
+)
 from dre_jax.search.history import make_history
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
 
@@ -124,8 +132,9 @@ def test_steps_stay_where_nothing_is_active():
     """A step changes at least one hyperparameter that is active, and leaves the others alone."""
     start = SPACE.point({"C": 1.0, "kernel": "linear", "width": 32})
     config = CandidateConfig(even=64, steps=64, changed=0.3)
+    numbers = draw_step_numbers(config, len(SPACE), jnp.float32, jax.random.key(0))
     step = jax.jit(steps_from, static_argnums=(0, 1))
-    points = step(SPACE.layout, config, jnp.asarray(start, jnp.float32)[None], jnp.int32(1), jax.random.key(0))
+    points = step(SPACE.layout, config, jnp.asarray(start, jnp.float32)[None], jnp.int32(1), numbers)
     moved = [SPACE.params(point) for point in np.asarray(points)]
     changed = np.abs(np.asarray(points) - start[None].astype(np.float32)) > 1e-7
     active = np.array(SPACE.layout.active(start))
