@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from dre_jax.runtime import reports
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -78,3 +90,35 @@ class Bar:
         if self._first < self._done < self._total:
             remaining = f", about {seconds * (self._total - self._done) / (self._done - self._first):.0f} s left"
         return f"{done}, {self._rate()}, {seconds:.0f} s{remaining}{f', {note}' if note else ''}"
+
+
+@contextlib.contextmanager
+def show_reports(*, quiet: bool = False, callback: reports.ProgressCallback | None = None) -> Iterator[None]:
+    """Shows the reports of `dre_jax.runtime.reports` in one line of a terminal, which vanishes at the end.
+
+    Without a terminal, nothing is printed.
+
+    Args:
+      quiet: show nothing.
+      callback: gets the reports instead.
+
+    Example:
+      >>> with show_reports(callback=lambda progress: print(progress.stage)):
+      ...     reports.report_progress("compiling")
+      compiling
+    """
+    if callback is not None or quiet or not sys.stderr.isatty():
+        with reports.listening(callback):
+            yield
+        return
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
+        task = line.add_task("")
+
+        def show(progress: reports.Progress) -> None:
+            steps = f" {progress.done}" if progress.done else ""
+            total = f" of {progress.total}" if progress.total else ""
+            line.update(task, description=f"{progress.stage}{steps}{total}")
+
+        with reports.listening(show):
+            yield

@@ -32,6 +32,7 @@ from dre_jax.tuning.trial import DIRECTIONS
 
 if TYPE_CHECKING:
     from dre_jax.methods.checkpoints.fitted import FittedMethod
+    from dre_jax.runtime.reports import ProgressCallback
 
 _MAX_REASONS = 3  # in a warning
 SPACE_NAME = "past"
@@ -125,8 +126,10 @@ class Surrogate:
         seed: int = 0,
         settings: dict[str, Any] | None = None,
         n_start: int | None = None,
+        quiet: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> Surrogate:
-        """Learns from past tasks.
+        """Learns from past tasks. On a terminal, a line shows the progress.
 
         Args:
           past: tasks of one search space, which is also the surrogate's.
@@ -135,6 +138,9 @@ class Surrogate:
           seed: the same seed learns the same.
           settings: of the method, by dotted field.
           n_start: maximum size of the start design; by default two, or four after a single past task.
+          quiet: show no progress.
+          progress: function that gets the progress instead of the terminal: a tuple of ``stage`` (a text), ``done`` and
+            ``total`` (numbers of steps of this stage; the total is None if training stops by itself).
 
         Raises:
           DataError: without tasks, or for tasks of another space.
@@ -149,6 +155,8 @@ class Surrogate:
         from dre_jax.methods import find
         from dre_jax.methods.checkpoints.provenance import provenance
         from dre_jax.methods.registry import entry_of
+        from dre_jax.runtime.progress import show_reports
+        from dre_jax.runtime.reports import report_progress
         from dre_jax.search.method import decisions_of
 
         if space is not None and dict(past.space) != dict(space):
@@ -165,12 +173,14 @@ class Surrogate:
         configured = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
         # In float32 as everywhere, whatever the process has set for a model of its own.
-        with suggestion_runtime, jax.enable_x64(False):
+        with suggestion_runtime, jax.enable_x64(False), show_reports(quiet=quiet, callback=progress):
+            n_tasks = f"{len(past.tasks)} past {'task' if len(past.tasks) == 1 else 'tasks'}"
+            report_progress(f"{entry.name}: compiling, and learning from {n_tasks}")
             params = jax.block_until_ready(configured.fit(meta, key))
         if not jax.tree.leaves(params):
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
-        facts = {**provenance(meta, key), "seed": seed, "decided": decisions_of(configured, params)}
+        facts = {**provenance(meta, key, fitted=True), "seed": seed, "decided": decisions_of(configured, params)}
         learned = _on_host(entry.name, configured, params)
         return cls(past.space, entry.name, configured, learned, start, facts, past.direction, past.metric)
 

@@ -1,6 +1,8 @@
 """Surrogates: what was saved suggests as before; other spaces and directions are refused, and the message says why."""
 
+import sys
 from dataclasses import replace
+from functools import partial
 
 import jax
 import numpy as np
@@ -49,10 +51,28 @@ def of(value):
 
 
 @pytest.fixture(scope="module")
-def surrogate():
+def past():
     rng = np.random.default_rng(0)
     tasks = {str(t): [Evaluated(of(x), -x - 0.1 * t) for x in rng.random(12)] for t in range(3)}
-    return Surrogate.fit(past_of(SPACE, tasks, direction="minimize"), method="gcp", settings=QUICK, seed=1)
+    return past_of(SPACE, tasks, direction="minimize")
+
+
+@pytest.fixture(scope="module")
+def surrogate(past):
+    return Surrogate.fit(past, method="gcp", settings=QUICK, seed=1)
+
+
+def test_a_terminal_or_a_function_shows_the_progress_of_a_fit(past, monkeypatch, capsys):
+    monkeypatch.setenv("TERM", "xterm")
+    fit, shown = partial(Surrogate.fit, past, method="gcp", settings=QUICK), []
+    fit()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    fit(quiet=True)
+    fit(progress=shown.append)
+    assert capsys.readouterr() == ("", "")
+    assert shown == [("gcp: compiling, and learning from 3 past tasks", 0, None)]
+    fit()
+    assert "learning from 3 past tasks" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
