@@ -57,8 +57,10 @@ def demo(
     quiet: options.Quiet = False,
 ) -> None:
     """Meta-train on the bundled data, optimise every test task, and compare."""
+    from dre_jax.runtime.jit import compile_all_with_less_effort
     from dre_jax.runtime.setup import prepare
 
+    compile_all_with_less_effort()  # two dozen programs, each of which runs for seconds
     prepare(devices)
     from dre_jax.cli.report import print_summary
     from dre_jax.data import bundled
