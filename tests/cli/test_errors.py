@@ -31,22 +31,6 @@ def test_evaluate_refuses(refused, tmp_path, changed, named, evaluate):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["nonsense"], "nonsense"),
-        (["meta-train", "--data", DATA, "--out", "a", "--space", "xgboost"], "unknown space 'xgboost'"),
-        (["meta-train", "--data", DATA, "--out", "a", "--method", "fsbo", "--steps", "5"], "but fsbo has none"),
-        (["info"], "Missing argument"),
-        (["info", "nowhere"], "nowhere must hold a checkpoint"),
-    ],
-)
-def test_other_commands_refuse(refused, monkeypatch, tmp_path, arguments, named):
-    monkeypatch.chdir(tmp_path)
-    assert named in refused(*arguments)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_file_of_something_else(refused, tmp_path, evaluate):
     out, content = tmp_path / "a.json", '{"svm": 3}'
     out.write_text(content)

@@ -1,9 +1,7 @@
 """Evaluations that start from checkpoints: which one, what the result file says of it, and search spaces together."""
 
 import dataclasses
-import json
 import shutil
-from contextlib import nullcontext
 from functools import partial
 
 import jax
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 
 from dre_jax.data import fingerprint, read_results
-from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, DataError
 from dre_jax.hpob import evaluation
 from dre_jax.hpob.compiled_runs import CompiledRunner
@@ -62,17 +59,6 @@ def test_search_spaces_as_one_program(plan, tmp_path, monkeypatch, content):
     assert content(tmp_path / "together.json") == content(tmp_path / "apart.json")
     # One that is fitted anew reads the training tables, and goes space by space.
     assert not accelerator(dataclasses.replace(given, checkpoints=None), {"s": None}).together
-
-
-def test_a_checkpoint_of_another_space(plan, tmp_path, checkpoints):
-    out = tmp_path / "dre.json"
-    (tmp_path / "swapped").mkdir()
-    (tmp_path / "swapped" / "s").symlink_to(checkpoints / "wide")
-    with pytest.raises(CheckpointError) as caught:
-        Evaluation(dataclasses.replace(plan, spaces=("s",), checkpoints=tmp_path / "swapped"), out)
-    assert "space (s here, wide in the checkpoint)" in str(caught.value)
-    assert "columns (2 here, 3 in the checkpoint)" in str(caught.value)
-    assert not out.exists()
 
 
 def test_a_method_as_an_object(plan, tmp_path):
@@ -154,17 +140,3 @@ def test_the_ensemble_of_a_committee(plan, committee, tmp_path, content):
     with pytest.raises(CheckpointError, match="which holds the ensemble of committee alone: the same meta-training"):
         Evaluation(dataclasses.replace(unfinished, method="committee"), tmp_path / "b.json")
     assert Evaluation(unfinished, tmp_path / "b.json").total == 3
-
-
-def test_columns_that_differ_are_named(plan, spaces, tmp_path):
-    columns = tuple(Column(name, "float", name) for name in ("C", "gamma"))
-    method = find("gcp-ts").make({"prior.steps": 2})
-    meta = dataclasses.replace(spaces["s"], columns=columns)
-    meta_train_method("gcp-ts", method, meta, key=jax.random.key(0), folder=tmp_path / "root" / "s")
-    data = shutil.copytree(plan.data, tmp_path / "data")
-    given = dataclasses.replace(plan, data=data, spaces=("s",), method="gcp-ts", checkpoints=tmp_path / "root")
-    for order, said in ((["C", "gamma"], None), (["C", "d"], r"gamma \(only in the checkpoint\)")):
-        descriptor = {"variables": {}, "variables_order": order, "variables_to_apply_log": []}
-        (data / "meta-dataset-descriptors.json").write_text(json.dumps({"s": descriptor}))
-        with nullcontext() if said is None else pytest.raises(CheckpointError, match=said):
-            assert Evaluation(given, tmp_path / "a.json").total == 3

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dre_jax.methods.baselines import fsbo, shared
 from dre_jax.runtime.threads import VARIABLE, SharedContext, on_one_thread, one_thread
 from dre_jax.search.batch import run_tasks
 from dre_jax.search.suggester import Suggester
@@ -69,20 +68,6 @@ def test_while_runs_are_computed(make_space):
     jax.effects_barrier()
     assert len(traces) > 0 < in_the_batch < len(seen)
     assert all(count == {1} for count in seen)
-
-
-def test_while_a_method_learns(monkeypatch, make_space):
-    seen = []
-
-    def look(*_):
-        seen.append(threads())
-        return (None,)
-
-    monkeypatch.setattr(shared, "fit_sources", look)
-    monkeypatch.setattr(fsbo, "meta_train", look)
-    for method in (shared.FromSources(), fsbo.FewShotBO()):
-        method.fit(make_space("s"), jax.random.key(0))
-    assert seen == [{1}, {1}]
 
 
 def test_the_last_thread_leaves():

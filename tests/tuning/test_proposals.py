@@ -99,15 +99,6 @@ def test_proposals_of_a_space_of_few():
     assert proposed(FINITE, everything) == []
 
 
-def test_the_method_decides():
-    column = [column.name for column in SPACE.columns].index("kernel.ohe._poly")
-    found = proposed(SPACE, [SPACE.params(np.full(len(SPACE), 0.5))], method=Likes(column))
-    assert [params["kernel"] == "poly" for params in found] == sorted(
-        (p["kernel"] == "poly" for p in found), reverse=True
-    )
-    assert found[0]["kernel"] == "poly"
-
-
 def test_what_is_held_is_proposed_with_the_rest_free():
     """Even where the method likes something else."""
     column = [column.name for column in SPACE.columns].index("kernel.ohe._poly")

@@ -15,7 +15,7 @@ import pytest
 from dre_jax.errors import DataError, DataWarning
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
-from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate, write_space
+from dre_jax.tuning import Bool, Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
 from dre_jax.tuning.space.json_format import to_json
 
 SPACE = Space(
@@ -171,16 +171,6 @@ def test_the_content_that_is_changed_below_is_a_study(study):
 def test_no_study_of_this_version(study, given, rule):
     study.write_text(json.dumps(given))
     assert_refused(study, rule)
-
-
-def test_a_file_of_something_else(study, tmp_path):
-    write_space(study, SPACE)
-    assert_refused(study, "must hold a study")
-    study.write_bytes(b"\x89PNG\r\n\xff")
-    assert_refused(study, "not UTF-8 text")
-    for path, rule in ((tmp_path / "none.json", "No such file"), (tmp_path, "s a directory")):
-        with pytest.raises(DataError, match=rule):
-            Optimizer.load(path)
 
 
 def test_what_cannot_be_written_leaves_the_old_file(study, tmp_path):

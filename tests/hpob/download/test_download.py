@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import io
-import json
 import os
 import shutil
 import signal
@@ -244,17 +243,6 @@ def test_optional_file(stocked, tmp_path):
     with pytest.warns(DataWarning, match="meta-dataset-descriptors.json cannot be .* 404 .*; going on without it"):
         download("hpo-b", tmp_path / "out", url=stocked.folder)
     assert not (tmp_path / "out" / "meta-dataset-descriptors.json").exists()
-
-
-def test_surrogates_as_loose_files(stocked, tmp_path):
-    names = ["surrogate-1-2", "surrogate-1-3"]
-    files = {"summary-stats": {stem: {"y_min": 0.0, "y_max": 1.0} for stem in names}}
-    files |= {stem: {"learner": {}} for stem in names}
-    stocked.files = {f"s/{stem}.json": json.dumps(content).encode() for stem, content in files.items()}
-    url, out = f"{stocked.url}/s", tmp_path / "out"
-    said = f"{out}: surrogates of 2 tasks in 1 search spaces, from {url}"
-    assert download("hpo-b-surrogates", out, url=url) == said
-    assert {path.name for path in out.iterdir()} == {MARKER, *(f"{stem}.json" for stem in files)}
 
 
 @pytest.mark.parametrize(

@@ -58,17 +58,6 @@ def test_wrong_content(folder, steps, stem, edit, message):
         check_tables(folder, steps)
 
 
-@pytest.mark.usefixtures("small")
-def test_larger_training_file(folder, steps):
-    content = json.loads((folder / "meta-train-dataset.json").read_text())
-    more = folder / "meta-train-dataset-augmented.json"
-    more.write_text(json.dumps(content | {"three": {"t0": {"X": [[0.5]], "y": [[1.0]]}}}))
-    assert check_tables(folder, steps).startswith("2 search spaces, 4 / 2 / 3 tasks")
-    more.write_text("{}{")
-    with pytest.raises(DataError, match=r"augmented\.json: "):
-        check_tables(folder, steps)
-
-
 @pytest.fixture
 def surrogates(tmp_path):
     names = ["surrogate-4796-3", "surrogate-4796-17", "surrogate-5527-3"]

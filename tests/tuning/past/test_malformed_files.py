@@ -136,28 +136,6 @@ def test_histories(folder, content):
     is_refused(lambda: [SPACE.check(row.params) for row in read_history(path, SPACE)], path)
 
 
-@examples(200)
-@given(ANYTHING, ANYTHING, ANYTHING)
-def test_calls(params, value, trial):
-    optimizer = Optimizer(SPACE)
-    optimizer.ask()
-    for act in (
-        lambda: optimizer.add(params, value),
-        lambda: optimizer.add_running(params),
-        lambda: optimizer.tell(trial, value),
-        lambda: optimizer.tell(0, value),
-        lambda: optimizer.tell_failed(trial),
-        lambda: optimizer.ask(trial if not isinstance(trial, int) or trial < 100 else "many"),
-        lambda: Optimizer(SPACE, direction=params, seed=value),
-    ):
-        before = optimizer.trials
-        if is_refused(act):
-            assert optimizer.trials == before
-    for found in optimizer.trials:
-        assert SPACE.check(found.params) == found.params
-        assert (found.value is not None) == (found.state == "complete")
-
-
 def test_json_that_is_deep(folder):
     """Deeper than the interpreter goes."""
     for depth in (500, 900, 5_000, 200_000):
