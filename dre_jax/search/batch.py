@@ -17,7 +17,7 @@ from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
 from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
-from dre_jax.search.loop import ParallelTrials, SearchTask
+from dre_jax.search.loop import FIRST_BUCKET, ParallelTrials, SearchTask
 from dre_jax.search.method import Method, as_column_padding, runs_sequentially
 
 RunTrace = tuple[str, str, np.ndarray]
@@ -175,7 +175,8 @@ def run_spaces(
                 params_by_task=len(together) > 1,
                 table_scale=config.table_scale,
                 parallel=config.parallel,
-                single_loop=side_by_side,
+                # A second loop takes longer to compile than it saves in a few trials.
+                single_loop=side_by_side or longest <= 2 * FIRST_BUCKET,
             )
             for start in range(0, len(group.items), size):
                 yield from _run_items(method, group, group.items[start : start + size], grid_config, size)

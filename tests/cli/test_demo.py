@@ -16,6 +16,7 @@ def test_the_quick_one(cli, tmp_path, monkeypatch):
     methods = {"dre-no-finetune": {}, "random": {}}
     monkeypatch.setattr(demo, "META_TRAINED", ("dre",))  # priors take twenty seconds
     monkeypatch.setattr(demo, "QUICK", replace(demo.QUICK, steps=2, trials=1, at=(1,), methods=methods))
+    monkeypatch.setenv("XLA_FLAGS", "")  # restored afterwards; XLA has read them
     status, out, error = cli("demo", "--quick", "--out", tmp_path, "--quiet")
     assert (status, error) == (0, "")
     assert out.startswith("svm: 2 steps, training loss ")
