@@ -131,6 +131,13 @@ def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_featu
     )
 
 
+def prior_shapes(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
+    """Returns the shapes of the parameters of a prior for D columns."""
+    key = jax.eval_shape(partial(jax.random.key, 0))
+    shapes: LearnedPrior = jax.eval_shape(partial(init, config, n_columns), key, key)
+    return shapes
+
+
 def _mean_log_lengthscale(n_columns: int) -> float:
     """Returns the log of half the square root of the number of columns; distances grow with that root."""
     return 0.5 * math.log(max(n_columns, 1)) - 0.7
@@ -149,8 +156,7 @@ def log_hyperprior(prior: LearnedPrior) -> Array:
 
 def uninformed_priors(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
     """Returns 3 priors without past tasks: F = 1, E = 0.001 and length scales of 0.1, 0.25 and 0.6 times sqrt(D)."""
-    key = jax.eval_shape(partial(jax.random.key, 0))
-    shapes: LearnedPrior = jax.eval_shape(partial(init, config, n_columns), key, key)
+    shapes = prior_shapes(config, n_columns)
     lengths = np.log(np.array(UNINFORMED_LENGTHSCALES, np.float32)) + np.float32(0.5 * math.log(max(n_columns, 1)))
     log_zero = np.full_like(lengths, -np.inf)
     return jax.tree.map(lambda a: np.zeros((3, *a.shape), a.dtype), shapes)._replace(

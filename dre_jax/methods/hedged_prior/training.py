@@ -43,6 +43,7 @@ from dre_jax.methods.hedged_prior.prior import (
     history_features,
     init,
     log_hyperprior,
+    prior_shapes,
     uninformed_priors,
 )
 from dre_jax.methods.hedged_prior.weights import fit_mixture_weights
@@ -185,12 +186,9 @@ def _descend(
     ``members`` i32[K] are the numbers of the priors, for their random histories. Histories have the first ``slots`` of
     their slots, as all others are empty.
     """
-    shapes = _shapes(config, table.n_columns)
-    is_weight = _ravel(
-        jax.tree.map(lambda a: jnp.ones((1, *a.shape), bool), shapes)._replace(
-            **{name: jnp.zeros((1, *getattr(shapes, name).shape), bool) for name in _SCALES}
-        )
-    )
+    shapes = prior_shapes(config, table.n_columns)
+    scales = {name: _filled(0.0, getattr(shapes, name)) for name in _SCALES}
+    is_weight = _ravel(jax.tree.map(partial(_filled, 1.0), shapes)._replace(**scales)) > 0.0
     low, high = (_ravel(clip_prior(jax.tree.map(partial(_filled, end), shapes))) for end in (-jnp.inf, jnp.inf))
     n_trials = jnp.maximum(jnp.sum(spans.size, axis=1), 1).astype(low.dtype)
 
@@ -225,13 +223,6 @@ def _begin(
         log_ard_var = jnp.full_like(priors.log_ard_var, _INITIAL_LOG_ARD_VAR)
         priors = priors._replace(log_lengthscale=log_lengthscale, log_ard_var=log_ard_var)
     return _ravel(priors)
-
-
-def _shapes(config: LearnedPriorConfig, n_columns: int) -> LearnedPrior:
-    """Returns the shapes of one prior."""
-    key = jax.eval_shape(partial(jax.random.key, 0))
-    shapes: LearnedPrior = jax.eval_shape(partial(init, config, n_columns), key, key)
-    return shapes
 
 
 def _filled(value: float, a: jax.ShapeDtypeStruct) -> Array:
@@ -343,7 +334,7 @@ class _Training:
     def averages(self, states: list[Descent[Array]]) -> tuple[LearnedPrior, LearnedPrior]:
         """Returns the averaged parameters of the members and of the folds."""
         vectors = np.concatenate([np.asarray(state.average) for state in states])
-        n, shapes = self.config.members, _shapes(self.config, self.folds.table.n_columns)
+        n, shapes = self.config.members, prior_shapes(self.config, self.folds.table.n_columns)
         members, of_folds = vectors[:n], vectors[n : n + self.training.folds]
         return _unravel(shapes, members, np), _unravel(shapes, of_folds, np)
 
