@@ -93,7 +93,7 @@ def fit_weights(
     if len(tasks) < config.min_tasks or is_selectable.sum() < 2:
         return params._replace(weight_selection=weight_selection(len(tasks)))
     tables, designs = _sample(config, tasks)
-    inputs = tables, designs, jax.random.split(key, designs.shape[:2])
+    inputs = tables, jnp.asarray(designs), jax.random.split(key, designs.shape[:2])
     log_likelihoods, initial_regret = _runs(method, config, sizes, params, *inputs)
     weights = np.exp(np.asarray(hypotheses.log_weight, np.float64))
     total = weights[is_selectable].sum()
