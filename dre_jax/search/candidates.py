@@ -25,6 +25,7 @@ from dre_jax.search.method import Method
 from dre_jax.search.pending import PENDING_STRATEGIES, with_pending_trials
 from dre_jax.search.refinement import choose_starts, refine, supports_refinement
 from dre_jax.search.stages import valuation
+from dre_jax.search.weighting import Feasibility, tie_noise, value_scale, values_are_logarithms, weigh
 
 _INCUMBENTS = 2  # best trials that are starts of a search by gradient
 
@@ -232,11 +233,13 @@ def propose(
     trial: Array,
     n: int = 1,
     fixed: Array | None = None,
+    feasibility: Feasibility | None = None,
 ) -> tuple[Proposals, Any]:
     """Returns the points that a method values most, in the precision of ``even``, and the next state.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
-    is random search.
+    is random search. With a model of feasibility, values are weighted by its probability; see
+    `dre_jax.search.weighting`.
 
     Args:
       method: static.
@@ -250,10 +253,11 @@ def propose(
       trial: i32 scalar, the trial's number.
       n: K, static: how many.
       fixed: f[P], values of fixed coordinates; NaN where they are searched.
+      feasibility: probability that a configuration can be evaluated and is feasible; None if all are.
     """
     # A program of its own, as it is the same for histories of all sizes.
     numbers = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
-    return _propose(method, layout, config, params, state, trials, even, numbers, n, fixed)
+    return _propose(method, layout, config, params, state, trials, even, numbers, n, fixed, feasibility)
 
 
 @jit_with_less_effort("method", "layout", "config", "n")
@@ -268,13 +272,16 @@ def _propose(
     numbers: _Numbers,
     n: int,
     fixed: Array | None,
+    feasibility: Feasibility | None,
 ) -> tuple[Proposals, Any]:
     method_key = numbers.method_key
     columns = layout.columns(trials.points, jnp)
     history = with_pending_trials(
         method, params, state, trials.history, columns, trials.pending, config.pending_strategy, method_key
     )
-    rate = valuation(method, params, history, method_key, sample=config.pending_strategy == "draw")
+    sample = config.pending_strategy == "draw"
+    is_log = values_are_logarithms(method, sample=sample)
+    rate = valuation(method, params, history, method_key, sample=sample)
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
     parents = _best_trials(trials, config.sources)
@@ -295,22 +302,34 @@ def _propose(
         has_value = candidates.where & ~jnp.isnan(values)
         has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
         values = jnp.where(has_value, values, -jnp.inf)
+        scale = None
+        if feasibility is not None:
+            scale = None if is_log else value_scale(values, candidates.where)
+            values = weigh(values, scale, feasibility, points) + tie_noise(values, coins)
         order = jnp.lexsort((coins, is_even, values))[::-1]
         points = points[order]
         parents, n_parents = points[: config.sources], jnp.int32(config.sources)
-        return _Round(points, values[order], is_even[order], parents, n_parents, after, has_no_value), None
+        return _Round(points, values[order], is_even[order], parents, n_parents, after, has_no_value, scale), None
 
-    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state, jnp.bool_(False))
+    scale = None if feasibility is None or is_log else jnp.ones((), even.dtype)
+    first = _Round(
+        points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state, jnp.bool_(False), scale
+    )
     # A loop, so that the method is compiled once.
     last, _ = jax.lax.scan(draw_round, first, (numbers.steps, numbers.coins))
     points, values = last.points, last.values
-    if config.starts and config.pending_strategy != "draw" and supports_refinement(method, layout):
+    if config.starts and not sample and supports_refinement(method, layout):
+
+        def rate_points(points: Array) -> Array:
+            values, _ = rate(state, Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
+            return values if feasibility is None else weigh(values, last.scale, feasibility, points)
+
         starts = jnp.concatenate(
             [choose_starts(points, values, config.starts), _with_fixed(parents[:_INCUMBENTS], fixed)]
         )
         refined, worth = refine(
             layout,
-            lambda candidates: rate(state, candidates)[0],
+            rate_points,
             canonicalize(layout, starts),
             fixed,
             config.ascent_steps,
@@ -332,6 +351,8 @@ class _Round(NamedTuple):
     n_parents: Array
     state: Any
     undefined: Array
+    scale: Array | None
+    """Divisor of values that are no logarithms, if there is a model of feasibility."""
 
 
 _compiled: Any = _propose

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.optim.quasi_newton import maximise_in_box
-from dre_jax.search.history import Candidates
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.method import Method, capabilities_of
 
@@ -54,21 +53,21 @@ def choose_starts(points: Array, values: Array, count: int) -> Array:
 
 
 def refine(
-    layout: SpaceLayout, rate: Callable[[Candidates], Array], starts: Array, fixed: Array | None, steps: int
+    layout: SpaceLayout, rate: Callable[[Array], Array], starts: Array, fixed: Array | None, steps: int
 ) -> tuple[Array, Array]:
     """Returns the best points f[S, P] of searches from starts f[S, P], and their values f[S].
 
     Args:
       layout: the space.
-      rate: the method's values of candidates.
+      rate: values f[N] of points f[N, P], each of which depends on its own point alone.
       starts: in the cube.
       fixed: f[P], values of fixed coordinates; NaN where they are searched. None for none.
       steps: of each search, at most.
     """
 
     def total(points: Array) -> tuple[Array, Array]:
-        values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
-        return jnp.sum(values), values  # each depends on its own point alone: one gradient has all of theirs
+        values = rate(points)
+        return jnp.sum(values), values  # one gradient has those of all points
 
     def value_and_gradient(points: Array) -> tuple[Array, Array]:
         (_, values), gradient = jax.value_and_grad(total, has_aux=True)(points)

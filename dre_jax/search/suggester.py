@@ -132,3 +132,8 @@ def capacity_for(n: int) -> int:
     while capacity < n:
         capacity *= 2
     return capacity
+
+
+def coarse_capacity_for(n: int) -> int:
+    """Returns the capacity of n trials where few sizes matter more than their cost: 64, 256, 1024 and so on."""
+    return 4 ** max(3, -(-(max(n, 1) - 1).bit_length() // 2))

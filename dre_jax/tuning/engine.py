@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from dre_jax.tuning.trial_selection import select_trials
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
     from dre_jax.search.method import Method
+    from dre_jax.tuning.feasibility import FeasibilityModel
 
 DEFAULT_METHOD = "gp"
 """The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
@@ -59,6 +61,8 @@ class Observation(NamedTuple):
     """Higher is better; may be infinite."""
     stderr: float = 0.0
     """Standard error of the response, for `heteroscedastic` methods."""
+    constraints: Mapping[str, float] = MappingProxyType({})
+    """By name; the trial is feasible if all are at most 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,8 @@ class EngineConfig:
     spaced in time."""
     failed_radius: float = 0.02
     """No configuration is proposed within this distance of a failed trial, in every coordinate of the unit cube."""
+    failure_model: bool = True
+    """Whether the probability of success is learned from failed trials; constraints are always learned."""
     ignore_extra: bool = False
     """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
 
@@ -164,7 +170,8 @@ class Engine:
           observed: trials that have a value.
           number: number of the trial in the study; another number gives another suggestion.
           pending: configurations that are being evaluated.
-          failed: configurations that have no value and will have none.
+          failed: configurations that have no value and will have none. Of them, and of the constraints of the others,
+            the engine learns where trials succeed and are feasible; see `dre_jax.tuning.feasibility`.
           fixed: values of hyperparameters that are not searched in this trial.
 
         Configurations are encoded once, so a mapping must not change between calls.
@@ -266,15 +273,19 @@ class Engine:
         from dre_jax.search.candidates import TrialRecord, propose, sobol_points
         from dre_jax.search.history import make_history
         from dre_jax.search.loop import initial_state
-        from dre_jax.search.suggester import capacity_for
+        from dre_jax.search.suggester import capacity_for, coarse_capacity_for
 
         points, pending_points, failed_points = (
             np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encoded
         )
         max_history = self.config.max_history
         room = max(max_history - len(pending_points), max_history // 2)
-        rows = select_trials(np.array([o.response for o in observed], np.float64), room)
-        selected, responses = points[rows], np.array([observed[row].response for row in rows], np.float64)
+        all_responses = np.array([o.response for o in observed], np.float64)
+        feasibility, all_responses = self._learn_feasibility(
+            observed, all_responses, points, failed_points, pending_points, dtype
+        )
+        rows = select_trials(all_responses, room)
+        selected, responses = points[rows], all_responses[rows]
         history_points = np.vstack([selected, pending_points])
         capacity = max(capacity_for(len(history_points)), _FIRST_CAPACITY)
         if len(history_points) <= max_history:
@@ -294,7 +305,7 @@ class Engine:
         radius = np.repeat([self.config.failed_radius, _SAME], [len(failed_points), len(avoid) - len(failed_points)])
         # Where all coordinates have few values, a neighbour is another configuration.
         radius = np.minimum(radius, _SAME) if is_finite else radius
-        slots = capacity_for(len(avoid))
+        slots = capacity_for(len(avoid)) if feasibility is None else coarse_capacity_for(len(avoid))
         level, *arrays = jax.device_put(
             (
                 levels,
@@ -320,6 +331,7 @@ class Engine:
             jnp.int32(number % 2**31),
             64,
             None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
+            feasibility,
         )
         if proposals.undefined:
             raise undefined_values(self._method)
@@ -330,6 +342,37 @@ class Engine:
             for point in proposed
             if is_finite or not len(hidden) or np.abs(hidden - point).max(axis=1).min() > _SAME
         )
+
+    def _learn_feasibility(
+        self,
+        observed: Sequence[Observation],
+        responses: np.ndarray,
+        points: np.ndarray,
+        failed_points: np.ndarray,
+        pending_points: np.ndarray,
+        dtype: type[np.floating[Any]],
+    ) -> tuple[FeasibilityModel | None, np.ndarray]:
+        """Returns what is learned from failures and constraints, None without any, and responses for the method."""
+        failed_points = failed_points if self.config.failure_model else failed_points[:0]
+        names = sorted({name for one in observed for name in one.constraints})
+        if not names and not len(failed_points):
+            return None, responses
+        from dre_jax.tuning.feasibility import capped_responses, is_feasible, learn_feasibility
+
+        constraints = np.array([[one.constraints.get(name, np.nan) for name in names] for one in observed])
+        constraints = constraints.reshape(len(points), len(names))
+        responses = capped_responses(responses, is_feasible(constraints))
+        model = learn_feasibility(
+            self.space.layout,
+            points,
+            responses,
+            constraints,
+            failed_points,
+            pending_points,
+            self.config.max_history,
+            dtype,
+        )
+        return model, responses
 
     def _encode(self, params: Mapping[str, Any]) -> _EncodedParams:
         """Returns an encoded configuration, from a cache: every suggestion encodes all trials."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from types import EllipsisType
+from types import EllipsisType, MappingProxyType
 from typing import Any, overload
 
 import numpy as np
@@ -26,7 +26,7 @@ from dre_jax.tuning.engine import Engine, EngineConfig, Observation
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import Stamp, Study, origin_of, read_study, resume_surrogate, write_study
 from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import State, Trial, objective_value, validate_study
+from dre_jax.tuning.trial import State, Trial, constraint_values, objective_value, validate_study
 
 _LOCKS = ("_lock", "_turn")
 
@@ -114,11 +114,15 @@ class Optimizer:
 
     @property
     def best(self) -> Trial:
-        """The complete trial with the best value, the first of equal ones. Raises `DataError` if none is complete."""
+        """The complete, feasible trial with the best value, the first of equal ones. Raises `DataError` without any."""
         complete = [trial for trial in self.trials if trial.state == "complete"]
         if not complete:
             raise DataError("there is a best trial once one is complete, but none is")
-        return max(complete, key=lambda trial: (self._response(trial), -trial.number))
+        feasible = [trial for trial in complete if trial.is_feasible]
+        if not feasible:
+            rule = "there is a best trial once one satisfies all constraints"
+            raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
+        return max(feasible, key=lambda trial: (self._response(trial), -trial.number))
 
     @overload
     def ask(self, n: None = None) -> Trial: ...
@@ -244,7 +248,14 @@ class Optimizer:
             finally:
                 stop.set()
 
-    def tell(self, trial: Trial | int, value: float, *, stderr: float | None = None) -> Trial:
+    def tell(
+        self,
+        trial: Trial | int,
+        value: float,
+        *,
+        stderr: float | None = None,
+        constraints: Mapping[str, float] = MappingProxyType({}),
+    ) -> Trial:
         """Reports the value of a trial.
 
         Args:
@@ -254,14 +265,16 @@ class Optimizer:
           stderr: standard error of the value, for example over folds: a value with a large error counts less. The
             optimizer estimates the errors of other values. `recommended` uses it, and `gp`, the method without a
             surrogate.
+          constraints: finite numbers by name, at most 0 where they are satisfied, for example ``{"memory": used -
+            limit}``; the same names for all complete trials. Their sizes count, as the optimizer models each one.
 
         Returns:
           The trial as it is now.
 
         Raises:
           ConfigError: for a standard error that the surrogate's method does not use.
-          DataError: if the trial is of another study or has ended already, the value is not a number, or the standard
-            error is not a finite number from 0.
+          DataError: if the trial is of another study or has ended already, the value is not a number, the standard
+            error is not a finite number from 0, or a constraint is not finite or not one of the study.
         """
         if stderr is not None:
             self._engine.require_standard_errors()
@@ -272,10 +285,11 @@ class Optimizer:
         if math.isnan(number):
             return self.tell_failed(trial)
         with self._lock:
-            return self._finish(trial, "complete", number, stderr)
+            values = constraint_values(constraints, self._trials)
+            return self._finish(trial, "complete", number, stderr, values)
 
     def tell_failed(self, trial: Trial | int) -> Trial:
-        """Reports that a trial failed: its configuration is not proposed again, and nothing else is concluded from it.
+        """Reports that a trial failed: its configuration is not proposed again, and others are where success is likely.
 
         Returns:
           The trial as it is now.
@@ -286,16 +300,18 @@ class Optimizer:
         with self._lock:
             return self._finish(trial, "failed", None)
 
-    def add(self, params: Mapping[str, Any], value: float | None) -> Trial:
-        """Adds an external evaluation; the value is None if it failed.
+    def add(
+        self, params: Mapping[str, Any], value: float | None, *, constraints: Mapping[str, float] = MappingProxyType({})
+    ) -> Trial:
+        """Adds an external evaluation; the value is None if it failed. Constraints are those of `tell`.
 
         Raises:
-          DataError: for a configuration of another space, or a value that is no number.
+          DataError: for a configuration of another space, or a value or constraint that `tell` refuses.
         """
         with self._lock:
             trial = self.add_running(params)
             try:
-                return self.tell_failed(trial) if value is None else self.tell(trial, value)
+                return self.tell_failed(trial) if value is None else self.tell(trial, value, constraints=constraints)
             except DataError:
                 self._trials.pop()
                 raise
@@ -310,23 +326,27 @@ class Optimizer:
             return self._append(self.space.check(params))
 
     def to_frame(self) -> Any:
-        """Returns the trials as a data frame of pandas: number, state, value, and a column for each hyperparameter.
+        """Returns the trials as a data frame of pandas: number, state, value, constraints, and hyperparameters.
 
-        A cell of a hyperparameter that is inactive is empty. A hyperparameter that is called like one of the first
-        three columns, or `task`, has the prefix `params_`. `from_frame` reads the frame with a column of task names.
+        A constraint's column has the prefix `constraints_`. A cell of a hyperparameter that is inactive is empty. A
+        hyperparameter that is called like one of the other columns, or `task`, has the prefix `params_`. `from_frame`
+        reads the frame with a column of task names.
 
         Raises:
           MissingExtraError: without pandas.
         """
         frames = import_extra("pandas", "pandas", "pandas")
-        reserved = ("number", "state", "value", "task")
+        trials = self.trials
+        constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
+        reserved = ("number", "state", "value", *constraints, "task")
         names = {name: f"params_{name}" if name in reserved else name for name in self.space}
         rows = [
             dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
+            | {f"constraints_{name}": value for name, value in trial.constraints.items()}
             | {names[name]: value for name, value in trial.params.items()}
-            for trial in self.trials
+            for trial in trials
         ]
-        return frames.DataFrame(rows, columns=[*reserved[:3], *names.values()])
+        return frames.DataFrame(rows, columns=[*reserved[:-1], *names.values()])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the study to a file, completely or not at all.
@@ -391,7 +411,11 @@ class Optimizer:
                 return self.space.check(fixed)
         trials = self.trials
         params = self._engine.suggest(
-            [Observation(t._params, self._response(t), t.stderr or 0.0) for t in trials if t.state == "complete"],
+            [
+                Observation(t._params, self._response(t), t.stderr or 0.0, t._constraints)
+                for t in trials
+                if t.state == "complete"
+            ],
             number=len(trials) + len(batch),
             pending=[*(t._params for t in trials if t.state == "running"), *batch],
             failed=[t._params for t in trials if t.state == "failed"],
@@ -410,12 +434,19 @@ class Optimizer:
         assert trial.value is not None
         return trial.value if self.direction == "maximize" else -trial.value
 
-    def _finish(self, trial: Trial | int, state: State, value: float | None, stderr: float | None = None) -> Trial:
+    def _finish(
+        self,
+        trial: Trial | int,
+        state: State,
+        value: float | None,
+        stderr: float | None = None,
+        constraints: Mapping[str, float] = MappingProxyType({}),
+    ) -> Trial:
         own = self._trial_of(trial)
         if own.state != "running":
             outcome = "failed" if own.state == "failed" else f"gave {own.value!r}"
             raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
-        self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr)
+        self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr, _constraints=dict(constraints))
         return self._trials[own.number]
 
     def _trial_of(self, trial: Trial | int) -> Trial:

@@ -18,7 +18,7 @@ from dre_jax.tuning.engine import EngineConfig
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import Trial, validate_study
+from dre_jax.tuning.trial import Trial, constraint_values, validate_study
 
 FORMAT = 1
 _STATES = ("running", "complete", "failed")
@@ -171,7 +171,10 @@ def read_study(path: Path) -> Study:
                 raise ConfigError(
                     f"a standard error is a finite number from 0 with a value, but trial {number} is {record!r}"
                 )
-            trials.append(Trial(number, space.check(record["params"]), state, value, stderr))
+            constraints = constraint_values(record.get("constraints", {}), trials if state == "complete" else ())
+            if constraints and state != "complete":
+                raise ConfigError(f"a trial with constraints is complete, but trial {number} is {record!r}")
+            trials.append(Trial(number, space.check(record["params"]), state, value, stderr, constraints))
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
         kept = content.get("surrogate", ... if trials else None)
@@ -190,5 +193,6 @@ def _trial(trial: Trial) -> dict[str, Any]:
     if trial.value is not None:
         finite = math.isfinite(trial.value)
         record |= {} if trial.stderr is None else {"stderr": trial.stderr}
+        record |= {"constraints": trial.constraints} if trial.constraints else {}
         record["value"] = trial.value if finite else next(k for k, v in _INFINITIES.items() if v == trial.value)
     return record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from dre_jax.checks import check_seed, one_of
@@ -37,6 +37,17 @@ class Trial:
     """The objective's value, if the trial is complete."""
     stderr: float | None = None
     """The value's standard error, if it is known."""
+    _constraints: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def constraints(self) -> dict[str, float]:
+        """Values of the constraints by name, as `Optimizer.tell` got them; a copy."""
+        return dict(self._constraints)
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether all constraints are at most 0, as they are where there are none."""
+        return all(value <= 0 for value in self._constraints.values())
 
     @property
     def params(self) -> Params:
@@ -54,8 +65,9 @@ class Trial:
         return self._params[name]
 
     def __repr__(self) -> str:
-        error = "" if self.stderr is None else f", stderr={self.stderr!r}"
-        return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, value={self.value!r}{error})"
+        more = "" if self.stderr is None else f", stderr={self.stderr!r}"
+        more += f", constraints={self.constraints}" if self._constraints else ""
+        return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, value={self.value!r}{more})"
 
 
 def validate_study(direction: object, seed: object) -> None:
@@ -81,3 +93,26 @@ def objective_value(value: Any, subject: str = "the value of a trial") -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[str, float]:
+    """Returns the constraints of a trial as floats.
+
+    Args:
+      constraints: values by name; at most 0 where the trial is feasible.
+      trials: the trials of the study, whose complete ones have the same names.
+
+    Raises:
+      DataError: for other names than those of the study, or values that are not finite numbers.
+    """
+    if not isinstance(constraints, Mapping) or not all(isinstance(name, str) for name in constraints):
+        raise DataError(f"constraints must map names to numbers, but got {constraints!r}")
+    values = {name: objective_value(value, f"constraint {name!r}") for name, value in constraints.items()}
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise DataError(f"constraint {name!r} must be a finite number, but got {value!r}")
+    known = next((trial._constraints for trial in trials if trial.state == "complete"), values)
+    if known.keys() != values.keys():
+        names, own = (", ".join(map(repr, sorted(one))) or "none" for one in (known, values))
+        raise DataError(f"all trials of a study must have the same constraints, which are {names}, but got {own}")
+    return values

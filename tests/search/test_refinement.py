@@ -90,7 +90,7 @@ def test_what_is_held_stays():
 def test_only_active_real_numbers_move():
     layout = SPACE.layout
     starts = np.asarray(canonicalize(layout, jnp.asarray(sobol_points(16, len(SPACE), 1))))
-    rate = lambda candidates: Hill().acquire(None, None, candidates, None)  # noqa: E731
+    rate = lambda points: Hill().acquire(None, None, Candidates(layout.columns(points, jnp), None), None)  # noqa: E731
     points, _ = jax.jit(lambda starts: refine(layout, rate, starts, None, 10))(starts)
     moved = np.asarray(points) != starts
     active = np.stack(layout.active(starts), axis=-1)

@@ -117,6 +117,19 @@ class TestTrials:
             assert optimizer.best == optimizer.trials[best]
             assert optimizer.trials[4].state == "failed"
 
+    def test_the_best_satisfies_all_constraints(self):
+        optimizer = Optimizer(LINE)
+        for x, (value, constraints) in enumerate([(1.0, (1, -1)), (2.0, (0, jnp.float32(-0.5))), (3.0, (-1, -1))]):
+            made = optimizer.add({"x": x / 3}, value, constraints=dict(zip("ab", constraints, strict=True)))
+            assert made.is_feasible == (x > 0)
+        assert optimizer.best.number == 1
+        assert repr(optimizer.best).endswith("value=2.0, constraints={'a': 0.0, 'b': -0.5})")
+        assert optimizer.to_frame()["constraints_b"].tolist() == [-1.0, -0.5, -1.0]
+        none = Optimizer(LINE)
+        none.add({"x": 0.5}, 1.0, constraints={"a": 1e-9})
+        with pytest.raises(DataError, match="satisfies all constraints, but none of the 1 complete trials does"):
+            _ = none.best
+
     def test_infinity_is_a_value(self):
         optimizer = Optimizer(LINE)
         optimizer.tell(optimizer.ask(), math.inf)
@@ -419,6 +432,12 @@ class TestRefused:
             (lambda o: o.tell(0, np.zeros(2)), "must be a number"),
             (lambda o: o.tell(0, 0.5, stderr=-1), "must be finite and at least 0, but got -1.0"),
             (lambda o: o.tell(0, 0.5, stderr="a"), "the standard error of a value must be a number, but got 'a'"),
+            (
+                lambda o: o.tell(0, 0.5, constraints={"a": math.inf}),
+                "constraint 'a' must be a finite number, but got inf",
+            ),
+            (lambda o: o.tell(0, 0.5, constraints={"a": "b"}), "constraint 'a' must be a number, but got 'b'"),
+            (lambda o: o.tell(0, 0.5, constraints=[1.0]), "must map names to numbers, but got [1.0]"),
             (lambda o: o.add({"x": 1.5}, 0.5), "but got 1.5"),
             (lambda o: o.add_running({"x": math.nan}), "but got nan"),
         ],
@@ -432,6 +451,15 @@ class TestRefused:
         assert rule in str(error.value)
         assert "\n" not in str(error.value)
         assert optimizer.trials == before
+
+    def test_constraints_of_other_names(self):
+        optimizer = Optimizer(LINE)
+        optimizer.add({"x": 0.5}, 1.0, constraints={"a": 0.0, "b": 1.0})
+        for constraints, names in (({"a": 1.0}, "'a'"), ({}, "none")):
+            rule = f"must have the same constraints, which are 'a', 'b', but got {names}"
+            with pytest.raises(DataError, match=rule):
+                optimizer.tell(optimizer.ask(), 1.0, constraints=constraints)
+        assert optimizer.tell(1, math.nan).constraints == {}
 
     def test_telling_twice(self):
         optimizer = Optimizer(LINE)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.logging import get_logger
 from optuna.samplers import BaseSampler, RandomSampler
-from optuna.samplers._base import _INDEPENDENT_SAMPLING_WARNING_TEMPLATE
+from optuna.samplers._base import _INDEPENDENT_SAMPLING_WARNING_TEMPLATE, _process_constraints_after_trial
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -41,8 +41,8 @@ class DRESampler(BaseSampler):
 
     The sampler has no state beside the study: samplers in any number of threads, processes and machines, with equal or
     different seeds, give different suggestions, and a pickled sampler continues unchanged. Running trials are pending,
-    failed trials are not repeated, and pruned trials and those that violate constraints rank below the others; see
-    `dre_jax.tuning.optuna.trials`.
+    and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). Trials that failed and constraints teach
+    the sampler where trials succeed and are feasible (`dre_jax.tuning.feasibility`).
 
     Example:
       >>> import optuna
@@ -62,6 +62,7 @@ class DRESampler(BaseSampler):
         config: EngineConfig | None = None,
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
+        constraints_func: Callable[[FrozenTrial], Sequence[float]] | None = None,
     ) -> None:
         """Creates a sampler.
 
@@ -77,6 +78,8 @@ class DRESampler(BaseSampler):
             trial.
           warn_independent_sampling: whether a warning tells, once for each hyperparameter, that the independent sampler
             draws it although trials are complete.
+          constraints_func: returns the constraints of a finished trial, at most 0 where they are satisfied, as in
+            Optuna's samplers. `trial.set_constraint` in the objective does the same.
 
         Raises:
           ConfigError: for a seed that is no whole number in [0, 2**32), or a surrogate or search space that is none.
@@ -97,6 +100,7 @@ class DRESampler(BaseSampler):
         self._independent = independent_sampler
         self._warns = warn_independent_sampling
         self._warned: set[str] = set()
+        self._constraints_func = constraints_func
         space = search_space if search_space is not None else surrogate.space if surrogate is not None else None
         self._search_space = None if space is None else translation_of(space)
         self._engine: Engine | None = None
@@ -174,7 +178,9 @@ class DRESampler(BaseSampler):
             self._independent.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Passes the call on to the independent sampler."""
+        """Stores the constraints, and passes the call on to the independent sampler."""
+        if self._constraints_func is not None:
+            _process_constraints_after_trial(self._constraints_func, study, trial, state)
         if self._independent is not None:
             self._independent.after_trial(study, trial, state, values)
 

@@ -76,7 +76,11 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise:
         else:
             (pending if state == TrialState.RUNNING else failed).append(params)
     values = responses(finished, maximise=maximise)
-    return StudyTrials(list(map(Observation, observed, values)), pending, failed)
+    observations = [
+        Observation(params, value, constraints=trial.constraints)
+        for params, value, trial in zip(observed, values, finished, strict=True)
+    ]
+    return StudyTrials(observations, pending, failed)
 
 
 def latest_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
@@ -137,26 +141,22 @@ def responses(trials: Sequence[FrozenTrial], *, maximise: bool) -> list[float]:
 
     - Complete ones have their value.
     - A trial that was pruned has no value that can be compared with others': its last report is of an earlier step. It
-      was behind others, so it is set between their median and the worst: the later it was stopped the higher, and of
-      those stopped at one step, by their last reports (the order is that of Optuna's TPE).
-    - One that breaks constraints is below all that do not, by the sum of what they are broken by, as in TPE.
+      was behind others, so it is set between the median and the worst of those that are feasible: the later it was
+      stopped the higher, and of those stopped at one step, by their last reports (the order is that of Optuna's TPE).
     """
-    violations = [sum(value for value in trial.constraints.values() if value > 0) for trial in trials]
-    feasible = [i for i, violation in enumerate(violations) if violation == 0]
     result = np.zeros(len(trials))
     sign = 1.0 if maximise else -1.0
-    complete = [i for i in feasible if trials[i].state == TrialState.COMPLETE]
+    complete = [i for i, trial in enumerate(trials) if trial.state == TrialState.COMPLETE]
     for i in complete:
         value = trials[i].value
         assert value is not None
         result[i] = sign * value
+    feasible = [i for i in complete if all(value <= 0 for value in trials[i].constraints.values())]
     pruned = sorted(
-        (i for i in feasible if trials[i].state == TrialState.PRUNED), key=lambda i: _progress(trials[i], sign)
+        (i for i, trial in enumerate(trials) if trial.state == TrialState.PRUNED),
+        key=lambda i: _progress(trials[i], sign),
     )
-    result[pruned] = _below_the_median(result[complete], len(pruned))
-    violating = [i for i, violation in enumerate(violations) if violation != 0]
-    if violating:
-        result[feasible], result[violating] = _below_all(result[feasible], np.array([violations[i] for i in violating]))
+    result[pruned] = _below_the_median(result[feasible or complete], len(pruned))
     return [float(value) for value in result]
 
 
@@ -179,15 +179,3 @@ def _below_the_median(values: np.ndarray, n: int) -> np.ndarray:
     if top == best:
         top = bottom
     return np.linspace(top, bottom, n)
-
-
-def _below_all(values: np.ndarray, violations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Responses that are finite, and others below them, in the order of their violations."""
-    if not len(values):
-        return values, -violations
-    finite = values[np.isfinite(values)].clip(-_HUGE, _HUGE)
-    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-    span = max(high - low, 1e-9 * max(abs(low), abs(high))) or 1.0
-    values = np.clip(values, low - span, high + span)
-    rank = np.unique(violations, return_inverse=True)[1]
-    return values, values.min() - span * (1.0 + rank / len(violations))

@@ -95,6 +95,19 @@ def test_what_trials_count_as(asked):
     assert last["number"] == 5
 
 
+@pytest.mark.filterwarnings("ignore:.*constraints_func:FutureWarning")
+def test_constraints_of_a_function_are_those_of_optunas_samplers(asked):
+    """And those that the objective sets."""
+    function = lambda trial: (trial.params["x"] - 0.5, -1)  # noqa: E731
+    peer = study_of(optuna.samplers.TPESampler(seed=0, constraints_func=function))
+    study = study_of(DRESampler(SPACE, seed=0, constraints_func=function))
+    for one in (peer, study):
+        one.optimize(objective, n_trials=3)
+        for trial in one.trials:
+            assert trial.constraints == {"0": trial.params["x"] - 0.5, "1": -1}
+    assert [o.constraints for o in asked[-1]["observed"]] == [trial.constraints for trial in study.trials[:2]]
+
+
 def test_trials_that_are_not_told_yet_count_as_running(asked):
     """Asked together, and each suggested before the other's values are in its record."""
     study = study_of(DRESampler(SPACE, seed=0))

@@ -1,0 +1,69 @@
+"""Values of every kind times the weights of a model of feasibility."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dre_jax.methods import find
+from dre_jax.search.acquisition import RESOLUTION
+from dre_jax.search.weighting import tie_noise, value_scale, values_are_logarithms, weigh
+
+POINTS = jnp.linspace(0.0, 1.0, 5)[:, None]
+
+
+class Slope(NamedTuple):
+    """Log weights fall with the only coordinate."""
+
+    decides: bool = False
+
+    def log_weight(self, points):
+        return -3.0 * points[:, 0]
+
+
+def test_logarithms_of_improvements_are_added_to():
+    improvements = np.array([0.5, 1.0, 1e-3, 0.0, 2.0])
+    values = jnp.log(jnp.asarray(improvements)).at[4].set(-jnp.inf)  # the last is no candidate
+    found = np.exp(np.asarray(weigh(values.at[3].set(-1e4), None, Slope(), POINTS)))
+    wanted = (improvements + RESOLUTION) * np.exp(-3.0 * np.asarray(POINTS[:, 0]))
+    np.testing.assert_allclose(found[:4], wanted[:4], rtol=1e-5)
+    assert found[4] == 0.0
+
+
+@pytest.mark.parametrize(
+    "values", [[3.0, 1.0, 2.0, 5.0, 4.0], [0.0, 1.0, 0.0, 0.0, 1.0], [300.0, 100.0, 1e9, 7.0, 0.0]]
+)
+def test_other_values_are_divided_by_their_deviation(values):
+    """Whatever their unit: the order does not depend on it."""
+    values, where = np.array(values, np.float32), np.arange(5) != 2
+    wanted = values / values[where].std() - 3.0 * np.asarray(POINTS[:, 0])
+    for unit in (1.0, 1e-6, 1e6):
+        scale = value_scale(jnp.asarray(unit * values), jnp.asarray(where))
+        found = weigh(jnp.asarray(unit * values), scale, Slope(), POINTS)
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_without_a_feasible_trial_the_weight_decides():
+    values = jnp.array([9.0, 1.0, -jnp.inf, 5.0, 7.0])
+    found = np.asarray(weigh(values, None, Slope(decides=jnp.asarray(True)), POINTS))
+    np.testing.assert_allclose(found, np.where(np.isfinite(values), -3.0 * POINTS[:, 0], -np.inf))
+
+
+def test_equal_values_are_draws_by_weight():
+    values = jnp.zeros(5)
+    draw = jax.jit(
+        jax.vmap(lambda key: jnp.argmax(weigh(values, jnp.ones(()), Slope(), POINTS) + tie_noise(values, key)))
+    )
+    rates = np.bincount(draw(jax.random.split(jax.random.key(0), 4000)), minlength=5) / 4000
+    weights = np.exp(-3.0 * np.asarray(POINTS[:, 0]))
+    np.testing.assert_allclose(rates, weights / weights.sum(), atol=0.03)
+    assert not np.asarray(tie_noise(values.at[1].set(1.0), jax.random.key(0))).any()
+
+
+def test_which_methods_have_logarithms():
+    assert values_are_logarithms(find("gp").make(), sample=False)
+    assert not values_are_logarithms(find("gp").make(), sample=True)
+    assert not values_are_logarithms(find("gp").make({"acquisition.kind": "lcb"}), sample=False)
+    assert not values_are_logarithms(find("random").make(), sample=False)

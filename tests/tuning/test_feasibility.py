@@ -1,0 +1,220 @@
+"""Suggestions where trials fail or break constraints."""
+
+import pickle
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dre_jax.methods import METHODS
+from dre_jax.search import Capabilities
+from dre_jax.search.candidates import propose
+from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
+from dre_jax.tuning.engine import Engine, Observation
+from dre_jax.tuning.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, learn_feasibility
+from tests.gp.test_classification import covariance, mode_and_evidence
+from tests.oracles import matern52
+
+SQUARE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+MIXED = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"]), "n": Int(0, 7, when={"kernel": "poly"})})
+
+
+@dataclass(frozen=True)
+class Rising:
+    """Values candidates by their first column."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(samples_posterior=True)
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        return candidates.x[:, 0]
+
+    def sample_posterior(self, params, history, candidates, key):
+        return candidates.x[:, 0]
+
+
+def rising(space=SQUARE, **options):
+    return Engine(space, Surrogate(space, "rising", Rising(), None), **options)
+
+
+def halves(n, space=SQUARE, seed=0):
+    """Observations where x is below a half, and configurations that failed."""
+    rng = np.random.default_rng(seed)
+    points = [space.params(point) for point in rng.random((n, len(space)))]
+    return [Observation(p, p["x"]) for p in points if p["x"] < 0.5], [p for p in points if p["x"] >= 0.5]
+
+
+def edge(optimizer, n):
+    """Trials of a loss that improves up to where all fail; their configurations, and whether they failed."""
+    for _ in range(n):
+        trial = optimizer.ask()
+        if trial["x"] > 0.5:
+            optimizer.tell_failed(trial)
+        else:
+            optimizer.tell(trial, 0.3 * (trial["y"] - 0.3) ** 2 - trial["x"])
+    return [trial.params for trial in optimizer.trials], [trial.state == "failed" for trial in optimizer.trials]
+
+
+def test_weights_are_those_of_a_reference():
+    """The classifier and the processes of constraints with the fitted hyperparameters, by NumPy and SciPy."""
+    rng = np.random.default_rng(2)
+    points, failed, new = rng.random((20, 2)), rng.random((9, 2)) * 0.5 + 0.5, rng.random((30, 2))
+    constraints = np.column_stack([points.sum(axis=1) - 0.8, 1e6 * (points[:, 0] - 0.4) ** 3])
+    constraints[3, 1] = np.nan
+    with jax.enable_x64(True):
+        model = learn_feasibility(
+            SQUARE.layout, points, -points[:, 0], constraints, failed, np.empty((0, 2)), 192, np.float64
+        )
+        found = np.asarray(jax.jit(type(model).log_weight)(model, jnp.asarray(new)))
+    rows = np.asarray(model.x)[: len(points) + len(failed)]
+    logs = np.append(model.success.params.log_length, model.success.params.log_scale)
+    matrix, labels = covariance(logs, rows, rows), np.where(np.isin(rows[:, 0], points[:, 0]), 1.0, -1.0)
+    success = norm.logcdf(covariance(logs, new, rows) @ np.linalg.solve(matrix, mode_and_evidence(matrix, labels)[0]))
+    wanted = success + 3.0 * np.minimum(success - np.log(0.5), 0.0)
+    for k, constraint in enumerate(constraints.T):
+        x, c = points[np.isfinite(constraint)], constraint[np.isfinite(constraint)]
+        values = np.arcsinh(c / np.median(np.abs(c)))
+        length, scale, noise = (
+            np.exp(np.asarray(a)[k])
+            for a in (model.processes.log_length, model.processes.log_scale, model.processes.log_noise)
+        )
+        cross = scale * matern52(new / length, x / length)
+        inverse = np.linalg.inv(scale * matern52(x / length, x / length) + noise * np.eye(len(x)))
+        mean = values.mean() + values.std() * cross @ inverse @ (values - values.mean()) / values.std()
+        variance = values.std() ** 2 * (scale - (cross @ inverse * cross).sum(axis=1) + noise)
+        wanted += norm.logcdf(-mean / np.sqrt(variance))
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_a_search_stays_where_trials_succeed():
+    """Three in four fail without a model, and the best is farther from the edge."""
+    _, failed = edge(Optimizer(SQUARE, seed=1), 30)
+    _, without = edge(Optimizer(SQUARE, seed=1, config=EngineConfig(failure_model=False)), 30)
+    assert sum(failed) <= 15
+    assert sum(without) >= 20
+
+
+@pytest.mark.parametrize("strategy", ["mean", "draw"])
+def test_values_of_any_scale_are_weighted(strategy):
+    observed, failed = halves(24)
+    engine = rising(config=EngineConfig(pending_strategy=strategy))
+    assert 0.3 < engine.suggest(observed, number=24, failed=failed)["x"] < 0.6
+    assert rising().suggest(observed, number=24)["x"] > 0.9
+
+
+def test_nothing_changes_without_failures():
+    """Neither picks nor programs."""
+    observed, _ = halves(24)
+    before = fit_feasibility._cache_size()
+    picks = [
+        rising(config=EngineConfig(failure_model=on)).suggest(observed, number=24, pending=[{"x": 0.9, "y": 0.1}])
+        for on in (True, False)
+    ]
+    assert picks[0] == picks[1]
+    assert fit_feasibility._cache_size() == before
+
+
+def test_nothing_is_compiled_inside_a_bucket():
+    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 3.0)})  # which no other test compiles for
+    engine, sizes = rising(space), []
+    start = propose._cache_size() + fit_feasibility._cache_size()
+    for n in (20, 24, 30):
+        observed, failed = halves(n, space, seed=n)
+        engine.suggest(observed[:16], number=n, failed=failed)
+        sizes.append(propose._cache_size() + fit_feasibility._cache_size() - start)
+    assert sizes == [2, 2, 2]
+    constrained = [o._replace(constraints={"c": o.params["x"] - 0.3}) for o in observed[:16]]
+    for number in (3, 4):
+        engine.suggest(constrained, number=number)
+    assert propose._cache_size() + fit_feasibility._cache_size() - start == 4
+
+
+def test_more_trials_than_the_model_gets():
+    observed, failed = halves(150)
+    assert len(failed) > FIT_TRIALS
+    engine = rising(config=EngineConfig(max_history=64))
+    assert 0.4 < engine.suggest(observed, number=150, failed=failed)["x"] < 0.6
+
+
+def test_levels_that_fail():
+    """A choice, and hyperparameters that are inactive."""
+    rng = np.random.default_rng(1)
+    tried = [MIXED.params(point) for point in rng.random((30, 3))]
+    observed = [Observation(p, 0.0) for p in tried if p["kernel"] == "rbf"]
+    failed = [p for p in tried if p["kernel"] == "poly"]
+    assert {rising(MIXED).suggest(observed, number=n, failed=failed)["kernel"] for n in range(30, 34)} == {"rbf"}
+
+
+def test_the_improvement_is_one_on_the_best_feasible_trial():
+    responses = np.array([5.0, 1.0, 3.0, 2.0, np.inf, -np.inf])
+    feasible = [False, True, True, False, False, True]
+    capped = capped_responses(responses, feasible)
+    assert np.argmax(capped) == 2
+    np.testing.assert_allclose(capped, [3.0, 1.0, 3.0, 2.0, 3.0, -np.inf])
+    for unchanged in ([True] * 6, [False] * 6):
+        np.testing.assert_array_equal(capped_responses(responses, unchanged), responses)
+
+
+def test_constraints_and_failures_combine():
+    """Values rise with x; a constraint holds below 0.6, another above 0.4 of y, and beyond 0.7 of y all fails."""
+    rng = np.random.default_rng(0)
+    tried = [SQUARE.params(point) for point in rng.random((60, 2))]
+    observed = [
+        Observation(p, p["x"], constraints={"a": p["x"] - 0.6, "b": 1e3 * (0.4 - p["y"])})
+        for p in tried
+        if p["y"] < 0.7
+    ]
+    found = rising().suggest(observed, number=60, failed=[p for p in tried if p["y"] >= 0.7])
+    assert 0.3 < found["x"] < 0.65
+    assert 0.35 < found["y"] < 0.75
+
+
+def test_before_the_first_feasible_trial():
+    """The method does not matter: the search is where the constraint falls."""
+    observed = [Observation({"x": x, "y": 0.5}, x, constraints={"c": x + 0.1}) for x in np.linspace(0.3, 1.0, 8)]
+    first = rising().suggest(observed, number=8)
+    assert first["x"] < 0.2
+    second = rising().suggest(observed, number=9, pending=[first])
+    assert abs(second["y"] - first["y"]) > 0.05
+
+
+def test_a_study_goes_on_as_before(tmp_path):
+    """From a file and from a pickle, with failures and a constraint; the same seed gives the same."""
+
+    def study(n):
+        optimizer = Optimizer(SQUARE, Surrogate(SQUARE, "rising", Rising(), None), direction="maximize", seed=5)
+        advance(optimizer, n)
+        return optimizer
+
+    def advance(optimizer, n):
+        for _ in range(n):
+            trial = optimizer.ask()
+            value = np.nan if trial["x"] > 0.8 else trial["x"]
+            optimizer.tell(trial, value, constraints={"y": trial["y"] - 0.5})
+        return [trial.params for trial in optimizer.trials]
+
+    whole, part = study(12), study(8)
+    part.save(tmp_path / "study.json")
+    loaded = Optimizer.load(tmp_path / "study.json", whole.surrogate)
+    copied = pickle.loads(pickle.dumps(part))
+    assert loaded.trials == part.trials
+    wanted = [trial.params for trial in whole.trials]
+    assert advance(loaded, 4) == advance(copied, 4) == wanted
+    assert {trial.state for trial in whole.trials} == {"complete", "failed"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.host is None])
+def test_every_method_avoids_failures(name, quick, past):
+    method = quick(name)
+    params = method.fit(past(2), jax.random.key(1))
+    observed, failed = halves(40)
+    engine = Engine(SQUARE, Surrogate(SQUARE, name, method, params), seed=1)
+    picks = [engine.suggest(observed[:16], number=n, failed=failed)["x"] for n in (40, 41, 42)]
+    assert sum(x < 0.6 for x in picks) >= 2
