@@ -7,6 +7,7 @@ boundary divides have much.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ _LOG_SCALE_PRIOR = (2.0, 1.5)
 """Mean and standard deviation of the Gaussian prior of the log signal variance: labels have a pattern."""
 _SHORTER = 1.0
 """By which the prior mean of the log length scales is below that of regression: boundaries are local."""
+_LENGTH_OF_ONE_LABEL = 0.3
+"""Length scale, in units of the square root of the number of columns, of labels that are equal and so tell none."""
 _MAX_NEWTON_STEPS = 20
 _TOLERANCE = 1e-4
 _SHARES = (1.0, 0.5, 0.25, 0.0625)
@@ -152,7 +155,10 @@ def fit_classifier(x: Array, labels: Array, where: Array, config: GPConfig = FIT
     def start_at(params: GPParams) -> GPParams:
         return replace(params, log_scale=params.log_scale + mean)
 
-    return maximise_from_starts(config, objective, start_at, clip_hyperparameters, x)
+    best = maximise_from_starts(config, objective, start_at, clip_hyperparameters, x)
+    both = jnp.any(where & (labels > 0.0)) & jnp.any(where & (labels < 0.0))
+    local = math.log(_LENGTH_OF_ONE_LABEL) + 0.5 * math.log(x.shape[-1])
+    return replace(best, log_length=jnp.where(both, best.log_length, local))
 
 
 class Classifier(NamedTuple):

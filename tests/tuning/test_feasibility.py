@@ -100,6 +100,16 @@ def test_a_search_stays_where_trials_succeed():
     assert sum(without) >= 20
 
 
+def test_a_method_that_insists_is_led_away():
+    """Before the first success too, when the trials tell no length scale."""
+    optimizer = Optimizer(SQUARE, Surrogate(SQUARE, "rising", Rising(), None), direction="maximize", seed=5)
+    for _ in range(12):
+        trial = optimizer.ask()
+        optimizer.tell(trial, np.nan if trial["x"] > 0.8 else trial["x"])
+    assert sum(trial.state == "failed" for trial in optimizer.trials) <= 7
+    assert optimizer.best.value > 0.7
+
+
 @pytest.mark.parametrize("strategy", ["mean", "draw"])
 def test_values_of_any_scale_are_weighted(strategy):
     observed, failed = halves(24)
@@ -195,7 +205,7 @@ def test_a_study_goes_on_as_before(tmp_path):
     def advance(optimizer, n):
         for _ in range(n):
             trial = optimizer.ask()
-            value = np.nan if trial["x"] > 0.8 else trial["x"]
+            value = np.nan if trial["y"] > 0.7 else trial["x"]
             optimizer.tell(trial, value, constraints={"y": trial["y"] - 0.5})
         return [trial.params for trial in optimizer.trials]
 
