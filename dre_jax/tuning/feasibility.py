@@ -203,7 +203,8 @@ def _squashed(constraint: Floats) -> Floats:
 
 def is_feasible(constraints: Floats) -> Mask:
     """Returns which trials bool[n] violate no constraint f64[n, K] that is known."""
-    return (np.nan_to_num(constraints) <= 0).all(axis=1)
+    feasible: Mask = np.all(np.nan_to_num(constraints) <= 0, axis=1)
+    return feasible
 
 
 def capped_responses(responses: Floats, feasible: Sequence[bool] | Mask) -> Floats:

@@ -156,7 +156,7 @@ def read_study(path: Path) -> Study:
     try:
         space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
         validate_study(direction, seed)
-        trials = []
+        trials: list[Trial] = []
         for number, record in enumerate(content["trials"]):
             state, value = record["state"], record.get("value")
             value = _INFINITIES.get(value, value) if isinstance(value, str) else value
