@@ -312,9 +312,7 @@ def _propose(
         return _Round(points, values[order], is_even[order], parents, n_parents, after, has_no_value, scale), None
 
     scale = None if feasibility is None or is_log else jnp.ones((), even.dtype)
-    first = _Round(
-        points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state, jnp.bool_(False), scale
-    )
+    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state, jnp.bool_(False), scale)
     # A loop, so that the method is compiled once.
     last, _ = jax.lax.scan(draw_round, first, (numbers.steps, numbers.coins))
     points, values = last.points, last.values

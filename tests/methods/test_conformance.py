@@ -258,3 +258,14 @@ def test_as_a_tuner(name, fitted):
     assert all(SPACE.check(params) == params for params in suggested)
     assert len({tuple(params.items()) for params in suggested}) == 7
     assert run() == suggested
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", COMPILED)
+def test_as_a_tuner_where_trials_fail(name, fitted):
+    """Half of the cube fails: values of every kind are weighted by the probability of success."""
+    cube = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+    optimizer = Optimizer(cube, Surrogate(cube, name, *fitted(name)), seed=1)
+    for x, y in np.random.default_rng(0).random((30, 2)):
+        optimizer.add({"x": x, "y": y}, (x - y) ** 2 if x < 0.5 else None)
+    assert np.median([trial["x"] for trial in optimizer.ask(5)]) < 0.55

@@ -110,10 +110,11 @@ def test_nothing_is_compiled_inside_a_bucket():
         engine.suggest(told[: max(n - 2, 1)], number=n, pending=[o.params for o in told[max(n - 2, 1) :]])
         compiled.append(propose._cache_size() - before)
     assert compiled == [1, 1, 1, 1, 1, 1, 2, 2, 2]
-    rising(space, seed=6).suggest(
-        observations(3, space), number=3, failed=[o.params for o in observations(3, space, 1)]
-    )
-    assert propose._cache_size() - before == 2
+    failed = [o.params for o in observations(3, space, 1)]
+    for model, n_programs in ((False, 2), (True, 3)):  # one more with a model of failures
+        config = EngineConfig(failure_model=model)
+        rising(space, seed=6, config=config).suggest(observations(3, space), number=3, failed=failed)
+        assert propose._cache_size() - before == n_programs
 
 
 def test_trials_that_run_take_their_slots_from_the_largest_bucket():

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dre_jax.methods import METHODS
 from dre_jax.search import Capabilities
 from dre_jax.search.candidates import propose
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
@@ -217,14 +216,3 @@ def test_a_study_goes_on_as_before(tmp_path):
     wanted = [trial.params for trial in whole.trials]
     assert advance(loaded, 4) == advance(copied, 4) == wanted
     assert {trial.state for trial in whole.trials} == {"complete", "failed"}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.host is None])
-def test_every_method_avoids_failures(name, quick, past):
-    method = quick(name)
-    params = method.fit(past(2), jax.random.key(1))
-    observed, failed = halves(40)
-    engine = Engine(SQUARE, Surrogate(SQUARE, name, method, params), seed=1)
-    picks = [engine.suggest(observed[:16], number=n, failed=failed)["x"] for n in (40, 41, 42)]
-    assert sum(x < 0.6 for x in picks) >= 2
