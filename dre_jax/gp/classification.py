@@ -30,7 +30,7 @@ _SHORTER = 1.0
 _LENGTH_OF_ONE_LABEL = 0.3
 """Length scale, in units of the square root of the number of columns, of labels that are equal and so tell none."""
 _MAX_NEWTON_STEPS = 20
-_TOLERANCE = 1e-4
+_TOLERANCE = 1e-6
 _SHARES = (1.0, 0.5, 0.25, 0.0625)
 """Of a Newton step."""
 
