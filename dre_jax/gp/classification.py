@@ -29,6 +29,8 @@ _SHORTER = 1.0
 """By which the prior mean of the log length scales is below that of regression: boundaries are local."""
 _LENGTH_OF_ONE_LABEL = 0.3
 """Length scale, in units of the square root of the number of columns, of labels that are equal and so tell none."""
+_CERTAIN = 50.0
+"""Log odds."""
 _MAX_NEWTON_STEPS = 20
 _TOLERANCE = 1e-6
 _SHARES = (1.0, 0.5, 0.25, 0.0625)
@@ -116,9 +118,13 @@ def log_evidence(matrix: Array, labels: Array, where: Array) -> Array:
 
 def _forward(matrix: Array, labels: Array, where: Array) -> tuple[Array, tuple[Array, Mode, Array, Array]]:
     mode = find_mode(matrix, labels, where)
+    return _evidence_at(mode, labels, where), (matrix, mode, labels, where)
+
+
+def _evidence_at(mode: Mode, labels: Array, where: Array) -> Array:
     log_likelihood = _derivatives(mode.signal, labels, where)[0]
     fit = log_likelihood - 0.5 * matmul(mode.gradient, mode.signal)
-    return fit - jnp.sum(jnp.log(jnp.diagonal(mode.lower))), (matrix, mode, labels, where)
+    return fit - jnp.sum(jnp.log(jnp.diagonal(mode.lower)))
 
 
 def _backward(residuals: tuple[Array, Mode, Array, Array], cotangent: Array) -> tuple[Array, None, None]:
@@ -156,29 +162,49 @@ def fit_classifier(x: Array, labels: Array, where: Array, config: GPConfig = FIT
         return replace(params, log_scale=params.log_scale + mean)
 
     best = maximise_from_starts(config, objective, start_at, clip_hyperparameters, x)
-    both = jnp.any(where & (labels > 0.0)) & jnp.any(where & (labels < 0.0))
     local = math.log(_LENGTH_OF_ONE_LABEL) + 0.5 * math.log(x.shape[-1])
-    return replace(best, log_length=jnp.where(both, best.log_length, local))
+    return replace(best, log_length=jnp.where(_has_both(labels, where), best.log_length, local))
+
+
+def _has_both(labels: Array, where: Array) -> Array:
+    return jnp.any(where & (labels > 0.0)) & jnp.any(where & (labels < 0.0))
 
 
 class Classifier(NamedTuple):
-    """A classifier given labels."""
+    """A classifier given labels, and a second hypothesis: labels by chance, at one rate everywhere."""
 
     params: GPParams
     weights: Array
     """f[n]: the most probable signal at x is k(x)' weights."""
+    log_odds: Array
+    """Scalar: of the classifier against chance."""
+    log_rate: Array
+    """Scalar: log probability of label 1 by chance."""
 
 
 def condition_classifier(params: GPParams, x: Array, labels: Array, where: Array) -> Classifier:
-    """Returns the classifier of hyperparameters given labels; arguments as in `fit_classifier`."""
-    return Classifier(params, find_mode(latent_covariance(params, x, x), labels, where).gradient)
+    """Returns the classifier of hyperparameters given labels; arguments as in `fit_classifier`.
+
+    The odds are the ratio of the evidences, less a factor of e, as hyperparameters were fitted to the labels. Equal
+    labels are not by chance: a search should move on from where all trials failed.
+    """
+    by_place = find_mode(latent_covariance(params, x, x), labels, where)
+    by_chance = find_mode(jnp.full((len(x), len(x)), _CONSTANT_VAR, x.dtype), labels, where)
+    log_odds = _evidence_at(by_place, labels, where) - _evidence_at(by_chance, labels, where) - 1.0
+    log_odds = jnp.where(_has_both(labels, where), log_odds, _CERTAIN)
+    rate = jax.scipy.special.log_ndtr(_CONSTANT_VAR * jnp.sum(by_chance.gradient))
+    return Classifier(params, by_place.gradient, log_odds, rate)
 
 
 def log_probability(classifier: Classifier, x: Array, new: Array) -> Array:
-    """Returns the log probability f[m] of label 1 by the most probable signal at f[m, D], given labels at f[n, D].
+    """Returns the log probability f[m] of label 1 at f[m, D], given labels at f[n, D], by both hypotheses.
 
-    It is a half where the mean over the signals is (equation 3.77). This mean stays near a tenth however many equal
-    labels are near, as Laplace's approximation has a large variance there.
+    That of the classifier is by the most probable signal. It is a half where the mean over the signals is (equation
+    3.77). This mean stays near a tenth however many equal labels are near, as Laplace's approximation has a large
+    variance there.
     """
     cross = latent_covariance(classifier.params, x, new)
-    return jax.scipy.special.log_ndtr(matmul(classifier.weights, cross))
+    by_place = jax.scipy.special.log_ndtr(matmul(classifier.weights, cross))
+    log_odds = classifier.log_odds
+    by_chance = jax.nn.log_sigmoid(-log_odds) + classifier.log_rate
+    return jnp.logaddexp(jax.nn.log_sigmoid(log_odds) + by_place, by_chance)

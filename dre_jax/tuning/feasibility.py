@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -27,6 +26,7 @@ from dre_jax.gp.classification import Classifier, condition_classifier, fit_clas
 from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, PreparedGP, condition_on_history, predict_signal_at
 from dre_jax.runtime.blocks import by_blocks
+from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.precision import with_precision
 from dre_jax.search.suggester import coarse_capacity_for
@@ -101,7 +101,7 @@ class FeasibilityModel:
         return total
 
 
-@partial(jax.jit, static_argnames=("layout",))
+@jit_with_less_effort("layout")
 def fit_feasibility(layout: SpaceLayout, outcomes: Outcomes, decides: Array) -> FeasibilityModel:
     """Returns the model of trials, in the precision of their points.
 

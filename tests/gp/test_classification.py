@@ -48,6 +48,17 @@ def mode_and_evidence(matrix, labels):
     return signal, -end.fun - 0.5 * np.linalg.slogdet(np.eye(len(labels)) + matrix @ precision)[1]
 
 
+def log_probability(logs, x, labels, new):
+    """Of label 1, by a classifier and by chance, weighted by their evidence, less one in its logarithm."""
+    matrix = covariance(logs, x, x)
+    (signal, place), (rate, chance) = (
+        mode_and_evidence(one, labels) for one in (matrix, np.full_like(matrix, gp._CONSTANT_VAR))
+    )
+    weight = 1.0 / (1.0 + np.exp(chance - place + 1.0))
+    by_place = norm.cdf(covariance(logs, new, x) @ np.linalg.solve(matrix, signal))
+    return np.log(weight * by_place + (1.0 - weight) * norm.cdf(rate.mean()))
+
+
 LOGS = np.append(np.log(LENGTH), np.log(SCALE))
 
 
@@ -69,8 +80,8 @@ def test_mode_and_probability():
     mode = jax.jit(gp.find_mode)(gp.latent_covariance(params(LOGS), padded_x, padded_x), padded_labels, where)
     np.testing.assert_allclose(mode.signal[:14], signal, atol=1e-4)
     classifier = jax.jit(gp.condition_classifier)(params(LOGS), padded_x, padded_labels, where)
-    wanted = norm.logcdf(covariance(LOGS, NEW, x) @ np.linalg.solve(matrix, signal))
-    np.testing.assert_allclose(gp.log_probability(classifier, padded_x, jnp.asarray(NEW)), wanted, rtol=1e-3)
+    found = gp.log_probability(classifier, padded_x, jnp.asarray(NEW))
+    np.testing.assert_allclose(found, log_probability(LOGS, x, labels, NEW), rtol=1e-3)
 
 
 def test_evidence_and_its_gradient():
@@ -106,3 +117,12 @@ def test_equal_labels_and_equal_rows(label):
     log_p = gp.log_probability(classifier, jnp.asarray(x), jnp.asarray(NEW))
     assert np.isfinite(log_p).all()
     assert ((log_p > np.log(0.5)) == (label > 0)).all()
+
+
+def test_labels_that_chance_explains_have_one_probability():
+    x, _ = trials(20)
+    labels = np.where(np.arange(20) % 5 == 0, -1.0, 1.0)
+    classifier = gp.condition_classifier(params(LOGS), jnp.asarray(x), jnp.asarray(labels), jnp.ones(20, bool))
+    log_p = gp.log_probability(classifier, jnp.asarray(x), jnp.asarray(NEW))
+    assert classifier.log_odds < -1.0
+    assert np.ptp(np.exp(log_p)) < 0.2
