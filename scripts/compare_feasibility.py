@@ -170,10 +170,15 @@ def main() -> None:
     rows = []
     for name in names:
         results = np.array([done[Study(*name, seed)] for seed in range(given.seeds)])
-        error = results.std(axis=0, ddof=1) / np.sqrt(len(results))
-        cells = [f"{results[:, 0].mean():.1f} ± {error[0]:.1f}", f"{results[:, 1].mean():.2g} ± {error[1]:.1g}"]
-        rows.append([*name, *cells, f"{np.median(results[:, 1]):.2g}"])
+        bad, regret = results.T
+        cells = [f"{bad.mean():.1f} ± {_error(bad):.1f}", "some have none"]
+        cells[1] = f"{regret.mean():.2g} ± {_error(regret):.1g}" if np.isfinite(regret).all() else cells[1]
+        rows.append([*name, *cells, f"{np.median(regret):.2g}"])
     print(markdown_table(["problem", "tuner", "failed or infeasible", "regret", "median regret"], rows))
+
+
+def _error(values: Floats) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def read(path: Path) -> dict[Study, Result]:
