@@ -174,10 +174,8 @@ def _read_past(storage: str | None, table: Any, columns: Mapping[str, str], spac
     from dre_jax.tuning.surrogate import SPACE_NAME, checkpoint_extra, start_design
 
     space = read_space(space_file)
-    if storage is None:
-        past = from_csv(table, space, direction=columns["direction"], task=columns["task"], value=columns["value"])
-    else:
-        past = from_studies(storage, space)
+    options: dict[str, Any] = dict(columns)
+    past = from_csv(table, space, **options) if storage is None else from_studies(storage, space)
     for one in past.exclusions:
         print(f"dre-jax: left out: {one}", file=sys.stderr)
     if changes := describe_changes(past.absent, past.unknown, len(past.tasks)):

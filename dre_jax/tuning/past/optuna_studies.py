@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dre_jax.errors import DataError, DreError, MissingExtraError
 from dre_jax.tuning.past.overlap import SpaceChanges
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
@@ -82,8 +84,22 @@ def _evaluated(study: Study, changes: SpaceChanges) -> Iterator[Evaluated]:
 
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     values = responses(trials, maximise=study.direction == StudyDirection.MAXIMIZE)
-    for trial, value in zip(trials, values, strict=True):
+    violations = [sum(value for value in trial.constraints.values() if value > 0) for trial in trials]
+    for trial, value in zip(trials, _infeasible_last(np.array(values), np.array(violations)), strict=True):
         yield Evaluated(changes.without_inactive(trial.params), value)
+
+
+def _infeasible_last(values: np.ndarray, violations: np.ndarray) -> list[float]:
+    """Returns the values with those that violate constraints below all others, in the order of their violations."""
+    feasible = violations == 0
+    if feasible.all() or not len(values):
+        return [float(value) for value in values]
+    finite = values[feasible & np.isfinite(values)].clip(-1e300, 1e300)  # so that their span is finite
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
+    span = max(high - low, 1e-9 * max(abs(low), abs(high))) or 1.0
+    values = np.clip(values, low - span, high + span)
+    rank = np.unique(violations, return_inverse=True)[1]
+    return [float(value) for value in np.where(feasible, values, low - span * (2.0 + rank / len(values)))]
 
 
 def _unused(name: str, names: Iterable[str]) -> str:

@@ -285,7 +285,7 @@ def test_who_computed_is_kept_and_another_is_told_of(saved, tmp_path, monkeypatc
     mine = native.backend()
     assert TrainingCheckpoint(folder).metadata()["backends"] == [mine]
     for module in (native, native.trial):
-        monkeypatch.setattr(module, "backend", lambda: other)
+        monkeypatch.setattr(module, "backend", lambda **_: other)
     go(key=jax.random.key(0), folder=folder)  # nothing is left to do
     with pytest.warns(DataWarning, match=r"was computed by .* on cpu, and goes on by native 1a2b on H200") as told:
         meta_train(SPACE, MODEL, dataclasses.replace(CONFIG, steps=14), key=jax.random.key(0), folder=folder)
