@@ -60,6 +60,17 @@ def add_noise(matrix: Array, noise: Array, where: Array) -> Array:
     return jnp.where(where[:, None] & where[None, :], matrix, 0.0) + jnp.diag(diagonal)
 
 
+def observation_noise(log_noise_var: Array, noise_var: Array | None) -> Array:
+    """Returns the noise variance of the observations: that of the process, a scalar, or f[n] with known errors.
+
+    Args:
+      log_noise_var: scalar, logarithm of the process's noise variance.
+      noise_var: f[n], known error variances of single responses; None for none.
+    """
+    noise = jnp.exp(log_noise_var)
+    return noise if noise_var is None else noise + noise_var
+
+
 @jax.custom_vjp
 def log_gaussian_density(matrix: Array, y: Array, where: Array) -> Array:
     """Returns the log-density of observations under a Gaussian of mean zero (equation 5.8), a scalar.
@@ -94,8 +105,7 @@ log_gaussian_density.defvjp(_forward, _backward)
 
 
 def _observation_covariance(params: GPParams, x: Array, where: Array, noise_var: Array | None) -> Array:
-    noise = jnp.exp(params.log_noise)
-    return add_noise(signal_covariance(params, x, x), noise if noise_var is None else noise + noise_var, where)
+    return add_noise(signal_covariance(params, x, x), observation_noise(params.log_noise, noise_var), where)
 
 
 def log_marginal_likelihood(

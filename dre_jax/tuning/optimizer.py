@@ -462,9 +462,9 @@ class Optimizer:
         return own
 
 
-def _items(given: Any) -> tuple[Any, ...]:
+def _items(value: Any) -> tuple[Any, ...]:
     """Returns the items of an iterable; a single item for anything else."""
-    return tuple(given) if isinstance(given, Iterable) else (given,)
+    return tuple(value) if isinstance(value, Iterable) else (value,)
 
 
 def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | None) -> Space:

@@ -17,7 +17,7 @@ from jax import Array
 
 from dre_jax.gp.cholesky import cholesky_solve
 from dre_jax.gp.kernels import matern52_features
-from dre_jax.gp.regression import ConditionedGP, matmul
+from dre_jax.gp.regression import ConditionedGP, matmul, observation_noise
 from dre_jax.methods.hedged_prior import task_process
 from dre_jax.methods.hedged_prior.hypotheses import scale_variances
 from dre_jax.methods.hedged_prior.posterior import HedgedPosterior
@@ -27,7 +27,6 @@ from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
     PriorFeatures,
     compute_features,
-    observation_noise,
     prior_covariance,
 )
 from dre_jax.methods.hedged_prior.task_process import TaskProcess, Trials

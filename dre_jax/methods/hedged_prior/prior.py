@@ -28,7 +28,7 @@ from dre_jax.checks import layer_sizes, positive
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
-from dre_jax.gp.regression import add_noise
+from dre_jax.gp.regression import add_noise, observation_noise
 from dre_jax.gp.response_scale import masked_mean
 from dre_jax.nn import mlp
 
@@ -253,12 +253,6 @@ def prior_variance(features: PriorFeatures, prior: LearnedPrior) -> Array:
     """Returns the diagonal of `prior_covariance`, f[n]."""
     slope_var = jnp.exp(prior.log_slope_var)
     return OFFSET_VAR + slope_var * features.trend**2 + jnp.exp(prior.log_feature_var) + jnp.exp(prior.log_ard_var)
-
-
-def observation_noise(log_noise_var: Array, noise_var: Array | None) -> Array:
-    """Returns the noise variance of the observations: E, a scalar, or f[n] with known errors of single responses."""
-    noise = jnp.exp(log_noise_var)
-    return noise if noise_var is None else noise + noise_var
 
 
 def covariance_and_residuals(

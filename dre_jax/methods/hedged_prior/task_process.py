@@ -32,19 +32,14 @@ from jax import Array, lax
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
 from dre_jax.gp.kernels import matern52, squared_distances
-from dre_jax.gp.regression import ConditionedGP, add_noise
+from dre_jax.gp.regression import ConditionedGP, add_noise, observation_noise
 from dre_jax.gp.student import condition_student_t, log_student_t_density
 from dre_jax.methods.hedged_prior.length_scale_prior import (
     GENERIC_LENGTHSCALE,
     LengthScalePrior,
     log_length_scale_prior,
 )
-from dre_jax.methods.hedged_prior.prior import (
-    OFFSET_VAR,
-    UNINFORMED_LENGTHSCALES,
-    UNINFORMED_NOISE_VAR,
-    observation_noise,
-)
+from dre_jax.methods.hedged_prior.prior import OFFSET_VAR, UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.optim.quasi_newton import maximise_in_box
 
 T = TypeVar("T")

@@ -32,8 +32,14 @@ from dre_jax.data.sampling import TaskSpans, without_support
 from dre_jax.data.tasks import TaskTable
 from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import standardise
-from dre_jax.gp.student import condition_student_t, log_student_t_density
-from dre_jax.methods.hedged_prior.folds import Folds, HeldOut, HeldOutEvidence, make_folds
+from dre_jax.gp.student import log_student_t_density
+from dre_jax.methods.hedged_prior.folds import Folds, HeldOutEvidence, make_folds
+from dre_jax.methods.hedged_prior.held_out import (
+    evidence_of_folds,
+    mean_evidence,
+    transfer_probability,
+    uninformed_evidence,
+)
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPrior,
@@ -44,9 +50,7 @@ from dre_jax.methods.hedged_prior.prior import (
     init,
     log_hyperprior,
     prior_shapes,
-    uninformed_priors,
 )
-from dre_jax.methods.hedged_prior.weights import fit_mixture_weights
 from dre_jax.optim.adam import Moments
 from dre_jax.optim.descent import Descent, descend
 from dre_jax.optim.schedule import portion_length
@@ -242,31 +246,6 @@ def _unravel(shapes: LearnedPrior, vectors: Any, xp: Any = jnp) -> LearnedPrior:
     return jax.tree.unflatten(structure, [part.reshape(-1, *a.shape) for part, a in zip(parts, leaves, strict=True)])
 
 
-@jit_with_less_effort("config")
-def held_out_evidence(config: LearnedPriorConfig, priors: LearnedPrior, table: TaskTable, held_out: HeldOut) -> Array:
-    """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
-
-    It is known up to a term in the number of trials (`dre_jax.gp.student`); 0 if all responses of a history are equal.
-    """
-
-    def of_history(prior: LearnedPrior, rows: Array, where: Array, context: Array) -> Array:
-        y = standardise(table.response[rows], where).y
-        features, _ = history_features(config, prior, table.x[rows], where)
-
-        def density(where: Array) -> Array:
-            return condition_student_t(
-                *covariance_and_residuals(prior, features, y, where), where, config.degrees_of_freedom
-            ).log_density
-
-        all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
-        return jnp.where(jnp.any(y != 0.0), all_trials - known_trials, 0.0)
-
-    def of_fold(prior: LearnedPrior, held_out: HeldOut) -> Array:
-        return jax.lax.map(lambda history: of_history(prior, *history), held_out)
-
-    return jax.vmap(of_fold)(priors, held_out)
-
-
 @dataclass(frozen=True, eq=False)
 class _Training:
     """A training of members and folds in groups of equal size, which share a program and run side by side."""
@@ -385,9 +364,9 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]]) -> PriorFit:
     for before, checkpoint in zip((0, *_CHECKPOINTS), _CHECKPOINTS, strict=False):
         states, losses = run.run(states, before, checkpoint)
         members, fold_priors = run.averages(states)
-        evidence = _evidence(config, fold_priors, folds)
+        evidence = evidence_of_folds(config, fold_priors, folds)
         checkpoints.append((members, evidence, losses))
-        scores.append(_mean_evidence(evidence, folds))
+        scores.append(mean_evidence(evidence, folds))
         best = int(np.argmax(np.nan_to_num(scores, nan=-np.inf, posinf=-np.inf)))
         if len(scores) - 1 - best >= training.patience:
             break
@@ -399,49 +378,17 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]]) -> PriorFit:
         alone = replace(run, groups=(run.groups[0][: config.members],))
         states, losses = alone.run([members_only], steps, 2 * steps)
         steps, members, every_loss = 2 * steps, alone.averages(states)[0], [*every_loss, losses]
-    # The log of the mean likelihood of the priors without past tasks.
-    priors = jax.tree.map(np.asarray, uninformed_priors(config, folds.table.n_columns))
-    each = []
-    for i in range(priors.log_noise_var.shape[0]):
-        prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (training.folds, *a.shape[1:])), priors)
-        each.append(_evidence(config, prior, folds))
-    uninformed: Floats = np.logaddexp.reduce(each, axis=0) - np.log(len(each))
+    uninformed = uninformed_evidence(config, folds)
     facts = HeldOutEvidence(
         jnp.int32(training.folds),
         jnp.int32(len(np.unique(folds.task))),
         jnp.bool_(folds.by_rows),
         jnp.float32(scores[best]),
-        jnp.float32(_mean_evidence(uninformed, folds)),
+        jnp.float32(mean_evidence(uninformed, folds)),
     )
-    probability = _transfer_probability(training, learned, uninformed, folds.task)
+    start = {"prior": training.transfer_probability, "strength": training.transfer_strength}
+    probability = transfer_probability(learned, uninformed, folds.task, **start)
     return PriorFit(members, jnp.int32(steps), jnp.float32(probability), facts, np.concatenate(every_loss))
-
-
-def _evidence(config: LearnedPriorConfig, priors: LearnedPrior, folds: Folds) -> Floats:
-    return np.asarray(held_out_evidence(config, priors, folds.table, folds.held_out), np.float64)
-
-
-def _mean_evidence(evidence: Floats, folds: Folds) -> float:
-    """Returns the evidence a trial, the mean over tasks."""
-    where, context = np.asarray(folds.held_out.where), np.asarray(folds.held_out.context)
-    trials = np.maximum(np.sum(where & ~context, axis=-1), 1)
-    return float(np.mean([np.mean(one) for one in _by_task(evidence / trials, folds.task)]))
-
-
-def _by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
-    """Returns the values of histories, f[K, H, ...], grouped by task."""
-    return [values[task == i] for i in np.unique(task)]
-
-
-def _transfer_probability(
-    training: PriorTraining, learned: Floats, uninformed: Floats, task: npt.NDArray[np.int32]
-) -> float:
-    """Returns the weight of the learned priors against `uninformed_priors`, fitted to held-out histories."""
-    by_task = _by_task(np.stack([learned, uninformed], axis=-1), task)
-    longest = max(len(one) for one in by_task)
-    even = np.stack([np.resize(one, (longest, 2)) for one in by_task])
-    before = np.array([training.transfer_probability, 1.0 - training.transfer_probability])
-    return float(fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), training.transfer_strength)[0])
 
 
 def explain_training(steps: int, transfer_probability: float, held_out: HeldOutEvidence) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class SpaceChanges:
         if len(set(self.renamed.values())) < len(self.renamed):
             raise ConfigError(f"a hyperparameter must have one old name, but got renamed={dict(self.renamed)!r}")
 
-    @property
+    @cached_property
     def values(self) -> dict[str, Any]:
         """The values in `absent`; without those that say that there was none."""
         return {name: value for name, value in self.absent.items() if value is not None or self._takes_none(name)}
@@ -71,50 +72,17 @@ class SpaceChanges:
             values[new] = value
         known = {name: value for name, value in values.items() if name in self.space}
         added = {name: value for name, value in self.values.items() if name not in known}
-        return drop_inactive(self.space, known | added) if added else known
+        return self.space.active_part(known | added, partial=True) if added else known
 
     def without_inactive(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a past configuration, by its old names, without hyperparameters that are inactive."""
         old_name = {self.renamed.get(name, name): name for name in params}
-        active = drop_inactive(self.space, {new: params[old] for new, old in old_name.items()})
+        active = self.space.active_part({new: params[old] for new, old in old_name.items()}, partial=True)
         return {name: value for name, value in params.items() if self.renamed.get(name, name) in active}
 
     def unknown(self, names: Collection[str]) -> list[str]:
         """Returns the names of past hyperparameters that are not in the search space."""
         return [name for name in names if self.renamed.get(name, name) not in self.space]
-
-
-def drop_inactive(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a configuration without inactive hyperparameters, where a parent that is absent has any value.
-
-    Example:
-      >>> from dre_jax.tuning import Int
-      >>> space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
-      >>> drop_inactive(space, {"kernel": "rbf", "degree": 3}), drop_inactive(space, {"degree": 3})
-      ({'kernel': 'rbf'}, {'degree': 3})
-    """
-    active = dict(params)
-    for name in space.sequence:
-        parents = {parent: active[parent] for parent, _ in space[name].when if parent in active}
-        dropped = any(parent in params and parent not in active for parent, _ in space[name].when)
-        if name in active and (dropped or not _holds(space, name, parents)):
-            del active[name]
-    return active
-
-
-def _holds(space: Space, name: str, parents: Mapping[str, Any]) -> bool:
-    """Returns whether the conditions of a hyperparameter on some of its parents hold, or may, for an invalid value."""
-    for parent, values in space[name].when:
-        parameter = space[parent]
-        assert isinstance(parameter, Categorical)  # conditions are on nothing else
-        if parent in parents:
-            try:
-                level = parameter.index(parents[parent])
-            except (TypeError, ValueError):
-                continue
-            if level not in [parameter.index(value) for value in values]:
-                return False
-    return True
 
 
 def absent_names(space: Space, configurations: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -8,7 +8,7 @@ inactive, and `NAME.ohe._INVALID` where a conditional categorical is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -242,25 +242,32 @@ class Space(Mapping[str, Parameter]):
         index = parameter.index(value) if isinstance(parameter, Categorical) else value
         return min(max(float(part.coordinates(np.float64(index))), 0.0), 1.0)
 
-    def active_part(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def active_part(self, params: Mapping[str, Any], *, partial: bool = False) -> dict[str, Any]:
         """Returns a configuration without the values of inactive hyperparameters.
 
         Tables often have values in these cells, and tuners without conditions draw them.
+
+        Args:
+          params: values by name.
+          partial: the configuration may lack hyperparameters, and conditions on these hold.
 
         Example:
           >>> space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
           >>> space.active_part({"kernel": "rbf", "degree": 3})
           {'kernel': 'rbf'}
+          >>> space.active_part({"degree": 3}), space.active_part({"degree": 3}, partial=True)
+          ({}, {'degree': 3})
         """
         active = dict(params)
+        ignored = self._parameters.keys() - params.keys() if partial else set[str]()
         for name in self._sequence:
-            if name in active and not self._holds(name, active):
+            if name in active and not self._holds(name, active, ignored):
                 del active[name]
         return active
 
-    def _holds(self, name: str, values: Mapping[str, Any]) -> bool:
+    def _holds(self, name: str, values: Mapping[str, Any], ignored: Set[str]) -> bool:
         try:
-            return self._is_active(name, dict(values))
+            return self._is_active(name, dict(values), ignored)
         except (TypeError, ValueError):  # an invalid value of the parent, which `check` rejects
             return True
 
@@ -309,8 +316,11 @@ class Space(Mapping[str, Parameter]):
         else:
             yield from (Column(level_column(name, level), "level", name) for level in code.columns)
 
-    def _is_active(self, name: str, config: Params) -> bool:
+    def _is_active(self, name: str, config: Params, ignored: Set[str] = frozenset()) -> bool:
+        """Returns whether the conditions of a hyperparameter hold, except those on ``ignored`` ones."""
         for parent, values in self._parameters[name].when:
+            if parent in ignored:
+                continue
             if parent not in config:
                 return False
             levels = _levels(self._parameters[parent])

@@ -18,6 +18,7 @@ from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.regression import add_noise
 from dre_jax.methods.hedged_prior import training as prior_training
 from dre_jax.methods.hedged_prior.folds import make_folds
+from dre_jax.methods.hedged_prior.held_out import held_out_evidence
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
@@ -32,7 +33,6 @@ from dre_jax.methods.hedged_prior.training import (
     PriorTraining,
     draw_histories,
     explain_training,
-    held_out_evidence,
     history_loss,
     train_priors,
 )

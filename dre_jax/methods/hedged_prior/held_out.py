@@ -1,0 +1,97 @@
+"""Evidence of held-out trials under learned priors and without them, and the probability of transfer."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax import Array
+
+from dre_jax.data.tasks import TaskTable
+from dre_jax.gp.response_scale import standardise
+from dre_jax.gp.student import condition_student_t
+from dre_jax.methods.hedged_prior.folds import Folds, HeldOut
+from dre_jax.methods.hedged_prior.prior import (
+    LearnedPrior,
+    LearnedPriorConfig,
+    covariance_and_residuals,
+    history_features,
+    uninformed_priors,
+)
+from dre_jax.methods.hedged_prior.weights import fit_mixture_weights
+from dre_jax.runtime.jit import jit_with_less_effort
+
+Floats = npt.NDArray[np.float64]
+
+
+@jit_with_less_effort("config")
+def held_out_evidence(config: LearnedPriorConfig, priors: LearnedPrior, table: TaskTable, held_out: HeldOut) -> Array:
+    """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
+
+    It is known up to a term in the number of trials (`dre_jax.gp.student`); 0 if all responses of a history are equal.
+    """
+
+    def of_history(prior: LearnedPrior, rows: Array, where: Array, context: Array) -> Array:
+        y = standardise(table.response[rows], where).y
+        features, _ = history_features(config, prior, table.x[rows], where)
+
+        def density(where: Array) -> Array:
+            return condition_student_t(
+                *covariance_and_residuals(prior, features, y, where), where, config.degrees_of_freedom
+            ).log_density
+
+        all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
+        return jnp.where(jnp.any(y != 0.0), all_trials - known_trials, 0.0)
+
+    def of_fold(prior: LearnedPrior, held_out: HeldOut) -> Array:
+        return jax.lax.map(lambda history: of_history(prior, *history), held_out)
+
+    return jax.vmap(of_fold)(priors, held_out)
+
+
+def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
+    """Returns the log of the mean likelihood of held-out trials under the priors without past tasks, f64[K, H]."""
+    priors = jax.tree.map(np.asarray, uninformed_priors(config, folds.table.n_columns))
+    n_folds, each = len(folds.task), list[Floats]()
+    for i in range(priors.log_noise_var.shape[0]):
+        prior = jax.tree.map(lambda a, i=i: np.broadcast_to(a[i], (n_folds, *a.shape[1:])), priors)
+        each.append(evidence_of_folds(config, prior, folds))
+    mean: Floats = np.logaddexp.reduce(each, axis=0) - np.log(len(each))
+    return mean
+
+
+def evidence_of_folds(config: LearnedPriorConfig, priors: LearnedPrior, folds: Folds) -> Floats:
+    """Returns `held_out_evidence` of the folds, f64[K, H]."""
+    return np.asarray(held_out_evidence(config, priors, folds.table, folds.held_out), np.float64)
+
+
+def mean_evidence(evidence: Floats, folds: Folds) -> float:
+    """Returns the evidence a trial, the mean over tasks."""
+    where, context = np.asarray(folds.held_out.where), np.asarray(folds.held_out.context)
+    trials = np.maximum(np.sum(where & ~context, axis=-1), 1)
+    return float(np.mean([np.mean(one) for one in _by_task(evidence / trials, folds.task)]))
+
+
+def _by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
+    """Returns the values of histories, f[K, H, ...], grouped by task."""
+    return [values[task == i] for i in np.unique(task)]
+
+
+def transfer_probability(
+    learned: Floats, uninformed: Floats, task: npt.NDArray[np.int32], *, prior: float, strength: float
+) -> float:
+    """Returns the weight of the learned priors against `uninformed_priors`, fitted to held-out histories.
+
+    Args:
+      learned: f64[K, H], evidence of held-out histories under the learned priors.
+      uninformed: f64[K, H], the same without past tasks.
+      task: i32[K, H], the task of each history.
+      prior: the weight before any history.
+      strength: number of tasks that it counts as.
+    """
+    by_task = _by_task(np.stack([learned, uninformed], axis=-1), task)
+    longest = max(len(one) for one in by_task)
+    even = np.stack([np.resize(one, (longest, 2)) for one in by_task])
+    before = np.array([prior, 1.0 - prior])
+    return float(fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), strength)[0])
