@@ -8,32 +8,43 @@ On other platforms they are batched as usual.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import jax
+import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import custom_vmap
 
 
 def _sequential_on_cpu(raw: Callable[..., Array]) -> Callable[..., Array]:
-    """Returns the function with a batching rule that loops over the batch on a CPU."""
+    """Returns the function with a batching rule that loops over the batch on a CPU, once for nested batches."""
+
+    def loop(*args: Array) -> Array:
+        return lax.map(lambda one: raw(*one), args)
+
     single = custom_vmap(raw)
+    batch = custom_vmap(partial(lax.platform_dependent, cpu=loop, default=jax.vmap(raw)))
 
     @single.def_vmap
-    def batch(size: int, batched: list[bool], *args: Array) -> tuple[Array, bool]:
-        full = [
-            arg if is_batched else jax.numpy.broadcast_to(arg, (size, *arg.shape))
-            for arg, is_batched in zip(args, batched, strict=True)
-        ]
+    def _(size: int, is_batched: list[bool], *args: Array) -> tuple[Array, bool]:
+        return batch(*_with_batch(size, is_batched, args)), True
 
-        def sequential(*args: Array) -> Array:
-            return lax.map(lambda one: single(*one), args)
-
-        results: Any = lax.platform_dependent(*full, cpu=sequential, default=jax.vmap(raw))
-        return results, True
+    @batch.def_vmap
+    def _(size: int, is_batched: list[bool], *args: Array) -> tuple[Array, bool]:
+        flat = [arg.reshape(-1, *arg.shape[2:]) for arg in _with_batch(size, is_batched, args)]
+        results = batch(*flat)
+        return results.reshape(size, -1, *results.shape[1:]), True
 
     return single
+
+
+def _with_batch(size: int, is_batched: Sequence[bool], args: Sequence[Array]) -> list[Array]:
+    """Returns the arguments, all with an axis of the batch in front."""
+    return [
+        arg if has_axis else jnp.broadcast_to(arg, (size, *arg.shape))
+        for arg, has_axis in zip(args, is_batched, strict=True)
+    ]
 
 
 @_sequential_on_cpu
@@ -45,10 +56,10 @@ def cholesky(matrix: Array) -> Array:
 @_sequential_on_cpu
 def solve_lower(lower: Array, right: Array) -> Array:
     """Returns L^-1 R; f[n, n] and f[n, m] -> f[n, m]."""
-    return lax.linalg.triangular_solve(lower, right, left_side=True, lower=True)
+    return lax.linalg.triangular_solve(lower.T, right.T, left_side=False, lower=False).T
 
 
 @_sequential_on_cpu
 def solve_upper(lower: Array, right: Array) -> Array:
     """Returns (L^T)^-1 R; f[n, n] and f[n, m] -> f[n, m]."""
-    return lax.linalg.triangular_solve(lower, right, left_side=True, lower=True, transpose_a=True)
+    return lax.linalg.triangular_solve(lower.T, right.T, left_side=False, lower=False, transpose_a=True).T
