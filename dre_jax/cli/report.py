@@ -30,6 +30,10 @@ def report(
     more: Annotated[
         list[str] | None, typer.Argument(metavar="FILE", help="More result files.", show_default=False)
     ] = None,
+    published: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder of published traces on HPO-B; adds those with the same runs."),
+    ] = None,
     at: Annotated[
         str | None, typer.Option(help="Trials at which to compare. Default: 25, 50 and 100, as far as the results go.")
     ] = None,
@@ -56,7 +60,13 @@ def report(
     if not quiet:
         print(f"report: comparing, and drawing into {out}", file=sys.stderr, flush=True)
     summary = write_report(
-        files, out, at=None if at is None else parse_trials(at, "--at"), order=order, reference=reference, title=title
+        files,
+        out,
+        published=published,
+        at=None if at is None else parse_trials(at, "--at"),
+        order=order,
+        reference=reference,
+        title=title,
     )
     print_summary(summary)
     print(f"report: saved in {out}, page {out / 'report.html'}")

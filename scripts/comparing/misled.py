@@ -16,17 +16,17 @@ GUARD = "gp"
 
 _TOP = f"""\
 Test tasks whose responses are reversed, or dealt out to other rows, optimised by methods that learned from the true
-past; made by `scripts/compare_methods.py --reverse` or `--permute`. Regret is the mean over tasks, ± its standard error
-over tasks. Beside it stands the difference to `{GUARD}`, paired by task, in units of that difference's own standard
-error, at 10 trials and more. The guard is kept where none of these is above one: with a past that misleads, a method is
-no worse than `{GUARD}`, which has none. Sorted by the last regret."""
+past (`scripts/compare_methods.py --reverse` or `--permute`), or past tasks of an earlier search space (`--earlier`).
+Regret is the mean over tasks, ± its standard error over tasks. Beside it stands the difference to `{GUARD}`, paired by
+task, in units of that difference's own standard error, at 10 trials and more. The guard is kept where none of these is
+above one: with such a past, a method is no worse than `{GUARD}`, which has none. Sorted by the last regret."""
 
 
 def misled_page(title: str, command: str, comparisons: Mapping[str, Comparison], at: Sequence[int]) -> str:
     """A section for each way to mislead; in it a table of all tasks and one of each search space."""
     parts = [f"# {title}", textwrap.fill(_TOP, 120), textwrap.fill(f"`{command}`.", 120)]
     for how, comparison in comparisons.items():
-        parts += [f"## Responses {how}", _facts(comparison), guard_table(comparison, at)]
+        parts += [f"## {how.capitalize()}", _facts(comparison), guard_table(comparison, at)]
         for space in comparison.spaces:
             part = comparison.of_space(space)
             parts += [f"### {space}", _facts(part), guard_table(part, at)]

@@ -198,7 +198,7 @@ def test_misleading_tasks_have_runs_and_checkpoints_of_their_own(part, make_spac
     monkeypatch.setattr("sys.argv", ["compare_methods.py", "--reverse", "--out", str(tmp_path / "out")])
     given = script.arguments()
     toy = str(tmp_path / "toy")
-    folders = [toy, *(script.write_misleading(toy, tmp_path, how) for how in ("reversed", "permuted"))]
+    folders = [toy, *(script.write_variant(toy, tmp_path, how) for how in ("reversed", "permuted"))]
     jobs = [job for folder in folders for job in script.jobs_of(given, ["gp", "dre"], [folder])]
     assert len({job.path for job in jobs}) == len(jobs) == 2 * 3
     assert len({job.checkpoints() for job in jobs} - {None}) == 3
@@ -214,7 +214,7 @@ def test_misleading_tasks_have_runs_and_checkpoints_of_their_own(part, make_spac
         (["--trials", "50", "--at", "5,100"], "--at must be from 1 to --trials 50, but got 5,100"),
         (["--at", "0"], "--at must be from 1 to --trials 50, but got 0"),
         (["--trials", "0"], "--trials must be at least 1, but got 0"),
-        (["--reverse", "--split", "validation"], "change test tasks, but got --split validation"),
+        (["--reverse", "--split", "validation"], "are for test tasks, but got --split validation"),
     ],
 )
 def test_trials_of_the_tables(part, monkeypatch, given, expected):
@@ -229,5 +229,5 @@ def test_trials_of_the_tables(part, monkeypatch, given, expected):
 
 def test_a_guard_needs_the_method_that_it_compares_with(part, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.argv", ["compare_methods.py", "--reverse", "--methods", "random", "--out", str(tmp_path)])
-    with pytest.raises(ConfigError, match="--reverse and --permute compare with gp, but --methods are random"):
+    with pytest.raises(ConfigError, match="--earlier compare with gp, but --methods are random"):
         part("compare_methods").main()

@@ -1,0 +1,71 @@
+"""Published traces beside a user's own results."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dre_jax.data import Results, write_results
+from dre_jax.errors import DataError, DataWarning
+from dre_jax.report import compare, write_report
+from dre_jax.report.published import published_files, read_published
+
+# Regret after 25, 50 and 100 trials over all 430 runs, and over the 115 runs of NAP's paper.
+KNOWN = {
+    "DRE": (0.0278, 0.0209, 0.0152),
+    "FSBO2": (0.0286, 0.0182, 0.0105),
+}
+KNOWN_OF_NAP = {"NAP": (0.0381, 0.0164, 0.0048), "DRE": (0.0263, 0.0159, 0.0078)}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes results of some datasets as a method's file into the folder of traces."""
+
+    def function(name, datasets, meta=None):
+        trace = np.linspace(0.5, 1.0, 4)
+        traces = {"svm": {dataset: {"test0": trace} for dataset in datasets}}
+        (tmp_path / "traces").mkdir(exist_ok=True)
+        results = Results(traces, meta or {})
+        write_results(tmp_path / "traces" / f"{name}.json", results)
+        return results
+
+    return function
+
+
+def test_traces_with_the_same_runs_join_a_report(tmp_path, write):
+    for name, datasets in [("DRE", "abc"), ("GP", "ab"), ("NAP", "a"), ("GP-C", "abc"), ("mine", "ab")]:
+        write(name, datasets)
+    own = tmp_path / "traces" / "mine.json"
+    with pytest.warns(DataWarning, match="without all 2 runs are left out: NAP lacks 1"):
+        summary = write_report([own], tmp_path / "out", published=tmp_path / "traces", at=(3,))
+    assert summary["methods"] == ["mine", "DRE", "GP"]
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())["methods"] == summary["methods"]
+
+
+def test_a_continuous_search_is_compared_with_traces_of_that_protocol(tmp_path, write):
+    own = write("mine", "a", {"protocol": {"benchmark": "HPO-B v3, continuous"}})
+    write("DRE", "a")
+    write("GP-C", "a")
+    assert list(published_files(tmp_path / "traces", {"mine": own})) == ["GP-C"]
+
+
+def test_a_folder_without_comparable_traces_is_refused(tmp_path, write):
+    own = write("mine", "ab")
+    with pytest.raises(DataError, match="must hold published traces"):
+        published_files(tmp_path / "traces", {"mine": own})
+    write("DRE", "a")
+    with pytest.raises(DataError, match="DRE lacks 1"):
+        published_files(tmp_path / "traces", {"mine": own})
+
+
+@pytest.mark.filterwarnings("ignore:.*better before the first trial")
+def test_published_traces_have_the_regret_of_their_papers(shared_data):
+    folder = shared_data / "hpob-traces"
+    discrete = read_published(folder, "discrete")
+    whole = {name: results for name, results in discrete.items() if "NAP" not in name}
+    for known, results in [(KNOWN, whole), (KNOWN_OF_NAP, discrete)]:
+        comparison = compare(results)
+        for name, regrets in known.items():
+            found = comparison.average_regret()[comparison.methods.index(name), [25, 50, 100]]
+            np.testing.assert_allclose(found, regrets, atol=6e-5)
