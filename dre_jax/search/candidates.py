@@ -25,7 +25,7 @@ from dre_jax.search.method import Method
 from dre_jax.search.pending import PENDING_STRATEGIES, with_pending_trials
 from dre_jax.search.refinement import choose_starts, refine, supports_refinement
 from dre_jax.search.stages import valuation
-from dre_jax.search.weighting import Feasibility, tie_noise, value_scale, values_are_logarithms, weigh
+from dre_jax.search.weighting import Feasibility, log_belief, tie_noise, value_scale, values_are_logarithms, weigh
 
 _INCUMBENTS = 2  # best trials that are starts of a search by gradient
 
@@ -234,12 +234,12 @@ def propose(
     n: int = 1,
     fixed: Array | None = None,
     feasibility: Feasibility | None = None,
+    belief: Array | None = None,
 ) -> tuple[Proposals, Any]:
     """Returns the points that a method values most, in the precision of ``even``, and the next state.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
-    is random search. With a model of feasibility, values are weighted by its probability; see
-    `dre_jax.search.weighting`.
+    is random search. With a model of feasibility or a belief, values are weighted; see `dre_jax.search.weighting`.
 
     Args:
       method: static.
@@ -254,10 +254,11 @@ def propose(
       n: K, static: how many.
       fixed: f[P], values of fixed coordinates; NaN where they are searched.
       feasibility: probability that a configuration can be evaluated and is feasible; None if all are.
+      belief: f[P, K + 1], logarithms of a belief's weights; see `dre_jax.search.weighting.log_belief`. None for none.
     """
     # A program of its own, as it is the same for histories of all sizes.
     numbers = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
-    return _propose(method, layout, config, params, state, trials, even, numbers, n, fixed, feasibility)
+    return _propose(method, layout, config, params, state, trials, even, numbers, n, fixed, feasibility, belief)
 
 
 @jit_with_less_effort("method", "layout", "config", "n")
@@ -273,6 +274,7 @@ def _propose(
     n: int,
     fixed: Array | None,
     feasibility: Feasibility | None,
+    belief: Array | None,
 ) -> tuple[Proposals, Any]:
     method_key = numbers.method_key
     columns = layout.columns(trials.points, jnp)
@@ -280,12 +282,16 @@ def _propose(
         method, params, state, trials.history, columns, trials.pending, config.pending_strategy, method_key
     )
     sample = config.pending_strategy == "draw"
+    is_weighted = feasibility is not None or belief is not None
     is_log = values_are_logarithms(method, sample=sample)
     rate = valuation(method, params, history, method_key, sample=sample)
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
     parents = _best_trials(trials, config.sources)
     count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
+
+    def weighted(values: Array, scale: Array | None, points: Array) -> Array:
+        return weigh(values, scale, feasibility, points, 0.0 if belief is None else log_belief(layout, belief, points))
 
     def draw_round(carry: _Round, drawn: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
         steps, coins = drawn
@@ -303,15 +309,15 @@ def _propose(
         has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
         values = jnp.where(has_value, values, -jnp.inf)
         scale = None
-        if feasibility is not None:
+        if is_weighted:
             scale = None if is_log else value_scale(values, candidates.where)
-            values = weigh(values, scale, feasibility, points) + tie_noise(values, coins)
+            values = weighted(values, scale, points) + tie_noise(values, coins)
         order = jnp.lexsort((coins, is_even, values))[::-1]
         points = points[order]
         parents, n_parents = points[: config.sources], jnp.int32(config.sources)
         return _Round(points, values[order], is_even[order], parents, n_parents, after, has_no_value, scale), None
 
-    scale = None if feasibility is None or is_log else jnp.ones((), even.dtype)
+    scale = None if is_log or not is_weighted else jnp.ones((), even.dtype)
     first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state, jnp.bool_(False), scale)
     # A loop, so that the method is compiled once.
     last, _ = jax.lax.scan(draw_round, first, (numbers.steps, numbers.coins))
@@ -320,7 +326,7 @@ def _propose(
 
         def rate_points(points: Array) -> Array:
             values, _ = rate(state, Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
-            return values if feasibility is None else weigh(values, last.scale, feasibility, points)
+            return weighted(values, last.scale, points) if is_weighted else values
 
         starts = jnp.concatenate(
             [choose_starts(points, values, config.starts), _with_fixed(parents[:_INCUMBENTS], fixed)]
@@ -350,7 +356,7 @@ class _Round(NamedTuple):
     state: Any
     undefined: Array
     scale: Array | None
-    """Divisor of values that are no logarithms, if there is a model of feasibility."""
+    """Divisor of values that are no logarithms, if values are weighted."""
 
 
 _compiled: Any = _propose

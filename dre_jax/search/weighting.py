@@ -6,6 +6,9 @@ count as that much, as the weight should decide where none is left. All other va
 bounds, draws) are divided by their standard deviation over the candidates: a deviation then counts as a factor of e in
 the weight. Where a method values all candidates alike, it is random search, and candidates are drawn in proportion to
 their weights.
+
+A belief about where good values lie is another weight. It has no effect on how values are compared otherwise: neither
+the resolution nor `decides` concern it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.search.acquisition import RESOLUTION, AcquisitionConfig
+from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.method import Method
 
 _LOGARITHMS = ("ei", "pi")
@@ -54,19 +58,39 @@ def value_scale(values: Array, where: Array) -> Array:
     return jnp.where(_differ(values, where) & (deviation > 0.0), deviation, 1.0)
 
 
-def weigh(values: Array, scale: Array | None, feasibility: Feasibility, points: Array) -> Array:
+def log_belief(layout: SpaceLayout, table: Array, points: Array) -> Array:
+    """Returns the sum f[N] of the logarithms of a belief's weights over the active hyperparameters of points f[N, P].
+
+    Args:
+      layout: the search space, static.
+      table: f[P, K + 1], logarithms at the coordinates k / K, with linear interpolation between them.
+      points: f[N, P].
+    """
+    position = points * (table.shape[1] - 1)
+    left = jnp.clip(jnp.floor(position), 0, table.shape[1] - 2)
+    rows, knot = jnp.arange(len(table)), left.astype(jnp.int32)
+    below, above = table[rows, knot], table[rows, knot + 1]
+    logs = below + (position - left) * (above - below)
+    return jnp.sum(jnp.where(jnp.stack(layout.active(points, jnp), axis=-1), logs, 0.0), axis=1)
+
+
+def weigh(
+    values: Array, scale: Array | None, feasibility: Feasibility | None, points: Array, belief: Array | float = 0.0
+) -> Array:
     """Returns values times weights, f[N], as logarithms.
 
     Args:
       values: f[N]; minus infinity stays.
       scale: their divisor; None for logarithms.
-      feasibility: the model.
+      feasibility: the model; None for none.
       points: f[N, P].
+      belief: f[N], logarithms of further weights.
     """
-    possible = values > -jnp.inf
-    scaled = jnp.logaddexp(values, _LOG_RESOLUTION) if scale is None else values / scale
-    shown = jnp.where(feasibility.decides, 0.0, scaled)
-    return jnp.where(possible, shown + feasibility.log_weight(points), -jnp.inf)
+    weighted = values if scale is None else values / scale
+    if feasibility is not None:
+        comparable = jnp.logaddexp(values, _LOG_RESOLUTION) if scale is None else weighted
+        weighted = jnp.where(feasibility.decides, 0.0, comparable) + feasibility.log_weight(points)
+    return jnp.where(values > -jnp.inf, weighted + belief, -jnp.inf)
 
 
 def tie_noise(values: Array, bits: Array) -> Array:

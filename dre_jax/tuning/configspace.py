@@ -1,7 +1,8 @@
 """Search spaces from and to ConfigSpace, the format of SMAC, auto-sklearn and YAHPO Gym (extra `configspace`).
 
-Bounds, logarithms, choices, their order and the conditions of a hyperparameter carry over. What ConfigSpace has beside
-them is left out: prior distributions and weights, default values, notes. What only one of the two can say is refused.
+Bounds, logarithms, choices, their order, default values and the conditions of a hyperparameter carry over. What
+ConfigSpace has beside them is left out, prior distributions, weights and notes, and so is what this library has: likely
+values. What only one of the two can say is refused.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def from_configspace(config_space: Any) -> Space:
     Example:
       >>> from ConfigSpace import ConfigurationSpace
       >>> from_configspace(ConfigurationSpace({"C": (0.5, 2.0), "kernel": ["rbf", "poly"]}))
-      Space({'C': Float(low=0.5, high=2.0, log=False, step=None, when=()),
-             'kernel': Categorical(choices=('rbf', 'poly'), ordered=False, when=())})
+      Space({'C': Float(low=0.5, high=2.0, default=1.25),
+             'kernel': Categorical(choices=('rbf', 'poly'), default='rbf')})
     """
     library = _library()
     if not isinstance(config_space, library.ConfigurationSpace):
@@ -112,26 +113,28 @@ def _parameter(one: Any, when: Mapping[str, tuple[Choice, ...]] | None) -> Param
     levels = _levels(one)
     try:
         if levels is not None:
-            return Categorical(levels, ordered=hasattr(one, "sequence"), when=when)
+            default = one.default_value if len(levels) > 1 else ...
+            return Categorical(levels, ordered=hasattr(one, "sequence"), when=when, default=default)
         kind = Int if isinstance(one.lower, int) else Float
-        return kind(one.lower, one.upper, log=one.log, when=when)
+        return kind(one.lower, one.upper, log=one.log, when=when, default=one.default_value)
     except ConfigError as error:
         raise ConfigError(f"{one.name}: {error}") from error
 
 
 def _hyperparameter(library: Any, name: str, parameter: Parameter) -> Any:
+    default = {"default_value": parameter.default} if parameter.has_default else {}
     if isinstance(parameter, Categorical):
         if parameter.ordered:
-            return library.OrdinalHyperparameter(name, parameter.choices)
+            return library.OrdinalHyperparameter(name, parameter.choices, **default)
         if len(parameter.choices) == 1:
             return library.Constant(name, parameter.choices[0])
-        return library.CategoricalHyperparameter(name, parameter.choices)
+        return library.CategoricalHyperparameter(name, parameter.choices, **default)
     if parameter.low == parameter.high:
         return library.Constant(name, parameter.low)
     if parameter.step not in (None, 1) or (isinstance(parameter, Float) and parameter.step):
         raise ConfigError(f"ConfigSpace has no steps, but {name} has one of {parameter.step!r}")
     kind = library.UniformIntegerHyperparameter if isinstance(parameter, Int) else library.UniformFloatHyperparameter
-    return kind(name, parameter.low, parameter.high, log=parameter.log)
+    return kind(name, parameter.low, parameter.high, log=parameter.log, **default)
 
 
 def _condition(library: Any, config_space: Any, child: str, parent: str, values: tuple[Choice, ...]) -> Any:

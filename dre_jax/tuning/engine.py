@@ -20,6 +20,7 @@ from dre_jax.runtime.forks import check_not_forked
 from dre_jax.search.method import capabilities_of
 from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
+from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weighted
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
@@ -70,7 +71,7 @@ class EngineConfig:
     """Settings of an engine.
 
     Raises:
-      ConfigError: for an unknown pending strategy, or max_history < 2.
+      ConfigError: for an unknown pending strategy, max_history < 2, or a weight below 0.
 
     Example:
       >>> EngineConfig(pending_strategy="max").max_history
@@ -89,12 +90,15 @@ class EngineConfig:
     """No configuration is proposed within this distance of a failed trial, in every coordinate of the unit cube."""
     failure_model: bool = True
     """Whether the probability of success is learned from failed trials; constraints are always learned."""
+    belief_weight: float = 2.0
+    """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
     ignore_extra: bool = False
     """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
 
     def __post_init__(self) -> None:
         one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
         at_least(2, self, "max_history")
+        at_least(0, self, "belief_weight")
 
 
 class _EncodedParams(NamedTuple):
@@ -217,23 +221,26 @@ class Engine:
         return coordinates
 
     def _initial_configurations(self, n_evaluated: int, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
-        """Returns the configurations that precede those of the method."""
-        if self.surrogate is None:
-            return self._sobol_configurations(number, fixed_coordinates) if n_evaluated < N_START else ()
-        if n_evaluated >= len(self.surrogate.start):
-            return ()
+        """Returns the configurations that precede those of the method: defaults first."""
+        start = () if self.surrogate is None else self.surrogate.start
+        defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
+        if n_evaluated >= (N_START if self.surrogate is None else len(start) + bool(defaults)):
+            return
         points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
-        configurations = (
-            self._start_configuration(params, point, fixed_coordinates)
-            for params, point in zip(self.surrogate.start, points, strict=False)
-        )
-        return (params for params in configurations if params is not None)
+        if defaults:
+            active = self.space.params(_with_fixed(points[0], self._coordinates(defaults)))
+            defaults = {name: value for name, value in defaults.items() if name in active}
+        for params, point in zip((defaults, *start) if defaults else start, points, strict=False):
+            configuration = self._start_configuration(params, point, fixed_coordinates)
+            if configuration is not None:
+                yield configuration
+        if self.surrogate is None:
+            yield from self._sobol_configurations(number, fixed_coordinates)
 
     def _start_configuration(
         self, params: Params, default_point: np.ndarray, fixed_coordinates: np.ndarray
     ) -> Params | None:
-        """Returns a surrogate's configuration, completed by a default point; None if it is not in the space."""
-        assert self.surrogate is not None
+        """Returns a part of a configuration, completed by a default point; None if it is not in the space."""
         try:
             point = _with_fixed(default_point, self._coordinates(params))
         except DataError:
@@ -249,12 +256,17 @@ class Engine:
         return (self.space.params(_with_fixed(point, fixed_coordinates)) for point in self._sobol_points(number))
 
     def _sobol_points(self, number: int) -> np.ndarray:
-        """Returns points of a scrambled Sobol sequence; the first trials share one sequence."""
+        """Returns points of a scrambled Sobol sequence, of likely values; the first trials share one sequence."""
         from dre_jax.search.candidates import sobol_points
 
         first = number < N_START
         points = sobol_points(256, len(self.space), _seed(self.seed, 0 if first else number))
-        return np.roll(points, -number if first else 0, axis=0)
+        points = np.roll(points, -number if first else 0, axis=0)
+        return points if self._log_densities is None else to_quantiles(self._log_densities, points)
+
+    @cached_property
+    def _log_densities(self) -> np.ndarray | None:
+        return log_densities(self.space) if self.config.belief_weight else None
 
     def _rank_candidates(
         self,
@@ -319,6 +331,12 @@ class Engine:
         key = jax.random.key(self.seed)
         state = initial_state(self._method, self._params, self._layout.n_columns, key)
         sobol = sobol_points(self._candidates.even, len(self.space), _seed(self.seed, number))
+        belief = None
+        if self._log_densities is not None:
+            half = len(sobol) // 2  # the likely values of several hyperparameters may share a small part of the space
+            sobol = np.vstack([sobol[:half], to_quantiles(self._log_densities, sobol[half:])])
+            weights = weighted(self._log_densities, self.config.belief_weight, len(observed))
+            belief = jax.device_put(weights.astype(dtype))
         proposals, _ = propose(
             self._method,
             self._layout,
@@ -332,6 +350,7 @@ class Engine:
             64,
             None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
             feasibility,
+            belief,
         )
         if proposals.undefined:
             raise undefined_values(self._method)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from live.functions import Task
 
 OPTUNA = ("tpe", "gp-sampler", "random")
 """Optuna's samplers by name; they know no past task."""
-ALONE = ("gp", *OPTUNA)
+BELIEFS = {"gp-right-belief": 0.0, "gp-wrong-belief": 0.5}
+"""`gp` with a likely fifth of the range of each real number: how far it is from the optimum."""
+ALONE = ("gp", *BELIEFS, *OPTUNA)
 """Tuners without a past."""
 
 
@@ -23,7 +26,8 @@ def run(tuner: str, task: Task, trials: int, seed: int, surrogate: Surrogate | N
     if tuner in OPTUNA:
         done = optuna_study(tuner, task, trials, random)
     else:
-        optimizer = Optimizer(task.space, surrogate, direction="minimize", seed=seed)
+        space = with_belief(task, BELIEFS[tuner], random) if tuner in BELIEFS else task.space
+        optimizer = Optimizer(space, surrogate, direction="minimize", seed=seed)
         done = []
         for _ in range(trials):
             trial = optimizer.ask()
@@ -31,6 +35,21 @@ def run(tuner: str, task: Task, trials: int, seed: int, surrogate: Surrogate | N
             optimizer.tell(trial, value)
             done.append(Evaluated(trial.params, value))
     return list(regrets(task, done))
+
+
+def with_belief(task: Task, away: float, random: np.random.Generator) -> Space:
+    """The space of a task with a likely range of a fifth for each real number in [0, 1].
+
+    Its middle is up to a tenth from the optimum, or as much further as asked for, in the direction where there is room.
+    """
+    assert task.optimum is not None
+    space = dict(task.space)
+    for name, optimum in zip(task.space, task.optimum, strict=True):
+        if isinstance(space[name], Float):
+            middle = optimum + random.uniform(-0.1, 0.1) + (away if optimum < 0.5 else -away)
+            low = float(np.clip(middle - 0.1, 0.0, 0.8))
+            space[name] = replace(space[name], likely=(low, low + 0.2))
+    return Space(space)
 
 
 def regrets(task: Task, trials: list[Evaluated]) -> Iterator[float]:

@@ -113,6 +113,8 @@ class Task:
     """The loss of the optimum."""
     spread: float
     """How much higher the median loss of random points is."""
+    optimum: Floats | None = None
+    """f64[D], a point close to the optimum; None if it is not known."""
 
     def exact(self, params: Mapping[str, Any]) -> float:
         """The loss of a configuration."""
@@ -182,7 +184,8 @@ class Family:
             return scale * (sign * plain(points) - least) + base * scale * spread
 
         noise = self.noise * scale * spread
-        return Task(space=self.space, loss=loss, noise=noise, least=base * scale * spread, spread=scale * spread)
+        lowest, spread_of_task = base * scale * spread, scale * spread
+        return Task(space=self.space, loss=loss, noise=noise, least=lowest, spread=spread_of_task, optimum=known)
 
     def _rotation(self) -> Floats:
         if not self.rotated:

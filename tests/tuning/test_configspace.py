@@ -13,13 +13,13 @@ cs = pytest.importorskip("ConfigSpace")
 
 SPACE = Space(
     {
-        "degree": Int(2, 5, when={"kernel": ["poly"]}),
-        "kernel": Categorical(["rbf", "poly", None, 3]),
-        "C": Float(1e-3, 1e3, log=True),
-        "layers": Int(1, 1000, log=True),
-        "size": Categorical(["s", "m", "l"], ordered=True),
-        "scale": Bool(when={"kernel": ["poly", None], "size": ["s", "m"]}),
-        "depth": Float(-1.0, 3.0, when={"scale": [True]}),
+        "degree": Int(2, 5, when={"kernel": ["poly"]}, default=3),
+        "kernel": Categorical(["rbf", "poly", None, 3], default=None),
+        "C": Float(1e-3, 1e3, log=True, default=10.0),
+        "layers": Int(1, 1000, log=True, default=7),
+        "size": Categorical(["s", "m", "l"], ordered=True, default="m"),
+        "scale": Bool(when={"kernel": ["poly", None], "size": ["s", "m"]}, default=True),
+        "depth": Float(-1.0, 3.0, when={"scale": [True]}, default=0.5),
         "one": Categorical(["only"]),
     }
 )
@@ -55,14 +55,16 @@ def rich():
 
 
 def test_everything_that_carries_over():
-    assert dict(from_configspace(rich())) == {
-        "lr": Float(1e-5, 1.0, log=True, when={"optimiser": ["sgd", "adam"], "size": ["s", "m"], "version": [3]}),
-        "momentum": Float(0.5, 1.0, when={"optimiser": "sgd"}),
-        "dropout": Float(0.0, 0.9, when={"size": ["m", "l"]}),
-        "batch": Int(8, 512, log=True),
-        "layers": Int(1, 9),
-        "optimiser": Categorical(["sgd", "adam", "none"]),
-        "size": Categorical(["s", "m", "l"], ordered=True),
+    made = rich()
+    lr = {"optimiser": ["sgd", "adam"], "size": ["s", "m"], "version": [3]}
+    assert dict(from_configspace(made)) == {
+        "lr": Float(1e-5, 1.0, log=True, when=lr, default=0.01),
+        "momentum": Float(0.5, 1.0, when={"optimiser": "sgd"}, default=0.9),
+        "dropout": Float(0.0, 0.9, when={"size": ["m", "l"]}, default=made["dropout"].default_value),
+        "batch": Int(8, 512, log=True, default=64),
+        "layers": Int(1, 9, default=3),
+        "optimiser": Categorical(["sgd", "adam", "none"], default="adam"),  # the one of the largest weight
+        "size": Categorical(["s", "m", "l"], ordered=True, default="s"),
         "version": Categorical([3]),
     }
 

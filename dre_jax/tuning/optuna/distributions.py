@@ -25,7 +25,7 @@ def from_optuna(distributions: Mapping[str, BaseDistribution]) -> Space:
 
     Example:
       >>> from_optuna({"C": FloatDistribution(1e-3, 1e3, log=True), "degree": IntDistribution(1, 5)})["degree"]
-      Int(low=1, high=5, log=False, step=1, when=())
+      Int(low=1, high=5)
     """
     return Space({name: _parameter(name, distribution) for name, distribution in distributions.items()})
 
@@ -74,7 +74,8 @@ class Translation:
         parameters, adopted = dict(self.space), dict(self.distributions)
         for name, distribution in distributions.items():
             if name in adopted and distribution != adopted[name] and can_hold(name, distribution):
-                narrower = {**parameters, name: replace(_to_parameter(name, distribution), when=parameters[name].when)}
+                narrowed = _with_belief_of(parameters[name], _to_parameter(name, distribution))
+                narrower = {**parameters, name: replace(narrowed, when=parameters[name].when)}
                 try:
                     inside = not self.space.mismatches(Space(narrower))
                 except ConfigError:  # a choice is gone that others depend on
@@ -195,6 +196,22 @@ def _parameter(name: str, distribution: BaseDistribution) -> Parameter:
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from error
     raise ConfigError(f"{name} must be one of Optuna's distributions, but got {distribution!r}")
+
+
+def _with_belief_of(other: Parameter, parameter: Parameter) -> Parameter:
+    """Returns a hyperparameter with the likely values and the default of another one, as far as it has these values."""
+    likely: Any = other.likely
+    default: Any = other.default
+    if isinstance(other, Categorical) and isinstance(parameter, Categorical):
+        likely = [choice for choice in likely or () if choice in parameter.choices] or None
+        return replace(parameter, likely=likely, default=default if default in parameter.choices else ...)
+    if isinstance(parameter, Categorical) or type(parameter) is not type(other):
+        return parameter
+    if likely is not None:
+        low, high = max(likely[0], parameter.low), min(likely[1], parameter.high)
+        likely = (low, high) if low <= high else None
+    inside = other.has_default and parameter.low <= default <= parameter.high
+    return replace(parameter, likely=likely, default=default if inside else None)
 
 
 def _distribution(parameter: Parameter) -> BaseDistribution:

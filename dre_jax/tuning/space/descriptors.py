@@ -34,7 +34,7 @@ def from_descriptor(descriptor: Mapping[str, Any]) -> Space:
       >>> from dre_jax.data.columns import read_descriptor
       >>> space = from_descriptor(read_descriptor(bundled.path(), "svm"))
       >>> space["degree"]
-      Int(low=2, high=5, log=False, step=1, when=(('kernel', ('poly',)),))
+      Int(low=2, high=5, when=(('kernel', ('poly',)),))
     """
     try:
         columns = columns_of(descriptor)

@@ -149,7 +149,7 @@ def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
       >>> order = {"variables_order": ["alpha", "lambda"], "variables_to_apply_log": []}
       >>> space = from_hpob("5860", {"variables": both} | order)
       >>> space["lambda"]
-      Float(low=0.001, high=1000.0, log=True, step=None, when=())
+      Float(low=0.001, high=1000.0, log=True)
       >>> space.encode({"alpha": 0.25, "lambda": 500.0}).round(3).tolist()
       [0.25, 0.5]
     """

@@ -12,14 +12,14 @@ from dre_jax.data.files import read_json, write_json
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import Scale
 from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.space import Space
 
 FORMAT = 1
 _FIELDS = {
-    "float": {"low", "high", "log", "step", "when"},
-    "int": {"low", "high", "log", "step", "when"},
-    "categorical": {"choices", "ordered", "when"},
+    "float": {"low", "high", "log", "step", "when", "likely", "default"},
+    "int": {"low", "high", "log", "step", "when", "likely", "default"},
+    "categorical": {"choices", "ordered", "when", "likely", "default"},
 }
 
 
@@ -48,7 +48,7 @@ def from_json(content: Any) -> Space:
 
     Example:
       >>> from_json({"C": {"type": "float", "low": 0.5, "high": 2.0, "log": True}})
-      Space({'C': Float(low=0.5, high=2.0, log=True, step=None, when=())})
+      Space({'C': Float(low=0.5, high=2.0, log=True)})
     """
     if not isinstance(content, Mapping):
         raise ConfigError(f"a space must be a JSON object, but got {show(content)}")
@@ -122,17 +122,17 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         fields |= (
             {"step": parameter.step} if parameter.step not in (None, 1) or (kind == "float" and parameter.step) else {}
         )
-    return fields | ({"when": {name: list(values) for name, values in parameter.when}} if parameter.when else {})
+    fields |= {"when": {name: list(values) for name, values in parameter.when}} if parameter.when else {}
+    fields |= {} if parameter.likely is None else {"likely": list(parameter.likely)}
+    return fields | ({"default": parameter.default} if parameter.has_default else {})
 
 
 def _from_parameter(name: Any, content: Any) -> Parameter:
     kind = content.get("type") if isinstance(content, Mapping) else None
     if not isinstance(kind, str) or kind not in _FIELDS:
         rule = "a hyperparameter must have a type, float, int, categorical or bool"
-        if kind == "bool" and set(content) <= {"type", "when"}:
-            return _create_parameter(
-                name, Categorical, {"choices": (False, True), "ordered": True, "when": content.get("when")}
-            )
+        if kind == "bool" and set(content) <= {"type", "when", "likely", "default"}:
+            return _create_parameter(name, Bool, {field: value for field, value in content.items() if field != "type"})
         raise ConfigError(f"{name}: {rule}, but got {show(content)}")
     fields = {field: value for field, value in content.items() if field != "type"}
     unknown = set(fields) - _FIELDS[kind]

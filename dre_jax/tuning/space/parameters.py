@@ -59,8 +59,23 @@ def value_at_step(low: float, step: float, n: int) -> float:
     return float(Decimal(repr(low)) + n * Decimal(repr(step)))
 
 
-@dataclass(frozen=True)
-class Float:
+@dataclass(frozen=True, repr=False)
+class _Parameter:
+    """A hyperparameter, which shows the fields that are set."""
+
+    def __repr__(self) -> str:
+        shown = [(one.name, getattr(self, one.name), one.default) for one in fields(self)]
+        texts = (f"{name}={value!r}" for name, value, unset in shown if value not in (unset, ()))
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+    @property
+    def has_default(self) -> bool:
+        """Whether there is a default value."""
+        return any(one.name == "default" and self.default is not one.default for one in fields(self))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, repr=False)
+class Float(_Parameter):
     """A real number in [low, high].
 
     Args:
@@ -69,16 +84,19 @@ class Float:
       log: whether its logarithm is searched evenly; low must be above 0.
       step: distance of the values from `low` on; None for all real numbers.
       when: other hyperparameters' values for which this one is active: `{"kernel": ["rbf", "poly"]}`.
+      likely: range within the bounds where good values are likely, `(a, b)`; see `dre_jax.tuning.space.beliefs`.
+      default: value of the first configuration that is evaluated; None for none.
 
     Raises:
-      ConfigError: for bounds that are upside down or not finite, a log bound that is not positive, or a step that is.
+      ConfigError: for bounds that are upside down or not finite, a log bound that is not positive, a step that is, or a
+        likely range or default that is not in the range.
 
     Warns:
       DataWarning: if the range is no multiple of the step; the upper bound is then the last value.
 
     Example:
-      >>> Float(1e-3, 1e3, log=True).log
-      True
+      >>> Float(1e-3, 1e3, log=True, likely=(0.1, 10.0), default=1.0)
+      Float(low=0.001, high=1000.0, log=True, likely=(0.1, 10.0), default=1.0)
     """
 
     low: float
@@ -86,6 +104,8 @@ class Float:
     log: bool = field(default=False, kw_only=True)
     step: float | None = field(default=None, kw_only=True)
     when: Any = field(default=None, kw_only=True)
+    likely: Any = field(default=None, kw_only=True)
+    default: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _to_plain(self)
@@ -100,8 +120,8 @@ class Float:
         _normalise(self, float)
 
 
-@dataclass(frozen=True)
-class Int:
+@dataclass(frozen=True, repr=False)
+class Int(_Parameter):
     """A whole number in [low, high].
 
     Args:
@@ -109,10 +129,10 @@ class Int:
       high: upper bound; may equal the lower one.
       log: whether its logarithm is searched evenly; low must be at least 1.
       step: distance of the values from `low` on.
-      when: as for `Float`.
+      when, likely, default: as for `Float`.
 
     Raises:
-      ConfigError: as `Float`, and for bounds or a step that are not whole.
+      ConfigError: as `Float`, and for numbers that are not whole.
 
     Warns:
       DataWarning: as `Float`.
@@ -127,6 +147,8 @@ class Int:
     log: bool = field(default=False, kw_only=True)
     step: int = field(default=1, kw_only=True)
     when: Any = field(default=None, kw_only=True)
+    likely: Any = field(default=None, kw_only=True)
+    default: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _to_plain(self)
@@ -141,17 +163,20 @@ class Int:
         _normalise(self, int)
 
 
-@dataclass(frozen=True)
-class Categorical:
+@dataclass(frozen=True, repr=False)
+class Categorical(_Parameter):
     """One of several values.
 
     Args:
       choices: text, finite numbers, true, false or None; different ones. May be an array.
       ordered: whether their order means something (small, medium, large): one column in place of one a level.
       when: as for `Float`.
+      likely: a choice or several that are likely to be good; None for no belief.
+      default: choice of the first configuration that is evaluated; `...` for none, as None may be a choice.
 
     Raises:
-      ConfigError: without choices, for one that occurs twice, or one of another type.
+      ConfigError: without choices, for one that occurs twice, or one of another type; for a likely or default choice
+        that is none.
 
     Example:
       >>> Categorical(["rbf", "poly"]).choices
@@ -161,6 +186,8 @@ class Categorical:
     choices: tuple[Choice, ...]
     ordered: bool = field(default=False, kw_only=True)
     when: Any = field(default=None, kw_only=True)
+    likely: Any = field(default=None, kw_only=True)
+    default: Any = field(default=..., kw_only=True)
 
     def __post_init__(self) -> None:
         _to_plain(self)
@@ -178,6 +205,20 @@ class Categorical:
         if len(set(levels_of(self.choices))) < len(self.choices):
             raise ConfigError(f"choices must differ, but got {list(self.choices)!r}")
         object.__setattr__(self, "when", conditions_of(_as_mapping(self.when)))
+        if self.likely is not None:
+            likely = _to_list(self.likely)
+            likely = likely if isinstance(likely, (list, tuple)) else [likely]
+            object.__setattr__(self, "likely", tuple(self._choice("likely", value) for value in likely))
+            if not self.likely:
+                raise ConfigError("likely must name at least one choice, but got none")
+        if self.default is not ...:
+            object.__setattr__(self, "default", self._choice("default", self.default))
+
+    def _choice(self, field: str, value: Any) -> Choice:
+        try:
+            return self.choices[self.index(plain_value(value))]
+        except (ValueError, TypeError):
+            raise ConfigError(f"{field} must be one of {list(self.choices)!r}, but got {value!r}") from None
 
     def index(self, value: object) -> int:
         """Returns the index of a choice. Raises `ValueError` if the value is not a choice."""
@@ -189,14 +230,14 @@ class Categorical:
         return (same or equal)[0]
 
 
-def Bool(*, when: Any = None) -> Categorical:
-    """False or true.
+def Bool(*, when: Any = None, likely: Any = None, default: Any = ...) -> Categorical:
+    """False or true; arguments as for `Categorical`.
 
     Example:
       >>> Bool().choices
       (False, True)
     """
-    return Categorical((False, True), ordered=True, when=when)
+    return Categorical((False, True), ordered=True, when=when, likely=likely, default=default)
 
 
 Parameter = Float | Int | Categorical
@@ -266,6 +307,34 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
     object.__setattr__(parameter, "low", kind(low))
     object.__setattr__(parameter, "high", kind(high))
     object.__setattr__(parameter, "when", conditions_of(_as_mapping(parameter.when)))
+    if parameter.likely is not None:
+        likely = _to_list(parameter.likely)
+        likely = tuple(map(plain_value, likely)) if isinstance(likely, (list, tuple)) else ()
+        if len(likely) != 2 or not all(_takes(parameter, value) for value in likely) or likely[0] > likely[1]:
+            rule = f"likely must be two {_noun(parameter)}s in order"
+            raise ConfigError(f"{rule}, in [{parameter.low!r}, {parameter.high!r}], but got {parameter.likely!r}")
+        object.__setattr__(parameter, "likely", tuple(map(kind, likely)))
+    if parameter.default is not None:
+        if not _takes(parameter, parameter.default) or not _is_at_step(parameter, parameter.default):
+            at_steps = f" and steps of {parameter.step!r}" if parameter.step not in (None, 1) else ""
+            rule = f"default must be a {_noun(parameter)} in [{parameter.low!r}, {parameter.high!r}]{at_steps}"
+            raise ConfigError(f"{rule}, but got {parameter.default!r}")
+        object.__setattr__(parameter, "default", kind(parameter.default))
+
+
+def _noun(parameter: Float | Int) -> str:
+    return "whole number" if isinstance(parameter, Int) else "number"
+
+
+def _takes(parameter: Float | Int, value: Any) -> bool:
+    """Returns whether a value is within the bounds, and whole if it has to be."""
+    is_number = _is_whole(value) if isinstance(parameter, Int) else is_finite(value)
+    return is_number and bool(parameter.low <= value <= parameter.high)
+
+
+def _is_at_step(parameter: Float | Int, value: float) -> bool:
+    steps = 0.0 if parameter.step is None else (value - parameter.low) / parameter.step
+    return abs(steps - round(steps)) < 1e-6
 
 
 def _to_plain(parameter: Any) -> None:

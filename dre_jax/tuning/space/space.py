@@ -237,6 +237,10 @@ class Space(Mapping[str, Parameter]):
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
         return self._coordinate(self._sequence.index(name), _checked(name, self._parameters[name], value))
 
+    def coordinate_of(self, name: str, value: Choice) -> float:
+        """Returns the coordinate of a value between the bounds, which need not be at a step."""
+        return self._coordinate(self._sequence.index(name), value)
+
     def _coordinate(self, i: int, value: Choice) -> float:
         parameter, part = self._parameters[self._sequence[i]], self.layout.parts[i]
         index = parameter.index(value) if isinstance(parameter, Categorical) else value

@@ -94,6 +94,21 @@ def test_the_last_step_stays_within_the_bounds():
     assert translation.read_params({"x": found}) == {"x": pytest.approx(10.2)}
 
 
+def test_a_narrower_range_keeps_what_is_likely_in_it():
+    space = Space(
+        {
+            "x": Float(0.0, 1.0, likely=(0.2, 0.6), default=0.3),
+            "y": Float(0.0, 1.0, likely=(0.0, 0.1), default=0.3),
+            "k": Categorical(["a", "b", "c"], likely=["a", "b"], default="c"),
+        }
+    )
+    ranges = {"x": FloatDistribution(0.0, 0.5), "y": FloatDistribution(0.2, 1.0)}
+    found = translation_of(space).restrict({**ranges, "k": CategoricalDistribution(["a", "c"])}).space
+    assert found["x"] == Float(0.0, 0.5, likely=(0.2, 0.5), default=0.3)
+    assert found["y"] == Float(0.2, 1.0, default=0.3)
+    assert found["k"] == Categorical(["a", "c"], likely=["a"], default="c")
+
+
 def test_a_configuration_that_does_not_fit_is_none():
     space = Space({"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 5, when={"kernel": "poly"})})
     translation = translation_of(space)

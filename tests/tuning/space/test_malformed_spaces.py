@@ -20,9 +20,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:the range of a hyperparameter sh
 often = examples(400)
 PLAIN = Space(
     {
-        "C": Float(1e-3, 1e3, log=True),
-        "kernel": Categorical(["rbf", "poly"]),
-        "degree": Int(2, 5, when={"kernel": ["poly"]}),
+        "C": Float(1e-3, 1e3, log=True, likely=(0.1, 10.0)),
+        "kernel": Categorical(["rbf", "poly"], likely="rbf", default="rbf"),
+        "degree": Int(2, 5, when={"kernel": ["poly"]}, default=3),
         "rate": Float(0.0, 0.5, step=0.1),
         "scale": Bool(when={"kernel": ["poly"]}),
     }
@@ -30,7 +30,10 @@ PLAIN = Space(
 CODED = from_descriptor(read_descriptor(bundled.path(), "svm"))
 WHOLE = [to_json(PLAIN), to_json(PLAIN)["parameters"], to_json(CODED)]
 
-FIELDS = "type low high log step when choices ordered parameters format codes columns names scale empty missing unset"
+FIELDS = (
+    "type low high log step when likely default choices ordered parameters format codes columns names scale empty "
+    "missing unset"
+)
 WORDS = st.sampled_from([*FIELDS.split(), "float", "int", "categorical", "bool", "kernel", "poly", "C", "C.na"])
 LEAVES, ANYTHING = leaves(WORDS), json_values(WORDS)
 
@@ -117,6 +120,12 @@ def test_written_and_read(tmp_path):
         (lambda: Space({"a": Bool(), "b": Float(0, 1, when={"a": True}), "b.na": Int(1, 2)}), "different names"),
         (lambda: from_json({"C": {"type": "float", "low": 1}}), "C: missing 1 required positional argument: 'high'"),
         (lambda: from_json({"C": {"type": "float", "low": 0, "high": 1, "Log": True}}), "but got Log"),
+        (lambda: Float(0, 1, likely=(0.5, 2)), "likely must be two numbers in order, in [0.0, 1.0], but got (0.5, 2)"),
+        (lambda: Int(0, 9, likely=(5, 2)), "likely must be two whole numbers in order, in [0, 9], but got (5, 2)"),
+        (lambda: Int(0, 9, step=3, default=4), "default must be a whole number in [0, 9] and steps of 3, but got 4"),
+        (lambda: Float(0, 1, default="low"), "default must be a number in [0.0, 1.0], but got 'low'"),
+        (lambda: Bool(likely="yes"), "likely must be one of [False, True], but got 'yes'"),
+        (lambda: Categorical(["a"], default=None), "default must be one of ['a'], but got None"),
         (lambda: from_json({"C": [0, 1]}), "C: a hyperparameter must have a type"),
     ],
 )

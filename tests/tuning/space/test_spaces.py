@@ -49,11 +49,12 @@ def numbers(draw, when):
     if draw(st.booleans()):
         low, high = sorted(draw(st.tuples(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6))))
         log = low > 0 and draw(st.booleans())
-        return Int(low, high, log=log, step=1 if log else draw(st.integers(1, 7)), when=when)
+        step = 1 if log else draw(st.integers(1, 7))
+        return Int(low, high, log=log, step=step, when=when, default=draw(st.none() | st.just(low)))
     magnitude = st.floats(1e-6, 1e6)
     if draw(st.booleans()):
         low, high = sorted(draw(st.tuples(magnitude, magnitude)))
-        return Float(low, high, log=True, when=when)
+        return Float(low, high, log=True, when=when, likely=draw(st.none() | st.just((low, (low + high) / 2))))
     low, high = sorted(draw(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))))
     step = draw(st.none() | st.floats(0.01, 1.0).map(lambda share: share * (high - low)))
     return Float(low, high, step=step or None, when=when)
@@ -72,7 +73,8 @@ def spaces(draw):
         when = {p: draw(st.lists(st.sampled_from(found[p].choices), min_size=1, max_size=2)) for p in parents} or None
         if draw(st.booleans()):
             choices = draw(st.lists(CHOICES, min_size=1, max_size=4, unique_by=lambda c: (type(c).__name__, c)))
-            found[name] = Categorical(choices, ordered=draw(st.booleans()), when=when)
+            belief = draw(st.sampled_from([{}, {"likely": choices[-1:]}, {"default": choices[0]}]))
+            found[name] = Categorical(choices, ordered=draw(st.booleans()), when=when, **belief)
             leveled.append(name)
         else:
             found[name] = draw(numbers(when))

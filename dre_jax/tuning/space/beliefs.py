@@ -1,0 +1,85 @@
+"""Beliefs about where good values lie: a density over the coordinate of each hyperparameter.
+
+The density of a number is constant over its likely range and falls off beyond it, as a Gaussian whose deviation is half
+of the range. A fifth of the mass is uniform, so no value is excluded. Of a categorical, the likely choices share four
+fifths. The first configurations are drawn from the densities. Afterwards, the acquisition function is weighted by a
+power of the densities that decays with the number of trials n: beta / (n + 1) (piBO, Hvarfner et al. 2022).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from dre_jax.tuning.space.parameters import Categorical, Parameter
+from dre_jax.tuning.space.space import Space
+
+Floats = npt.NDArray[np.float64]
+
+UNIFORM_MASS = 0.2
+_LEAST_DEVIATION = 0.05  # of a coordinate
+_LEAST_KNOTS = 128
+
+
+def log_densities(space: Space) -> Floats | None:
+    """Returns the log densities f64[P, K + 1] at the coordinates k / K; None if no hyperparameter has a belief.
+
+    Between the coordinates, densities are interpolated; K is so large that this is exact in the middle of a choice.
+
+    Example:
+      >>> from dre_jax.tuning import Float
+      >>> table = log_densities(Space({"x": Float(0.0, 1.0, likely=(0.2, 0.4)), "y": Float(0.0, 1.0)}))
+      >>> np.exp(table[:, [0, 32, 128]]).round(2).tolist()
+      [[0.44, 2.01, 0.2], [1.0, 1.0, 1.0]]
+    """
+    if all(parameter.likely is None for parameter in space.values()):
+        return None
+    most = max(len(p.choices) for p in space.values() if isinstance(p, Categorical)) if _has_choices(space) else 0
+    u = np.linspace(0.0, 1.0, max(_LEAST_KNOTS, 2 ** (2 * most).bit_length()) + 1)
+    return np.log([_density(space, name, u) for name in space.sequence])
+
+
+def _has_choices(space: Space) -> bool:
+    return any(isinstance(parameter, Categorical) for parameter in space.values())
+
+
+def _density(space: Space, name: str, u: Floats) -> Floats:
+    """Returns the density of a hyperparameter at coordinates f64[K + 1]."""
+    parameter: Parameter = space[name]
+    if parameter.likely is None:
+        return np.ones_like(u)
+    if isinstance(parameter, Categorical):
+        n, likely = len(parameter.choices), {parameter.index(choice) for choice in parameter.likely}
+        shares = np.array([UNIFORM_MASS + (1.0 - UNIFORM_MASS) * n / len(likely) * (i in likely) for i in range(n)])
+        return shares[np.minimum((u * n).astype(int), n - 1)]
+    low, high = (space.coordinate_of(name, end) for end in parameter.likely)
+    deviation = max((high - low) / 2, _LEAST_DEVIATION)
+    distance = np.maximum(np.maximum(low - u, u - high), 0.0)
+    tails = sum(math.erf(length / (deviation * math.sqrt(2))) for length in (low, 1.0 - high))
+    mass = high - low + deviation * math.sqrt(math.pi / 2) * tails
+    return UNIFORM_MASS + (1.0 - UNIFORM_MASS) * np.exp(-0.5 * (distance / deviation) ** 2) / mass
+
+
+def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
+    """Returns points f64[N, P] of which each coordinate is the quantile of its density at the given coordinate.
+
+    Evenly distributed points become draws from the densities.
+
+    Args:
+      table: f64[P, K + 1], see `log_densities`.
+      points: f[N, P].
+    """
+    u = np.linspace(0.0, 1.0, table.shape[1])
+    drawn = np.array(points, np.float64)
+    for i, density in enumerate(np.exp(table)):
+        if (density != 1.0).any():
+            cumulative = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
+            drawn[:, i] = np.interp(drawn[:, i], cumulative / cumulative[-1], u)
+    return drawn
+
+
+def weighted(table: Floats, beta: float, n: int) -> Floats:
+    """Returns the logarithms f64[P, K + 1] of the weights after n trials, at most 0."""
+    return beta / (n + 1) * (table - table.max(axis=1, keepdims=True))

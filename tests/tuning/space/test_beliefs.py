@@ -1,0 +1,119 @@
+"""Beliefs about good values: densities of SciPy, and what they do to suggestions."""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dre_jax.search.weighting import log_belief
+from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
+from dre_jax.tuning.engine import Engine, Observation
+from dre_jax.tuning.space.beliefs import log_densities, to_quantiles
+
+SPACE = Space(
+    {
+        "rate": Float(1e-4, 1.0, log=True, likely=(1e-3, 1e-2)),
+        "kernel": Categorical(["rbf", "poly", None], likely=["poly", None]),
+        "degree": Int(1, 8, when={"kernel": "poly"}, likely=(2, 3)),
+        "plain": Float(0.0, 1.0),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Rising:
+    """Values candidates by their first column."""
+
+    def fit(self, meta, key):
+        return None
+
+    def acquire(self, params, history, candidates, key):
+        return candidates.x[:, 0]
+
+
+def rising(space, start=()):
+    return Engine(space, Surrogate(space, "rising", Rising(), None, start))
+
+
+def density(low, high, deviation):
+    """A fifth uniform, the rest constant between the ends and Gaussian beyond, in proportion to its integral."""
+
+    def bump(u):
+        peak = norm.pdf(0.0, scale=deviation)
+        return 1.0 if low <= u <= high else norm.pdf(u - (low if u < low else high), scale=deviation) / peak
+
+    total = sum(quad(bump, *ends)[0] for ends in ((0.0, low), (low, high), (high, 1.0)))
+    return lambda u: 0.2 + 0.8 * bump(u) / total
+
+
+def test_densities_and_their_quantiles_are_those_of_scipy():
+    table, u = log_densities(SPACE), np.linspace(0.0, 1.0, 129)
+    rate, degree = density(0.25, 0.5, 0.125), density(1.5 / 8, 2.5 / 8, 1 / 16)
+    np.testing.assert_allclose(np.exp(table[0]), [rate(x) for x in u], rtol=1e-9)
+    np.testing.assert_allclose(np.exp(table[3]), [degree(x) for x in u], rtol=1e-9)
+    assert SPACE.sequence == ("rate", "kernel", "plain", "degree")
+    assert not table[2].any()
+    points = np.random.default_rng(0).random((50, 4))
+    drawn = to_quantiles(table, points)
+    wanted = [
+        brentq(lambda x, p=p: quad(rate, 0.0, x, points=[0.25, 0.5], limit=200)[0] - p, 0, 1) for p in points[:, 0]
+    ]
+    np.testing.assert_allclose(drawn[:, 0], wanted, atol=2e-3)
+    np.testing.assert_array_equal(drawn[:, 2], points[:, 2])
+
+
+def test_weights_are_sums_over_active_hyperparameters():
+    """In a compiled program, against a loop over configurations; choices have their exact shares."""
+    table = log_densities(SPACE)
+    rng = np.random.default_rng(1)
+    configurations = [SPACE.params(point) for point in rng.random((64, 4))]
+    points = np.array([SPACE.point(params) for params in configurations])
+    found = jax.jit(lambda points: log_belief(SPACE.layout, jnp.asarray(table, jnp.float32), points))(
+        jnp.asarray(points, jnp.float32)
+    )
+    rate, degree = density(0.25, 0.5, 0.125), density(1.5 / 8, 2.5 / 8, 1 / 16)
+    for params, point, log in zip(configurations, points, found, strict=True):
+        wanted = np.log(rate(point[0])) + np.log(0.2 if params["kernel"] == "rbf" else 0.2 + 0.8 * 3 / 2)
+        if "degree" in params:
+            wanted += np.log(degree((params["degree"] - 0.5) / 8))
+        assert log == pytest.approx(wanted, abs=0.01)
+
+
+def test_a_weight_decays_with_the_number_of_trials():
+    """The method wants high values, the belief low ones."""
+    space = Space({"x": Float(0.0, 1.0, likely=(0.0, 0.1)), "y": Float(0.0, 1.0)})
+    observed = [Observation({"x": 0.5, "y": i / 60}, 0.0) for i in range(60)]
+    found = [rising(space).suggest(observed[:n], number=n)["x"] for n in (1, 60)]
+    assert found[0] < 0.2
+    assert found[1] > 0.9
+
+
+def test_the_default_comes_first_and_likely_values_follow():
+    space = Space({**SPACE, "rate": replace(SPACE["rate"], default=0.1), "degree": replace(SPACE["degree"], default=7)})
+    space = Space({**space, "kernel": replace(space["kernel"], default="rbf")})
+    optimizer = Optimizer(space, seed=3)
+    first, *others = [optimizer.ask() for _ in range(4)]
+    assert (first["rate"], first["kernel"]) == (0.1, "rbf")
+    assert "degree" not in first.params
+    assert sum(5e-4 < trial["rate"] < 2e-2 for trial in others) >= 2
+    start = {"rate": 0.5, "kernel": None, "plain": 0.5}
+    default = rising(space, (start,)).suggest([], number=0)
+    assert (default["rate"], default["kernel"]) == (0.1, "rbf")
+    assert rising(space, (start,)).suggest([Observation(default, 0.0)], number=1) == start
+
+
+def test_nothing_changes_without_a_belief():
+    """A weight of 0 gives the picks of the space without likely values."""
+    plain = Space({name: replace(parameter, likely=None) for name, parameter in SPACE.items()})
+    rng = np.random.default_rng(2)
+    observed = [Observation(plain.params(point), float(rng.normal())) for point in rng.random((6, 4))]
+    ignored = Engine(SPACE, config=EngineConfig(belief_weight=0.0))
+    for n in (0, 6):
+        wanted = Engine(plain).suggest(observed[:n], number=n)
+        assert ignored.suggest(observed[:n], number=n) == wanted
+        assert Engine(SPACE).suggest(observed[:n], number=n) != wanted
