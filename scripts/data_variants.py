@@ -1,11 +1,10 @@
-"""Data made from data: folds, test tasks on which the past misleads, and past tasks of an earlier search space."""
+"""Data made from data: test tasks on which the past misleads, and past tasks of an earlier search space."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -14,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.checks import one_of
-from dre_jax.data import Results, SearchSpace, Task, list_spaces, load_space, write_dataset
+from dre_jax.data import SearchSpace, Task, list_spaces, load_space, write_dataset
 from dre_jax.data.columns import DESCRIPTORS, Column
-from dre_jax.errors import ConfigError
 from dre_jax.hpob.jobs import data_folder, source_of
 
 Misleading = Literal["reversed", "permuted"]
@@ -27,44 +25,6 @@ EARLIER: tuple[Earlier, ...] = ("same", "fewer", "half-fewer", "narrow")
 """Search space of the past tasks, which have a quarter of their rows: the same; without one or two of the columns, in
 all tasks or in every other one; or with half the range of these columns."""
 _CENTRE = 0.5
-_DESIGNS, _ROWS = 5, 5
-_FOLD = re.compile(r"-fold-\d+-of-\d+(?=/)")
-
-
-def fold(space: SearchSpace, number: int, of: int) -> SearchSpace:
-    """A fold of the training and validation tasks together: its tasks are for testing, all others keep their split.
-
-    So whatever looks at validation tasks while it learns sees none of those that are held out. Tasks are dealt out by
-    name. One without initial designs gets five of five rows, drawn by its name.
-
-    Args:
-      space: its own test tasks are left out.
-      number: of the fold, from 0.
-      of: how many folds there are.
-
-    Raises:
-      ConfigError: for fewer than two folds, a number that is not one of them, or more folds than tasks.
-    """
-    tasks = {**space.train, **space.validation}
-    if not 2 <= of <= len(tasks) or not 0 <= number < of:
-        rule = f"folds must be 2 to {len(tasks)}, as many as {space.name!r} has tasks"
-        raise ConfigError(f"{rule}, and be numbered from 0, but got fold {number} of {of}")
-    order = sorted(tasks, key=lambda name: (zlib.crc32(name.encode()), name))
-    held_out = set(order[number::of])
-    return SearchSpace(
-        space.name,
-        train={name: task for name, task in space.train.items() if name not in held_out},
-        validation={name: task for name, task in space.validation.items() if name not in held_out},
-        test={name: tasks[name] for name in sorted(held_out)},
-        designs={name: space.designs.get(name) or _designs(space.name, task) for name, task in tasks.items()},
-        columns=space.columns,
-    )
-
-
-def _designs(space: str, task: Task) -> dict[str, npt.NDArray[np.int64]]:
-    random = np.random.default_rng([zlib.crc32(space.encode()), zlib.crc32(task.name.encode())])
-    rows = min(_ROWS, task.n_rows)
-    return {f"test{i}": random.choice(task.n_rows, rows, replace=False).astype(np.int64) for i in range(_DESIGNS)}
 
 
 def mislead(space: SearchSpace, how: Misleading) -> SearchSpace:
@@ -133,32 +93,6 @@ def _with_flags(x: npt.NDArray[np.float32], count: int, value: float) -> npt.NDA
     return np.hstack([x, np.full((len(x), count), value, np.float32)])
 
 
-def write_folds(data: str, out: Path, n: int) -> list[str]:
-    """Folders of all folds of a folder's search spaces, made unless they are there.
-
-    Args:
-      data: a folder in HPO-B's layout, or `BUNDLED`.
-      out: where the folders go.
-      n: how many folds.
-
-    Raises:
-      ConfigError: as `fold`.
-    """
-    return [_write(data, out / f"{source_of(data)}-fold-{i + 1}-of-{n}", _fold_of(i, n)) for i in range(n)]
-
-
-def unfold(results: Results) -> Results:
-    """Results that `collect` has of the folders of folds, under the labels of the search spaces that were folded."""
-    traces: dict[str, dict[str, Mapping[str, npt.NDArray[np.float64]]]] = {}
-    for label, datasets in results.traces.items():
-        traces.setdefault(_FOLD.sub("", label), {}).update(datasets)
-    return replace(results, traces=traces)
-
-
-def _fold_of(number: int, of: int) -> Callable[[SearchSpace], SearchSpace]:
-    return lambda space: fold(space, number, of)
-
-
 def write_variant(data: str, out: Path, how: Misleading | Earlier) -> str:
     """A folder with misleading test tasks or past tasks of an earlier space, made unless it is there.
 
@@ -170,20 +104,16 @@ def write_variant(data: str, out: Path, how: Misleading | Earlier) -> str:
     Returns:
       The folder's path.
     """
-
-    def change(space: SearchSpace) -> SearchSpace:
-        return mislead(space, how) if how == "reversed" or how == "permuted" else earlier(space, how)
-
-    return _write(data, out / f"{source_of(data)}-{how}", change, describe=how in MISLEADING)
-
-
-def _write(data: str, folder: Path, change: Callable[[SearchSpace], SearchSpace], *, describe: bool = True) -> str:
-    """Beside its place, then renamed: what is there is whole. Without descriptions of columns that are changed."""
-    if not folder.exists():
+    folder = out / f"{source_of(data)}-{how}"
+    if not folder.exists():  # written beside its place, then renamed: what is there is whole
         source, partial = data_folder(data), folder.with_name(f"{folder.name}.tmp")
+        spaces = [load_space(source, name) for name in list_spaces(source)]
         shutil.rmtree(partial, ignore_errors=True)
-        write_dataset(partial, [change(load_space(source, name)) for name in list_spaces(source)])
-        for descriptors in source.glob(f"{DESCRIPTORS}.json*") if describe else ():
-            shutil.copy(descriptors, partial)
+        if how == "reversed" or how == "permuted":
+            write_dataset(partial, [mislead(space, how) for space in spaces])
+            for descriptors in source.glob(f"{DESCRIPTORS}.json*"):
+                shutil.copy(descriptors, partial)
+        else:  # whose columns are not those of the descriptions
+            write_dataset(partial, [earlier(space, how) for space in spaces])
         partial.rename(folder)
     return str(folder)

@@ -3,8 +3,7 @@
     python scripts/reproduce_published.py [--traces DIR] [--out DIR]
 
 Writes `report.html`, one section an experiment of `published.toml`, and each experiment's figures in a folder of its
-own. Says what the paper states of each figure and whether the traces bear it out. Exit status 1 if a reference number
-is not met.
+own. Exit status 1 if a reference number is not met.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ import argparse
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from one_line import errors_in_one_line
 
 from dre_jax.data.files import make_folder
@@ -28,7 +26,7 @@ from dre_jax.report.figures import draw_all
 from dre_jax.report.page import Section, write_page
 from dre_jax.report.page_tables import Cell, Table
 from dre_jax.report.result_files import read_files
-from dre_jax.report.statistics import Significance, Significances, significances
+from dre_jax.report.statistics import significances
 from dre_jax.report.summary import summarise
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -37,68 +35,8 @@ DECLARED = tomllib.loads(Path(__file__).with_name("published.toml").read_text(en
 EXPERIMENTS: Sequence[Mapping[str, Any]] = DECLARED["experiments"]
 AT = (25, 50, 100)
 TOLERANCE = 1e-4
-Verdict = tuple[bool, str]
-"""True if the traces agree, and a sentence on what they show."""
 Row = tuple[str, str, str]
-"""Statement or number, what the traces show, and "yes", "no" or "cannot be told"."""
-
-
-def leads(comparison: Comparison, _: Significances, methods: Sequence[str], until: int | None = None) -> Verdict:
-    """The method has the best average rank, as the mean over all trials or those up to a last one."""
-    rank = comparison.average_rank()[:, 1 : None if until is None else until + 1]
-    own, mean = comparison.methods.index(methods[0]), rank.mean(axis=1)
-    ahead = rank[own] <= rank.min(axis=0)
-    best = comparison.methods[int(mean.argmin())]
-    text = f"best after {ahead.sum()} of {ahead.size} trials; best mean over them: {best}, {mean.min():.3f}"
-    return best == methods[0], text
-
-
-def better(comparison: Comparison, _: Significances, methods: Sequence[str]) -> Verdict:
-    """The first method has the better rank than the second, as the mean over all trials."""
-    mean = dict(zip(comparison.methods, comparison.average_rank()[:, 1:].mean(axis=1), strict=True))
-    first, second = (mean[method] for method in methods)
-    return bool(first < second), f"mean rank over all trials {first:.3f} against {second:.3f}"
-
-
-def none_differ(_: Comparison, tests: Significances, methods: Sequence[str]) -> Verdict:
-    """No two methods differ significantly over tasks."""
-    pairs = [(trial, *sorted(pair)) for trial, test in sorted(tests["tasks"].items()) for pair in _differing(test)]
-    text = "; ".join(f"{a} and {b} after {trial}" for trial, a, b in pairs)
-    return not pairs, f"{text} differ" if pairs else "no pair does"
-
-
-def differs(_: Comparison, tests: Significances, methods: Sequence[str]) -> Verdict:
-    """The first method differs significantly from the others, over tasks and at every trial that is tested."""
-    first, *others = methods
-
-    def missed(by_trial: Mapping[int, Significance]) -> list[str]:
-        alike = {t: [o for o in others if {first, o} not in _differing(test)] for t, test in sorted(by_trial.items())}
-        return [f"not from {' and '.join(names)} after {t}" for t, names in alike.items() if names]
-
-    by_unit = {unit: missed(by_trial) for unit, by_trial in tests.items()}
-    always = "it does at every trial tested"
-    return not by_unit["tasks"], "; ".join(f"over {unit}: {', '.join(m) or always}" for unit, m in by_unit.items())
-
-
-CHECKS: Mapping[str, Callable[..., Verdict]] = {f.__name__: f for f in (leads, better, none_differ, differs)}
-"""By the name of `check` in `published.toml`."""
-
-
-def _differing(test: Significance) -> list[set[str]]:
-    rows, columns = np.nonzero(np.triu(test.wilcoxon_p <= test.alpha, 1))
-    return [{test.methods[i], test.methods[j]} for i, j in zip(rows, columns, strict=True)]
-
-
-def statements(experiment: Mapping[str, Any], comparison: Comparison, tests: Significances) -> Iterator[Row]:
-    """Yields what the paper says in words."""
-    for claim in experiment["claims"]:
-        text, methods = claim["text"], claim["methods"]
-        options = {name: value for name, value in claim.items() if name not in ("text", "check")}
-        if absent := [method for method in methods if method not in comparison.methods]:
-            yield text, f"{', '.join(absent)} missing", "cannot be told"
-        else:
-            agrees, found = CHECKS[claim["check"]](comparison, tests, **options)
-            yield text, found, "yes" if agrees else "no"
+"""Number, what the traces show, and "yes", "no" or "cannot be told"."""
 
 
 def reference_numbers(experiment: Mapping[str, Any], comparison: Comparison) -> Iterator[Row]:
@@ -115,12 +53,11 @@ def reference_numbers(experiment: Mapping[str, Any], comparison: Comparison) -> 
                     yield text, f"{found:.4f}", "yes" if abs(found - value) <= TOLERANCE else "no"
 
 
-def section(experiment: Mapping[str, Any], traces: Path, out: Path) -> tuple[Section, list[Row], int] | None:
+def section(experiment: Mapping[str, Any], traces: Path, out: Path) -> tuple[Section, list[Row]] | None:
     """Draws an experiment.
 
     Returns:
-      The section, what it states, and how many reference numbers the traces do not give; None where the folder holds
-      fewer than two of the traces.
+      The section and its reference values; None where the folder holds fewer than two of the traces.
     """
     title, paths = experiment["title"], {name: traces / f"{file}.json" for name, file in experiment["files"].items()}
     missing = ", ".join(path.name for path in paths.values() if not path.is_file())
@@ -133,12 +70,12 @@ def section(experiment: Mapping[str, Any], traces: Path, out: Path) -> tuple[Sec
     comparison = compare({name: file.results for name, file in files.items()})
     at = tuple(trial for trial in AT if trial <= comparison.n_trials) or (comparison.n_trials,)
     tests = significances(comparison, at)
-    said, numbers = list(statements(experiment, comparison, tests)), list(reference_numbers(experiment, comparison))
-    note = "Ranks are pooled over runs; significance is over tasks."
-    tables = [_table("What the paper says", ("In our words", "On these traces", "Borne out"), said, note)]
+    numbers, tables = list(reference_numbers(experiment, comparison)), []
     if numbers:
         note = f"Pooled over runs; equal to within {TOLERANCE:g}."
-        tables.append(_table("Reference values", ("Value", "On these traces", "Equal"), numbers, note))
+        cells = tuple((Cell(a, a), Cell(b, b), Cell(c, c, c == "no")) for a, b, c in numbers)
+        columns = ("Value", "On these traces", "Equal")
+        tables.append(Table("Reference values", columns, cells, note, sortable=False, words=True))
     caption = title.split(": ", 1)[-1].capitalize()
     by_space: Sequence[Quantity] = ("rank",) if experiment.get("grid") else ()
     result = Section(
@@ -150,12 +87,7 @@ def section(experiment: Mapping[str, Any], traces: Path, out: Path) -> tuple[Sec
         text=(*experiment["notes"], *([f"Missing in the folder, and so not drawn: {missing}."] if missing else [])),
         tables=tuple(tables),
     )
-    return result, [*said, *numbers], sum(agrees == "no" for *_, agrees in numbers)
-
-
-def _table(caption: str, columns: Row, rows: Sequence[Row], note: str) -> Table:
-    cells = tuple((Cell(a, a), Cell(b, b), Cell(c, c, c == "no")) for a, b, c in rows)
-    return Table(caption, columns, cells, note, sortable=False, words=True)
+    return result, numbers
 
 
 def run(traces: Path, out: Path) -> int:
@@ -170,7 +102,7 @@ def run(traces: Path, out: Path) -> int:
             print("   left out: it takes two traces at least")
             continue
         sections.append(drawn[0])
-        wrong += drawn[2]
+        wrong += sum(agrees == "no" for *_, agrees in drawn[1])
         for what, found, agrees in drawn[1]:
             print(f"   [{agrees}] {what} (traces: {found})")
     if not sections:

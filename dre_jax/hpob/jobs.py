@@ -227,16 +227,12 @@ def run_job(job: Job) -> Cost:
     return cost
 
 
-def collect(jobs: Iterable[Job], method: str | Method, *, by_seed: bool = False) -> Results:
-    """Returns a method's finished runs of `jobs` on all search spaces; spaces are named by `Job.label`.
-
-    `by_seed` puts the meta-training seed before a run's name, ``0:test1``: needed where there are several.
-    """
+def collect(jobs: Iterable[Job], method: str | Method) -> Results:
+    """Returns a method's finished runs of `jobs` on all search spaces; spaces are named by `Job.label`."""
     results = Results({}, {"method": _name(method)})
     for job in jobs:
         for _, dataset, design, trace in _runs(job) if job.method == method else ():
-            name = f"{job.seed}:{design}" if by_seed else design
-            results = add_trace(results, job.label, dataset, name, trace)
+            results = add_trace(results, job.label, dataset, design, trace)
     return results
 
 

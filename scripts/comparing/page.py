@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from markdown_tables import markdown_table, regret_cells
 
-from comparing.claims import claims_table, findings
-from comparing.hindsight import WHAT, hindsight_table
 from dre_jax.hpob.jobs import Cost, Job
 from dre_jax.hpob.timing import HISTORY, REPEATS, SPACE, Times
 from dre_jax.methods import METHODS
@@ -45,11 +43,6 @@ def page(
     if failed:
         parts += ["Runs that ended with an error, and are left out for all methods:"]
         parts += ["\n".join(f"- `{name}`: {len(lines)}, the first: {lines[0]}" for name, lines in failed.items())]
-    if len(comparison.methods) > 1:
-        parts += ["## The best method by hindsight", textwrap.fill(WHAT, 120), hindsight_table(comparison, at)]
-    expected = list(findings(comparison, at))
-    if expected:
-        parts += ["## What the literature leads one to expect", claims_table(expected)]
     if "dre" in comparison.methods and len(comparison.methods) > 1:
         parts += ["## Against DRE", against(comparison, "dre", at)]
     parts += ["## What it took", textwrap.fill(_HOW_TIMED, 120), _times(costs, times)]

@@ -56,8 +56,8 @@ def test_a_job_gives_the_runs_of_the_loop_and_takes_more_designs(tmp_path):
     key = jax.random.fold_in(jax.random.key(5), run_id("svm"))
     params = TINY.fit(space, jax.random.key(5))
     expected = {d: trace for d, _, trace in run_tasks(TINY, params, space.test, designs, n_trials=3, key=key)}
-    found = {run[:3]: run[3] for run in collect([job], TINY, by_seed=True).runs()}
-    assert set(found) == {("bundled/svm", name, "5:test0") for name in space.test}
+    found = {run[:3]: run[3] for run in collect([job], TINY).runs()}
+    assert set(found) == {("bundled/svm", name, "test0") for name in space.test}
     for (_, dataset, _), trace in found.items():
         np.testing.assert_array_equal(trace, expected[dataset])
     two = jobs_of([TINY], tmp_path, ("test0", "test1"), seeds=[5])[0]

@@ -14,11 +14,11 @@ def test_a_defect_of_ours_keeps_its_traceback(part):
         raise KeyError("x")
 
 
-@pytest.mark.parametrize("script", ["ablate", "compare_methods", "reproduce_published"])
+@pytest.mark.parametrize("script", ["compare_methods", "reproduce_published"])
 def test_out_is_a_file(part, script, tmp_path, capsys, monkeypatch):
     taken = tmp_path / "taken"
     taken.touch()
-    more = {"ablate": ["hedge"], "reproduce_published": ["--traces", str(tmp_path)]}.get(script, [])
+    more = ["--traces", str(tmp_path)] if script == "reproduce_published" else []
     monkeypatch.setattr("sys.argv", [script, *more, "--out", str(taken)])
     with pytest.raises(SystemExit, match="2"), part("one_line").errors_in_one_line():
         part(script).main()

@@ -41,7 +41,6 @@ def test_one_section_an_experiment(script, traces, tmp_path, quick):
     page = (tmp_path / "report.html").read_text()
     titles = re.findall(r'<h2 id="s\d">Figures (.*?):.*?</h2>', page)
     assert titles == ["5a, 9a and 12", "5b, 9b and 13", "6a and 11a", "6b and 11b", "6c and 10b", "7 and 10a"]
-    assert page.count("What the paper says") >= 6
     assert "cannot be told" in page  # the reference numbers: these traces end after six trials
 
 
@@ -79,10 +78,4 @@ def test_the_published_traces(script, shared_data, tmp_path, capsys, quick):
     said = capsys.readouterr().out
     assert "not in" not in said
     assert "6 experiments" in said
-    # Thirteen reference numbers, and what the paper says in words but for its two claims of significance.
     assert len(re.findall(r"\[yes\] Average (rank|regret)", said)) == 13
-    assert [line.split("] ")[1].split(" (")[0] for line in said.splitlines() if "[no]" in line] == [
-        "Its lead is significant.",
-        "The differences are significant.",
-    ]
-    assert "not from FSBO after 100" in said
