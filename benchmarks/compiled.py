@@ -12,9 +12,7 @@ of the compiler's estimates of the kernels, and for the library's own kernel the
 The least time of a turn is computed, not measured. On a GPU, dependent kernels take some microseconds each, however
 small, and bytes are limited by the memory; on a TPU, the cycles and the bytes count.
 ``DRE_JAX_PALLAS=0`` has XLA compile the scan over epochs for a TPU. Compile times are representative without
-fine-tuning, whose schedules the compiler has to write out::
-
-    python -m benchmarks.compiled tpu --runs --lists --protocol    # all of HPO-B
+fine-tuning, whose schedules the compiler has to write out.
 """
 
 from __future__ import annotations
@@ -127,9 +125,6 @@ def _workloads(options: argparse.Namespace, mesh: Any) -> Iterator[tuple[Any, An
     for chips in meshes:
         shared_out = programs.mesh_workloads(model, chips, lists=16, runs=chips.size, rows=64)
         yield from ((one, chips) for one in shared_out)
-    for chips in (meshes or [mesh]) if options.protocol else ():
-        yield from ((one, chips) for one in programs.protocol_workloads(options.protocol, chips))
-    yield from ((one, mesh) for one in programs.suggestion_workloads(options.methods, [64, 430], 104))
 
 
 def describe_all(workloads: Iterable[tuple[Any, Any]], chip: Chip, schedules: Path) -> list[dict[str, Any]]:
@@ -207,11 +202,6 @@ def _parser() -> argparse.ArgumentParser:
         platform.add_argument("--runs", type=int, nargs="*", default=[1, 64, 430], help="fine-tuned side by side")
         platform.add_argument("--lists", type=int, nargs="*", default=lists, help="of a meta-training step")
         platform.add_argument("--history", type=int, nargs="+", default=[105], help="trials before fine-tuning")
-        platform.add_argument(
-            "--methods", nargs="*", default=[], metavar="NAME", help="suggestions for 64 and 430 runs"
-        )
-        protocol = "HPO-B's 430 runs by a method, on the meshes"
-        platform.add_argument("--protocol", nargs="?", const="dre", metavar="NAME", help=protocol)
     gpu.set_defaults(topology="h200", products="float32", streamed=False, mesh=[])
     tpu.add_argument("--topology", default="v5e:2x2", help="chips and their grid (%(default)s)")
     tpu.add_argument("--products", default="float32", help="of the model (%(default)s)")

@@ -1,8 +1,7 @@
 """Programs as XLA compiles them, for devices that are here or only described: which programs, and what they consist of.
 
-The bodies of the two loops (an epoch of fine-tuning, a step of meta-training), suggestions of methods for many runs,
-and HPO-B's whole protocol. Kernels, bytes, exchanges and loops are counted in a program's HLO text. Arrays are shapes
-where nothing has to be computed.
+The bodies of the two loops (an epoch of fine-tuning, a step of meta-training), and work shared out over a mesh.
+Kernels, bytes and exchanges are counted in a program's HLO text. Arrays are shapes where nothing has to be computed.
 """
 
 from __future__ import annotations
@@ -20,24 +19,18 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding
 
-from benchmarks.suite import hpob_shapes, ours
+from benchmarks.suite import ours
 from dre_jax import ModelConfig
-from dre_jax.data import SearchSpace
-from dre_jax.methods import find
-from dre_jax.methods.baselines.sources import fit_sources, source_tasks
-from dre_jax.methods.dre.ensemble import init
 from dre_jax.methods.dre.fine_tuning import fine_tune
 from dre_jax.methods.dre.mesh import LISTS, MEMBERS
 from dre_jax.methods.dre.steps import start, train
 from dre_jax.methods.dre.stream import Feed, ResidentFeed, StreamedFeed
 from dre_jax.methods.dre.tpu import layout_of, passes
 from dre_jax.methods.dre.training_config import PAPER_FINE_TUNING
-from dre_jax.runtime.devices import covering_shape, dividing_shape, make_mesh
-from dre_jax.search.batch import coarse_bucket
+from dre_jax.runtime.devices import dividing_shape, make_mesh
 from dre_jax.search.grid import DESIGNS, TASKS, GridConfig, grid
-from dre_jax.search.history import Candidates, History
 from dre_jax.search.loop import SearchTask
-from dre_jax.search.method import Method, members_of, runs_sequentially
+from dre_jax.search.method import Method, runs_sequentially
 
 _FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "iota"}
 _FREE |= {"partition-id", "replica-id", "opt-barrier", "async-done"}
@@ -47,14 +40,11 @@ _NAME = r"%?([\w.\-]+)"
 _HEADER = re.compile(rf"^(ENTRY )?{_NAME} \(.*\) -> .* \{{$")
 _INSTRUCTION = re.compile(rf"^\s+(?:ROOT )?{_NAME} = (.*)$")
 _OPCODE = re.compile(r"\s([a-z][a-z\-]*)\(")
-_CALLED = re.compile(rf"(?:to_apply|calls|true_computation|false_computation)={_NAME}")
+_CALLED = re.compile(rf"(?:to_apply|calls|true_computation|false_computation|body)={_NAME}")
 _BRANCHES = re.compile(r"branch_computations=\{([^}]*)\}")
 _TRIPS = re.compile(r'known_trip_count"?\s*:?\s*=?\s*\{\s*"?n"?\s*[:=]\s*"?(\d+)')
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,15})"')
 _NAMES_MEMORY = re.compile(r'custom_call_target="(AllocateBuffer|ConcatBitcast)"')  # a TPU's
-_FACTORISES = re.compile(
-    r'custom_call_target="(Cholesky|InvertDiagBlocks\w*|cusolver_potrf\w*|__cublas\$triangularSolve)"'
-)
 _OWN_KERNEL = 'custom_call_target="tpu_custom_call"'
 _WIDTH = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "s32": 4, "u32": 4, "f32": 4}
 _WIDTH |= {"s64": 8, "u64": 8, "f64": 8, "c64": 8, "s4": 1, "u4": 1}
@@ -66,14 +56,12 @@ class Counts(NamedTuple):
 
     kernels: int = 0
     """Everything but what only names memory."""
-    factorisations: int = 0
-    """Of these, Cholesky factors, and inverses for triangular systems."""
     collectives: int = 0
     """Exchanges between devices."""
     bytes: int = 0
     """Results and operands in the device's main memory, with the padding of tiles; of a sliced operand, the slice."""
     cycles: int = 0
-    """The sum of what the compiler estimates, kernel by kernel, where it does; none for factorisations and sorts."""
+    """The sum of what the compiler estimates, kernel by kernel, where it does."""
 
 
 def _sum(counts: Iterable[Counts], times: float = 1) -> Counts:
@@ -89,13 +77,8 @@ class Instruction(NamedTuple):
     """Of these, the bytes in main memory."""
     operands: tuple[str, ...]
     called: tuple[str, ...]
-    """Computations that it runs, the body of a loop aside."""
+    """Computations that it runs; of a loop, its body."""
     text: str
-
-    def named(self, key: str) -> str | None:
-        """Returns the computation that a loop has for its "body" or "condition"."""
-        found = re.search(f"{key}={_NAME}", self.text) if self.opcode == "while" else None
-        return found and found.group(1)
 
 
 class Module(NamedTuple):
@@ -160,47 +143,6 @@ def _numbers(text: str) -> list[int]:
     return [int(n) for n in text.split(",") if n]
 
 
-class Loop(NamedTuple):
-    """A computation that is repeated; a program is one of a single turn."""
-
-    turns: int | None
-    """None where the numbers decide: that counts as one."""
-    turn: Counts
-    """Of a turn, inner loops aside."""
-    inner: tuple[Loop, ...] = ()
-    """Loops, and of branches the longest."""
-
-    def once(self) -> Counts:
-        """Returns the counts of a turn with inner loops once."""
-        return _sum((self.turn, *(loop.once() for loop in self.inner)))
-
-    def total(self) -> Counts:
-        """Returns all that comes one after the other."""
-        return _sum((self.turn, *(loop.total() for loop in self.inner)), self.turns or 1)
-
-    def loops(self) -> Iterator[Loop]:
-        """Yields the loops inside, at any depth."""
-        for loop in self.inner:
-            yield from (loop, *loop.loops())
-
-    def __str__(self) -> str:
-        """Returns the launches of a turn and the turns of inner loops, whose own inner loops are in brackets.
-
-        Example:
-          >>> print(Loop(1, Counts(50), (Loop(100, Counts(7), (Loop(None, Counts(3)),)),)))
-          50 + 100 x (7 + n x 3)
-        """
-        each = ("n" if loop.turns is None else loop.turns for loop in self.inner)
-        inside = (f" + {n} x {f'({loop})' if loop.inner else loop}" for n, loop in zip(each, self.inner, strict=True))
-        return f"{self.turn.kernels}{''.join(inside)}"
-
-
-def whole_program(text: str) -> Loop:
-    """Returns the loops of a module as ``compiled.as_text()`` prints it."""
-    module = parse(text)
-    return _loop(module, module.entry, 1)
-
-
 def loop_body(text: str, turns: int) -> Counts:
     """Returns the launches of one of so many turns of a loop; of a body of several turns its share, rounded up.
 
@@ -215,25 +157,30 @@ def loop_body(text: str, turns: int) -> Counts:
         own = [one for one in module.arrays.values() if _OWN_KERNEL in one.text]
         arrays = [array for one in own for array in (one, *(module.arrays[operand] for operand in one.operands))]
         return Counts(kernels=len(own), bytes=-(-sum(array.padded for array in arrays) // turns))
-    loops = list(whole_program(text).loops())
+    module = parse(text)
+    loops = [one for one in module.arrays.values() if one.opcode == "while"]
     if not loops:
         raise ValueError("a program with a loop is needed, but got one without")
-    unrolled = {n: [loop for loop in loops if loop.turns == turns // n] for n in (1, 2, 4)}
+    trips = [_TRIPS.search(loop.text) for loop in loops]
+    unrolled = {
+        n: [loop for loop, t in zip(loops, trips, strict=True) if t and int(t[1]) == turns // n] for n in (1, 2, 4)
+    }
     n, candidates = next(((n, found) for n, found in unrolled.items() if found), (1, loops))
-    return _sum([max((loop.once() for loop in candidates), key=lambda counts: counts.kernels)], 1 / n)
+    bodies = (_count(module, loop.called[-1]) for loop in candidates)
+    return _sum([max(bodies, key=lambda counts: counts.kernels)], 1 / n)
 
 
-def _loop(module: Module, name: str, turns: int | None) -> Loop:
-    kernels, inner = list[Counts](), list[Loop]()
+def _count(module: Module, name: str) -> Counts:
+    """Returns the launches of a computation: a turn of each loop inside, and of branches the longest."""
+    counts = []
     for one in _launched(module, name):
-        if body := one.named("body"):
-            inner.append(_loop(module, body, _trips(module, one)))
+        if one.opcode == "while":
+            counts.append(_count(module, one.called[-1]))
         elif one.opcode == "conditional":
-            branches = (_loop(module, part, 1) for part in one.called)
-            inner.append(max(branches, key=lambda branch: branch.total().kernels))
+            counts.append(max((_count(module, part) for part in one.called), key=lambda branch: branch.kernels))
         else:
-            kernels.append(_launch(module, one))
-    return Loop(turns, _sum(kernels), tuple(inner))
+            counts.append(_launch(module, one))
+    return _sum(counts)
 
 
 def _launched(module: Module, name: str) -> Iterator[Instruction]:
@@ -250,8 +197,7 @@ def _launch(module: Module, one: Instruction) -> Counts:
     """Returns the counts of a kernel; an asynchronous one counts where it is done, with its result read and written."""
     what = one.opcode.removesuffix("-done")
     moved = one.padded if what != one.opcode else one.main + sum(_reads(module, one))
-    cycles = sum(map(int, _CYCLES.findall(one.text)))
-    return Counts(1, bool(_FACTORISES.search(one.text)), what in _COLLECTIVES, moved, cycles)
+    return Counts(1, what in _COLLECTIVES, moved, sum(map(int, _CYCLES.findall(one.text))))
 
 
 def _reads(module: Module, one: Instruction) -> Iterator[int]:
@@ -270,19 +216,6 @@ def _reads(module: Module, one: Instruction) -> Iterator[int]:
         yield min(whole.padded, part) if whole.main else 0
 
 
-def _trips(module: Module, loop: Instruction) -> int | None:
-    """Returns the turns of a loop: as the compiler says, or as its condition compares the counter with a constant."""
-    if known := _TRIPS.search(loop.text):
-        return int(known.group(1))
-    condition = module.computations.get(loop.named("condition") or "", [])
-    if not condition or condition[-1].opcode != "compare" or "direction=LT" not in condition[-1].text:
-        return None
-    bounds = [re.search(r"constant\((\d+)\)", one.text) for one in condition if one.name in condition[-1].operands]
-    numbers = [int(bound.group(1)) for bound in bounds if bound]
-    return numbers[0] if len(numbers) == 1 else None
-
-
-CANDIDATES = 512
 _EPOCHS, _STEPS = 1013, 53  # unlike any other loop's number of turns
 _COLUMNS = 16
 Program = tuple[Any, tuple[Any, ...]]
@@ -296,7 +229,7 @@ class Workload:
     name: str
     """Of a turn, if the program is mostly one loop."""
     turns: int
-    """Of that loop; 0 for a program that is described as a whole, its loops once."""
+    """Of that loop; 0 for a program that is described as a whole, with a turn of each loop."""
     program: Program
     runs: int | None = None
     """Side by side."""
@@ -328,9 +261,8 @@ def describe(workload: Workload, sharding: Sharding | None = None) -> dict[str, 
         if _OWN_KERNEL in text:  # it is called run by run
             counts["bytes"] *= workload.runs or 1
     else:
-        whole = whole_program(text)
-        counts = whole.once()._asdict() | {"chain": whole.total().kernels, "loops": str(whole)}
-        counts |= {name: getattr(whole.total(), name) for name in ("factorisations", "cycles")}
+        module = parse(text)
+        counts = _count(module, module.entry)._asdict()
     row: dict[str, Any] = {"name": workload.name, "runs": workload.runs, "lists": workload.lists}
     row |= {name: round(value, 1) for name, value in seconds.items()}
     return {**row, "temporary_bytes": memory.temp_size_in_bytes if memory else None, **counts}
@@ -387,40 +319,6 @@ def mesh_workloads(model: ModelConfig, mesh: Mesh, lists: int, runs: int, rows: 
     yield Workload(f"{_count_words(runs, 'run')} of 4 trials, {_chip_words(over)}", 0, program, runs=runs)
 
 
-def protocol_workloads(name: str, mesh: Mesh) -> Iterator[Workload]:
-    """Yields all 430 runs of HPO-B by a method, a program for each size that tables are padded to.
-
-    Runs are shared out over the chips of the mesh as the library does it.
-    """
-    spaces_by_size: dict[int, list[hpob_shapes.SpaceShape]] = {}
-    for space in hpob_shapes.SPACES:
-        spaces_by_size.setdefault(coarse_bucket(space.rows_per_task), []).append(space)
-    method, columns = find(name).make(), max(space.columns for space in hpob_shapes.SPACES)
-    params, designs, trials = _abstract_fit(method, columns), hpob_shapes.DESIGNS, hpob_shapes.TRIALS
-    for _, spaces in sorted(spaces_by_size.items()):
-        tasks, rows = sum(space.test_tasks for space in spaces), max(space.rows_per_task for space in spaces)
-        over = make_mesh(mesh.devices.flat, covering_shape(mesh.size, tasks, designs), (TASKS, DESIGNS))
-        padded = -(-tasks // over.shape[TASKS]) * over.shape[TASKS]
-        sizes = {"tasks": padded, "designs": designs, "rows": rows, "columns": columns, "trials": trials}
-        program, runs = _run_grid(method, params, over, **sizes), tasks * designs
-        where = f", {_chip_words(over)}" if mesh.size > 1 else ""
-        words = f"{name}, {runs} runs of {trials} trials, tables of {rows:,} rows{where}"
-        yield Workload(words, 0, program, runs=runs)
-
-
-def suggestion_workloads(names: Sequence[str], runs: Sequence[int], history: int) -> Iterator[Workload]:
-    """Yields the values of 512 candidates by each method for each number of runs, which share what was learned."""
-    for name, n in product(names, runs):
-        method, key = find(name).make(), jax.random.key(0)
-        shaped = partial(jax.tree.map, lambda a, n=n: jax.ShapeDtypeStruct((n, *a.shape), a.dtype))
-        x, zeros, where = jnp.zeros((history, _COLUMNS)), jnp.zeros(history), jnp.ones(history, bool)
-        trials = History(x, zeros, jnp.zeros(history, jnp.int32), where)
-        candidates = Candidates(jnp.zeros((CANDIDATES, _COLUMNS)), jnp.ones(CANDIDATES, bool))
-        function = jax.jit(jax.vmap(method.acquire, in_axes=(None, 0, 0, 0)))
-        program = function, (_abstract_fit(method, _COLUMNS), *map(shaped, (trials, candidates, key)))
-        yield Workload(f"suggestion of {name}, {n} runs, history {history}", 0, program, runs=n)
-
-
 def _fine_tuning(model: ModelConfig, runs: int, history: int) -> Program:
     """Returns a function that fine-tunes several runs side by side."""
     config = replace(PAPER_FINE_TUNING, epochs=_EPOCHS)
@@ -460,22 +358,6 @@ def _run_grid(
     config = GridConfig(trials, mesh, side_by_side, params_by_task=True, single_loop=True)
     counts = jax.ShapeDtypeStruct((*mesh.devices.shape, 2), jnp.int32)
     return grid, (method, *map(shaped, (params, table, design_rows, keys)), counts, config)
-
-
-def _abstract_fit(method: Any, columns: int) -> Any:
-    """Returns shapes of what a method learns from past tasks of so many columns; it is fitted only where it must be."""
-    if members := members_of(method):
-        return tuple(_abstract_fit(member, columns) for member in members)
-    space, key = SearchSpace("past", train=ours.random_tasks(50, 120, columns)), jax.random.key(0)
-    if hasattr(method, "rows"):  # NumPy draws them
-        return jax.eval_shape(partial(fit_sources, method.fitting), source_tasks(space, method.rows, key))
-    if hasattr(method, "training") and hasattr(method, "model"):  # an ensemble, which a loop on the host trains
-        return jax.eval_shape(partial(init, method.model, columns), key)
-    try:
-        return jax.eval_shape(lambda: method.fit(space, key))
-    except jax.errors.TracerArrayConversionError:  # a fit that is NumPy's in part; the shapes are those of few tasks
-        params = method.fit(SearchSpace("past", train=ours.random_tasks(4, 30, columns)), key)
-        return jax.eval_shape(lambda: params)
 
 
 def _chip_words(mesh: Mesh) -> str:

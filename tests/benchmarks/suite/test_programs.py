@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from benchmarks.suite.programs import array_bytes, loop_body, whole_program
+from benchmarks.suite.programs import array_bytes, loop_body
 
 TPU = """\
 HloModule jit_f, is_scheduled=true
@@ -84,56 +84,6 @@ ENTRY %main (x: f32[4,8,128], y: f32[100,20]) -> f32[4,8,128] {
 )
 def test_bytes_with_their_tiles(array, lying):
     assert array_bytes(array) == (lying, 0 if "S(1)" in array else lying)
-
-
-SERIAL = """\
-%small (p: f32[8]) -> f32[8] {
-  ROOT %p = f32[8]{0} parameter(0)
-}
-
-%large (p: f32[8]) -> f32[8] {
-  %p = f32[8]{0} parameter(0)
-  ROOT %twice = f32[8]{0} add(%p, %p), backend_config={"estimated_cycles":"7"}
-}
-
-%body (t: (s32[], f32[8])) -> (s32[], f32[8]) {
-  %t = (s32[], f32[8]) parameter(0)
-  %lower = f32[8]{0} custom-call(%t), custom_call_target="Cholesky"
-  %chosen = f32[8]{0} conditional(%t, %lower, %lower), branch_computations={%small, %large}
-  ROOT %out = (s32[], f32[8]) tuple(%t, %chosen)
-}
-
-%until (t: (s32[], f32[8])) -> pred[] {
-  %t = (s32[], f32[8]) parameter(0)
-  %i = s32[] get-tuple-element(%t), index=0
-  %most = s32[] constant(20)
-  ROOT %more = pred[] compare(%i, %most), direction=LT
-}
-
-%as_needed (t: (s32[], f32[8])) -> pred[] {
-  %t = (s32[], f32[8]) parameter(0)
-  ROOT %failed = pred[] fusion(%t), kind=kLoop, calls=%small
-}
-
-ENTRY %main (x: f32[8]) -> f32[8] {
-  %x = f32[8]{0} parameter(0)
-  %first = f32[8]{0} multiply(%x, %x), backend_config={"estimated_cycles":"100"}
-  %known = (s32[], f32[8]) while(%first), condition=%until, body=%body
-  %unknown = (s32[], f32[8]) while(%known), condition=%as_needed, body=%body
-  ROOT %last = f32[8]{0} get-tuple-element(%unknown), index=1
-}
-"""
-
-
-@pytest.mark.parametrize("target", ["Cholesky", "cusolver_potrf_ffi", "__cublas$triangularSolve"])
-def test_what_comes_one_after_the_other_by_hand(target):
-    found = whole_program(SERIAL.replace('"Cholesky"', f'"{target}"'))
-    assert str(found) == "1 + 20 x (1 + 1 x 1) + n x (1 + 1 x 1)"
-    total = found.total()
-    assert (total.kernels, total.factorisations, total.cycles) == (1 + 20 * 2 + 2, 20 + 1, 100 + 20 * 7 + 7)
-    assert found.once().kernels == 1 + 2 + 2
-    with pytest.raises(ValueError, match="a module with an entry is needed"):
-        whole_program("nothing")
 
 
 def test_of_xla():
