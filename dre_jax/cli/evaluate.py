@@ -40,6 +40,7 @@ def evaluate(
     acquisition: Annotated[str | None, typer.Option(help="Acquisition function, such as ei or lcb.")] = None,
     settings: options.Settings = None,
     mode: Annotated[str, typer.Option(help="HPO-B mode: v3, v3-test or v3-train-augmented.")] = "v3",
+    columns: options.Columns = "published",
     continuous: Annotated[
         str | None,
         typer.Option(
@@ -89,6 +90,7 @@ def evaluate(
     plan = Plan(
         data=data,
         mode=mode,
+        columns=columns,
         spaces=tuple(space) if space else None,
         method=method,
         checkpoints=checkpoints,

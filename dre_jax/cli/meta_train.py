@@ -80,6 +80,7 @@ def meta_train(
         ),
     ] = None,
     mode: Annotated[str, typer.Option(help="HPO-B mode: v3 or v3-train-augmented.")] = "v3",
+    columns: options.Columns = "published",
     seed: options.Seed = 0,
     devices: options.Devices = None,
     distributed: options.Distributed = False,
@@ -117,15 +118,15 @@ def meta_train(
             **methods,
         }
     options_of_columns = {"direction": direction, "task": task, "value": value}
-    columns = {name: text for name, text in options_of_columns.items() if text is not None}
-    _check_sources({"--data": data, "--from-optuna": from_optuna, "--from-csv": from_csv}, columns, space_file, space)
+    table = {name: text for name, text in options_of_columns.items() if text is not None}
+    _check_sources({"--data": data, "--from-optuna": from_optuna, "--from-csv": from_csv}, table, space_file, space)
     names = ["."] if data is None else space or list_spaces(data, mode)
     mine = share(names)
     for name in mine:
         if data is None:
-            tasks, extra = _read_past(from_optuna, from_csv, columns, space_file, seed)
+            tasks, extra = _read_past(from_optuna, from_csv, table, space_file, seed)
         else:
-            tasks, extra = _read_space(data, name, mode)
+            tasks, extra = _read_space(data, name, mode, columns)
         train_space(tasks, methods, jax.random.key(seed), out / name, extra, stream=stream, quiet=quiet)
     wait()
     if is_first():
@@ -158,12 +159,15 @@ _Tasks = tuple["SearchSpace", dict[str, Any]]
 """A search space, and further entries of its checkpoint."""
 
 
-def _read_space(data: Path, name: str, mode: str) -> _Tasks:
+def _read_space(data: Path, name: str, mode: str, columns: str) -> _Tasks:
     from dre_jax.data import load_space
     from dre_jax.data.columns import read_descriptor
+    from dre_jax.data.raw_columns import fixed_descriptor
 
-    descriptor = read_descriptor(data, name)
-    return load_space(data, name, mode), {} if descriptor is None else {"descriptor": descriptor}
+    tasks, descriptor = load_space(data, name, mode, columns=columns), read_descriptor(data, name)
+    if descriptor is None:
+        return tasks, {}
+    return tasks, {"descriptor": fixed_descriptor(name, descriptor) if columns == "fixed" else descriptor}
 
 
 def _read_past(storage: str | None, table: Any, columns: Mapping[str, str], space_file: Any, seed: int) -> _Tasks:

@@ -12,6 +12,9 @@ Spaces = Annotated[list[str] | None, typer.Option("--space", help="Search space;
 _FIELDS = "Any field of the method's configuration; `dre-jax methods NAME` lists them. May be repeated."
 Settings = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help=_FIELDS)]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same results.", min=0, max=2**32 - 1)]
+Columns = Annotated[
+    str, typer.Option(help="HPO-B's columns: published, or fixed, with logarithms that HPO-B left out.")
+]
 SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="Search space, JSON.", show_default=False)]
 Surrogate = Annotated[
     Path | None, typer.Option("--checkpoint", metavar="DIR", help="Checkpoint folder of `meta-train`. Default: none.")

@@ -21,6 +21,7 @@ from dre_jax.data.columns import DESCRIPTORS, Column, columns_of, read_descripto
 from dre_jax.data.files import atomic_writer, find_json, make_folder, place
 from dre_jax.data.json_stream import iter_datasets, iter_everything
 from dre_jax.data.json_stream import list_spaces as list_spaces_of_file
+from dre_jax.data.raw_columns import COLUMNS, fix_columns
 from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task
 from dre_jax.errors import ConfigError, DataError, DataWarning
 
@@ -56,7 +57,12 @@ def list_spaces(folder: str | os.PathLike[str], mode: str = "v3") -> list[str]:
 
 
 def load_space(
-    folder: str | os.PathLike[str], space: str, mode: str = "v3", *, splits: Collection[str] | None = None
+    folder: str | os.PathLike[str],
+    space: str,
+    mode: str = "v3",
+    *,
+    splits: Collection[str] | None = None,
+    columns: str = "published",
 ) -> SearchSpace:
     """One search space; the others in the files are passed over.
 
@@ -65,6 +71,7 @@ def load_space(
     a file lacks has an empty split. `v3-test` leaves out the designs of the other splits' datasets.
     `splits` names those that are wanted: the files of the others are not opened, and their splits are empty (the
     training file is by far the largest, and only what learns from past tasks needs it). v1 and v2 read all files.
+    `columns="fixed"` corrects the columns that HPO-B left on a raw scale, see `dre_jax.data.raw_columns`.
 
     Raises `ConfigError` for an unknown mode, and `DataError` for files that are missing or malformed, an unknown space,
     a column count that differs inside the space, tables with other than finite numbers, and designs that do not fit
@@ -79,6 +86,7 @@ def load_space(
     ...     load_space(folder, "svm").train["wine"].n_rows
     2
     """
+    one_of("columns", columns, COLUMNS)
     stems = files_of(mode, splits)
     paths = {split: find_json(folder, stem) for split, stem in stems.items()}
     designs_path = find_json(folder, DESIGNS)
@@ -91,10 +99,10 @@ def load_space(
     tables = {name: task for tasks in read.values() for name, task in tasks.items()}
     designs = _read_designs(designs_path, space, tables, complete=len(paths) == len(SPLITS))
     n_columns = next(task.n_columns for tasks in read.values() for task in tasks.values())
-    columns = read_columns(folder, space, n_columns)
-    result = SearchSpace(space, **read, designs=designs, columns=columns)
+    described = read_columns(folder, space, n_columns)
+    result = SearchSpace(space, **read, designs=designs, columns=described)
     _warn(result)
-    return result
+    return fix_columns(folder, result) if columns == "fixed" else result
 
 
 def write_dataset(folder: str | os.PathLike[str], spaces: Iterable[SearchSpace], *, compress: bool = False) -> None:

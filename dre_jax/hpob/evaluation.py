@@ -121,7 +121,7 @@ class Evaluation:
             validation = files_of(self.plan.mode).get("validation")
             has_validation = validation is not None and has_json(self.plan.data, validation)  # a method may do without
             splits |= {"train", "validation"} if has_validation else {"train"}
-        return load_space(self.plan.data, name, self.plan.mode, splits=sorted(splits))
+        return load_space(self.plan.data, name, self.plan.mode, splits=sorted(splits), columns=self.plan.columns)
 
     def _missing(self, name: str) -> dict[str, list[str]]:
         finished = self._results.traces.get(name, {})
@@ -230,6 +230,8 @@ def _agree_where_both(old: Any, new: dict[str, Any]) -> bool:
 def _protocol(plan: Plan) -> dict[str, Any]:
     kind = "discrete" if plan.continuous is None else "continuous"
     facts = {"benchmark": f"HPO-B v3, {kind}", "mode": plan.mode, "split": plan.split, "trials": plan.trials}
+    if plan.columns != "published":
+        facts["columns"] = plan.columns
     if plan.continuous is not None:
         facts["continuous"] = plan.continuous
     if plan.table_scale:

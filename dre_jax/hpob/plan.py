@@ -13,6 +13,7 @@ from jax import Array
 from dre_jax.checks import one_of
 from dre_jax.data import SearchSpace, list_spaces
 from dre_jax.data.hpob import Outline, outline
+from dre_jax.data.raw_columns import COLUMNS
 from dre_jax.data.spaces import Designs
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.hpob.continuous import COUNTINGS
@@ -38,6 +39,8 @@ class Plan:
     """Search spaces; None for all that have tasks in the split."""
     mode: str = "v3"
     """HPO-B's mode of reading the folder."""
+    columns: str = "published"
+    """The tables' columns "published", or "fixed": see `dre_jax.data.raw_columns`."""
     checkpoints: Path | None = None
     """Root of the checkpoints of the method, or of an ensemble that it starts from; without one, a method that learns
     from past tasks is fitted first."""
@@ -124,8 +127,11 @@ def check(plan: Plan) -> tuple[dict[str, Outline], RunNames]:
         raise ConfigError(f"the number of workers must be at least 1, but got {plan.workers}")
     if (plan.continuous is None) != (plan.surrogates is None):
         raise ConfigError("continuous and surrogates go together, but only one of them was given")
+    one_of("columns", plan.columns, COLUMNS)
     if plan.continuous is not None:
         one_of("continuous", plan.continuous, COUNTINGS)
+        if plan.columns != "published":
+            raise ConfigError(f"HPO-B's surrogates need the published columns, but got columns={plan.columns!r}")
     available = outline(plan.data, plan.split, plan.mode)
     for name in plan.spaces or ():
         if name not in available and name in list_spaces(plan.data, plan.mode):

@@ -10,14 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from dre_jax.data.columns import columns_of
+from dre_jax.data.raw_columns import LOG_OFFSET
 from dre_jax.errors import DataError
 from dre_jax.search.layout import Scale
 from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.space import Space
-
-LOG_OFFSET = 1e-4
-"""HPO-B's t = ln(x + 1e-4)."""
 
 
 def from_descriptor(descriptor: Mapping[str, Any]) -> Space:

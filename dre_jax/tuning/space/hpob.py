@@ -24,10 +24,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from dre_jax.checks import one_of
 from dre_jax.data.columns import columns_of, missing_column, read_descriptor, split_level
+from dre_jax.data.raw_columns import COLUMNS, LOG_OFFSET, fixed_descriptor
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import Scale
-from dre_jax.tuning.space.descriptors import LOG_OFFSET
 from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode
 from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter
 from dre_jax.tuning.space.space import Space
@@ -116,7 +117,7 @@ _OWN: dict[str, dict[str, Parameter]] = {
 }
 
 
-def hpob_space(space: str | int, folder: str | os.PathLike[str]) -> Space:
+def hpob_space(space: str | int, folder: str | os.PathLike[str], *, columns: str = "published") -> Space:
     """One of HPO-B's search spaces, with the hyperparameters of the R learner and HPO-B's columns.
 
     A live model usually needs narrower bounds (`mtry` is at most the number of columns): make a `Space` of those, and
@@ -125,15 +126,17 @@ def hpob_space(space: str | int, folder: str | os.PathLike[str]) -> Space:
     Args:
       space: its number, a key of `HPOB_SPACES`.
       folder: of `meta-dataset-descriptors.json`; `dre-jax download hpo-b` brings it beside the tables.
+      columns: "published", or "fixed" for surrogates that were trained so; see `dre_jax.data.raw_columns`.
 
     Raises:
-      ConfigError: for a search space that is none of HPO-B's.
+      ConfigError: for a search space that is none of HPO-B's, or other columns.
       DataError: for a folder without its descriptor, or a descriptor that is not HPO-B's.
     """
     descriptor = read_descriptor(folder, _validate_name(space))
     if descriptor is None:
         raise DataError(f"{folder} must hold meta-dataset-descriptors.json with search space {space}, but does not")
-    return from_hpob(space, descriptor)
+    one_of("columns", columns, COLUMNS)
+    return from_hpob(space, fixed_descriptor(str(space), descriptor) if columns == "fixed" else descriptor)
 
 
 def from_hpob(space: str | int, descriptor: Mapping[str, Any]) -> Space:
