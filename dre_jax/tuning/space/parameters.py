@@ -231,7 +231,7 @@ class Categorical(_Parameter):
 
 
 def Bool(*, when: Any = None, likely: Any = None, default: Any = ...) -> Categorical:
-    """False or true; arguments as for `Categorical`.
+    """False or true; arguments as in `Categorical`.
 
     Example:
       >>> Bool().choices
