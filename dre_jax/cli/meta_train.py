@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -127,7 +127,9 @@ def meta_train(
             tasks, extra = _read_past(from_optuna, from_csv, table, space_file, seed)
         else:
             tasks, extra = _read_space(data, name, mode, columns)
-        train_space(tasks, methods, jax.random.key(seed), out / name, extra, stream=stream, quiet=quiet)
+        key = jax.random.key(seed)
+        arrays = partial(_study_arrays, tasks, key) if data is None else dict[str, Any]
+        train_space(tasks, methods, key, out / name, extra, arrays, stream=stream, quiet=quiet)
     wait()
     if is_first():
         for name in names:
@@ -187,7 +189,15 @@ def _read_past(storage: str | None, table: Any, columns: Mapping[str, str], spac
     if not past.tasks:
         raise DataError(f"at least one past task must fit {space_file}, but none does")
     start = start_design(past, None, seed)
-    return past.search_space(SPACE_NAME), checkpoint_extra(past.space, start, past.direction, past.metric)
+    extra = checkpoint_extra(past.space, start, past.direction, past.metric, names=list(past.tasks))
+    return past.search_space(SPACE_NAME), extra
+
+
+def _study_arrays(tasks: SearchSpace, key: Array) -> dict[str, Any]:
+    """Returns the arrays of the past studies that a surrogate keeps."""
+    from dre_jax.tuning.past.studies import keep_studies
+
+    return keep_studies(tasks, key).arrays()
 
 
 def train_space(
@@ -196,6 +206,7 @@ def train_space(
     key: Array,
     folder: Path,
     extra: Mapping[str, Any] | None = None,
+    extra_arrays: Callable[[], dict[str, Any]] = dict,
     *,
     stream: bool | None = None,
     quiet: bool,
@@ -220,6 +231,7 @@ def train_space(
                 key=key,
                 folder=folder,
                 extra=extra,
+                extra_arrays=extra_arrays,
                 report=partial(_show_progress, bar),
                 on_fit=(lambda: None) if quiet else on_fit,
                 stream=stream,

@@ -12,6 +12,9 @@ import typer
 
 from dre_jax.cli import options
 
+_MAX_STUDIES = 5
+"""Maximum number of past studies in the closing lines."""
+
 
 def tune(
     command: Annotated[
@@ -94,6 +97,9 @@ def tune(
         best = display.best
         print(f"best of {len(optimizer.trials)} trials: {best.value} (trial {best.number})")
         print(format_json(best.params))
+        if optimizer.surrogate is not None and optimizer.surrogate.studies is not None:
+            sources = optimizer.surrogate.sources(optimizer.trials, direction=optimizer.direction)
+            print("\n".join(sources.lines(_MAX_STUDIES)))
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = study.with_name(f"{study.name}.png")
         try:

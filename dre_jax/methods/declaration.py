@@ -53,8 +53,9 @@ def check_capabilities(method: Any, name: str) -> None:
         if declared:
             for function in CAPABILITY_FUNCTIONS.get(field.name, ()):
                 _check_function(method, function, name, f"{field.name} is True, so it must")
-    if capabilities.slotwise_fit and not capabilities.fits_history:
-        raise ConfigError(f"method {name}: slotwise_fit is True, so fits_history must be True, but is False")
+    for needy in ("slotwise_fit", "weighs_past"):
+        if getattr(capabilities, needy) and not capabilities.fits_history:
+            raise ConfigError(f"method {name}: {needy} is True, so fits_history must be True, but is False")
     if capabilities.committee and not isinstance(getattr(method, "members", None), tuple):
         raise ConfigError(f"method {name}: committee is True, so it must have a tuple members, but has none")
 

@@ -115,6 +115,8 @@ class Proposals(NamedTuple):
     """f[K], the method's values; minus infinity where there was nothing left to propose."""
     undefined: Array
     """bool: there were candidates, and all their values are NaN."""
+    past_weight: Array | None = None
+    """Scalar: how far the method relies on past tasks; None if it does not declare ``weighs_past``."""
 
 
 def sobol_points(n: int, n_parts: int, seed: int) -> np.ndarray:
@@ -284,7 +286,7 @@ def _propose(
     sample = config.pending_strategy == "draw"
     is_weighted = feasibility is not None or belief is not None
     is_log = values_are_logarithms(method, sample=sample)
-    rate = valuation(method, params, history, method_key, sample=sample)
+    rate, past_weight = valuation(method, params, history, method_key, sample=sample)
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
     is_even = jnp.arange(len(points)) < config.even
     parents = _best_trials(trials, config.sources)
@@ -342,7 +344,7 @@ def _propose(
         points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)
         points, values = points[order], values[order]
-    return Proposals(points[:n], values[:n], last.undefined), last.state
+    return Proposals(points[:n], values[:n], last.undefined, past_weight), last.state
 
 
 class _Round(NamedTuple):

@@ -61,6 +61,8 @@ class Capabilities:
     """Values of candidates have a gradient, and each depends on its own configuration alone."""
     heteroscedastic: bool = False
     """Known errors of single responses count: the method reads `History.noise_var`."""
+    weighs_past: bool = False
+    """`past_weight`: the fit to a history says how far it relies on past tasks. Needs ``fits_history``."""
     transfer: bool | None = None
     """Whether `fit` learns from past tasks as configured; None if the method's `Entry` says so."""
 
@@ -93,6 +95,10 @@ class CapableMethod(Method, Protocol):
         """Returns values f32[N] of the candidates, higher = evaluate first, by one sampled model."""
         ...
 
+    def past_weight(self, fitted_params: Any) -> Array:
+        """Returns the weight in [0, 1] of models that use what past tasks taught, a scalar."""
+        ...
+
     def pad_columns(self, params: Any, n_columns: int, width: int) -> Any:
         """Returns parameters for tables with more columns; values stay the same where the added columns are zero."""
         ...
@@ -110,6 +116,7 @@ CAPABILITY_FUNCTIONS = {
     "stateful": ("begin", "advance"),
     "fits_history": ("fit_history", "score_candidates"),
     "samples_posterior": ("sample_posterior",),
+    "weighs_past": ("past_weight",),
     "pads_columns": ("pad_columns",),
     "may_run_sequentially": ("runs_sequentially",),
     "explains_fit": ("explain_fit",),

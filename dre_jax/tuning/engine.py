@@ -101,6 +101,21 @@ class EngineConfig:
         at_least(0, self, "belief_weight")
 
 
+class Suggestion(NamedTuple):
+    """A configuration to evaluate next, and what the method says of it."""
+
+    params: Params
+    past_weight: float | None = None
+    """Weight of the hypotheses that the past holds; None if the method was not used or does not weigh the past."""
+
+
+class _Ranking(NamedTuple):
+    """Configurations, the best by the method first."""
+
+    configurations: Iterable[Params]
+    past_weight: float | None = None
+
+
 class _EncodedParams(NamedTuple):
     """A valid configuration, encoded."""
 
@@ -168,7 +183,19 @@ class Engine:
         failed: Iterable[Mapping[str, Any]] = (),
         fixed: Mapping[str, Any] | None = None,
     ) -> Params:
-        """Returns the configuration to evaluate next.
+        """Returns the configuration to evaluate next; see `propose`."""
+        return self.propose(observed, number=number, pending=pending, failed=failed, fixed=fixed).params
+
+    def propose(
+        self,
+        observed: Sequence[Observation],
+        *,
+        number: int,
+        pending: Iterable[Mapping[str, Any]] = (),
+        failed: Iterable[Mapping[str, Any]] = (),
+        fixed: Mapping[str, Any] | None = None,
+    ) -> Suggestion:
+        """Returns the configuration to evaluate next, and what the method says of it.
 
         Args:
           observed: trials that have a value.
@@ -191,23 +218,23 @@ class Engine:
         fixed_coordinates = self._coordinates(fixed or {})
         for params in self._initial_configurations(len(evaluated), number, fixed_coordinates):
             if self._encode(params).identity not in evaluated:
-                return params
+                return Suggestion(params)
         if self._can_value(observed):
             with suggestion_runtime, self._precision() as dtype:
-                ranked = self._rank_candidates(observed, encoded, number, fixed_coordinates, dtype)
+                ranking = self._rank_candidates(observed, encoded, number, fixed_coordinates, dtype)
         else:
-            ranked = self._sobol_configurations(number, fixed_coordinates)
-        unevaluated = (params for params in ranked if self._encode(params).identity not in evaluated)
+            ranking = _Ranking(self._sobol_configurations(number, fixed_coordinates))
+        unevaluated = (params for params in ranking.configurations if self._encode(params).identity not in evaluated)
         best = next(unevaluated, None)
         if best is not None:
-            return best
+            return Suggestion(best, ranking.past_weight)
         # All ranked candidates have been evaluated: any other configuration, or one that is not running.
         fallback = list(self._sobol_configurations(number, fixed_coordinates))
         for excluded in (evaluated, {one.identity for one in encoded.pending}):
             for params in fallback:
                 if self._encode(params).identity not in excluded:
-                    return params
-        return fallback[0]
+                    return Suggestion(params, ranking.past_weight)
+        return Suggestion(fallback[0], ranking.past_weight)
 
     def _can_value(self, observed: Sequence[Observation]) -> bool:
         return bool(observed) or self.surrogate is not None
@@ -275,8 +302,8 @@ class Engine:
         number: int,
         fixed_coordinates: np.ndarray,
         dtype: type[np.floating[Any]],
-    ) -> Iterable[Params]:
-        """Returns configurations, the best by the method first; JAX computes in the precision of ``dtype``."""
+    ) -> _Ranking:
+        """Ranks candidates by the method; JAX computes in the precision of ``dtype``."""
         import jax
         import jax.numpy as jnp
 
@@ -356,11 +383,13 @@ class Engine:
             raise undefined_values(self._method)
         best, values = np.asarray(proposals.points), np.asarray(proposals.values)
         proposed = (_with_fixed(point, fixed_coordinates) for point in best[values > -np.inf])
-        return (
+        configurations = (
             self.space.params(point)
             for point in proposed
             if is_finite or not len(hidden) or np.abs(hidden - point).max(axis=1).min() > _SAME
         )
+        weight = proposals.past_weight
+        return _Ranking(configurations, None if weight is None else float(weight))
 
     def _learn_feasibility(
         self,

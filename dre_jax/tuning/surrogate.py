@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from dre_jax.methods.start_configurations import start_rows
 from dre_jax.search.method import Method
 from dre_jax.tuning.past.overlap import describe_changes
 from dre_jax.tuning.past.tasks import Past
+from dre_jax.tuning.sources import Evaluation, Sources, compare_sources
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
@@ -33,6 +34,7 @@ from dre_jax.tuning.trial import DIRECTIONS
 if TYPE_CHECKING:
     from dre_jax.methods.checkpoints.fitted import FittedMethod
     from dre_jax.runtime.reports import ProgressCallback
+    from dre_jax.tuning.past.studies import PastStudies
 
 _MAX_REASONS = 3  # in a warning
 SPACE_NAME = "past"
@@ -72,6 +74,8 @@ class Surrogate:
     """Name of the past values, if they have one."""
     path: str | None = None
     """Folder of the checkpoint that the surrogate was last saved to, or loaded from."""
+    studies: PastStudies | None = None
+    """Some rows of the past studies, for `sources`; None if it was saved by a version that kept none."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -158,6 +162,7 @@ class Surrogate:
         from dre_jax.runtime.progress import show_reports
         from dre_jax.runtime.reports import report_progress
         from dre_jax.search.method import decisions_of
+        from dre_jax.tuning.past.studies import keep_studies
 
         if space is not None and dict(past.space) != dict(space):
             raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
@@ -177,12 +182,41 @@ class Surrogate:
             n_tasks = f"{len(past.tasks)} past {'task' if len(past.tasks) == 1 else 'tasks'}"
             report_progress(f"{entry.name}: compiling, and learning from {n_tasks}")
             params = jax.block_until_ready(configured.fit(meta, key))
+            studies = keep_studies(meta, jax.random.fold_in(key, 2))
         if not jax.tree.leaves(params):
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
         facts = {**provenance(meta, key, fitted=True), "seed": seed, "decided": decisions_of(configured, params)}
         learned = _on_host(entry.name, configured, params)
-        return cls(past.space, entry.name, configured, learned, start, facts, past.direction, past.metric)
+        return cls(
+            past.space, entry.name, configured, learned, start, facts, past.direction, past.metric, studies=studies
+        )
+
+    def sources(self, trials: Iterable[Evaluation], *, direction: str | None = None) -> Sources:
+        """Returns which past studies helped: their weights, their agreement with trials, and the weight of the past.
+
+        A past study and the trials need no configuration in common: a Gaussian process of each study predicts.
+
+        Args:
+          trials: configurations and values, such as `Optimizer.trials`; those without a value do not count.
+          direction: of the values, "minimize" or "maximize"; by default the surrogate's.
+
+        Raises:
+          ConfigError: for an unknown direction, or none.
+          DataError: for trials that lack hyperparameters of the surrogate.
+
+        Example:
+          >>> from dre_jax.tuning import Evaluated, Float, past_of
+          >>> def study(sign):
+          ...     return [Evaluated({"x": i / 19}, sign * abs(i / 19 - 0.3)) for i in range(20)]
+          >>> studies = {"same": study(1), "reversed": study(-1)}
+          >>> past = past_of(Space({"x": Float(0.0, 1.0)}), studies, direction="minimize")
+          >>> surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5})
+          >>> [(one.name, one.helped) for one in surrogate.sources(study(1)[::3]).studies]
+          [('same', True), ('reversed', False)]
+        """
+        direction = self.direction if direction is None else direction
+        return compare_sources(trials, direction, self.space, self.studies, self.method, self.params)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the surrogate as a checkpoint; an existing one is replaced in one step.
@@ -192,6 +226,7 @@ class Surrogate:
         """
         from dre_jax.methods.checkpoints.fitted import FittedMethod, save_fitted
 
+        studies = self.studies
         save_fitted(
             Path(folder),
             FittedMethod(
@@ -202,7 +237,10 @@ class Surrogate:
                 n_columns=len(self.space.columns),
                 columns=self.space.columns,
                 facts=self.facts,
-                extra=checkpoint_extra(self.space, self.start, self.direction, self.metric),
+                extra=checkpoint_extra(
+                    self.space, self.start, self.direction, self.metric, () if studies is None else studies.all_names
+                ),
+                extra_arrays={} if studies is None else studies.arrays(),
             ),
         )
         object.__setattr__(self, "path", os.path.abspath(folder))
@@ -247,6 +285,7 @@ class Surrogate:
             fitted.facts,
             *_saved_direction(folder, fitted),
             os.path.abspath(folder),
+            _saved_studies(folder, fitted),
         )
 
 
@@ -254,10 +293,19 @@ _Path = str | os.PathLike[str]
 
 
 def checkpoint_extra(
-    space: Space, start: Sequence[Params], direction: str | None, metric: str | None
+    space: Space, start: Sequence[Params], direction: str | None, metric: str | None, names: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method."""
-    return {"tuning": {"space": to_json(space), "start": list(start), "direction": direction, "metric": metric}}
+    """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method.
+
+    Args:
+      space: the search space.
+      start: the start design.
+      direction: of the past values.
+      metric: their name.
+      names: of the past studies, whose arrays the checkpoint has.
+    """
+    content = {"space": to_json(space), "start": list(start), "direction": direction, "metric": metric}
+    return {"tuning": content | ({"studies": list(names)} if names else {})}
 
 
 def _on_host(name: str, method: Method, params: Any) -> Any:
@@ -307,6 +355,18 @@ def _saved_direction(folder: _Path, fitted: FittedMethod) -> tuple[str | None, s
         message = f"the surrogate in {folder} was saved without a direction: check that its past values and your study"
         warnings.warn(f"{message} have the same, or fit and save the surrogate again", DataWarning, stacklevel=3)
     return direction, metric
+
+
+def _saved_studies(folder: _Path, fitted: FittedMethod) -> PastStudies | None:
+    """Returns the past studies in a checkpoint; None if it has none."""
+    from dre_jax.tuning.past.studies import PastStudies
+
+    if not fitted.extra_arrays:
+        return None
+    try:
+        return PastStudies.from_arrays(tuple(map(str, fitted.extra["tuning"]["studies"])), fitted.extra_arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"the past studies in {folder} are not this version's: {error!r}") from error
 
 
 def _saved_space(folder: _Path, fitted: FittedMethod) -> tuple[Space, tuple[Params, ...]]:

@@ -144,6 +144,7 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
     assert error == "dre-jax: left out: c: x must be a number in [0.0, 1.0], but got 7.0\n"
     surrogate = Surrogate.load(out)
     assert (surrogate.direction, surrogate.metric) == ("minimize", "seconds")
+    assert (surrogate.studies.names, surrogate.studies.tasks.where.sum()) == (["a", "b", "c"], 30)
     assert re.search("^direction +minimize seconds$", cli("info", out)[1], re.MULTILINE)
     assert "learned to minimize seconds, and the study is to maximize" in refused(
         "suggest", "--space", space, "--checkpoint", out, "--direction", "maximize"

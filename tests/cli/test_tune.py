@@ -6,12 +6,15 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
+from dre_jax.data import SearchSpace, Task
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning import Float, Optimizer, Space, Surrogate, write_space
+from dre_jax.tuning.past.studies import keep_studies
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
 WAIT = 120  # a hard limit on a busy machine, not a measurement
@@ -77,7 +80,10 @@ def test_the_largest_of_a_metric(cli, tune, study):
 def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
     folder, start = tmp_path / "surrogate", ({"x": 0.25}, {"x": 0.75})
     params, facts = {"learned": np.zeros(1)}, {"versions": versions()}  # the start design needs no parameters
-    Surrogate(SPACE, "gcp", find("gcp").make(), params, start, facts, "minimize", "loss").save(folder)
+    tasks = {name: Task(name, np.array([[0.0], [0.5], [1.0]]), np.arange(3.0)) for name in ("last week", "this week")}
+    studies = keep_studies(SearchSpace("past", tasks), jax.random.key(0))
+    learned = Surrogate(SPACE, "gcp", find("gcp").make(), params, start, facts, "minimize", "loss", studies=studies)
+    learned.save(folder)
     with_surrogate = {"surrogate": folder, "quiet": True}
     assert "to minimize loss, and the study is to maximize" in refused(
         *tune("echo", "{x}", direction="maximize", **with_surrogate)
@@ -86,7 +92,9 @@ def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
     error = refused(*tune("echo", "{x}", trials=2))
     assert f"Surrogate.load('{folder}')" in error
     assert "--surrogate DIR or none" in error
-    assert cli(*tune("echo", "{x}", trials=2, **with_surrogate))[0] == 0
+    status, out, _ = cli(*tune("echo", "{x}", trials=2, **with_surrogate))
+    assert (status, out.splitlines()[2].split()) == (0, ["past", "study", "weight", "agreement", "helped"])
+    assert [line[:9] for line in out.splitlines()[3:5]] == ["last week", "this week"]
     assert [trial["x"] for trial in Optimizer.load(study, None).trials] == [0.25, 0.75]
     assert cli(*tune("echo", "{x}", trials=3, surrogate="none"))[0] == 0
     assert Optimizer.load(study).surrogate is None

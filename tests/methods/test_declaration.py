@@ -155,6 +155,10 @@ class Plain:
         ({"default": declaring(may_run_sequentially=True)}, r"must have a function runs_sequentially\(platform,"),
         ({"default": declaring(explains_fit=True)}, r"must have a function explain_fit\(params\), but has none"),
         ({"default": declaring(slotwise_fit=True)}, "slotwise_fit is True, so fits_history must be True, but is False"),
+        (
+            {"default": declaring(weighs_past=True, past_weight=lambda self, fitted_params: 1.0)},
+            "so fits_history must be True",
+        ),
         ({"default": declaring(committee=True, members=3)}, "committee is True, so it must have a tuple members"),
         ({"default": Mutable()}, "must be a frozen dataclass with hashable fields, but has unhashable type"),
         ({"default": Plain()}, "must be a frozen dataclass, but Plain is no dataclass"),

@@ -95,6 +95,7 @@ def find_ensemble(method: Method) -> EnsembleConfig | None:
 
 _TRAINING_FACTS = ("step", "best_step", "fingerprint", "key", "versions", "backends")
 _MAX_DIFFERENCES = 8  # that a message names
+_EXTRA = "extra arrays"  # beside the parameters, whose paths are names of fields
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,6 +118,8 @@ class FittedMethod:
     """Origin, see `provenance`; for the training of an ensemble also its "step"."""
     extra: dict[str, Any] = field(default_factory=dict)
     """JSON of the caller that saved it."""
+    extra_arrays: dict[str, Any] = field(default_factory=dict)
+    """Arrays of the caller that saved it, by name; empty if only the description was read."""
 
     def ensemble_params(self) -> EnsembleParams:
         """Returns the parameters of the ranking ensemble. Raises `CheckpointError` if the method has none."""
@@ -149,8 +152,12 @@ def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:
         "facts": fitted.facts,
         "extra": fitted.extra,
     }
+    stored = {**metadata, "structure": structure}
+    if fitted.extra_arrays:
+        stored["extra_structure"], extra_arrays = structure_to_json(fitted.extra_arrays)
+        arrays[_EXTRA] = extra_arrays
     steps = _fitted_steps(folder)
-    steps.save((steps.latest() or 0) + 1, arrays, {**metadata, "structure": structure}, {"metadata.json": metadata})
+    steps.save((steps.latest() or 0) + 1, arrays, stored, {"metadata.json": metadata})
 
 
 def has_checkpoint(folder: str | Path) -> bool:
@@ -237,11 +244,16 @@ def _read_fitted(folder: str | Path, step: int, with_params: bool) -> FittedMeth
         raise CheckpointError(f"{fitted.name} in {folder} is configured as {type(fitted.method).__name__}")
     if not with_params:
         return fitted
-    shapes: dict[str, jax.ShapeDtypeStruct] = {}
+    shapes: dict[str, Any] = {}
     structure_from_json(metadata["structure"], shapes.setdefault)
+    extra = metadata.get("extra_structure")  # earlier versions wrote none
+    if extra is not None:
+        shapes[_EXTRA] = {}
+        structure_from_json(extra, shapes[_EXTRA].setdefault)
     arrays = steps.arrays(step, shapes)
     params = structure_from_json(metadata["structure"], lambda path, _: arrays[path])
-    fitted = dataclasses.replace(fitted, params=params)
+    extra_arrays = structure_from_json(extra, lambda path, _: arrays[_EXTRA][path]) or {}
+    fitted = dataclasses.replace(fitted, params=params, extra_arrays=extra_arrays)
     _check_params(fitted, folder)
     return fitted
 

@@ -90,6 +90,7 @@ def meta_train_method(
     key: Array,
     folder: Path,
     extra: Mapping[str, Any] | None = None,
+    extra_arrays: Callable[[], dict[str, Any]] = dict,
     report: Callable[[TrainingProgress], None] | None = None,
     on_fit: Callable[[], None] = lambda: None,
     stream: bool | None = None,
@@ -103,6 +104,7 @@ def meta_train_method(
       key: PRNG key: what is learned is what `method.fit` learns with it.
       folder: of the checkpoint.
       extra: JSON that the checkpoint keeps, with "start_rows", configurations to try first.
+      extra_arrays: returns arrays that the checkpoint of a method keeps, unless an ensemble is all that it learns.
       report: called after every portion of steps of a ranking ensemble's training.
       on_fit: called before a fit that makes no reports.
       stream: whether a ranking ensemble's tables stay on the host, see `dre_jax.methods.dre.trainer.meta_train`.
@@ -163,6 +165,7 @@ def meta_train_method(
         columns=meta.columns,
         facts=facts,
         extra=extra,
+        extra_arrays=extra_arrays(),
     )
     save_fitted(folder, fitted)
     return trained

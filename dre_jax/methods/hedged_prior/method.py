@@ -30,6 +30,7 @@ from dre_jax.methods.hedged_prior.posterior import (
     HedgedPosterior,
     condition_mixture,
     mean_and_improvement,
+    past_weight,
     predict_mixture,
 )
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, fix_columns, pad_columns, unvaried_columns
@@ -87,6 +88,7 @@ class HedgedPrior:
         double_precision=True,
         differentiable=True,
         heteroscedastic=True,
+        weighs_past=True,
     )
 
     def __post_init__(self) -> None:
@@ -139,6 +141,10 @@ class HedgedPrior:
             return jnp.where(has_incumbent, improvement, mean)
         mean, variance = predict_mixture(self.prior, params, posterior, candidates.x)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), incumbent)
+
+    def past_weight(self, fitted_params: ConditionedPriors) -> Array:
+        """Returns the total weight of the components that use what past tasks taught."""
+        return past_weight(fitted_params.params.hypotheses, fitted_params.posterior)
 
     def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
         """Returns the mixture given a history, whose responses are standardised here."""

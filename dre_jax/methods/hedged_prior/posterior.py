@@ -123,6 +123,17 @@ def condition_mixture(
     )
 
 
+def past_weight(hypotheses: HypothesisArrays, posterior: HedgedPosterior) -> Array:
+    """Returns the total weight of the components with the trend of past tasks, a scalar.
+
+    These are the learned priors under the hypotheses that keep or weaken the trend, and the process with the trend. The
+    others drop or reverse the trend.
+    """
+    learned = jnp.where(hypotheses.slope_mean[None, :] > 0.0, posterior.learned_weights, 0.0)
+    trend_weight = posterior.task_posteriors.process.trend_weight
+    return jnp.sum(learned) + jnp.sum(jnp.where(trend_weight > 0.0, posterior.process_weights, 0.0))
+
+
 def component_moments(
     config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array
 ) -> tuple[Array, Array]:

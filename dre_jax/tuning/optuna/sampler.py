@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.engine import Engine, EngineConfig
+from dre_jax.tuning.engine import Engine, EngineConfig, Suggestion
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
     StudyTrials,
@@ -32,6 +32,8 @@ from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
 
 _logger = get_logger(__name__)
+PAST_WEIGHT = "dre:past_weight"
+"""User attribute of a trial: the weight of the past when it was suggested, for methods that weigh the past."""
 _TRIES = 16
 """Maximum number of suggestions while other workers make the same one."""
 
@@ -142,14 +144,16 @@ class DRESampler(BaseSampler):
         fixed = _fixed_values(trial, others, translation, search_space)
         for _ in range(_TRIES):
             reading = read_trials(others, reader, maximise=maximise)
-            params = _suggest(engine, reading, trial.number, fixed)
-            values = translation.to_optuna_values(params)
+            suggestion = _suggest(engine, reading, trial.number, fixed)
+            values = translation.to_optuna_values(suggestion.params)
             share_suggestion(study, trial, values, translation)
             # Write first, read then: of two workers with the same suggestion, at least one sees the other.
             others = _others(study, trial)
             written = translation.read_params(values)
             if not reader.find(others, written) or reading.contains(written):
                 break
+        if suggestion.past_weight is not None:
+            study._storage.set_trial_user_attr(trial._trial_id, PAST_WEIGHT, suggestion.past_weight)
         return {name: value for name, value in values.items() if name in search_space}
 
     def sample_independent(
@@ -240,8 +244,8 @@ def _others(study: Study, trial: FrozenTrial) -> list[FrozenTrial]:
     return [other for other in study.get_trials(deepcopy=False) if other.number != trial.number]
 
 
-def _suggest(engine: Engine, reading: StudyTrials, number: int, fixed: Mapping[str, Any]) -> Params:
-    return engine.suggest(reading.observed, number=number, pending=reading.pending, failed=reading.failed, fixed=fixed)
+def _suggest(engine: Engine, reading: StudyTrials, number: int, fixed: Mapping[str, Any]) -> Suggestion:
+    return engine.propose(reading.observed, number=number, pending=reading.pending, failed=reading.failed, fixed=fixed)
 
 
 def _fixed_values(

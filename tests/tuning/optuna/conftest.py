@@ -13,11 +13,11 @@ def sobol_points(monkeypatch, quiet_optuna):
 def asked(monkeypatch, sobol_points):
     """What the engine is asked with, call by call."""
     calls = []
-    suggest = Engine.suggest
+    propose = Engine.propose
 
     def record(self, observed, **given):
         calls.append({"observed": list(observed), **given})
-        return suggest(self, observed, **given)
+        return propose(self, observed, **given)
 
-    monkeypatch.setattr(Engine, "suggest", record)
+    monkeypatch.setattr(Engine, "propose", record)
     return calls

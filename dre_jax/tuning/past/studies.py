@@ -1,0 +1,199 @@
+"""Past studies that a surrogate keeps, as Gaussian processes, and how they compare with trials.
+
+A surrogate needs no rows of past studies for suggestions. It keeps a bounded number of them, so that a user can see
+which study is like the current one. A Gaussian process of each study predicts the responses at the trials, so that the
+study and the trials need no configuration in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from dre_jax.data.spaces import SearchSpace
+from dre_jax.data.tasks import tie_levels, unit_scale
+from dre_jax.gp.cholesky import safe_cholesky
+from dre_jax.gp.fit import GPConfig, fit_gp
+from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
+from dre_jax.gp.response_scale import standardise
+from dre_jax.gp.student import log_student_t_density
+from dre_jax.methods.baselines.sources import SourceTasks, misranked, source_tasks
+from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
+from dre_jax.methods.hedged_prior.task_process import (
+    TaskHyperpriors,
+    TaskProcess,
+    TaskProcessConfig,
+    Trials,
+    fixed_processes,
+    task_covariance_and_residuals,
+)
+from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.search.history import History
+
+MAX_STUDIES, MAX_ROWS = 50, 100
+"""Maximum numbers of studies that a surrogate keeps, and of rows of each."""
+_FITTING = GPConfig(optimiser="bfgs", steps=30)
+_BUCKET = 32  # slots are a multiple of it, so that few programs are compiled
+_SAMPLES = 128  # of unrelated functions
+_SLOPES = (0.25, 0.5, 1.0)
+_DEGREES_OF_FREEDOM = 4.0
+_ARRAYS = ("x", "y", "where", "log_length", "log_scale", "log_noise")
+
+
+class PastStudies(NamedTuple):
+    """Rows and Gaussian processes of S past studies."""
+
+    all_names: tuple[str, ...]
+    """Names of all studies that the surrogate learned from, at least S."""
+    tasks: SourceTasks
+    """At most `MAX_ROWS` rows of each study."""
+    params: GPParams
+    """Hyperparameters of the Gaussian process of each study; S in front of each array."""
+
+    @property
+    def names(self) -> list[str]:
+        """S names."""
+        return _kept(self.all_names)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Returns the arrays by name, for a checkpoint."""
+        fields = {**self.tasks._asdict(), **vars(self.params)}
+        return {name: np.asarray(fields[name]) for name in _ARRAYS}
+
+    @classmethod
+    def from_arrays(cls, all_names: tuple[str, ...], arrays: Mapping[str, Any]) -> PastStudies:
+        """Returns the studies of the arrays that `arrays` returned."""
+        x, y, where, length, scale, noise = jax.tree.map(np.asarray, [arrays[name] for name in _ARRAYS])
+        return cls(all_names, SourceTasks(x, y, where), GPParams(length, scale, noise))
+
+
+def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
+    """Returns at most `MAX_STUDIES` studies, evenly spaced in their order, with random rows of each.
+
+    Args:
+      meta: training tasks are the past studies.
+      key: PRNG key.
+    """
+    names = tuple(meta.require_train_tasks())
+    kept = SearchSpace(meta.name, {name: meta.train[name] for name in _kept(names)})
+    tasks = source_tasks(kept, MAX_ROWS, key)
+    tasks = SourceTasks(*jax.device_put([_padded(np.asarray(a), axis=1) for a in tasks]))
+    on_host = jax.tree.map(np.asarray, (tasks, _fit_processes(tasks)))
+    return PastStudies(names, *on_host)
+
+
+def _kept(names: Sequence[str]) -> list[str]:
+    """Returns at most `MAX_STUDIES` names, evenly spaced."""
+    return [
+        names[i] for i in np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_STUDIES)).round().astype(int))
+    ]
+
+
+def _padded(array: np.ndarray, axis: int) -> np.ndarray:
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = (0, -array.shape[axis] % _BUCKET)
+    return np.pad(array, widths)
+
+
+@jit_with_less_effort()
+def _fit_processes(tasks: SourceTasks) -> GPParams:
+    params: GPParams = lax.map(lambda task: fit_gp(_FITTING, *task), tasks)
+    return params
+
+
+class Comparison(NamedTuple):
+    """Past studies compared with trials."""
+
+    agreement: np.ndarray
+    """f[S]: Kendall's rank correlation of a study's predictions and the responses of the trials, in [-1, 1]."""
+    agreement_error: np.ndarray
+    """f[S]: its standard deviation for functions that are unrelated to the trials and as smooth as the study."""
+    gain: np.ndarray
+    """f[S]: log predictive density of the trials with the study minus that without, see `compare_studies`."""
+
+
+def compare_studies(studies: PastStudies, x: np.ndarray, responses: np.ndarray) -> Comparison:
+    """Compares past studies with trials.
+
+    The agreement of an unrelated study would vary around zero: the more so, the fewer trials there are and the closer
+    together they are. The error is therefore that of functions drawn from the prior of the study's process.
+
+    The gain compares two models of the standardised responses, y = s m(x) + f(x) + noise, with the study's standardised
+    predictions m and without them (s = 0). f is a Gaussian process without past tasks. By the chain rule, the log
+    density of all trials is the sum of those of each trial given the trials before it: the gain says how much better
+    the trials are predicted, one step ahead. The densities are averaged over slopes s and length scales.
+
+    Args:
+      studies: S studies.
+      x: [n, D], configurations of the trials as the columns of the studies.
+      responses: [n], higher is better.
+    """
+    n = len(responses)
+    if n < 2:
+        nothing = np.zeros(len(studies.names))
+        return Comparison(nothing, np.full_like(nothing, np.inf), nothing)
+    trials = x.astype(np.float32), unit_scale(responses).astype(np.float32), tie_levels(responses), np.ones(n, np.bool_)
+    arrays = jax.device_put([_padded(a, axis=0) for a in trials])
+    return Comparison(*map(np.asarray, _compare(studies.tasks, studies.params, *arrays)))
+
+
+@jit_with_less_effort()
+def _compare(
+    tasks: SourceTasks, params: GPParams, x: Array, responses: Array, level: Array, where: Array
+) -> tuple[Array, Array, Array]:
+    y = standardise(responses, where).y
+    prior = generic_prior(x.shape[1])
+    processes = fixed_processes(TaskProcessConfig(), TaskHyperpriors(prior, prior))
+    normal = jax.random.normal(jax.random.key(0), (_SAMPLES, x.shape[0]), x.dtype)
+    without = _log_density(processes, Trials(x, jnp.zeros_like(y), y, where))
+
+    def compare(study: tuple[SourceTasks, GPParams]) -> tuple[Array, Array, Array]:
+        task, params = study
+        prepared = condition_on_history(params, *task)
+        cross = jnp.where(task.where[:, None], signal_covariance(params, task.x, x), 0.0)
+        mean = standardise(matmul(prepared.weights, cross), where).y
+        lower, _ = safe_cholesky(signal_covariance(params, x, x), jnp.exp(params.log_scale))
+        unrelated = _kendall(matmul(normal, lower.T), level, where)
+        error = jnp.sqrt(jnp.mean(unrelated**2))
+        densities = [_log_density(processes, Trials(x, jnp.zeros_like(y), y - s * mean, where)) for s in _SLOPES]
+        gain = jax.nn.logsumexp(jnp.stack(densities)) - jnp.log(len(_SLOPES)) - without
+        return _kendall(mean, level, where), error, gain
+
+    result: tuple[Array, Array, Array] = lax.map(compare, (tasks, params))
+    return result
+
+
+def _kendall(predicted: Array, level: Array, where: Array) -> Array:
+    """Returns Kendall's correlation of predictions f[..., n] and responses by the pairs of different responses."""
+    return 1.0 - 2.0 * misranked(predicted, level, where)
+
+
+def _log_density(processes: TaskProcess, trials: Trials) -> Array:
+    """Returns the log of the mean density of the trials over processes, a scalar."""
+    degrees = jnp.asarray(_DEGREES_OF_FREEDOM, trials.y.dtype)
+
+    def one(process: TaskProcess) -> Array:
+        return log_student_t_density(*task_covariance_and_residuals(process, trials), trials.where, degrees)
+
+    each = jax.vmap(one)(processes)
+    return jax.nn.logsumexp(each) - jnp.log(len(each))
+
+
+@jit_with_less_effort("method")
+def weigh_past(method: Any, params: Any, history: History, count: int | Array) -> Array:
+    """Returns the weight of the past given the first trials of a history, a scalar.
+
+    Args:
+      method: one that declares ``weighs_past``.
+      params: what its `fit` returned.
+      history: trials in the order of their evaluation.
+      count: number of trials.
+    """
+    first = history._replace(where=history.where & (jnp.arange(history.where.shape[0]) < count))
+    weight: Array = method.past_weight(method.fit_history(params, first, jax.random.key(0)))
+    return weight

@@ -1,0 +1,197 @@
+"""Which past studies helped: their weights, their agreement with the trials, and the weight of the past as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from dre_jax.checks import one_of
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.method import Method, capabilities_of
+from dre_jax.tuning.response_clipping import clip_responses
+from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.suggestion_runtime import suggestion_runtime
+from dre_jax.tuning.trial import DIRECTIONS
+from dre_jax.tuning.trial_selection import select_trials
+
+if TYPE_CHECKING:
+    from dre_jax.tuning.past.studies import Comparison, PastStudies
+
+_SUBSTANTIAL = math.log(3.0)  # log evidence (Kass and Raftery 1995)
+_MAX_TRIALS, _MAX_WEIGHTS = 192, 51
+
+
+class Evaluation(Protocol):
+    """A configuration and its value: a `Trial`, an `Evaluated`, or a trial of Optuna."""
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Values by name."""
+        ...
+
+    @property
+    def value(self) -> float | None:
+        """The objective's value; None without one."""
+        ...
+
+
+class SourceStudy(NamedTuple):
+    """A past study, compared with the trials of the current study."""
+
+    name: str
+    weight: float
+    """Probability, among the past studies and no study, that the trials follow the study's predictions."""
+    agreement: float
+    """Kendall's rank correlation of the study's predictions and the values of the trials, in [-1, 1]."""
+    agreement_error: float
+    """Standard deviation of the agreement of unrelated functions; infinite before the second trial."""
+    gain: float
+    """Log predictive density of the trials, one step ahead, with the study minus that without past studies."""
+
+    @property
+    def helped(self) -> bool | None:
+        """Whether the study predicts the trials better than they do themselves; None if the evidence is below 3:1."""
+        return None if abs(self.gain) < _SUBSTANTIAL else self.gain > 0
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Past studies of a surrogate, compared with trials. `print(sources)` prints a table.
+
+    Example:
+      >>> one = SourceStudy("week 1", 0.9, 0.71, 0.2, 4.2)
+      >>> print(Sources((one,), {0: 0.8, 12: 0.95}, 1))
+      past study  weight  agreement     helped
+      week 1      0.90    +0.71 ± 0.20  yes
+      weight of the past: 0.95 after 12 trials, 0.80 before the first
+    """
+
+    studies: tuple[SourceStudy, ...]
+    """The highest weight first, then the highest agreement."""
+    past_weights: dict[int, float]
+    """Weight of the hypotheses that the past holds, by the number of trials; empty for methods that do not weigh it."""
+    n_past: int
+    """Number of past studies that the surrogate learned from; `studies` has at most 50 of them."""
+
+    def __str__(self) -> str:
+        """The table."""
+        return "\n".join(self.lines())
+
+    def lines(self, most: int | None = None) -> list[str]:
+        """Returns the lines of the table.
+
+        Args:
+          most: maximum number of past studies; None for all.
+        """
+        helped = {True: "yes", False: "no", None: "unclear"}
+        rows = [("past study", "weight", "agreement", "helped")]
+        for one in self.studies[:most]:
+            agreement = f"{one.agreement:+.2f} ± {one.agreement_error:.2f}"
+            rows.append((one.name, f"{one.weight:.2f}", agreement, helped[one.helped]))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows] if self.studies else []
+        if len(lines) - 1 < self.n_past and lines:
+            lines.append(f"and {self.n_past - len(lines) + 1} more")
+        if not self.studies:
+            lines.append("the surrogate holds no past studies: fit and save it again to compare them")
+        if self.past_weights:
+            n, last = max(self.past_weights.items())
+            lines.append(
+                f"weight of the past: {last:.2f} after {n} trials, {self.past_weights[0]:.2f} before the first"
+            )
+        return lines
+
+
+def compare_sources(
+    trials: Iterable[Evaluation],
+    direction: str | None,
+    space: Space,
+    studies: PastStudies | None,
+    method: Method,
+    params: Any,
+) -> Sources:
+    """Returns past studies compared with trials; see `Surrogate.sources`.
+
+    Args:
+      trials: configurations and values.
+      direction: of the values.
+      space: the surrogate's.
+      studies: the past studies that the surrogate keeps.
+      method: the surrogate's.
+      params: what the method learned.
+    """
+    import jax
+
+    if direction is None:
+        raise ConfigError("the surrogate has no direction: pass direction='minimize' or 'maximize'")
+    one_of("direction", direction, DIRECTIONS)
+    x, values = _encoded(space, trials)
+    responses = clip_responses(values if direction == "maximize" else -values) if len(values) else values
+    rows = select_trials(responses, _MAX_TRIALS)
+    x, responses = x[rows], responses[rows]
+    compared: tuple[SourceStudy, ...] = ()
+    with suggestion_runtime:
+        if studies is not None:
+            from dre_jax.tuning.past.studies import compare_studies
+
+            with jax.enable_x64(False):
+                compared = weighted_studies(studies.names, compare_studies(studies, x, responses))
+        weights = _past_weights(method, params, x, responses, rows)
+    return Sources(compared, weights, 0 if studies is None else len(studies.all_names))
+
+
+def weighted_studies(names: Sequence[str], compared: Comparison) -> tuple[SourceStudy, ...]:
+    """Returns studies with weights: of S studies and no study, which have half of the weight before the first trial.
+
+    The weights are proportional to the predictive densities of the trials, as in Bayesian model averaging.
+    """
+    gain = np.asarray(compared.gain, np.float64)
+    log_weight = gain - math.log(len(names))
+    weights = np.exp(log_weight - np.logaddexp.reduce([0.0, *log_weight]))
+    fields = zip(names, weights, compared.agreement, compared.agreement_error, gain, strict=True)
+    studies = [SourceStudy(name, *map(float, numbers)) for name, *numbers in fields]
+    return tuple(sorted(studies, key=lambda one: (-round(one.weight, 2), -one.agreement)))
+
+
+def _encoded(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the columns f64[n, D] and the values f64[n] of the trials that have a value."""
+    rows, values = [], []
+    for trial in trials:
+        state: Any = getattr(trial, "state", "complete")
+        is_complete = str(getattr(state, "name", state)).lower() == "complete"
+        if not is_complete or trial.value is None or math.isnan(trial.value):
+            continue
+        known = {name: value for name, value in trial.params.items() if name in space}
+        try:
+            rows.append(space.encode(space.active_part(known)))
+        except DataError as error:
+            raise DataError(f"trials must have the hyperparameters of the surrogate: {error}") from error
+        values.append(float(trial.value))
+    return np.array(rows, np.float64).reshape(len(rows), len(space.columns)), np.array(values, np.float64)
+
+
+def _past_weights(
+    method: Method, params: Any, x: np.ndarray, responses: np.ndarray, rows: np.ndarray
+) -> dict[int, float]:
+    """Returns the weight of the past by the number of trials; empty if the method does not weigh it."""
+    import jax
+
+    from dre_jax.search.history import make_history
+    from dre_jax.search.precision import precision_of, with_precision
+    from dre_jax.search.suggester import capacity_for
+    from dre_jax.tuning.past.studies import weigh_past
+
+    if not capabilities_of(method).weighs_past:
+        return {}
+    n = len(responses)
+    with precision_of(method) as dtype:
+        history = make_history(x, responses, min(max(capacity_for(n), 32), _MAX_TRIALS), dtype)
+        params = jax.device_put(with_precision(params, dtype))
+        counts = np.unique(np.linspace(0, n, min(n + 1, _MAX_WEIGHTS)).round().astype(int))
+        weights = [float(weigh_past(method, params, history, count)) for count in counts]
+    numbers = np.concatenate([[0], rows + 1])[counts]
+    return dict(zip(numbers.tolist(), weights, strict=True))

@@ -1,0 +1,168 @@
+"""Which past studies helped: the test makes them, so that it knows."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import optuna
+import pytest
+from scipy.stats import kendalltau, multivariate_t
+
+from dre_jax.data import SearchSpace, Task
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.methods import find
+from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
+from dre_jax.methods.checkpoints.provenance import versions
+from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
+from dre_jax.tuning import Evaluated, Float, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning.optuna import DRESampler
+from dre_jax.tuning.past.studies import MAX_ROWS, MAX_STUDIES, compare_studies, keep_studies
+
+SPACE = Space({name: Float(0.0, 1.0) for name in "abc"})
+SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (4,)}
+
+
+def loss(center):
+    return lambda points: ((points - center) ** 2 * [1.0, 0.3, 0.1]).sum(axis=1)
+
+
+def waves(phase):
+    return lambda points: np.sin(6.0 * points @ [0.5, 1.0, -1.0] + phase)
+
+
+def evaluated(function, points):
+    return [Evaluated(dict(zip("abc", map(float, x), strict=True)), float(v)) for x, v in zip(points, function(points))]  # noqa: B905
+
+
+def surrogate_of(studies, direction="minimize"):
+    """Without a method, which the comparison of studies does not need."""
+    past = past_of(SPACE, studies, direction=direction)
+    kept = keep_studies(past.search_space(), jax.random.key(0))
+    return Surrogate(SPACE, "gcp", find("gcp").make(), {"learned": np.zeros(1)}, direction=direction, studies=kept)
+
+
+def search(function, random):
+    """Twenty trials that close in on the best, as those of a search do."""
+    points = random.random((8, 3))
+    for width in (0.3, 0.1, 0.03):
+        best = points[function(points).argmin()]
+        points = np.vstack([points, np.clip(best + width * random.normal(size=(4, 3)), 0, 1)])
+    return evaluated(function, points)
+
+
+def test_the_same_the_reversed_and_an_unrelated_study_are_told_apart():
+    right = 0
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        here = loss(random.random(3))
+        functions = {"reversed": lambda x, f=here: -f(x), "unrelated": waves(random.random() * 6), "same": here}
+        studies = {name: evaluated(f, random.random((25, 3))) for name, f in functions.items()}
+        found = surrogate_of(studies).sources(search(here, random))
+        by_name = {one.name: one for one in found.studies}
+        assert by_name["reversed"].helped is False
+        assert by_name["unrelated"].helped is not True or by_name["unrelated"].weight < 0.5
+        ranking = sorted(by_name, key=lambda name: -by_name[name].agreement)
+        right += ranking == ["same", "unrelated", "reversed"] and found.studies[0].name == "same"
+        few = surrogate_of(studies).sources(search(here, random)[:3]).studies
+        assert all(abs(one.agreement) < 3 * one.agreement_error for one in few)  # three trials claim little
+    assert right >= 9
+
+
+def test_numbers_equal_those_of_scipy():
+    """Kendall's correlation, and densities by a float64 loop; a longer study beside it changes nothing."""
+    random = np.random.default_rng(0)
+    x, rows = random.random((15, 3)).astype(np.float32), random.random((20, 3)).astype(np.float32)
+    y, there = -loss(0.4)(x) + 0.05 * random.normal(size=15), -loss(0.3)(rows)
+    tasks = {"one": Task("one", rows, there), "longer": Task("longer", *_with_waves(random.random((70, 3))))}
+    kept = keep_studies(SearchSpace("s", tasks), jax.random.key(0))
+    assert (kept.names, kept.tasks.x.shape) == (["one", "longer"], (2, 96, 3))
+    compared = compare_studies(kept, x, y)
+    alone = compare_studies(keep_studies(SearchSpace("s", {"one": tasks["one"]}), jax.random.key(0)), x, y)
+    for whole, part in zip(compared, alone, strict=True):
+        assert whole[0] == pytest.approx(part[0], rel=0.02)
+    lengths, noise = np.exp(kept.params.log_length[0]), np.exp(kept.params.log_noise[0])
+    scale, on = np.exp(kept.params.log_scale[0]), kept.tasks.where[0]
+    there, at = kept.tasks.y[0][on].astype(np.float64), kept.tasks.x[0][on]
+    cross = scale * matern(x / lengths, at / lengths)
+    mean = cross @ np.linalg.solve(scale * matern(at / lengths, at / lengths) + noise * np.eye(20), there)
+    assert compared.agreement[0] == pytest.approx(kendalltau(mean, y).statistic, abs=1e-3)
+    y, mean = ((a - a.mean()) / a.std() for a in (y, mean))
+
+    def density(slope):
+        each = []
+        for length in UNINFORMED_LENGTHSCALES:
+            matrix = 1.0 + matern(*[x / (length * np.sqrt(3))] * 2) + UNINFORMED_NOISE_VAR * np.eye(15)
+            each.append(multivariate_t(shape=matrix, df=4).pdf(y - slope * mean))
+        return np.mean(each)
+
+    gain = np.log(np.mean([density(slope) for slope in (0.25, 0.5, 1.0)]) / density(0.0))
+    assert compared.gain[0] == pytest.approx(gain, abs=0.05)
+
+
+def _with_waves(points):
+    return points.astype(np.float32), waves(0.0)(points)
+
+
+def matern(a, b):
+    r = np.sqrt(5.0) * np.linalg.norm(a[:, None] - b[None], axis=-1)
+    return (1 + r + r**2 / 3) * np.exp(-r)
+
+
+def test_what_is_kept_is_bounded():
+    points = np.random.default_rng(0).random((MAX_ROWS + 30, 3))
+    tasks = {str(i): Task(str(i), *_with_waves(points[: 3 if i else None])) for i in range(MAX_STUDIES + 9)}
+    kept = keep_studies(SearchSpace("s", tasks), jax.random.key(0))
+    assert (len(kept.names), len(kept.all_names)) == (MAX_STUDIES, MAX_STUDIES + 9)
+    assert kept.tasks.where.sum(axis=1).tolist() == [MAX_ROWS] + [3] * (MAX_STUDIES - 1)
+    assert {array.dtype.name for array in kept.arrays().values()} == {"float32", "bool"}
+
+
+def test_studies_are_saved_and_earlier_surrogates_have_none(tmp_path):
+    random = np.random.default_rng(0)
+    studies = {"week 1": evaluated(loss(0.5), random.random((12, 3)))}
+    trials = search(loss(0.5), random)
+    surrogate = replace(surrogate_of(studies), facts={"versions": versions()})
+    surrogate.save(tmp_path)
+    loaded = Surrogate.load(tmp_path)
+    assert loaded.sources(trials) == surrogate.sources(trials)
+    assert str(loaded.sources(trials)).splitlines()[1].split()[:2] == ["week", "1"]
+    save_fitted(tmp_path, replace(load_fitted(tmp_path), extra_arrays={}))  # as version 0.1.0 wrote it
+    assert Surrogate.load(tmp_path).studies is None
+    assert "holds no past studies" in str(Surrogate.load(tmp_path).sources(trials))
+    with pytest.raises(ConfigError, match="no direction"):
+        replace(loaded, direction=None).sources(trials)
+    with pytest.raises(DataError, match="hyperparameters of the surrogate"):
+        loaded.sources([Evaluated({"a": 0.5}, 1.0)])
+
+
+@pytest.fixture(scope="module")
+def hedged():
+    random = np.random.default_rng(0)
+    studies = {str(i): evaluated(loss(0.5), random.random((8, 3))) for i in range(3)}
+    past = past_of(SPACE, studies, direction="minimize")
+    return Surrogate.fit(past, method="hedged-prior", settings=SMALL)
+
+
+def test_the_weight_of_the_past(hedged, quiet_optuna):
+    """The same in the table and, trial by trial, in the attributes of an Optuna study; low if all is reversed."""
+    sampler = DRESampler(surrogate=hedged, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda t: -sum((t.suggest_float(name, 0, 1) - 0.5) ** 2 for name in "abc"), n_trials=6)
+    weights = {trial.number: trial.user_attrs.get("dre:past_weight") for trial in study.trials}
+    assert [n for n, weight in weights.items() if weight is None] == [0, 1]  # the start design
+    found = hedged.sources(study.trials)
+    assert list(found.past_weights) == list(range(7))
+    for n in range(2, 6):
+        assert weights[n] == pytest.approx(found.past_weights[n], abs=1e-6)
+    assert "after 6 trials" in str(found)
+    points = np.random.default_rng(1).random((6, 3))
+    same, reverse = (hedged.sources(evaluated(f, points)).past_weights[6] for f in (loss(0.5), lambda x: -loss(0.5)(x)))
+    assert reverse < 0.5 * same  # after a short training
+
+
+def test_sources_of_an_optimizer(hedged):
+    optimizer = Optimizer(surrogate=hedged, seed=0)
+    assert [one.weight for one in hedged.sources(optimizer.trials).studies] == pytest.approx([1 / 6] * 3)
+    optimizer.tell_failed(optimizer.ask())
+    optimizer.tell(optimizer.ask(), 1.0)
+    assert list(hedged.sources(optimizer.trials).past_weights) == [0, 1]
