@@ -96,7 +96,7 @@ class Bar:
 def show_reports(*, quiet: bool = False, callback: reports.ProgressCallback | None = None) -> Iterator[None]:
     """Shows the reports of `dre_jax.runtime.reports` in one line of a terminal, which vanishes at the end.
 
-    Without a terminal, nothing is printed.
+    Results stay. Without a terminal, nothing is printed.
 
     Args:
       quiet: show nothing.
@@ -116,6 +116,9 @@ def show_reports(*, quiet: bool = False, callback: reports.ProgressCallback | No
         task = line.add_task("")
 
         def show(progress: reports.Progress) -> None:
+            if isinstance(progress, reports.Result):
+                line.console.print(progress.stage, markup=False, highlight=False)
+                return
             steps = f" {progress.done}" if progress.done else ""
             total = f" of {progress.total}" if progress.total else ""
             line.update(task, description=f"{progress.stage}{steps}{total}")

@@ -19,6 +19,10 @@ class Progress(NamedTuple):
     """Number of all steps of this stage; None if it is not known, because training stops by itself, for example."""
 
 
+class Result(Progress):
+    """A result, which stays on the terminal: ``stage`` is its text."""
+
+
 ProgressCallback = Callable[[Progress], object]
 _listener: ContextVar[ProgressCallback | None] = ContextVar("listener", default=None)
 
@@ -28,6 +32,13 @@ def report_progress(stage: str, done: int = 0, total: int | None = None) -> None
     listener = _listener.get()
     if listener is not None:
         listener(Progress(stage, done, total))
+
+
+def report_result(text: str) -> None:
+    """Calls the function of `listening`, if there is one, with `Result`."""
+    listener = _listener.get()
+    if listener is not None:
+        listener(Result(text))
 
 
 @contextlib.contextmanager

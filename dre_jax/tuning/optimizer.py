@@ -23,12 +23,14 @@ from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError, DataWarning, import_extra
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.engine import Engine, EngineConfig, Observation
+from dre_jax.tuning.sources import compare_sources
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import Stamp, Study, origin_of, read_study, resume_surrogate, write_study
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, constraint_values, objective_value, validate_study
 
 _LOCKS = ("_lock", "_turn")
+_FIRST_CHECK, _CHECK_GROWTH = 8, 1.5  # numbers of complete trials at which the past is compared with them
 
 Callback = Callable[["Optimizer", Trial], object]
 """What `Optimizer.optimize` calls after each trial."""
@@ -83,6 +85,7 @@ class Optimizer:
         self._trials: list[Trial] = []
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._enqueued: list[Params] = []
+        self._next_check: float = _FIRST_CHECK
         self._make_locks()
 
     def _make_locks(self) -> None:
@@ -136,11 +139,16 @@ class Optimizer:
 
         Raises:
           ConfigError: for a number below 1, or above that of the configurations that are left.
+
+        Warns:
+          DataWarning: if the past studies of the surrogate mislead, once a study. They are compared with the complete
+            trials when there are 8, and whenever these have grown by a half; see `Sources.mislead`.
         """
         if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
+            self._check_past()
             batch: list[Params] = []
             n_enqueued = len(self._enqueued)
             for i in range(1 if n is None else n):
@@ -397,7 +405,24 @@ class Optimizer:
         optimizer = cls(study.space, surrogate, direction=study.direction, seed=study.seed, config=config)
         optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
         optimizer._stamps[os.path.realpath(path)] = before
+        # Earlier sessions have checked these trials.
+        optimizer._next_check = max(_FIRST_CHECK, _CHECK_GROWTH * sum(t.state == "complete" for t in study.trials))
         return optimizer
+
+    def _check_past(self) -> None:
+        """Warns of past studies that mislead; not again, and not before the trials have grown by a half."""
+        surrogate = self.surrogate
+        complete = [trial for trial in self.trials if trial.state == "complete"]
+        if surrogate is None or surrogate.studies is None or len(complete) < self._next_check:
+            return
+        self._next_check = max(_CHECK_GROWTH * len(complete), _FIRST_CHECK)
+        sources = compare_sources(complete, self.direction, surrogate.space, surrogate.studies, None, None)
+        if sources.mislead:
+            self._next_check = math.inf
+            rule = f"the past studies predict the {len(complete)} trials worse than the trials do by themselves"
+            evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"
+            remedy = "surrogate.sources(optimizer.trials) compares them; check the direction of the past values"
+            warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)
 
     def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Params:
         """Returns the configuration after a batch that is not among the trials yet.

@@ -21,7 +21,7 @@ from dre_jax.tuning.trial_selection import select_trials
 if TYPE_CHECKING:
     from dre_jax.tuning.past.studies import Comparison, PastStudies
 
-_SUBSTANTIAL = math.log(3.0)  # log evidence (Kass and Raftery 1995)
+_SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
 _MAX_TRIALS, _MAX_WEIGHTS = 192, 51
 
 
@@ -77,6 +77,17 @@ class Sources:
     n_past: int
     """Number of past studies that the surrogate learned from; `studies` has at most 50 of them."""
 
+    @property
+    def mislead(self) -> bool:
+        """Whether the past studies together predict the trials worse than nothing does, with evidence above 10 to 1."""
+        return bool(self.studies) and self.gain < -_STRONG
+
+    @property
+    def gain(self) -> float:
+        """Log predictive density of the mean over the past studies, minus that without; 0 without studies."""
+        gains = [one.gain for one in self.studies]
+        return float(np.logaddexp.reduce(gains) - math.log(len(gains))) if gains else 0.0
+
     def __str__(self) -> str:
         """The table."""
         return "\n".join(self.lines())
@@ -111,7 +122,7 @@ def compare_sources(
     direction: str | None,
     space: Space,
     studies: PastStudies | None,
-    method: Method,
+    method: Method | None,
     params: Any,
 ) -> Sources:
     """Returns past studies compared with trials; see `Surrogate.sources`.
@@ -121,7 +132,7 @@ def compare_sources(
       direction: of the values.
       space: the surrogate's.
       studies: the past studies that the surrogate keeps.
-      method: the surrogate's.
+      method: the surrogate's; None leaves `past_weights` empty.
       params: what the method learned.
     """
     import jax
@@ -175,7 +186,7 @@ def _encoded(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np
 
 
 def _past_weights(
-    method: Method, params: Any, x: np.ndarray, responses: np.ndarray, rows: np.ndarray
+    method: Method | None, params: Any, x: np.ndarray, responses: np.ndarray, rows: np.ndarray
 ) -> dict[int, float]:
     """Returns the weight of the past by the number of trials; empty if the method does not weigh it."""
     import jax
@@ -185,7 +196,7 @@ def _past_weights(
     from dre_jax.search.suggester import capacity_for
     from dre_jax.tuning.past.studies import weigh_past
 
-    if not capabilities_of(method).weighs_past:
+    if method is None or not capabilities_of(method).weighs_past:
         return {}
     n = len(responses)
     with precision_of(method) as dtype:

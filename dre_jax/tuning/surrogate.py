@@ -135,6 +135,9 @@ class Surrogate:
     ) -> Surrogate:
         """Learns from past tasks. On a terminal, a line shows the progress.
 
+        Names the past studies that agree with no other one: the others, each by a Gaussian process, predict them no
+        better than nothing does. The terminal shows the names, and so does ``facts["decided"]`` (`dre-jax info`).
+
         Args:
           past: tasks of one search space, which is also the surrogate's.
           space: the expected search space of the past tasks; by default any.
@@ -160,9 +163,9 @@ class Surrogate:
         from dre_jax.methods.checkpoints.provenance import provenance
         from dre_jax.methods.registry import entry_of
         from dre_jax.runtime.progress import show_reports
-        from dre_jax.runtime.reports import report_progress
+        from dre_jax.runtime.reports import report_progress, report_result
         from dre_jax.search.method import decisions_of
-        from dre_jax.tuning.past.studies import keep_studies
+        from dre_jax.tuning.past.studies import keep_studies, studies_apart
 
         if space is not None and dict(past.space) != dict(space):
             raise DataError(f"past tasks must be of the space given, but are of {past.space!r}")
@@ -183,10 +186,16 @@ class Surrogate:
             report_progress(f"{entry.name}: compiling, and learning from {n_tasks}")
             params = jax.block_until_ready(configured.fit(meta, key))
             studies = keep_studies(meta, jax.random.fold_in(key, 2))
+            decided = decisions_of(configured, params)
+            if apart := studies_apart(studies):
+                decided["past studies"] = (
+                    f"{len(apart)} of {len(studies.names)} agree with no other: {', '.join(apart)}"
+                )
+                report_result(f"past studies: {decided['past studies']}")
         if not jax.tree.leaves(params):
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
         start = start_design(past, n_start, seed)
-        facts = {**provenance(meta, key, fitted=True), "seed": seed, "decided": decisions_of(configured, params)}
+        facts = {**provenance(meta, key, fitted=True), "seed": seed, "decided": decided}
         learned = _on_host(entry.name, configured, params)
         return cls(
             past.space, entry.name, configured, learned, start, facts, past.direction, past.metric, studies=studies

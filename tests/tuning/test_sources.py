@@ -1,5 +1,6 @@
 """Which past studies helped: the test makes them, so that it knows."""
 
+import warnings
 from dataclasses import replace
 
 import jax
@@ -15,6 +16,7 @@ from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.tuning import Evaluated, Float, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past.studies import MAX_ROWS, MAX_STUDIES, compare_studies, keep_studies
 
@@ -166,3 +168,40 @@ def test_sources_of_an_optimizer(hedged):
     optimizer.tell_failed(optimizer.ask())
     optimizer.tell(optimizer.ask(), 1.0)
     assert list(hedged.sources(optimizer.trials).past_weights) == [0, 1]
+
+
+def test_a_misleading_past_gives_one_warning(monkeypatch, tmp_path):
+    monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)  # evenly spread points
+    random = np.random.default_rng(0)
+    here = loss(random.random(3))
+    studies = {str(i): evaluated(here, random.random((20, 3))) for i in range(3)}
+    reverse = {name: [one._replace(value=-one.value) for one in study] for name, study in studies.items()}
+
+    def warnings_of(past):
+        surrogate, caught = surrogate_of(past), []
+        optimizer = Optimizer(surrogate=surrogate, seed=0)
+        for number in range(40):
+            if number == 30:
+                optimizer.save(tmp_path / "study.json")
+                optimizer = Optimizer.load(tmp_path / "study.json", surrogate)
+            with warnings.catch_warnings(record=True) as record:
+                warnings.simplefilter("always")
+                trial = optimizer.ask()
+            caught += [(number, str(one.message)) for one in record]
+            optimizer.tell(trial, here(np.array([[trial["a"], trial["b"], trial["c"]]]))[0])
+        (tmp_path / "study.json").unlink()
+        return caught
+
+    assert warnings_of(studies) == []
+    ((number, message),) = warnings_of(reverse)
+    assert number in (8, 12, 18)
+    assert message.startswith(f"the past studies predict the {number} trials worse than the trials do by themselves")
+
+
+def test_a_fit_names_the_study_that_agrees_with_no_other():
+    random, shown = np.random.default_rng(0), []
+    functions = {"one": loss(0.5), "two": loss(0.45), "three": loss(0.55), "odd": lambda x: -loss(0.5)(x)}
+    past = past_of(SPACE, {k: evaluated(f, random.random((20, 3))) for k, f in functions.items()}, direction="minimize")
+    surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 2}, progress=shown.append)
+    assert surrogate.facts["decided"]["past studies"] == "1 of 4 agree with no other: odd"
+    assert shown[-1].stage == "past studies: 1 of 4 agree with no other: odd"

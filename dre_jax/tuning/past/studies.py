@@ -40,6 +40,7 @@ MAX_STUDIES, MAX_ROWS = 50, 100
 _FITTING = GPConfig(optimiser="bfgs", steps=30)
 _BUCKET = 32  # slots are a multiple of it, so that few programs are compiled
 _SAMPLES = 128  # of unrelated functions
+_TEST_ROWS = 64
 _SLOPES = (0.25, 0.5, 1.0)
 _DEGREES_OF_FREEDOM = 4.0
 _ARRAYS = ("x", "y", "where", "log_length", "log_scale", "log_noise")
@@ -140,6 +141,20 @@ def compare_studies(studies: PastStudies, x: np.ndarray, responses: np.ndarray) 
     trials = x.astype(np.float32), unit_scale(responses).astype(np.float32), tie_levels(responses), np.ones(n, np.bool_)
     arrays = jax.device_put([_padded(a, axis=0) for a in trials])
     return Comparison(*map(np.asarray, _compare(studies.tasks, studies.params, *arrays)))
+
+
+def studies_apart(studies: PastStudies) -> list[str]:
+    """Returns the names of the studies that the others predict no better than nothing does; empty for a single study.
+
+    At most `_TEST_ROWS` rows of each study are predicted.
+    """
+    names, (x, y, where) = studies.names, studies.tasks
+    apart = []
+    for i, name in enumerate(names if len(names) > 1 else ()):
+        rows = np.flatnonzero(where[i])[:_TEST_ROWS]
+        gains = np.delete(compare_studies(studies, np.asarray(x[i])[rows], np.asarray(y[i])[rows]).gain, i)
+        apart += [name] if np.exp(gains).mean() < 1 else []
+    return apart
 
 
 @jit_with_less_effort()

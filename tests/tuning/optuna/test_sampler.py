@@ -136,15 +136,15 @@ def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(surr
     ]
     study = studies[0]
     others = []
-    suggest = Engine.suggest
+    propose = Engine.propose
 
     def late(self, observed, **given):
         if len(others) < 3:
             others.append(study.ask())
             others[-1].suggest_float("x", 0.0, 1.0)
-        return suggest(self, observed, **given)
+        return propose(self, observed, **given)
 
-    monkeypatch.setattr(Engine, "suggest", late)
+    monkeypatch.setattr(Engine, "propose", late)
     study.ask(DISTRIBUTIONS)
     for other in others:
         other.suggest_categorical("kernel", ["rbf", "poly"])
