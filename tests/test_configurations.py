@@ -12,7 +12,7 @@ from dre_jax.methods.baselines.bohamiann import PriorConfig, SGHMCConfig
 from dre_jax.methods.baselines.committee import Committee
 from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
 from dre_jax.methods.baselines.dkgp import DeepKernelConfig
-from dre_jax.methods.baselines.fsbo import FewShotBO, KernelTraining
+from dre_jax.methods.baselines.fsbo import KernelTraining
 from dre_jax.methods.baselines.gcp import QuantileConfig
 from dre_jax.methods.baselines.metis import Metis
 from dre_jax.methods.dre.model_config import ModelConfig
@@ -85,7 +85,6 @@ def test_a_value_out_of_range(config, field, value):
         (lambda: DeepEnsemble(network=MLPConfig(hidden=(6,))), "the network must have 2 outputs, but got outputs=1"),
         (lambda: Committee(members=()), "must have members"),
         (lambda: HedgedPrior(hypotheses=()), "at least one hypothesis, but got none"),
-        (lambda: Committee(members=(FewShotBO(reuse=True),)), "FewShotBO does"),
     ],
 )
 def test_what_does_not_go_together(make, message):

@@ -27,7 +27,6 @@ from dre_jax.runtime.devices import local
 from dre_jax.search import Candidates, History
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from dre_jax.search.loop import SearchTask, jitted_suggest
-from dre_jax.search.method import capabilities_of
 
 PLATFORMS = ("tpu", "cuda", "cpu")
 MODEL = ModelConfig(members=2, hidden=(8, 8), phi=(8,), rho=(8, 4))
@@ -83,7 +82,7 @@ def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
     lower(grid, METHOD, params, tables, designs, keys, jnp.ones((1, 1, 2), jnp.int32), config, groups=APART)
 
 
-FEW = ("gp", "deep-ensemble-reuse", "hebo", "fsbo", "tst")
+FEW = ("gp", "deep-ensemble", "hebo", "fsbo", "tst")
 MORE = ("dngo", "bohamiann", "dkgp", "metis", "taf", "dre-gp")
 ENSEMBLES = (DRE, Committee)  # other tests have the first; the members of the second are methods themselves
 SURROGATES = {
@@ -126,9 +125,8 @@ def test_one_suggestion(name, space, task, learnt):
         method, params = METHOD, init(MODEL, space.n_columns, KEY)
     else:
         method, params = SURROGATES[name], learnt(name)[1]
-    state = method.begin(params, space.n_columns, KEY) if capabilities_of(method).stateful else None
     given = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY, jnp.int32(0)
-    lower(jitted_suggest, method, params, state, *given, groups=APART if name == "dre" else (PLATFORMS,))
+    lower(jitted_suggest, method, params, *given, groups=APART if name == "dre" else (PLATFORMS,))
 
 
 def products(jaxpr):

@@ -17,7 +17,7 @@ from dre_jax.data.tasks import SortedTask, sort_task, unit_scale
 from dre_jax.errors import DataError
 from dre_jax.runtime.devices import all_devices
 from dre_jax.search.grid import GridConfig, mesh_for, run_grid
-from dre_jax.search.loop import FIRST_BUCKET, ParallelTrials, SearchTask
+from dre_jax.search.loop import FIRST_BUCKET, SearchTask
 from dre_jax.search.method import Method, as_column_padding, runs_sequentially
 
 RunTrace = tuple[str, str, np.ndarray]
@@ -29,21 +29,15 @@ _ROWS_AT_ONCE = 2**25
 
 @dataclass(frozen=True)
 class ExecutionConfig:
-    """How many runs are executed: devices, the scale of responses, and parallel trials."""
+    """How many runs are executed: devices, and the scale of responses."""
 
     devices: int | None = None
     """Devices of the mesh; by default all that are in use, those of other processes among them."""
     side_by_side: bool | None = None
     """A device works on all its runs side by side, or else on one after the other; by default one after the other
     on a CPU, whose caches hold one run, and side by side elsewhere, as far as the method gains by that."""
-    tasks_at_once: int | None = None
-    """Tasks in one call; by default one a device where runs go one after the other (progress is reported between
-    calls), and side by side as many as have 32 million rows with all their runs, on each device: with ten members some
-    gigabytes."""
     table_scale: bool = False
     """Scale responses by their table, as HPO-B's handler does; a tuner cannot, as it has no table."""
-    parallel: ParallelTrials | None = None
-    """Trials of a run that are evaluated in parallel; by default one."""
 
 
 def run_id(name: str) -> int:
@@ -160,7 +154,7 @@ def run_spaces(
     side_by_side = runs_side_by_side(config)
     for together in _split_by_program(method, spaces, side_by_side):
         for group in _groups(together, coarse_bucket if side_by_side else bucket):
-            size = _tasks_per_call(config, group, len(devices), side_by_side)
+            size = _tasks_per_call(group, len(devices), side_by_side)
             mesh = mesh_for(devices, size, len(group.seeds))
             # A program that works on one run at a time anyway does nothing for a run that has ended.
             first, longest = group.items[0], group.n_design + n_trials - 1
@@ -174,7 +168,6 @@ def run_spaces(
                 stop_at_optimum,
                 params_by_task=len(together) > 1,
                 table_scale=config.table_scale,
-                parallel=config.parallel,
                 # A second loop takes longer to compile than it saves in a few trials.
                 single_loop=side_by_side or longest <= 2 * FIRST_BUCKET,
             )
@@ -188,15 +181,17 @@ def runs_side_by_side(config: ExecutionConfig) -> bool:
     return not on_cpu if config.side_by_side is None else config.side_by_side
 
 
-def _tasks_per_call(config: ExecutionConfig, group: _Group, n_devices: int, side_by_side: bool) -> int:
-    """Returns the number of tasks in one call."""
-    limit = config.tasks_at_once
-    if limit is None:
-        room = max(1, _ROWS_AT_ONCE * n_devices // (group.rows * len(group.seeds)))
-        limit = room if side_by_side else n_devices
-    calls = -(-len(group.items) // limit)
-    # Calls of one size, so that the last does not compute for nothing; devices, one by one, are filled anyway.
-    return min(limit, len(group.items)) if not side_by_side else -(-len(group.items) // calls)
+def _tasks_per_call(group: _Group, n_devices: int, side_by_side: bool) -> int:
+    """Returns the number of tasks in one call.
+
+    One a device if runs go one after the other, as progress is reported between calls; else as many as have 32 million
+    rows with all their runs, on each device: with ten members some gigabytes.
+    """
+    if not side_by_side:
+        return min(n_devices, len(group.items))
+    room = max(1, _ROWS_AT_ONCE * n_devices // (group.rows * len(group.seeds)))
+    calls = -(-len(group.items) // room)
+    return -(-len(group.items) // calls)  # calls of one size, so that the last does not compute for nothing
 
 
 @dataclass(frozen=True)

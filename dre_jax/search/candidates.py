@@ -228,7 +228,6 @@ def propose(
     layout: SpaceLayout,
     config: CandidateConfig,
     params: Any,
-    state: Any,
     trials: TrialRecord,
     even: Array,
     key: Array,
@@ -237,8 +236,8 @@ def propose(
     fixed: Array | None = None,
     feasibility: Feasibility | None = None,
     belief: Array | None = None,
-) -> tuple[Proposals, Any]:
-    """Returns the points that a method values most, in the precision of ``even``, and the next state.
+) -> Proposals:
+    """Returns the points that a method values most, in the precision of ``even``.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
     is random search. With a model of feasibility or a belief, values are weighted; see `dre_jax.search.weighting`.
@@ -248,7 +247,6 @@ def propose(
       layout: the space, static.
       config: which points are drawn, static.
       params: what the method's `fit` returned.
-      state: of the run; see `dre_jax.search.loop.initial_state`.
       trials: the trials so far.
       even: f[even, P], see `sobol_points`.
       key: the run's PRNG key.
@@ -260,7 +258,7 @@ def propose(
     """
     # A program of its own, as it is the same for histories of all sizes.
     numbers = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
-    return _propose(method, layout, config, params, state, trials, even, numbers, n, fixed, feasibility, belief)
+    return _propose(method, layout, config, params, trials, even, numbers, n, fixed, feasibility, belief)
 
 
 @jit_with_less_effort("method", "layout", "config", "n")
@@ -269,7 +267,6 @@ def _propose(
     layout: SpaceLayout,
     config: CandidateConfig,
     params: Any,
-    state: Any,
     trials: TrialRecord,
     even: Array,
     numbers: _Numbers,
@@ -277,11 +274,11 @@ def _propose(
     fixed: Array | None,
     feasibility: Feasibility | None,
     belief: Array | None,
-) -> tuple[Proposals, Any]:
+) -> Proposals:
     method_key = numbers.method_key
     columns = layout.columns(trials.points, jnp)
     history = with_pending_trials(
-        method, params, state, trials.history, columns, trials.pending, config.pending_strategy, method_key
+        method, params, trials.history, columns, trials.pending, config.pending_strategy, method_key
     )
     sample = config.pending_strategy == "draw"
     is_weighted = feasibility is not None or belief is not None
@@ -306,7 +303,7 @@ def _propose(
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = canonicalize(layout, points)
         candidates = Candidates(layout.columns(points, jnp), _is_new(points, trials))
-        values, after = rate(state, candidates)
+        values = rate(candidates)
         has_value = candidates.where & ~jnp.isnan(values)
         has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
         values = jnp.where(has_value, values, -jnp.inf)
@@ -317,17 +314,17 @@ def _propose(
         order = jnp.lexsort((coins, is_even, values))[::-1]
         points = points[order]
         parents, n_parents = points[: config.sources], jnp.int32(config.sources)
-        return _Round(points, values[order], is_even[order], parents, n_parents, after, has_no_value, scale), None
+        return _Round(points, values[order], is_even[order], parents, n_parents, has_no_value, scale), None
 
     scale = None if is_log or not is_weighted else jnp.ones((), even.dtype)
-    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, state, jnp.bool_(False), scale)
+    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, jnp.bool_(False), scale)
     # A loop, so that the method is compiled once.
     last, _ = jax.lax.scan(draw_round, first, (numbers.steps, numbers.coins))
     points, values = last.points, last.values
     if config.starts and not sample and supports_refinement(method, layout):
 
         def rate_points(points: Array) -> Array:
-            values, _ = rate(state, Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
+            values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
             return weighted(values, last.scale, points) if is_weighted else values
 
         starts = jnp.concatenate(
@@ -344,18 +341,17 @@ def _propose(
         points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)
         points, values = points[order], values[order]
-    return Proposals(points[:n], values[:n], last.undefined, past_weight), last.state
+    return Proposals(points[:n], values[:n], last.undefined, past_weight)
 
 
 class _Round(NamedTuple):
-    """Points f[N, P], best first, after a round; where the next one steps from; the method's state; no values."""
+    """Points f[N, P], best first, after a round; where the next one steps from; no values."""
 
     points: Array
     values: Array
     is_even: Array
     parents: Array
     n_parents: Array
-    state: Any
     undefined: Array
     scale: Array | None
     """Divisor of values that are no logarithms, if values are weighted."""

@@ -17,7 +17,7 @@ from dre_jax.runtime import processes
 from dre_jax.runtime.devices import Devices, covering_shape, make_mesh
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED, undefined_values
-from dre_jax.search.loop import ParallelTrials, SearchTask, run
+from dre_jax.search.loop import SearchTask, run
 from dre_jax.search.method import Method
 
 
@@ -37,8 +37,6 @@ class GridConfig:
     """Every task has parameters of its own; otherwise all share one set."""
     table_scale: bool = False
     """See `dre_jax.search.loop.history_and_candidates`."""
-    parallel: ParallelTrials | None = None
-    """Trials of a run that are evaluated in parallel; by default one."""
     single_loop: bool = False
     """See `dre_jax.search.loop.run`."""
 
@@ -127,7 +125,6 @@ def grid(
         config.stop_at_optimum,
         config.side_by_side,
         config.table_scale,
-        config.parallel,
         config.single_loop,
     )
 

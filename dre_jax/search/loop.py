@@ -14,12 +14,10 @@ from jax import Array, lax
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED, pick, undefined_values
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Method, as_stateful, value
-from dre_jax.search.pending import with_pending_trials
+from dre_jax.search.method import Method, value
 from dre_jax.search.stages import with_bucketed_history_fit
 
 FIRST_BUCKET = 16
-_BEGIN = 2**32 - 1  # folded into a run's key in place of a trial: no trial has this number
 
 
 class SearchTask(NamedTuple):
@@ -35,15 +33,6 @@ class SearchTask(NamedTuple):
     """bool[N]: which slots hold a configuration."""
     float32_residual: Array | None = None
     """f32[N], what float32 rounds off the response; None for nothing."""
-
-
-class ParallelTrials(NamedTuple):
-    """Trials that are evaluated at once; static."""
-
-    size: int
-    """Number of trials; the method sees their responses when all are done."""
-    pending_strategy: str
-    """How responses of the other trials are imputed until all are done; see `dre_jax.search.pending`."""
 
 
 def segments(n_design: int, n_trials: int, first: int = FIRST_BUCKET) -> Iterator[tuple[int, int]]:
@@ -108,26 +97,10 @@ def min_max_scale(response: Array, residual: Array | None, level: Array, where: 
     return jnp.where(varied, above / jnp.where(spread > 0, spread, 1.0), jnp.where(where, 0.5, 0.0))
 
 
-def initial_state(method: Method, params: Any, n_columns: int, key: Array) -> Any:
-    """Returns the method's state before the first trial; None if the method is not stateful."""
-    stateful = as_stateful(method)
-    return None if stateful is None else stateful.begin(params, n_columns, jax.random.fold_in(key, _BEGIN))
-
-
-def suggest(
-    method: Method,
-    params: Any,
-    state: Any,
-    history: History,
-    candidates: Candidates,
-    key: Array,
-    trial: Array,
-    sample: bool = False,
-) -> tuple[Array, Any]:
-    """Returns the candidate that a method evaluates next, as `pick` does, and the next state."""
+def suggest(method: Method, params: Any, history: History, candidates: Candidates, key: Array, trial: Array) -> Array:
+    """Returns the candidate that a method evaluates next, as `pick` does."""
     method_key, choice_key = trial_keys(key, trial)
-    values, state = value(method, params, state, history, candidates, method_key, sample=sample)
-    return pick(values, candidates.where, choice_key), state
+    return pick(value(method, params, history, candidates, method_key), candidates.where, choice_key)
 
 
 def run(
@@ -140,7 +113,6 @@ def run(
     stop_at_optimum: bool = True,
     side_by_side: bool = False,
     table_scale: bool = False,
-    parallel: ParallelTrials | None = None,
     single_loop: bool = False,
 ) -> Array:
     """Does one run.
@@ -156,10 +128,8 @@ def run(
       side_by_side: whether it is vmapped over runs, which wait for each other: one that is finished goes on in vain.
         A branch in its place would have vmap give every run a copy of the table.
       table_scale: show responses on the table's scale; see `history_and_candidates`.
-      parallel: evaluate several trials at once; by default one.
-      single_loop: compile one loop over trials, not one for each capacity of the history, if trials are evaluated one
-        at a time and the method is not stateful. A method with `fit_history` is fitted to the smallest capacity that
-        holds all trials; see `dre_jax.search.stages`.
+      single_loop: compile one loop over trials, not one for each capacity of the history. A method with `fit_history`
+        is fitted to the smallest capacity that holds all trials; see `dre_jax.search.stages`.
 
     Returns:
       i32[T], the rows in the order of evaluation; -1 where nothing was evaluated. A run ends with `UNDEFINED` where
@@ -170,42 +140,29 @@ def run(
         return jnp.zeros(0, jnp.int32)
     rows = jnp.concatenate([design.astype(jnp.int32), jnp.full(n_trials, -1, jnp.int32)])
     parts = list(segments(n_design, n_trials))
-    if single_loop and parallel is None and as_stateful(method) is None:
+    if single_loop:
         method = with_bucketed_history_fit(method, tuple(capacity for capacity, _ in parts))
         parts = [(parts[-1][0], n_trials)]
 
-    def trial(capacity: int, carry: tuple[Array, Any], t: Array) -> tuple[tuple[Array, Any], None]:
-        rows, state = carry
+    def trial(capacity: int, rows: Array, t: Array) -> tuple[Array, None]:
         history, candidates = history_and_candidates(task, rows[:capacity], n_design + t, table_scale)
-        completed = history
-        if parallel is not None:
-            completed, _ = history_and_candidates(
-                task, rows[:capacity], n_design + t // parallel.size * parallel.size, table_scale
-            )
-            running, method_key = history.where & ~completed.where, trial_keys(key, t)[0]
-            history = with_pending_trials(
-                method, params, state, completed, history.x, running, parallel.pending_strategy, method_key
-            )
-
-        def evaluate(state: Any) -> tuple[Array, Any]:
-            sample = parallel is not None and parallel.pending_strategy == "draw"
-            return suggest(method, params, state, history, candidates, key, t, sample)
-
         finished = ~jnp.any(candidates.where) | jnp.any(rows == UNDEFINED)
         if stop_at_optimum:
-            finished |= jnp.any(completed.where & (completed.level == 0))
-        if side_by_side:
-            row, state = jax.tree.map(partial(jnp.where, finished), (jnp.int32(-1), state), evaluate(state))
-        else:
-            row, state = lax.cond(finished, lambda state: (jnp.int32(-1), state), evaluate, state)
-        return (rows.at[n_design + t].set(row), state), None
+            finished |= jnp.any(history.where & (history.level == 0))
 
-    state = initial_state(method, params, task.x.shape[1], key)
+        def evaluate() -> Array:
+            return suggest(method, params, history, candidates, key, t)
+
+        if side_by_side:
+            row = jnp.where(finished, jnp.int32(-1), evaluate())
+        else:
+            row = lax.cond(finished, lambda: jnp.int32(-1), evaluate)
+        return rows.at[n_design + t].set(row), None
+
     start = 0
     for capacity, count in parts:
         # After the end of a run the rows hold -1; nothing more is looked up, so they are never read.
-        steps = start + jnp.arange(count, dtype=jnp.int32)
-        (rows, state), _ = lax.scan(partial(trial, capacity), (rows, state), steps)
+        rows, _ = lax.scan(partial(trial, capacity), rows, start + jnp.arange(count, dtype=jnp.int32))
         start += count
     return rows[n_design:]
 
@@ -238,7 +195,6 @@ def run_in_python(
     """
     level = np.asarray(task.level)
     rows = [int(row) for row in design]
-    state = initial_state(method, params, task.x.shape[1], key)
     for capacity, count in segments(len(design), n_trials):
         for _ in range(count):
             slots = jnp.asarray(rows + [-1] * (capacity - len(rows)), jnp.int32)
@@ -246,7 +202,7 @@ def run_in_python(
             if not candidates.where.any() or (stop_at_optimum and (level[rows] == 0).any()):
                 break
             method_key, choice_key = trial_keys(key, jnp.int32(len(rows) - len(design)))
-            values, state = jitted_value(method, params, state, history, candidates, method_key)
+            values = jitted_value(method, params, history, candidates, method_key)
             rows.append(int(_jitted_pick(values, candidates.where, choice_key)))
             if rows[-1] == UNDEFINED:
                 raise undefined_values(method)

@@ -39,8 +39,6 @@ class Capabilities:
       (True, False)
     """
 
-    stateful: bool = False
-    """`begin` and `advance`: the loop carries a state from trial to trial."""
     fits_history: bool = False
     """`fit_history` and `score_candidates`, the halves of `acquire`."""
     slotwise_fit: bool = False
@@ -69,14 +67,6 @@ class Capabilities:
 
 class CapableMethod(Method, Protocol):
     """The functions of a method that its capabilities declare; see `CAPABILITY_FUNCTIONS`."""
-
-    def begin(self, params: Any, n_columns: int, key: Array) -> Any:
-        """Returns the state before the first trial of a run, a tree of arrays."""
-        ...
-
-    def advance(self, state: Any, history: History, candidates: Candidates, key: Array) -> tuple[Array, Any]:
-        """Returns values f32[N], at the first trial those of `acquire`, and the next state, of the same shapes."""
-        ...
 
     def fit_history(self, params: Any, history: History, key: Array) -> Any:
         """Returns the parameters fitted to the history, a tree of arrays.
@@ -113,7 +103,6 @@ class CapableMethod(Method, Protocol):
 
 
 CAPABILITY_FUNCTIONS = {
-    "stateful": ("begin", "advance"),
     "fits_history": ("fit_history", "score_candidates"),
     "samples_posterior": ("sample_posterior",),
     "weighs_past": ("past_weight",),
@@ -172,31 +161,16 @@ def decisions_of(method: Method, params: Any) -> dict[str, str]:
 
 
 def value(
-    method: Method,
-    params: Any,
-    state: Any,
-    history: History,
-    candidates: Candidates,
-    key: Array,
-    *,
-    sample: bool = False,
-) -> tuple[Array, Any]:
-    """Returns values f32[N] of the candidates and the next state; with ``sample``, the values of one sampled model.
+    method: Method, params: Any, history: History, candidates: Candidates, key: Array, *, sample: bool = False
+) -> Array:
+    """Returns values f32[N] of the candidates; with ``sample``, the values of one sampled model.
 
     Raises:
       ConfigError: if the method cannot sample.
     """
     if sample:
-        return as_posterior_sampling(method).sample_posterior(params, history, candidates, key), state
-    stateful = as_stateful(method)
-    if stateful is None:
-        return method.acquire(params, history, candidates, key), state
-    return stateful.advance(state, history, candidates, key)
-
-
-def as_stateful(method: Method) -> CapableMethod | None:
-    """Returns the method if it carries a state, else None."""
-    return cast(CapableMethod, method) if capabilities_of(method).stateful else None
+        return as_posterior_sampling(method).sample_posterior(params, history, candidates, key)
+    return method.acquire(params, history, candidates, key)
 
 
 def as_history_fit(method: Method) -> CapableMethod | None:
@@ -205,9 +179,8 @@ def as_history_fit(method: Method) -> CapableMethod | None:
 
 
 def as_posterior_sampling(method: Method) -> CapableMethod:
-    """Returns the method; raises `ConfigError` if it cannot sample a model, or carries a state."""
-    capabilities = capabilities_of(method)
-    if capabilities.stateful or not capabilities.samples_posterior:
+    """Returns the method; raises `ConfigError` if it cannot sample a model."""
+    if not capabilities_of(method).samples_posterior:
         raise ConfigError(f"draws need a method that has several models, but got {type(method).__name__}")
     return cast(CapableMethod, method)
 

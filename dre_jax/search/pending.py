@@ -29,7 +29,7 @@ def check_pending_strategy(method: Method, strategy: str) -> None:
 
 
 def with_pending_trials(
-    method: Method, params: Any, state: Any, completed: History, x: Array, pending: Array, strategy: str, key: Array
+    method: Method, params: Any, completed: History, x: Array, pending: Array, strategy: str, key: Array
 ) -> History:
     """Returns the history with imputed responses of the pending trials (Ginsbourger, Le Riche and Carraro 2010).
 
@@ -40,7 +40,6 @@ def with_pending_trials(
     Args:
       method: static.
       params: what the method's `fit` returned.
-      state: of the run.
       completed: the trials that have a response.
       x: f32[C, D], configurations of the pending trials, in slots that are empty in the history.
       pending: bool[C], those slots.
@@ -54,7 +53,7 @@ def with_pending_trials(
         return completed
     if strategy == "believer":
         everyone = Candidates(jnp.where(pending[:, None], x, completed.x), completed.where | pending)
-        values, _ = value(with_mean_acquisition(method), params, state, completed, everyone, key)
+        values = value(with_mean_acquisition(method), params, completed, everyone, key)
         return impute_pending(completed, x, pending, believer_responses(completed, values))
     return impute_pending(completed, x, pending, constant_liar_response(completed, strategy))
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import CapableMethod, Method, as_history_fit, as_stateful, capabilities_of, value
+from dre_jax.search.method import CapableMethod, Method, as_history_fit, capabilities_of, value
 
 
 @dataclass(frozen=True)
@@ -51,20 +51,20 @@ def with_bucketed_history_fit(method: Method, capacities: tuple[int, ...]) -> Me
     return BucketedHistoryFit(history_fit, capacities)
 
 
-Valuation = Callable[[Any, Candidates], tuple[Array, Any]]
-"""Maps a state and candidates to the values of the candidates and the next state."""
+Valuation = Callable[[Candidates], Array]
+"""Maps candidates to their values."""
 
 
 def valuation(
     method: Method, params: Any, history: History, key: Array, *, sample: bool = False
 ) -> tuple[Valuation, Array | None]:
-    """Returns `dre_jax.search.method.value` as a function of a state and candidates; `fit_history` is called once.
+    """Returns `dre_jax.search.method.value` as a function of the candidates; `fit_history` is called once.
 
     Also returns the weight of the past after that fit, a scalar; None if the method does not declare ``weighs_past``.
     """
     history_fit = as_history_fit(method)
-    if history_fit is None or sample or as_stateful(method) is not None:
-        return lambda state, candidates: value(method, params, state, history, candidates, key, sample=sample), None
+    if history_fit is None or sample:
+        return lambda candidates: value(method, params, history, candidates, key, sample=sample), None
     fitted_params = history_fit.fit_history(params, history, key)
     weight = history_fit.past_weight(fitted_params) if capabilities_of(method).weighs_past else None
-    return lambda state, candidates: (history_fit.score_candidates(fitted_params, history, candidates), state), weight
+    return lambda candidates: history_fit.score_candidates(fitted_params, history, candidates), weight

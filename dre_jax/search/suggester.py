@@ -16,7 +16,7 @@ from dre_jax.search.batch import bucket
 from dre_jax.search.candidates import CandidateConfig, TrialRecord, default_candidates, propose, sobol_points
 from dre_jax.search.history import Candidates, History, make_history
 from dre_jax.search.layout import unit_cube
-from dre_jax.search.loop import FIRST_BUCKET, initial_state, jitted_suggest
+from dre_jax.search.loop import FIRST_BUCKET, jitted_suggest
 from dre_jax.search.method import Method
 from dre_jax.search.precision import precision_of, with_precision
 
@@ -58,7 +58,6 @@ class Suggester:
         self._params = params
         self._key = jax.random.key(seed) if key is None else key
         self._candidates = candidates
-        self._state: Any = None
 
     @on_one_thread
     def observe_and_suggest(self, X_obs: Any, y_obs: Any, X_pen: Any = None) -> Any:
@@ -95,10 +94,7 @@ class Suggester:
         # The pending rows shrink as the observed ones grow: their sum stays, and so does the padded size.
         padded = np.pad(pending, ((0, bucket(n + m) - m), (0, 0)))
         candidates = Candidates(*jax.device_put((padded, np.arange(len(padded)) < m)))
-        state = self._initial_state(pending.shape[1])
-        row, self._state = jitted_suggest(
-            self._method, self._params, state, history, candidates, self._key, jnp.int32(n)
-        )
+        row = jitted_suggest(self._method, self._params, history, candidates, self._key, jnp.int32(n))
         if int(row) == UNDEFINED:
             raise undefined_values(self._method)
         return int(row)
@@ -112,18 +108,11 @@ class Suggester:
             none, nowhere = jnp.zeros(history.where.shape, bool), jnp.zeros((0, layout.n_parts), dtype)
             trials = TrialRecord(history, history.x, none, nowhere, jnp.zeros(0, dtype))
             even = jax.device_put(sobol_points(config.even, layout.n_parts, seed).astype(dtype))
-            params, state = with_precision(self._params, dtype), self._initial_state(layout.n_columns)
-            proposals, self._state = propose(
-                self._method, layout, config, params, state, trials, even, self._key, jnp.int32(n)
-            )
+            params = with_precision(self._params, dtype)
+            proposals = propose(self._method, layout, config, params, trials, even, self._key, jnp.int32(n))
             if proposals.undefined:
                 raise undefined_values(self._method)
             return np.asarray(proposals.points[0], np.float64)
-
-    def _initial_state(self, n_columns: int) -> Any:
-        if self._state is None:
-            self._state = initial_state(self._method, self._params, n_columns, self._key)
-        return self._state
 
 
 def capacity_for(n: int) -> int:

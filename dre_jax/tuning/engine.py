@@ -311,7 +311,6 @@ class Engine:
         from dre_jax.search.acquisition import undefined_values
         from dre_jax.search.candidates import TrialRecord, propose, sobol_points
         from dre_jax.search.history import make_history
-        from dre_jax.search.loop import initial_state
         from dre_jax.search.suggester import capacity_for, coarse_capacity_for
 
         points, pending_points, failed_points = (
@@ -356,7 +355,6 @@ class Engine:
         )
         trials = TrialRecord(history._replace(level=level), *arrays)
         key = jax.random.key(self.seed)
-        state = initial_state(self._method, self._params, self._layout.n_columns, key)
         sobol = sobol_points(self._candidates.even, len(self.space), _seed(self.seed, number))
         belief = None
         if self._log_densities is not None:
@@ -364,12 +362,11 @@ class Engine:
             sobol = np.vstack([sobol[:half], to_quantiles(self._log_densities, sobol[half:])])
             weights = weighted(self._log_densities, self.config.belief_weight, len(observed))
             belief = jax.device_put(weights.astype(dtype))
-        proposals, _ = propose(
+        proposals = propose(
             self._method,
             self._layout,
             self._candidates,
             self._params,
-            state,
             trials,
             jax.device_put(sobol.astype(dtype)),
             key,

@@ -15,7 +15,7 @@ from dre_jax.methods import METHODS
 from dre_jax.methods.registry import host_of
 from dre_jax.search import Candidates, SearchTask, make_history, run, run_in_python, run_tasks
 from dre_jax.search.host import run_host
-from dre_jax.search.loop import initial_state, jitted_value
+from dre_jax.search.loop import jitted_value
 from dre_jax.search.method import as_column_padding
 from dre_jax.tuning import Categorical, Float, Int, Optimizer, Space, Surrogate
 
@@ -51,8 +51,7 @@ def padded(table):
 def values_of(fitted, history, candidates):
     """Of the candidates that count, as the loop asks for them."""
     (method, params), key = fitted, jax.random.key(5)
-    state = initial_state(method, params, history.x.shape[1], key)
-    values, _ = jitted_value(method, params, state, history, candidates, key)
+    values = jitted_value(method, params, history, candidates, key)
     return np.asarray(values)[np.asarray(candidates.where)]
 
 

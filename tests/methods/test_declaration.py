@@ -134,18 +134,20 @@ class Plain:
         ({"default": altered(fit=None)}, r"must have a function fit\(meta, key\), but has none"),
         ({"default": altered(acquire=3)}, r"must have a function acquire\(params, history, candidates, key\), but"),
         ({"default": altered(fit=lambda self, meta: 0)}, r"fit must take \(meta, key\), but takes \(meta\)"),
-        ({"default": altered(capabilities={"stateful": True})}, r"Altered must be Capabilities\(...\), but are {'stat"),
+        (
+            {"default": altered(capabilities={"committee": True})},
+            r"Altered must be Capabilities\(...\), but are {'comm",
+        ),
         (
             {"default": Unreadable()},
             r"Unreadable must be .* but cannot be read: .* no attribute 'misspelled'",
         ),
         ({"default": declaring(differentiable="yes")}, "differentiable must be True or False, but is 'yes'"),
-        ({"default": declaring(stateful=None)}, "stateful must be True or False, but is None"),
+        ({"default": declaring(fits_history=None)}, "fits_history must be True or False, but is None"),
         (
-            {"default": declaring(stateful=True)},
-            r"stateful is True, so it must have a function begin\(params, n_columns,",
+            {"default": declaring(fits_history=True)},
+            r"fits_history is True, so it must have a function fit_history\(params, history, key",
         ),
-        ({"default": declaring(stateful=True, begin=Mean.acquire, advance=3)}, r"begin must take \(params, n_columns"),
         ({"default": declaring(samples_posterior=True, sample_posterior=3)}, r"have a function sample_posterior\(par"),
         ({"default": declaring(fits_history=True, fit_history=lambda self, *_: 0)}, r"have a function score_candid"),
         (
@@ -182,8 +184,7 @@ def test_attributes_without_a_declaration_are_the_methods_own():
     register(Entry(**{**vars(ENTRY), "default": method}))
     history, key = make_history(jnp.zeros((1, 2)), jnp.zeros(1), 1), jax.random.key(0)
     candidates = Candidates(jnp.eye(2), jnp.ones(2, bool))
-    values, state = value(method, {"mean": 1.0}, None, history, candidates, key)
-    assert (values.tolist(), state) == ([2.0, 1.0], None)
+    assert value(method, {"mean": 1.0}, history, candidates, key).tolist() == [2.0, 1.0]
     assert (members_of(method), decisions_of(method, None), as_history_fit(method)) == ((), {}, None)
     assert not runs_sequentially(method, "tpu", 2, 1)
 

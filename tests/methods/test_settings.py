@@ -66,7 +66,7 @@ def test_a_set_of_changes():
     assert flat(found) == flat(DRE()) | {
         "acquisition.beta": 2.0, "fine_tuning.epochs": 10, "model.hidden": (8, 4), "training.patience": 3,
     }  # fmt: skip
-    assert METHODS["committee"].make({"members.1.reuse": False, "members.0.acquisition.beta": 3}).members[
+    assert METHODS["committee"].make({"members.1.tuning.steps": 7, "members.0.acquisition.beta": 3}).members[
         0
     ].acquisition == AcquisitionConfig(kind="ei", beta=3.0)
 
@@ -82,7 +82,7 @@ def test_a_set_of_changes():
          "fitting.least_noise, fitting.kernel, fitting.density_of, but got 'fitting.step' "
          "(did you mean fitting.steps?)"),
         ("dre", {"fine_tuning": 3}, "but got 'fine_tuning'"),
-        ("committee", {"members.2.reuse": True}, "takes members.0.*, members.1.*, but got 'members.2.reuse'"),
+        ("committee", {"members.2.tuning": 3}, "takes members.0.*, members.1.*, but got 'members.2.tuning'"),
         ("dre", {"epochs": 3, "fine_tuning.epochs": 4},
          "dre: fine_tuning.epochs must be set once, but got epochs and fine_tuning.epochs"),
         ("dre", {"fine_tuning.epochs": "many"}, "dre: fine_tuning.epochs must be a whole number, but got 'many'"),

@@ -83,7 +83,7 @@ CHANGES = {
     "other sizes": lambda tasks, designs: (
         tasks | resized(tasks), designs | {name: {"test3": np.arange(5)} for name in resized(tasks)}, {}
     ),
-    "three at once": lambda tasks, designs: (tasks, designs, {"tasks_at_once": 3}),
+    "on one device": lambda tasks, designs: (tasks, designs, {"devices": 1}),
 }  # fmt: skip
 
 

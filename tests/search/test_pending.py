@@ -13,8 +13,7 @@ from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig
-from dre_jax.search import Candidates, make_history, run
-from dre_jax.search.loop import ParallelTrials
+from dre_jax.search import Candidates, make_history
 from dre_jax.search.method import value
 from dre_jax.search.pending import with_pending_trials
 
@@ -39,7 +38,7 @@ def test_responses_of_pending_trials_are_imputed(strategy, responses):
     x, n = rng.random((7, 2)).astype(np.float32), len(responses)
     pending = (np.arange(7) >= n) & (np.arange(7) < n + 2)
     history = make_history(x[:n], responses, capacity=7)
-    found = running(Slope(), None, None, history, x, pending, strategy=strategy, key=KEY)
+    found = running(Slope(), None, history, x, pending, strategy=strategy, key=KEY)
     if strategy in ("draw", "none"):
         jax.tree.map(np.testing.assert_array_equal, found, history)
         return
@@ -58,35 +57,11 @@ def test_responses_of_pending_trials_are_imputed(strategy, responses):
     np.testing.assert_array_equal(rankdata(found.level[: n + 2], method="dense"), levels)
 
 
-class Spy(RandomSearch):
-    """Values the candidates by what the history says, so that a leak of a running trial's response shows."""
-
-    def acquire(self, params, history, candidates, key):
-        total = jnp.sum(jnp.where(history.where, history.response * (1.0 + history.x[:, 0]), 0.0))
-        return jnp.sin(1e3 * total + candidates.x[:, 0] * 50.0)
-
-
-@pytest.mark.parametrize("strategy", ["mean", "none"])
-def test_a_run_learns_of_a_batch_when_it_is_done(search_task, cut_task, space, strategy):
-    """Responses of the trials of a batch change nothing before the next batch."""
-    small_task = search_task(cut_task(space.test["wine-alcalinity"], 30))._replace(float32_residual=None)
-    design, key = jnp.array([0, 1]), jax.random.key(0)
-    picked = run(Spy(), None, small_task, design, key, 6, stop_at_optimum=False, parallel=ParallelTrials(3, strategy))
-    assert len(set(picked.tolist()) | {0, 1}) == 8
-    # Swap the responses of the first batch's rows: its own picks stay, later ones do not.
-    rows = np.arange(len(small_task.level))
-    rows[np.asarray(picked[:3])] = np.asarray(picked[:3])[[1, 2, 0]]
-    other = small_task._replace(response=small_task.response[rows], level=small_task.level[rows])
-    again = run(Spy(), None, other, design, key, 6, stop_at_optimum=False, parallel=ParallelTrials(3, strategy))
-    np.testing.assert_array_equal(again[:3], picked[:3])
-    assert (np.asarray(again[3:]) != np.asarray(picked[3:])).any()
-
-
 def test_a_believer_asks_the_members_of_a_committee():
     x = np.random.default_rng(0).random((7, 2)).astype(np.float32)
     history, pending = make_history(x[:4], COMPLETED, capacity=7), np.arange(7) == 4
     alone, together = (
-        running(method, params, None, history, x, pending, strategy="believer", key=KEY)
+        running(method, params, history, x, pending, strategy="believer", key=KEY)
         for method, params in ((Slope(), None), (Committee(members=(Slope(), Slope())), (None, None)))
     )
     # Votes are quantiles of ranks, so what stands between the same two trials does so elsewhere.
@@ -99,7 +74,7 @@ def test_one_member_of_an_ensemble_is_drawn():
     method, params = DRE(model=model, fine_tuning=FineTuneConfig(epochs=0)), init(model, 2, KEY)
     x = np.random.default_rng(0).random((9, 2)).astype(np.float32)
     history, candidates = make_history(x[:4], COMPLETED), Candidates(x[4:], np.ones(5, bool))
-    draw = jax.jit(jax.vmap(lambda key: value(method, params, None, history, candidates, key, sample=True)[0]))
+    draw = jax.jit(jax.vmap(lambda key: value(method, params, history, candidates, key, sample=True)))
     found = np.asarray(draw(jax.random.split(KEY, 16)))
     best_first = np.argsort(-COMPLETED, kind="stable")
     support = Support(x[:4][best_first], np.asarray(history.response)[best_first], np.ones(4, bool))
@@ -113,21 +88,6 @@ def test_methods_without_a_mean_or_without_models_are_refused():
     with pytest.raises(
         ConfigError, match="a believer needs a method with an acquisition function, but got RandomSearch"
     ):
-        with_pending_trials(RandomSearch(), None, None, history, x, np.arange(7) == 4, "believer", KEY)
+        with_pending_trials(RandomSearch(), None, history, x, np.arange(7) == 4, "believer", KEY)
     with pytest.raises(ConfigError, match="draws need a method that has several models, but got Slope"):
-        value(Slope(), None, None, history, Candidates(x, np.ones(7, bool)), KEY, sample=True)
-
-
-@pytest.mark.parametrize("strategy", ["mean", "none"])
-def test_a_run_ends_with_the_batch_that_finds_the_optimum(search_task, cut_task, space, strategy):
-    table = search_task(cut_task(space.test["wine-alcalinity"], 14))
-    worst = np.argsort(np.asarray(table.level))[-2:].astype(np.int32)
-    go = jax.jit(lambda key: run(RandomSearch(), None, table, worst, key, 12, parallel=ParallelTrials(3, strategy)))
-    ends = set()
-    for seed in range(6):
-        picked = np.asarray(go(jax.random.key(seed)))
-        end = 3 * (int(np.argmax(np.asarray(table.level)[picked] == 0)) // 3 + 1)
-        assert len(set(picked[:end].tolist()) - {-1}) == end
-        assert (picked[end:] == -1).all()
-        ends.add(end)
-    assert len(ends) > 1
+        value(Slope(), None, history, Candidates(x, np.ones(7, bool)), KEY, sample=True)

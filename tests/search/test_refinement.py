@@ -7,11 +7,9 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from dre_jax.methods import find
 from dre_jax.search import Capabilities, Suggester, make_history
-from dre_jax.search.acquisition import RESOLUTION
 from dre_jax.search.candidates import CandidateConfig, TrialRecord, canonicalize, propose, sobol_points
 from dre_jax.search.history import Candidates
 from dre_jax.search.precision import precision_of, supports_double
@@ -64,8 +62,8 @@ def proposals(method, starts, held=None, space=SPACE, n=8):
     )
     config = CandidateConfig(even=64, steps=32, starts=starts)
     even = jnp.asarray(sobol_points(64, len(space), 0))
-    args = config, None, None, tried, even, jax.random.key(0), jnp.int32(0), n
-    return propose(method, space.layout, *args, None if held is None else jnp.asarray(held, jnp.float32))[0]
+    args = config, None, tried, even, jax.random.key(0), jnp.int32(0), n
+    return propose(method, space.layout, *args, None if held is None else jnp.asarray(held, jnp.float32))
 
 
 def test_refined_candidates_come_first():
@@ -200,26 +198,6 @@ def test_a_proposal_is_the_best_by_a_reference():
     responses = np.array([hartmann(x) for x in points])
     reference = check_against_reference(engine, points, responses, 64)
     assert reference.log_improvement(proposal(engine, told(points)))[0] > reference.best(points) - np.log(1.5)
-
-
-@pytest.mark.thorough
-def test_proposals_of_a_long_search_are_the_best_by_a_reference():
-    from dre_jax.tuning.trial_selection import select_trials
-
-    engine = Engine(CUBE, seed=0)
-    points = sobol_points(16, 6, 0)[:10].astype(np.float64)
-    for n in range(10, 301):
-        point = proposal(engine, told(points))
-        if n in (80, 140, 185, 240, 300):
-            responses = np.array([hartmann(x) for x in points])
-            rows = select_trials(responses, 192)
-            reference = check_against_reference(engine, points[rows], responses[rows], 128 if n < 128 else 192)
-            # Once the optimum is known, far corners are left, of which 14 starts miss some; in float32 it was 7e7.
-            factor = 2.0 if n < 150 else 100.0
-            assert reference.log_improvement(point)[0] > reference.best(points) - np.log(factor)
-        assert np.abs(points - point).max(axis=1).min() > 1e-6
-        points = np.vstack([points, point])
-    assert max(map(hartmann, points)) > 3.32237 - RESOLUTION
 
 
 def test_float64_ends_with_a_suggestion():

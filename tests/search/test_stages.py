@@ -12,7 +12,6 @@ from dre_jax.data import bundled
 from dre_jax.methods import DRE
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.search import Capabilities, run, run_in_python
-from dre_jax.search.loop import ParallelTrials
 from dre_jax.search.stages import with_bucketed_history_fit
 
 CAPACITIES, N_DESIGN, N_TRIALS = (16, 19), 5, 15
@@ -89,15 +88,6 @@ def test_methods_without_fit_history_have_a_single_loop_too(nearest, table):
     np.testing.assert_array_equal(
         picks_of(nearest(), None, table, single_loop=True), expected_of(nearest(), None, table)
     )
-
-
-@pytest.mark.parametrize("parallel", [None, ParallelTrials(2, "min")])
-def test_trials_of_one_batch_keep_the_sizes(table, parallel):
-    """They are told apart by what they stand for, which the method is asked for as it is."""
-    seen.clear()
-    one = partial(in_one_scan, TowardsTheMean(), None, parallel=parallel, single_loop=True)
-    jax.eval_shape(one, table, jnp.arange(N_DESIGN))
-    assert {size for what, size in seen if what == "score"} == set(CAPACITIES if parallel else CAPACITIES[-1:])
 
 
 def test_the_kernel_of_a_tpu_runs_sequentially():

@@ -66,7 +66,7 @@ def proposed(space, told, running=(), failed=(), *, method=None, seed=0, trial=1
     at = None
     if held is not None:
         at = jnp.asarray([space.coordinate(k, held[k]) if k in held else np.nan for k in space.sequence], jnp.float32)
-    found, _ = propose(method, space.layout, CONFIG, None, None, tried, even, key, jnp.int32(trial), 64, at)
+    found = propose(method, space.layout, CONFIG, None, tried, even, key, jnp.int32(trial), 64, at)
     values = np.asarray(found.values)
     assert (values[:-1] >= values[1:]).all()
     return [space.params(point) for point in np.asarray(found.points)[values > -np.inf]]

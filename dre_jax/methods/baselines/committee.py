@@ -22,7 +22,7 @@ from dre_jax.methods.baselines.dre_gp import RankedGaussianProcess
 from dre_jax.methods.baselines.fsbo import FREE, FewShotBO
 from dre_jax.methods.entry import Entry
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Capabilities, Method, capabilities_of
+from dre_jax.search.method import Capabilities, Method
 from dre_jax.search.ranks import gaussian_ranks
 
 FitMember = Callable[[Method, SearchSpace, Array], Any]
@@ -37,8 +37,8 @@ class Committee:
       ConfigError: without members, or with one that carries a state from trial to trial.
 
     Example:
-      >>> Committee(members=(FewShotBO(), RankedGaussianProcess())).members[0].reuse
-      False
+      >>> Committee(members=(FewShotBO(), RankedGaussianProcess())).members[0].tuning.steps
+      50
     """
 
     members: tuple[Method, ...] = (RankedGaussianProcess(), FewShotBO())
@@ -48,10 +48,6 @@ class Committee:
     def __post_init__(self) -> None:
         if not self.members:
             raise ConfigError("a committee must have members, but got none")
-        for member in self.members:
-            if capabilities_of(member).stateful:
-                name = type(member).__name__
-                raise ConfigError(f"members of a committee must not carry a state between trials, but {name} does")
 
     def fit(self, meta: SearchSpace, key: Array, fit_member: FitMember | None = None) -> tuple[Any, ...]:
         """Returns the parameters of each member, learned from the training tasks.

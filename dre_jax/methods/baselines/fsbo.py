@@ -57,7 +57,6 @@ from dre_jax.optim.schedule import portion_length
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
-from dre_jax.search.method import Capabilities
 
 _NARROWEST = 0.05  # of u - l: its inverse has no mean, and single batches would outweigh all others
 _PORTION = 1000  # steps whose batches are drawn at once
@@ -173,7 +172,7 @@ def meta_train(
     return descent.params, losses.reshape(-1)
 
 
-FREE = ("tuning", "reuse", "acquisition")
+FREE = ("tuning", "acquisition")
 """Fields that meta-training does not depend on."""
 _TUNING = HistoryFitConfig(steps=50, learning_rate=1e-4)
 
@@ -183,8 +182,8 @@ class FewShotBO:
     """A deep kernel, meta-trained on past tasks and fine-tuned before every trial.
 
     Example:
-      >>> FewShotBO(tuning=HistoryFitConfig(steps=500, learning_rate=0.03)).reuse
-      False
+      >>> FewShotBO(tuning=HistoryFitConfig(steps=500, learning_rate=0.03)).tuning.steps
+      500
     """
 
     model: DeepKernelConfig = field(default_factory=DeepKernelConfig)
@@ -195,8 +194,6 @@ class FewShotBO:
     """Fine-tuning, before every trial: the paper's few epochs. The thesis takes 500 steps at 0.03, HPO-B's code up to
     10,000 at 0.001; on the validation tasks more than this forgot what was learned (regret at 25 trials of 40 runs on
     `svm` and 70 on `rbv2-xgboost`: 0.027 and 0.006 without, 0.029 and 0.007 so, 0.037 and 0.009 with 100 at 0.0003)."""
-    reuse: bool = False
-    """Continue from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
 
@@ -207,26 +204,10 @@ class FewShotBO:
 
     def acquire(self, params: DeepKernel, history: History, candidates: Candidates, key: Array) -> Array:
         """Fine-tunes, and values the candidates by the predictions."""
-        return self.advance(params, history, candidates, key)[0]
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Returns the capabilities: a state if a trial continues from the parameters of the last."""
-        return Capabilities(stateful=self.reuse and self.tuning.steps > 0)
-
-    def begin(self, params: DeepKernel, n_columns: int, key: Array) -> DeepKernel:
-        """Returns the parameters that fine-tuning starts from."""
-        return params
-
-    def advance(
-        self, state: DeepKernel, history: History, candidates: Candidates, key: Array
-    ) -> tuple[Array, DeepKernel]:
-        """Returns acquisition values after fine-tuning, which starts from ``state``, and the fine-tuned parameters."""
         y = standardise(history.response, history.where).y
-        process = tune(self.tuning, self.model, state, history.x, y, history.where)
+        process = tune(self.tuning, self.model, params, history.x, y, history.where)
         mean, variance = deep_kernel_posterior(self.model, process, history.x, y, history.where, candidates.x)
-        values = acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_response(y, history.where))
-        return values, process
+        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_response(y, history.where))
 
 
 DKLM = FewShotBO(model=DeepKernelConfig(rho=(32, 32, 16)), tuning=HistoryFitConfig(steps=0, learning_rate=1e-4))

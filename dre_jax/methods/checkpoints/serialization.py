@@ -37,6 +37,9 @@ RENAMED_FIELDS: dict[str, dict[str, str]] = {
 }
 """Fields that have been renamed since, by class, and their names in checkpoints."""
 
+REMOVED_FIELDS: dict[str, Any] = {"reuse": False}
+"""Fields that configurations no longer have, and the value in checkpoints that stands for what remains."""
+
 _PARAMETER_CLASS_NAMES = {kind: name for name, kind in PARAMETER_NAMES.items()}
 _CONFIG_CLASS_NAMES = {kind: name for name, kind in CONFIG_NAMES.items()}
 
@@ -86,7 +89,7 @@ def config_from_json(value: Any, path: str = "") -> Any:
         raise ConfigError(f"{where} must be of a class of registered methods, but got {show(value)}")
     types, names, fields = get_type_hints(kind), dict(_fields(kind)), {}
     for name, field in value.items():
-        if name == "class":
+        if name == "class" or (name in REMOVED_FIELDS and field == REMOVED_FIELDS[name]):
             continue
         if name not in names:
             raise ConfigError(f"{kind.__name__} has no field {path}{name}")

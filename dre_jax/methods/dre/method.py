@@ -70,7 +70,6 @@ class DRE(FromEnsemble):
     def capabilities(self) -> Capabilities:
         """Returns the capabilities as configured; see `dre_jax.search.method.Capabilities`."""
         return Capabilities(
-            stateful=self.fine_tuning.reuse and self.fine_tuning.epochs > 0,  # a trial continues from the last one
             fits_history=True,
             samples_posterior=True,
             pads_columns=self.transfer,  # random members depend on the number of columns
@@ -82,29 +81,23 @@ class DRE(FromEnsemble):
         """Returns `dre_jax.methods.dre.ensemble.pad_columns` of the parameters."""
         return pad_columns(params, n_columns, width)
 
-    def begin(self, params: EnsembleParams | None, n_columns: int, key: Array) -> EnsembleParams:
-        """Returns the start of fine-tuning: meta-trained parameters, or random ones.
+    def fit_history(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
+        """Returns the parameters fine-tuned from meta-trained ones, or from random ones.
 
         Raises:
           DataError: if they were trained on another number of columns.
         """
-        if params is None:
-            return init(self.model, n_columns, key)
-        check_columns(self.model, params, n_columns)
-        return params
-
-    def advance(
-        self, state: EnsembleParams, history: History, candidates: Candidates, key: Array
-    ) -> tuple[Array, EnsembleParams]:
-        """Returns acquisition values after fine-tuning from `state`, and the fine-tuned parameters."""
-        fitted_params = fine_tune(self.model, self.fine_tuning, state, *sort_history(history)[:4], key)
-        return self.score_candidates(fitted_params, history, candidates), fitted_params
-
-    def fit_history(self, params: EnsembleParams | None, history: History, key: Array) -> EnsembleParams:
-        """Returns the fine-tuned parameters."""
         tune_key, start_key = jax.random.split(key)
-        start = self.begin(params, history.x.shape[-1], start_key)
-        return fine_tune(self.model, self.fine_tuning, start, *sort_history(history)[:4], tune_key)
+        return self._tune(params, history, tune_key, start_key)
+
+    def _tune(
+        self, params: EnsembleParams | None, history: History, tune_key: Array, start_key: Array
+    ) -> EnsembleParams:
+        n_columns = history.x.shape[-1]
+        if params is None:
+            params = init(self.model, n_columns, start_key)
+        check_columns(self.model, params, n_columns)
+        return fine_tune(self.model, self.fine_tuning, params, *sort_history(history)[:4], tune_key)
 
     def score_candidates(self, fitted_params: EnsembleParams, history: History, candidates: Candidates) -> Array:
         """Returns the acquisition values of candidates for fine-tuned parameters."""
@@ -125,9 +118,8 @@ class DRE(FromEnsemble):
     ) -> Array:
         """Returns the scores of one random fine-tuned member, for parallel trials."""
         tune_key, start_key, member_key = jax.random.split(key, 3)
-        start = self.begin(params, candidates.x.shape[-1], start_key)
+        fitted_params = self._tune(params, history, tune_key, start_key)
         history = sort_history(history)
-        fitted_params = fine_tune(self.model, self.fine_tuning, start, *history[:4], tune_key)
         support = Support(history.x, history.response, history.where)
         values = scores_in_blocks(self.model, fitted_params, support, candidates.x)
         return values[jax.random.randint(member_key, (), 0, len(values))]

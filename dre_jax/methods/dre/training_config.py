@@ -102,8 +102,6 @@ class FineTuneConfig:
     """Adam's, at the start."""
     schedule: Schedule = "constant"
     """Learning rate over the epochs."""
-    reuse: bool = False
-    """Continue from the parameters of the last trial, instead of starting anew (the thesis on restarts)."""
     loss: LossConfig = LossConfig()
     """The loss."""
 

@@ -1,6 +1,6 @@
 """How deep ensembles are trained."""
 
-import dataclasses
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +9,8 @@ import optax
 from scipy import stats
 
 from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
-from dre_jax.nn.mlp import MLPConfig, standard_columns
+from dre_jax.nn.mlp import MLPConfig, init, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig
-from dre_jax.search import make_history
 
 SMALL = DeepEnsemble(
     members=3,
@@ -48,22 +47,10 @@ def test_members_are_trained_on_the_likelihood(hills):
     task = hills.test["new"]
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
         x, y = standard_columns(jnp.asarray(task.X[:9], jnp.float64)), jnp.asarray(stats.zscore(task.y[:9]))
-        members = SMALL.begin(None, 2, KEY)
+        members = jax.vmap(partial(init, SMALL.network, 2))(jax.random.split(KEY, SMALL.members))
         assert np.abs(np.diff(members["out_kernel"], axis=0)).min() > 1e-6
         slots, where = jnp.pad(x, ((0, 3), (0, 0))), jnp.arange(12) < 9
         found = jax.jit(SMALL.train)(members, slots, jnp.pad(y, (0, 3)), where)
         for i, expected in enumerate(slow_ensemble(SMALL, members, x, y)):
             for name, value in expected.items():
                 np.testing.assert_allclose(found[name][i], value, atol=1e-6)
-
-
-def test_reuse_goes_on_from_the_last_trial(hills, make_candidates):
-    method, task = dataclasses.replace(SMALL, reuse=True), hills.test["new"]
-    assert (SMALL.capabilities.stateful, method.capabilities.stateful) == (False, True)
-    history, y = make_history(task.X[:9], task.y[:9]), jnp.asarray(stats.zscore(task.y[:9]), jnp.float32)
-    state = method.begin(None, 2, KEY)
-    _, after = jax.jit(method.advance)(state, history, make_candidates(task.X[9:40]), KEY)
-    expected = jax.jit(method.train)(state, standard_columns(history.x), y, history.where)
-    for name, before in state.items():
-        np.testing.assert_allclose(after[name], expected[name], atol=1e-3)
-        assert np.abs(after[name] - before).max() > 0.05

@@ -1,8 +1,5 @@
 """Meta-training of deep kernels: what batches hold, what is learned from them, and where fitting starts."""
 
-import dataclasses
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +7,8 @@ import pytest
 
 from dre_jax.data import Task
 from dre_jax.data.tasks import build_table
-from dre_jax.gp.response_scale import standardise
-from dre_jax.methods.baselines.dkgp import DeepKernelConfig, init, log_likelihood
+from dre_jax.methods.baselines.dkgp import DeepKernelConfig, init
 from dre_jax.methods.baselines.fsbo import KernelTraining, batch_loss, draw_batches, meta_train, random_scale
-from dre_jax.methods.dre.ensemble import Support
 from dre_jax.search import make_history
 
 SMALL = KernelTraining(steps=4, batch=6, support=4)
@@ -126,24 +121,3 @@ def test_weights_are_drawn_anew_at_every_trial(quick, seen):
     values = [acquire(None, *seen, jax.random.key(seed)) for seed in (0, 0, 1)]
     np.testing.assert_array_equal(values[0], values[1])
     assert np.abs(values[0] - values[2]).max() > 1e-3
-
-
-@partial(jax.jit, static_argnums=0)
-def likelihood(config, params, history):
-    y = standardise(history.response, history.where).y
-    return log_likelihood(config, params, Support(history.x, y, history.where), history.x, y, history.where)
-
-
-def test_reuse_goes_on_from_the_last_trial(quick, seen):
-    restart, key = quick("fsbo", times=10), jax.random.key(3)
-    method = dataclasses.replace(restart, reuse=True)
-    assert method.capabilities.stateful
-    assert not restart.capabilities.stateful
-    assert not dataclasses.replace(method, tuning=dataclasses.replace(method.tuning, steps=0)).capabilities.stateful
-    params, advance = init(method.model, 3, jax.random.key(4)), jax.jit(method.advance)
-    first, state = advance(method.begin(params, 3, key), *seen, key)
-    second, after = advance(state, *seen, key)
-    assert np.abs(first - second).max() > 1e-6
-    # The likelihood of the same history goes on rising.
-    start, then, end = (float(likelihood(method.model, one, seen[0])) for one in (params, state, after))
-    assert start < then < end

@@ -26,7 +26,7 @@ def learned(hills):
 
 
 def values(params, x, y, candidates):
-    values, _ = jitted_value(METHOD, params, None, make_history(x, y, CAPACITY), candidates, jax.random.key(0))
+    values = jitted_value(METHOD, params, make_history(x, y, CAPACITY), candidates, jax.random.key(0))
     return np.asarray(values)[np.asarray(candidates.where)]
 
 
@@ -54,7 +54,7 @@ def test_a_response_with_a_large_error_counts_less(learned, hills, make_candidat
 
     def distance(noise_var):
         given = history._replace(noise_var=np.pad([0.0] * 8 + [noise_var], (0, 5)).astype(np.float32))
-        found, _ = jitted_value(METHOD, learned, None, given, candidates, jax.random.key(0))
+        found = jitted_value(METHOD, learned, given, candidates, jax.random.key(0))
         pick = np.asarray(found)[: len(task.X)].argmax()
         return float(np.linalg.norm(task.X[pick] - task.X[task.y.argmax()]))
 
