@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from dre_jax.errors import DataError
 
-__all__ = ["design_rows", "inputs", "is_number", "responses", "show", "table"]
-
 FloatArray = npt.NDArray[np.float64]
 
 

@@ -21,8 +21,6 @@ from typing import Any, BinaryIO, cast
 
 from dre_jax.errors import DataError
 
-__all__ = ["atomic_writer", "find_json", "open_binary", "parse_json", "place", "read_json", "write_json", "write_text"]
-
 
 def place(path: Path, space: str | None = None, dataset: str | None = None) -> str:
     """The start of a message about a part of a file.

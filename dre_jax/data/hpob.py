@@ -25,8 +25,6 @@ from dre_jax.data.raw_columns import COLUMNS, fix_columns
 from dre_jax.data.spaces import SPLITS, Designs, SearchSpace, Task
 from dre_jax.errors import ConfigError, DataError, DataWarning
 
-__all__ = ["MODES", "Outline", "list_spaces", "load_space", "outline", "write_dataset"]
-
 DESIGNS = "bo-initializations"
 _TRAIN, _VALIDATION, _TEST = (f"meta-{split}-dataset" for split in SPLITS)
 _V3 = {"train": _TRAIN, "validation": _VALIDATION, "test": _TEST}

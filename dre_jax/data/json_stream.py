@@ -23,8 +23,6 @@ from dre_jax.data.checks import show
 from dre_jax.data.files import open_binary, parse_json, place
 from dre_jax.errors import DataError
 
-__all__ = ["iter_datasets", "iter_everything", "list_spaces"]
-
 # A whole string, a brace, or the quote of a string that does not end. Square brackets need no counting: what is
 # skipped is always an object. Single characters stand as alternatives, not as a class: so re scans three times as fast.
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|\{|\}|"', re.DOTALL)

@@ -21,8 +21,6 @@ from dre_jax.data.checks import is_number, show
 from dre_jax.data.files import place, read_json, write_json
 from dre_jax.errors import DataError, DataWarning
 
-__all__ = ["Results", "Traces", "add_trace", "lengths", "read_results", "write_results"]
-
 Trace = npt.NDArray[np.float64]
 Traces = Mapping[str, Mapping[str, Mapping[str, Trace]]]
 

@@ -14,8 +14,6 @@ from dre_jax.checks import one_of
 from dre_jax.data.columns import Column
 from dre_jax.errors import DataError
 
-__all__ = ["SPLITS", "Designs", "SearchSpace", "Task", "fingerprint"]
-
 Designs = dict[str, dict[str, npt.NDArray[np.int64]]]
 """Dataset -> seed name -> int64 (k,) row numbers of the first evaluations."""
 

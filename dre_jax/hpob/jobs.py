@@ -32,21 +32,6 @@ from dre_jax.methods.registry import host_of, registered
 from dre_jax.runtime.progress import Bar
 from dre_jax.search.method import Method, learns_from_past
 
-__all__ = [
-    "BUNDLED",
-    "Cost",
-    "Job",
-    "check_method",
-    "collect",
-    "complete_methods",
-    "cost_of",
-    "data_folder",
-    "make_jobs",
-    "run_job",
-    "run_jobs",
-    "source_of",
-]
-
 BUNDLED = "bundled"
 """Name of the folder of the bundled data."""
 

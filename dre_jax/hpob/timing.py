@@ -16,8 +16,6 @@ from dre_jax.data.files import make_folder, read_json, write_json
 from dre_jax.data.tasks import unit_scale
 from dre_jax.hpob.jobs import BUNDLED, data_folder
 
-__all__ = ["HISTORY", "REPEATS", "SPACE", "Times", "suggestion_times"]
-
 SPACE, HISTORY, REPEATS = "gradient-boosting", 30, 15
 
 

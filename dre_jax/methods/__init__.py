@@ -2,6 +2,7 @@
 
 from dre_jax.methods.baselines.random_search import RandomSearch
 from dre_jax.methods.dre.method import DRE
-from dre_jax.methods.registry import METHODS, Entry, find, register
+from dre_jax.methods.entry import Entry
+from dre_jax.methods.registry import METHODS, find, register
 
 __all__ = ["DRE", "METHODS", "Entry", "RandomSearch", "find", "register"]

@@ -21,18 +21,6 @@ from dre_jax.methods.foreign import entry_for, is_foreign, label_of, load_method
 from dre_jax.search.host import HostMethod
 from dre_jax.search.method import Method, learns_from_past, members_of
 
-__all__ = [
-    "ALIASES",
-    "METHODS",
-    "Entry",
-    "entry_of",
-    "find",
-    "host_of",
-    "real_name",
-    "register",
-    "registered",
-]
-
 ENTRY_POINTS = "dre_jax.methods"
 """Group of entry points."""
 

@@ -20,8 +20,6 @@ from dre_jax.checks import one_of
 from dre_jax.data import Results
 from dre_jax.errors import DataError
 
-__all__ = ["DECIMALS", "Comparison", "Order", "Over", "WinTieLoss", "compare", "pluralize"]
-
 DECIMALS = 8
 """Regret is rounded to so many decimals before it is ranked, as HPO-B does."""
 

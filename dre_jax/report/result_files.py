@@ -14,8 +14,6 @@ from dre_jax.data.files import read_json
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.report.comparison import Comparison, Order, pluralize
 
-__all__ = ["Files", "ResultFile", "read_files", "read_order", "warn_of_losses", "warn_of_protocols"]
-
 Files = Mapping[str, str | os.PathLike[str]] | Sequence[str | os.PathLike[str]]
 
 

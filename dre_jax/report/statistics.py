@@ -17,8 +17,6 @@ from scipy import stats
 from dre_jax.errors import ConfigError
 from dre_jax.report.comparison import DECIMALS, Comparison
 
-__all__ = ["Significance", "Significances", "Unit", "holm", "signed_rank", "significance", "significances"]
-
 Unit = Literal["tasks", "runs"]
 # The time of the exact test grows with the cube, to 2 ms here. Beyond, the normal approximation differs from it by less
 # than 1 % of p above 0.01; smaller p-values it makes larger, by 7 % at 0.001 and 25 % at 3e-5.

@@ -18,8 +18,6 @@ from dre_jax.report.comparison import Comparison, Over
 from dre_jax.report.result_files import ResultFile
 from dre_jax.report.statistics import Significance, Significances
 
-__all__ = ["summarise", "write_summary"]
-
 
 def summarise(
     comparison: Comparison,

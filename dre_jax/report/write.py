@@ -17,8 +17,6 @@ from dre_jax.report.result_files import Files, read_files, read_order, warn_of_l
 from dre_jax.report.statistics import significances
 from dre_jax.report.summary import summarise, write_summary
 
-__all__ = ["DEFAULT_AT", "write_report", "write_results_and_report"]
-
 DEFAULT_AT = (25, 50, 100)
 
 

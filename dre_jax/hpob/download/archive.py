@@ -10,8 +10,6 @@ from pathlib import Path
 from dre_jax.errors import DataError
 from dre_jax.hpob.download.sources import ProgressCallback
 
-__all__ = ["ArchiveError", "unpack"]
-
 _DATA = re.compile(r"[\w.-]+\.json(\.gz)?", re.ASCII)
 # HPO-B's archives unpack to a few GB, some twenty times their size.
 _MAX_BYTES, _FREE_BYTES, _MAX_RATIO = 32 * 10**9, 100 * 10**6, 200

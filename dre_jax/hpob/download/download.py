@@ -22,8 +22,6 @@ from dre_jax.hpob.download.archive import ArchiveError, unpack
 from dre_jax.hpob.download.sources import COLLECTIONS, Collection, ProgressCallback, is_archive, is_url, parse_source
 from dre_jax.runtime.locks import folder_lock
 
-__all__ = ["MARKER", "download"]
-
 MARKER = "dre-jax-download.json"
 _PAUSES = (1.0, 4.0)  # seconds between attempts
 _TIMEOUT = 30.0
@@ -57,11 +55,11 @@ def download(
     folder = Path(COLLECTIONS[name].folder if out is None else out)
     target = Path(os.path.realpath(folder))
     work = target.with_name(f"{target.name}.part")
-    if (summary := _existing(target, name, progress)) is None:
+    if (summary := _existing(target, name)) is None:
         make_folder(work)
         with folder_lock(work):
             try:
-                if (summary := _existing(target, name, progress)) is None:  # another process may have been at it
+                if (summary := _existing(target, name)) is None:  # another process may have been at it
                     return f"{folder}: {_fill(target, work, name, sources, progress)}"
             except OSError as error:
                 raise DataError(f"{work} cannot be written: {error.strerror or error}") from error
@@ -72,13 +70,13 @@ def download(
     return f"{folder} is there already: {summary}"
 
 
-def _existing(target: Path, name: str, progress: ProgressCallback) -> str | None:
+def _existing(target: Path, name: str) -> str | None:
     """Returns the summary of a finished folder, None for none or an empty one. Raises `DataError` for anything else."""
     try:
         if not os.path.lexists(target) or not any(target.iterdir()):
             return None
         if not (target / MARKER).exists():
-            return COLLECTIONS[name].check(target, progress)
+            return COLLECTIONS[name].check(target)
         note = read_json(target / MARKER)
         files = note.get("files") if isinstance(note, dict) else None
         if not isinstance(files, dict) or note.get("collection") != name:
@@ -108,7 +106,7 @@ def _fill(target: Path, work: Path, name: str, sources: Mapping[str, str | None]
     else:
         raise DataError(f"{name} cannot be downloaded: {'; '.join(failures)}")
     try:
-        summary = COLLECTIONS[name].check(content, progress)
+        summary = COLLECTIONS[name].check(content)
     except DataError as error:
         shutil.rmtree(work, ignore_errors=True)  # it would be no better the next time
         raise DataError(str(error).replace(str(content), source)) from error

@@ -1,94 +1,54 @@
-"""Where HPO-B's data are, which files belong together, and what they must hold, read once in bounded memory."""
+"""Where HPO-B's data are, which files belong together, and what they must hold."""
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from dre_jax.data import checks
-from dre_jax.data.files import find_json, has_json, place, read_json
-from dre_jax.data.hpob import DESIGNS
-from dre_jax.data.json_stream import iter_everything
+from dre_jax.data.files import place
+from dre_jax.data.hpob import DESIGNS, outline
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.hpob.continuous import read_ranges
-
-__all__ = [
-    "COLLECTIONS",
-    "Collection",
-    "ProgressCallback",
-    "check_surrogates",
-    "check_tables",
-    "is_archive",
-    "is_url",
-    "parse_source",
-    "surrogate_names",
-]
 
 ProgressCallback = Callable[[str, int, int], None]
 """Gets the label of a step, its bytes so far, and its bytes in all (0 where they are unknown)."""
 
 TEST, VALIDATION, TRAIN = (f"meta-{split}-dataset" for split in ("test", "validation", "train"))
 AUGMENTED = f"{TRAIN}-augmented"
-# Of HPO-B v3: designs of a test task, rows of a design.
-N_SPACES, N_TEST_TASKS, N_DESIGNS, N_DESIGN_ROWS = 16, 86, 5, 5
+# Of HPO-B v3: designs of a test task.
+N_SPACES, N_TEST_TASKS, N_DESIGNS = 16, 86, 5
 # A surrogate's name becomes a file's name, so nothing else may be in it.
 _SURROGATE = re.compile(r"surrogate-(\w[\w.]*)-(\w[\w.]*)")
 
 
-def check_tables(folder: Path, progress: ProgressCallback) -> str:
-    """Reads all of HPO-B v3's files, and the larger training file if there is one, and returns a summary.
+def check_tables(folder: Path) -> str:
+    """Returns a summary of HPO-B v3's files, which are read to their ends; tables are checked when they are loaded.
 
     Raises:
-      DataError: for a file that is missing or malformed, tables with other than finite numbers, search spaces or
-        columns that differ between the files, and other numbers of search spaces, test tasks and designs than HPO-B's.
+      DataError: for a file that is missing, cut off or no JSON, search spaces or columns that differ between the files,
+        and other numbers of search spaces, test tasks and initial designs than HPO-B's.
     """
-    path = find_json(folder, DESIGNS)
-    designs = {(space, dataset): seeds for space, dataset, seeds, _ in iter_everything(path)}
-    n_columns: dict[str, int] = {}
-    spaces: dict[str, set[str]] = {}
-    n_tasks: Counter[str] = Counter()
-    n_rows: Counter[str] = Counter()
-    for stem in (TEST, VALIDATION, TRAIN, *([AUGMENTED] if has_json(folder, AUGMENTED) else [])):
-        path, spaces[stem] = find_json(folder, stem), set()
-        size = path.stat().st_size
-        for space, dataset, value, end in iter_everything(path):
-            where = place(path, space, dataset)
-            n, columns = checks.table(value, where)[0].shape
-            if columns != n_columns.setdefault(space, columns):
-                rule = f"X must have {n_columns[space]} columns like the space's other tasks"
-                raise DataError(f"{where}: {rule}, but has {columns}")
-            if stem == TEST:
-                _check_designs(designs.get((space, dataset), {}), n, f"{DESIGNS}: space {space!r}, dataset {dataset!r}")
-            spaces[stem].add(space)
-            n_tasks[stem] += 1
-            n_rows[stem] += n
-            progress(f"check {path.name}", min(end, size), size)
-        if (len(spaces[TEST]), n_tasks[TEST]) != (N_SPACES, N_TEST_TASKS):
-            rule = f"HPO-B must hold {N_SPACES} search spaces and {N_TEST_TASKS} test tasks"
-            raise DataError(f"{folder}: {rule}, but there are {len(spaces[TEST])} and {n_tasks[TEST]}")
-        if stem != AUGMENTED and (differing := sorted(spaces[stem] ^ spaces[TEST])):
-            raise DataError(f"{path}: must hold the search spaces of {TEST}, but they differ in {differing[:5]}")
-    tasks = " / ".join(f"{n_tasks[stem]}" for stem in (TRAIN, VALIDATION, TEST))
-    rows = n_rows.total() - n_rows[AUGMENTED]
-    return (
-        f"{N_SPACES} search spaces, {tasks} tasks for training / validation / test, {rows:,} evaluations, "
-        f"{N_DESIGNS} initial designs"
-    )
-
-
-def _check_designs(seeds: dict[str, Any], n_rows: int, where: str) -> None:
-    if len(seeds) != N_DESIGNS:
-        raise DataError(f"{where}: a test task must have {N_DESIGNS} initial designs, but has {len(seeds)}")
-    for seed, rows in seeds.items():
-        n = len(checks.design_rows(rows, n_rows, f"{where}, seed {seed!r}"))
-        if n < N_DESIGN_ROWS:
-            raise DataError(f"{where}, seed {seed!r}: a design must have {N_DESIGN_ROWS} rows, but has {n}")
+    splits = {split: outline(folder, split) for split in ("train", "validation", "test")}
+    tests = splits["test"]
+    n_tasks = {split: sum(len(space.datasets) for space in spaces.values()) for split, spaces in splits.items()}
+    if (len(tests), n_tasks["test"]) != (N_SPACES, N_TEST_TASKS):
+        rule = f"HPO-B must hold {N_SPACES} search spaces and {N_TEST_TASKS} test tasks"
+        raise DataError(f"{folder}: {rule}, but there are {len(tests)} and {n_tasks['test']}")
+    for split, spaces in splits.items():
+        if {n: one.n_columns for n, one in spaces.items()} != {n: one.n_columns for n, one in tests.items()}:
+            raise DataError(f"{folder}: the {split} split must have the search spaces and columns of the test split")
+    for space in tests.values():
+        for dataset, seeds in space.seeds.items():
+            if len(seeds) != N_DESIGNS:
+                where = place(folder, space.name, dataset)
+                raise DataError(f"{where}: a test task must have {N_DESIGNS} initial designs, but has {len(seeds)}")
+    tasks = " / ".join(str(count) for count in n_tasks.values())
+    return f"{N_SPACES} search spaces, {tasks} tasks for training / validation / test, {N_DESIGNS} initial designs"
 
 
 def surrogate_names(folder: Path) -> list[str]:
@@ -96,39 +56,30 @@ def surrogate_names(folder: Path) -> list[str]:
 
     Raises `DataError` if it is missing or malformed, or if a name is not `surrogate-<space>-<dataset>`.
     """
-    for name, values in (ranges := read_ranges(folder)).items():
+    for name in (ranges := read_ranges(folder)):
         if not _SURROGATE.fullmatch(name):
             raise DataError(f"{folder}: a name must be surrogate-<space>-<dataset>, but got {checks.show(name)}")
-        ends: list[Any] = [values.get(end) for end in ("y_min", "y_max")] if isinstance(values, dict) else [None]
-        if not all(checks.is_number(end) and math.isfinite(end) for end in ends) or ends != sorted(ends):
-            raise DataError(f"{folder}: {name} must have finite y_min <= y_max, but got {checks.show(values)}")
     return list(ranges)
 
 
-def check_surrogates(folder: Path, progress: ProgressCallback) -> str:
-    """Reads the statistics and every surrogate that they name, one at a time, and returns a summary.
+def check_surrogates(folder: Path) -> str:
+    """Returns a summary of the surrogates that the statistics name; each is checked when it is loaded.
 
     A surrogate without a file is warned of (`DataWarning`), as most belong to tasks that are not tested on.
 
     Raises:
-      DataError: for statistics or a model that cannot be read, and for fewer surrogates or search spaces than HPO-B's.
+      DataError: for statistics that cannot be read, and for fewer surrogates or search spaces than HPO-B's.
     """
-    paths = {name: folder / f"{name}.json" for name in surrogate_names(folder)}
-    missing = [name for name, path in paths.items() if not path.is_file()]
-    sizes = {name: path.stat().st_size for name, path in paths.items() if name not in missing}
-    for number, name in enumerate(sizes, 1):
-        model = read_json(path := paths[name])
-        if not isinstance(model, dict) or "learner" not in model:
-            raise DataError(f"{path}: must be an XGBoost model, an object with 'learner', but got {checks.show(model)}")
-        progress("check surrogates", sum([*sizes.values()][:number]), sum(sizes.values()))
-    n_spaces = len({match[1] for name in sizes if (match := _SURROGATE.fullmatch(name))})
-    if n_spaces < N_SPACES or len(sizes) < N_TEST_TASKS:
+    names = surrogate_names(folder)
+    present = [name for name in names if (folder / f"{name}.json").is_file()]
+    n_spaces = len({match[1] for name in present if (match := _SURROGATE.fullmatch(name))})
+    if n_spaces < N_SPACES or len(present) < N_TEST_TASKS:
         rule = f"surrogates of at least {N_TEST_TASKS} tasks in {N_SPACES} search spaces"
-        raise DataError(f"{folder}: HPO-B must have {rule}, but there are {len(sizes)} in {n_spaces}")
-    if missing:
+        raise DataError(f"{folder}: HPO-B must have {rule}, but there are {len(present)} in {n_spaces}")
+    if missing := [name for name in names if name not in present]:
         text = f"{folder}: {len(missing)} surrogates have statistics but no file, {missing[0]} the first"
         warnings.warn(text, DataWarning, stacklevel=2)
-    return f"surrogates of {len(sizes)} tasks in {n_spaces} search spaces"
+    return f"surrogates of {len(present)} tasks in {n_spaces} search spaces"
 
 
 class Collection(NamedTuple):
@@ -142,7 +93,7 @@ class Collection(NamedTuple):
     """The smallest first, so that a wrong address shows at once; it also marks the folder inside an archive."""
     optional: Callable[[Path], Sequence[str]]
     """Returns further files, by a folder that holds the required ones."""
-    check: Callable[[Path, ProgressCallback], str]
+    check: Callable[[Path], str]
     """Returns a summary of a folder. Raises `DataError` for wrong content."""
 
 

@@ -18,7 +18,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning, MissingExtraErro
 from dre_jax.hpob.download import sources
 from dre_jax.hpob.download.download import MARKER, download
 
-HOLDS = "1 search spaces, 2 / 2 / 2 tasks for training / validation / test, 48 evaluations, 5 initial designs"
+HOLDS = "1 search spaces, 2 / 2 / 2 tasks for training / validation / test, 5 initial designs"
 COUNTS = {"N_SPACES": 1, "N_TEST_TASKS": 2}
 
 
@@ -87,7 +87,7 @@ def test_every_source(stocked, tmp_path, loose, tmp_path_factory, assert_complet
         ("a.zip", lambda whole: b"<!DOCTYPE html><p>", "must be a whole zip archive.* not a zip file"),
         ("files/meta-train-dataset.json", lambda whole: b"<html>", "must be a JSON object, but starts with b'<html>'"),
         ("files/meta-train-dataset.json", lambda whole: whole[:-9], "ends inside an object"),
-        ("files/meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "5 initial designs"),
+        ("files/meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "have the search spaces"),
     ],
 )
 def test_wrong_files(stocked, tmp_path, assert_complete, name, change, message):
@@ -201,9 +201,7 @@ download("hpo-b", sys.argv[2], url=sys.argv[1], progress=wait)
 
 
 @pytest.mark.multiprocess
-@pytest.mark.parametrize(
-    "stage", ["a.zip", *(pytest.param(s, marks=pytest.mark.thorough) for s in ("unpack", "check"))]
-)
+@pytest.mark.parametrize("stage", ["a.zip", pytest.param("unpack", marks=pytest.mark.thorough)])
 def test_killed(stocked, tmp_path, assert_complete, stage):
     command = [sys.executable, "-c", KILLED, stocked.zip, str(tmp_path / "out"), stage]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -26,36 +26,39 @@ def folder(tmp_path, make_space):
     return tmp_path
 
 
-def test_counts_of_hpo_b(folder, surrogates, steps):
+def test_counts_of_hpo_b(folder, surrogates):
     with pytest.raises(DataError, match="must hold 16 search spaces and 86 test tasks, but there are 2 and 3"):
-        check_tables(folder, steps)
+        check_tables(folder)
     with pytest.raises(DataError, match="at least 86 tasks in 16 search spaces, but there are 3 in 2"):
-        check_surrogates(surrogates, steps)
+        check_surrogates(surrogates)
 
 
 @pytest.mark.parametrize(
     ("stem", "edit", "message"),
     [
-        ("meta-test-dataset", lambda c: c["one"].update(e9=c["one"]["e0"]), "'e9'.* 5 initial designs, but has 0"),
+        (
+            "meta-test-dataset",
+            lambda c: c["one"].update(e9=c["one"]["e0"]),
+            "2 search spaces and 3 test tasks, but there",
+        ),
         ("meta-test-dataset", lambda c: c["two"].pop("e1"), "but there are 2 and 2"),
-        ("meta-train-dataset", lambda c: c["two"]["t1"]["X"].__setitem__(3, ["x", 0]), "row 3: X must hold numbers"),
-        ("meta-train-dataset", lambda c: c["two"]["t1"].update(X=[[1.0]] * 8), "2 columns like the space's other"),
-        ("meta-validation-dataset", lambda c: c["one"]["v0"].update(X=[[1.0]] * 8), "3 columns like the space's other"),
-        ("meta-train-dataset", lambda c: c.pop("one"), r"they differ in \['one'\]"),
-        ("meta-train-dataset", lambda c: c.update(three=c["one"]), r"they differ in \['three'\]"),
+        (
+            "meta-validation-dataset",
+            lambda c: c["one"]["v0"].update(X=[[1.0]] * 8),
+            "validation split must have the se",
+        ),
+        ("meta-train-dataset", lambda c: c.pop("one"), "the train split must have the search spaces"),
         ("bo-initializations", lambda c: c["one"]["e0"].pop("test3"), "5 initial designs, but has 4"),
-        ("bo-initializations", lambda c: c["one"]["e0"].update(test3=[0, 1]), "'test3': a design must have 5 rows"),
-        ("bo-initializations", lambda c: c["one"]["e0"].update(test3=[0, 1, 2, 3, 8]), "but got row 8"),
     ],
 )
 @pytest.mark.usefixtures("small")
-def test_wrong_content(folder, steps, stem, edit, message):
+def test_wrong_content(folder, stem, edit, message):
     path = folder / f"{stem}.json"
     content = json.loads(path.read_text())
     edit(content)
     path.write_text(json.dumps(content))
     with pytest.raises(DataError, match=message):
-        check_tables(folder, steps)
+        check_tables(folder)
 
 
 @pytest.fixture
@@ -69,28 +72,23 @@ def surrogates(tmp_path):
 
 
 @pytest.mark.usefixtures("small")
-def test_surrogates(surrogates, steps, monkeypatch):
-    assert check_surrogates(surrogates, steps) == "surrogates of 3 tasks in 2 search spaces"
-    assert steps[-1][1] == steps[-1][2]
+def test_surrogates(surrogates, monkeypatch):
+    assert check_surrogates(surrogates) == "surrogates of 3 tasks in 2 search spaces"
     (surrogates / "surrogate-4796-17.json").unlink()
     monkeypatch.setattr(sources, "N_TEST_TASKS", 2)
     with pytest.warns(DataWarning, match="1 surrogates have statistics but no file, surrogate-4796-17 the first"):
-        check_surrogates(surrogates, steps)
+        check_surrogates(surrogates)
 
 
 @pytest.mark.parametrize(
     ("stem", "content", "message"),
     [
-        ("surrogate-4796-3", "{}", "must be an XGBoost model"),
         ("summary-stats", "[]", "must hold {surrogate"),
         ("summary-stats", '{"surrogate-1-../../x": {"y_min": 0, "y_max": 1}}', "a name must be surrogate-"),
-        ("summary-stats", '{"surrogate-4796-3": {"y_min": 0}}', "must have finite y_min <= y_max"),
-        ("summary-stats", '{"surrogate-4796-3": {"y_min": 2, "y_max": 1}}', "must have finite y_min <= y_max"),
-        ("summary-stats", '{"surrogate-4796-3": {"y_min": NaN, "y_max": 1}}', "must have finite y_min <= y_max"),
     ],
 )
 @pytest.mark.usefixtures("small")
-def test_wrong_surrogates(surrogates, steps, stem, content, message):
+def test_wrong_surrogates(surrogates, stem, content, message):
     (surrogates / f"{stem}.json").write_text(content)
     with pytest.raises(DataError, match=message):
-        check_surrogates(surrogates, steps)
+        check_surrogates(surrogates)
