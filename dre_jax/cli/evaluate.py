@@ -50,13 +50,6 @@ def evaluate(
     surrogates: Annotated[
         Path | None, typer.Option(help="Folder of HPO-B's surrogates, for --continuous.", show_default=False)
     ] = None,
-    table_scale: Annotated[
-        bool,
-        typer.Option(
-            "--table-scale",
-            help="Show methods responses on the scale of the whole table, as HPO-B does; no tuner knows it.",
-        ),
-    ] = False,
     seed: options.Seed = 0,
     workers: Annotated[
         int | None,
@@ -100,7 +93,6 @@ def evaluate(
         settings=parse([*texts, *(settings or [])]),
         continuous=continuous,
         surrogates=surrogates,
-        table_scale=table_scale,
         seed=seed,
         workers=workers or cores(),
     )

@@ -47,7 +47,7 @@ class CompiledRunner(Runner):
         self._methods = {name: entry.make(plan.settings, learned=self._learned(name)) for name in spaces}
         learns = (learns_from_past(method, entry.transfer) for method in self._methods.values())
         self.learns = self._root is None and any(learns)
-        self._config = config or ExecutionConfig(table_scale=plan.table_scale)
+        self._config = config or ExecutionConfig()
         # One that is fitted anew reads the training tables, of which one search space fits into memory.
         self.together = runs_side_by_side(self._config) and not self.learns
 

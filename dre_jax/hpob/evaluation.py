@@ -234,8 +234,6 @@ def _protocol(plan: Plan) -> dict[str, Any]:
         facts["columns"] = plan.columns
     if plan.continuous is not None:
         facts["continuous"] = plan.continuous
-    if plan.table_scale:
-        facts["responses"] = "on the table's scale"
     if host_of(plan.method) is not None:
         facts["method"] = "host method, observe_and_suggest"
     return facts

@@ -59,9 +59,6 @@ class Plan:
     `dre_jax.hpob.continuous.COUNTINGS`; None searches the tables."""
     surrogates: Path | None = None
     """Folder of the surrogates."""
-    table_scale: bool = False
-    """Show compiled methods the responses on the scale of their table, as HPO-B's handler does, and not on the
-    history's own."""
     seed: int = 0
     """Of the picks."""
     workers: int = 1

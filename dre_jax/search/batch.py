@@ -29,15 +29,13 @@ _ROWS_AT_ONCE = 2**25
 
 @dataclass(frozen=True)
 class ExecutionConfig:
-    """How many runs are executed: devices, and the scale of responses."""
+    """How many runs are executed on devices."""
 
     devices: int | None = None
     """Devices of the mesh; by default all that are in use, those of other processes among them."""
     side_by_side: bool | None = None
     """A device works on all its runs side by side, or else on one after the other; by default one after the other
     on a CPU, whose caches hold one run, and side by side elsewhere, as far as the method gains by that."""
-    table_scale: bool = False
-    """Scale responses by their table, as HPO-B's handler does; a tuner cannot, as it has no table."""
 
 
 def run_id(name: str) -> int:
@@ -167,7 +165,6 @@ def run_spaces(
                 side_by_side and not sequential,
                 stop_at_optimum,
                 params_by_task=len(together) > 1,
-                table_scale=config.table_scale,
                 # A second loop takes longer to compile than it saves in a few trials.
                 single_loop=side_by_side or longest <= 2 * FIRST_BUCKET,
             )

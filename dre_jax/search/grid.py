@@ -35,8 +35,6 @@ class GridConfig:
     """See `dre_jax.search.loop.run`."""
     params_by_task: bool = False
     """Every task has parameters of its own; otherwise all share one set."""
-    table_scale: bool = False
-    """See `dre_jax.search.loop.history_and_candidates`."""
     single_loop: bool = False
     """See `dre_jax.search.loop.run`."""
 
@@ -124,7 +122,6 @@ def grid(
         config.n_trials,
         config.stop_at_optimum,
         config.side_by_side,
-        config.table_scale,
         config.single_loop,
     )
 

@@ -59,22 +59,15 @@ def trial_keys(key: Array, trial: Array) -> tuple[Array, Array]:
     return method_key, choice_key
 
 
-def history_and_candidates(
-    task: SearchTask, rows: Array, n_filled: Array, table_scale: bool = False
-) -> tuple[History, Candidates]:
+def history_and_candidates(task: SearchTask, rows: Array, n_filled: Array) -> tuple[History, Candidates]:
     """Returns the history of the rows evaluated so far, and the remaining rows as candidates.
 
-    Of the rows i32[C], in the order of evaluation, the first ``n_filled`` count. With ``table_scale`` the responses are
-    scaled by the whole table, as in HPO-B's handler.
+    Of the rows i32[C], in the order of evaluation, the first ``n_filled`` count.
     """
     filled = jnp.arange(rows.shape[0]) < n_filled
     safe = jnp.where(filled, rows, 0)
-    response, level = task.response[safe], task.level[safe]
-    if not table_scale:
-        response = min_max_scale(
-            response, None if task.float32_residual is None else task.float32_residual[safe], level, filled
-        )
-    history = History(task.x[safe], response, level, filled)
+    level, residual = task.level[safe], None if task.float32_residual is None else task.float32_residual[safe]
+    history = History(task.x[safe], min_max_scale(task.response[safe], residual, level, filled), level, filled)
     # A slot that is empty points behind the table, where nothing is written.
     evaluated = (
         jnp.zeros(task.where.shape, bool).at[jnp.where(filled, rows, task.where.shape[0])].set(True, mode="drop")
@@ -112,7 +105,6 @@ def run(
     n_trials: int,
     stop_at_optimum: bool = True,
     side_by_side: bool = False,
-    table_scale: bool = False,
     single_loop: bool = False,
 ) -> Array:
     """Does one run.
@@ -127,7 +119,6 @@ def run(
       stop_at_optimum: evaluate nothing more once the table's best response is found, as HPO-B's handler does.
       side_by_side: whether it is vmapped over runs, which wait for each other: one that is finished goes on in vain.
         A branch in its place would have vmap give every run a copy of the table.
-      table_scale: show responses on the table's scale; see `history_and_candidates`.
       single_loop: compile one loop over trials, not one for each capacity of the history. A method with `fit_history`
         is fitted to the smallest capacity that holds all trials; see `dre_jax.search.stages`.
 
@@ -145,7 +136,7 @@ def run(
         parts = [(parts[-1][0], n_trials)]
 
     def trial(capacity: int, rows: Array, t: Array) -> tuple[Array, None]:
-        history, candidates = history_and_candidates(task, rows[:capacity], n_design + t, table_scale)
+        history, candidates = history_and_candidates(task, rows[:capacity], n_design + t)
         finished = ~jnp.any(candidates.where) | jnp.any(rows == UNDEFINED)
         if stop_at_optimum:
             finished |= jnp.any(history.where & (history.level == 0))
@@ -172,7 +163,7 @@ jitted_suggest = jax.jit(suggest, static_argnames="method")
 jitted_value = jax.jit(value, static_argnames="method")
 """`value`, compiled."""
 _jitted_pick = jax.jit(pick)
-_jitted_history_and_candidates = jax.jit(history_and_candidates, static_argnames="table_scale")
+_jitted_history_and_candidates = jax.jit(history_and_candidates)
 
 
 @on_one_thread
@@ -184,7 +175,6 @@ def run_in_python(
     key: Array,
     n_trials: int,
     stop_at_optimum: bool = True,
-    table_scale: bool = False,
 ) -> np.ndarray:
     """Returns the picks of `run` by a plain loop, for methods under development and as an oracle of the scan.
 
@@ -198,7 +188,7 @@ def run_in_python(
     for capacity, count in segments(len(design), n_trials):
         for _ in range(count):
             slots = jnp.asarray(rows + [-1] * (capacity - len(rows)), jnp.int32)
-            history, candidates = _jitted_history_and_candidates(task, slots, jnp.int32(len(rows)), table_scale)
+            history, candidates = _jitted_history_and_candidates(task, slots, jnp.int32(len(rows)))
             if not candidates.where.any() or (stop_at_optimum and (level[rows] == 0).any()):
                 break
             method_key, choice_key = trial_keys(key, jnp.int32(len(rows) - len(design)))

@@ -20,7 +20,6 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.hpob import evaluation
 from dre_jax.hpob.evaluation import Evaluation
 from dre_jax.hpob.plan import Plan
-from dre_jax.methods import registry
 
 
 @pytest.fixture
@@ -53,15 +52,6 @@ def test_what_is_written(plan, tmp_path, spaces):
     mean = np.mean([1 - trace[-1] for *_, trace in there.runs()])
     assert summary.startswith("random: 18 runs, ")
     assert f"{mean:.4f} at 4 trials" in summary
-
-
-def test_the_file_names_the_method_that_an_alias_stands_for(plan, tmp_path, monkeypatch):
-    monkeypatch.setitem(registry.ALIASES, "recommended", "random")
-    found = Evaluation(dataclasses.replace(plan, method="recommended", trials=0), tmp_path / "a.json")
-    list(found)
-    assert read_results(tmp_path / "a.json").meta["method"] == "random"
-    assert found.summary().startswith("random: 18 runs")
-    list(Evaluation(dataclasses.replace(plan, trials=0), tmp_path / "a.json"))  # the same evaluation
 
 
 @pytest.mark.parametrize("after", [1, 11])

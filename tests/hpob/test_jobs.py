@@ -7,18 +7,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import jax
-import numpy as np
 import pytest
 
 from dre_jax import DRE
-from dre_jax.data import bundled
 from dre_jax.errors import ConfigError
 from dre_jax.hpob import jobs as grid
-from dre_jax.hpob.jobs import BUNDLED, Cost, collect, complete_methods, cost_of, make_jobs, run_job, run_jobs
+from dre_jax.hpob.jobs import BUNDLED, collect, complete_methods, make_jobs, run_jobs
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
-from dre_jax.search.batch import run_id, run_tasks
 
 TINY = DRE(
     model=ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)),
@@ -44,29 +40,6 @@ def test_what_depends_on_the_same_is_done_once(tmp_path):
     other = jobs_of([TINY], tmp_path, split="validation")[0]
     assert other.path != jobs_of([TINY], tmp_path)[0].path
     assert other.checkpoints() == jobs_of([TINY], tmp_path)[0].checkpoints()
-
-
-@pytest.mark.thorough
-def test_a_job_gives_the_runs_of_the_loop_and_takes_more_designs(tmp_path):
-    job = jobs_of([TINY], tmp_path, seeds=[5])[0]
-    assert run_job(job).seconds > 0
-    assert job.done
-    space = bundled.load("svm")
-    designs = {name: {"test0": space.designs[name]["test0"]} for name in space.test}
-    key = jax.random.fold_in(jax.random.key(5), run_id("svm"))
-    params = TINY.fit(space, jax.random.key(5))
-    expected = {d: trace for d, _, trace in run_tasks(TINY, params, space.test, designs, n_trials=3, key=key)}
-    found = {run[:3]: run[3] for run in collect([job], TINY).runs()}
-    assert set(found) == {("bundled/svm", name, "test0") for name in space.test}
-    for (_, dataset, _), trace in found.items():
-        np.testing.assert_array_equal(trace, expected[dataset])
-    two = jobs_of([TINY], tmp_path, ("test0", "test1"), seeds=[5])[0]
-    assert not two.done
-    assert run_job(two).seconds is None  # some of its runs were there
-    assert len(list(collect([two], TINY).runs())) == 2 * len(found)
-    assert len(list(collect([job], TINY).runs())) == len(found)
-    assert cost_of([job], TINY).seconds > 0
-    assert cost_of([two], TINY) == Cost(None, [])
 
 
 def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, capsys, jobs_in_this_process):

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import random
 import subprocess
 import sys
@@ -145,23 +144,18 @@ def test_the_content_that_is_changed_below_is_a_study(study):
         ([], "must hold a study"),
         ({"x": {"type": "float", "low": 0, "high": 1}}, "must hold a study"),
         (content(dre_jax_study=2), "must hold a study of format 1, but is of 2"),
-        (content(dre_jax_study=True), "must hold a study of format 1, but is of True"),
         (content(direction="up"), "direction"),
-        (content(direction=...), "direction"),
         (content(seed=-1), "seed"),
         (content(space=3), "a space must be a JSON object"),
         (content(space=...), "space"),
         (content(trials=...), "trials"),
-        (content(trials=3), "whole study"),
         (content(trials=["a"]), "whole study"),
         (content(**trial(params={"y": 0.5})), "but got 'y'"),
         (content(**trial(params=...)), "params"),
         (content(**trial(state="done")), "trial 0"),
         (content(**trial(value=...)), "trial 0"),
-        (content(**trial(value=True)), "trial 0"),
         (content(**trial(value=math.nan)), "trial 0"),
         (content(**trial(value=10**400)), "whole study"),
-        (content(**trial(state="failed")), "trial 0"),
         (content(**trial(stderr=-1)), "a standard error"),
         (content(**trial(constraints={"a": math.inf})), "constraint 'a'"),
         (content(**trial(constraints=[1.0])), "must map names to numbers"),
@@ -174,16 +168,6 @@ def test_the_content_that_is_changed_below_is_a_study(study):
 def test_no_study_of_this_version(study, given, rule):
     study.write_text(json.dumps(given))
     assert_refused(study, rule)
-
-
-def test_what_cannot_be_written_leaves_the_old_file(study, tmp_path):
-    filled().save(study)
-    before = study.read_bytes()
-    for path in (tmp_path / "no" / "folder.json", tmp_path / "no"):
-        with pytest.raises(DataError, match="cannot be written"):
-            filled().save(path / "study.json")
-    assert study.read_bytes() == before
-    assert os.listdir(tmp_path) == [study.name]
 
 
 def test_settings_and_waiting_values_come_back(study):

@@ -37,7 +37,7 @@ class ModelConfig:
     """Layers of the deep set after the mean; the last is the size of the context."""
     response_scale: ResponseScale = "support"
     """Responses as the deep set sees them: min-max over the support, or as given: a list's in meta-training on its
-    table's scale, and a history's on its own, or the table's with `ExecutionConfig.table_scale` (HPO-B's handler)."""
+    table's scale, and a history's on its own (on the table's, if HPO-B's handler calls the method)."""
     range_limit: float | None = None
     """k of the range controller k * tanh(a * s) of the thesis; None leaves the scores free."""
     range_slope: float = 0.01

@@ -14,14 +14,12 @@ import pytest
 
 from dre_jax.data.columns import Column
 from dre_jax.errors import CheckpointError, ConfigError
-from dre_jax.methods import DRE, METHODS, find
+from dre_jax.methods import METHODS
 from dre_jax.methods.baselines.committee import Committee
-from dre_jax.methods.checkpoints.fitted import FittedMethod, find_ensemble, has_checkpoint, load_fitted, save_fitted
+from dre_jax.methods.checkpoints.fitted import FittedMethod, has_checkpoint, load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import provenance
-from dre_jax.methods.checkpoints.serialization import check_parameter_classes, config_from_json, config_to_json
+from dre_jax.methods.checkpoints.serialization import config_from_json, config_to_json
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.trainer import meta_train
-from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.settings import configure, leaves
 
 LEARNING = [name for name, entry in METHODS.items() if entry.transfer]
@@ -228,11 +226,6 @@ def test_what_cannot_be_saved(make_fitted, tmp_path, change, phrase):
     assert not has_checkpoint(tmp_path / "a")
 
 
-@pytest.mark.parametrize("name", LEARNING)
-def test_declared_parameters_can_be_saved(name):
-    check_parameter_classes(METHODS[name].make())
-
-
 @pytest.mark.thorough
 def test_at_every_moment_the_old_or_the_new(make_fitted, tmp_path, left_by_kills):
     folder, old, new = tmp_path / "svm", make_fitted("gcp"), make_fitted("rgpe")
@@ -250,24 +243,3 @@ def test_at_every_moment_the_old_or_the_new(make_fitted, tmp_path, left_by_kills
         save_fitted(copy, old)
         assert load_fitted(copy).name == "gcp"
         assert len(list((copy / "fitted").iterdir())) == 1
-
-
-def test_the_training_of_an_ensemble_is_dre(space, tmp_path):
-    config = MetaTrainConfig(steps=4, evaluate_every=4, n_support=2, n_query=4, evaluation_lists=2)
-    trained = meta_train(space, MODEL, config, key=KEY, folder=tmp_path)
-    loaded = load_fitted(tmp_path, space="hard", columns=COLUMNS)
-    assert (loaded.name, loaded.method) == ("dre", DRE(model=MODEL, training=config))
-    assert_same(loaded.params, trained.params)
-    assert (loaded.facts["step"], loaded.facts["fingerprint"]) == (4, provenance(space, KEY)["fingerprint"])
-    assert "only here" in refusal(tmp_path, columns=(*COLUMNS, Column("d", "int", "d")))
-
-
-def test_ensembles_inside(make_fitted):
-    for name in ("dre", "dre-gp", "committee"):
-        inside = make_fitted(name)
-        ensemble = find_ensemble(inside.method)
-        assert ensemble.member == (0 if name == "committee" else None)
-        assert inside.ensemble_params().scorers["hidden_0_kernel"].shape[0] == ensemble.model.members == 2
-    assert find_ensemble(find("dre-ri").make()) is None
-    with pytest.raises(CheckpointError, match="fsbo has no ranking ensemble"):
-        make_fitted("fsbo").ensemble_params()

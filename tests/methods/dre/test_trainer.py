@@ -149,15 +149,6 @@ def test_killed_at_any_moment(tmp_path, uninterrupted, left_by_kills):
         assert files(copy) == files(folder)  # nothing half-written is left
 
 
-def test_a_finished_training_is_not_repeated(saved, uninterrupted):
-    told = []
-    again = go(key=jax.random.key(0), folder=saved, report=told.append)
-    assert told == []
-    assert (again.step, again.resumed_from) == (10, 10)
-    assert again.history == uninterrupted.history
-    assert_same(again.params, uninterrupted.params)
-
-
 def test_without_validation_tasks(tmp_path, uninterrupted):
     trained = meta_train(UNVALIDATED, MODEL, CONFIG, key=jax.random.key(0), folder=tmp_path)
     assert [entry.validation for entry in trained.history] == [None] * 4

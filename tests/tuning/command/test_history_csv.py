@@ -1,7 +1,5 @@
 """Histories as CSV."""
 
-import gzip
-
 import pytest
 
 from dre_jax.errors import DataError
@@ -52,14 +50,6 @@ class TestRows:
 
     def test_without_states_what_has_no_value_runs(self, read):
         assert read("lr,kernel,bias,value\n0.5,rbf,true,\n0.5,rbf,true,0\n") == [Row(RBF), Row(RBF, 0.0)]
-
-    def test_no_rows(self, read):
-        assert read("lr,kernel,degree,bias,value") == []
-
-    def test_packed(self, tmp_path):
-        path = tmp_path / "history.csv.gz"
-        path.write_bytes(gzip.compress(b"lr,kernel,bias,value\n0.5,rbf,true,1\n"))
-        assert read_history(path, SPACE) == [Row(RBF, 1.0)]
 
     def test_choices_of_all_kinds(self, read):
         space = Space({"c": Categorical(["a", "", 1, "2", 2, 0.5, True, None, "true", "x,y", "ü"])})
@@ -120,11 +110,6 @@ def test_refused(read, text, rule):
 def test_names_that_are_taken(read, name):
     with pytest.raises(DataError, match=f"must not be called '{name}'"):
         read("value\n1\n", Space({name: Float(0.0, 1.0)}))
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(DataError, match="cannot be read"):
-        read_history(tmp_path / "none.csv", SPACE)
 
 
 def test_into_a_study(tmp_path):

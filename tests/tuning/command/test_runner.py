@@ -13,7 +13,7 @@ import pytest
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import Float, Optimizer, Space
 from dre_jax.tuning.command import commands as commands_module
-from dre_jax.tuning.command.commands import Command, terminate
+from dre_jax.tuning.command.commands import Command
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.runner import StudyFile, run_trials
 from dre_jax.tuning.command.templates import parse
@@ -98,14 +98,6 @@ class TestCommand:
     def test_who_listens_may_end_well_and_has_failed_still(self):
         found = shell("trap 'echo 0.5; exit 0' TERM; while :; do sleep 0.01; done", timeout=0.2)
         assert found[:2] == (None, "it took longer than 0.2 s")
-
-    def test_end_ends_all_that_run(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(commands_module, "GRACE", 0.2)
-        texts = [f"echo $$ > {tmp_path / '0'}; sleep 100", f"trap '' TERM; echo $$ > {tmp_path / '1'}; sleep 100"]
-        started = [Command(["sh", "-c", text]) for text in texts]
-        pids = [pid_in(tmp_path / name) for name in "01"]
-        terminate(started)
-        assert not any(map(lives, pids))
 
     def test_what_it_leaves_behind_does_not_hold_it_up(self):
         """A child that inherits the output and goes on."""
@@ -221,27 +213,6 @@ class TestRun:
             if progress.ended and len(optimizer.trials) == 1:
                 seen += progress.ended
         assert [trial.number for trial, _ in seen] == [0]
-
-    def test_trials_that_still_ran_are_run_again(self, study):
-        optimizer = Optimizer(SPACE)
-        asked = optimizer.ask(3)
-        optimizer.tell(asked[1], 0.5)
-        optimizer.save(study)
-        found = run(study, "echo {x}", trials=3)
-        assert [trial.params for trial in found.trials] == [trial.params for trial in asked]
-        assert [trial.value for trial in found.trials] == [asked[0].params["x"], 0.5, asked[2].params["x"]]
-
-    def test_the_file_is_ahead_of_the_commands(self, study, file):
-        """A command finds its own trial in the study."""
-        script = (
-            "import json, sys; trial = json.load(open(sys.argv[1]))['trials'][int(sys.argv[2])]; "
-            "print(trial['params']['x'] if trial['state'] == 'running' else 'no')"
-        )
-        optimizer = file.open(SPACE)
-        template = parse([sys.executable, "-S", "-c", script, str(study), "{trial}", "{x}"], SPACE)
-        for _ in run_trials(optimizer, template, file, trials=2):
-            pass
-        assert [trial.value for trial in optimizer.trials] == [trial.params["x"] for trial in optimizer.trials]
 
     def test_an_interruption_ends_the_commands_and_keeps_the_study(self, study, file, tmp_path):
         optimizer = file.open(SPACE)

@@ -3,7 +3,6 @@
 Files stay as they were. Suggestions are even points here, so that nothing is compiled; spaces are another file's.
 """
 
-import copy
 import json
 import sys
 
@@ -17,7 +16,7 @@ from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, writ
 from dre_jax.tuning.command.history_csv import read_history
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.space.json_format import to_json
-from tests.tuning.conftest import NUMBERS, damaged, examples, json_values
+from tests.tuning.conftest import damaged, examples, json_values
 
 often = examples(300)
 SPACE = Space(
@@ -40,22 +39,11 @@ STUDY = {
         {"params": {"lr": 0.125, "kernel": 1}, "state": "running"},
     ],
 }
-TABLE = [
-    ["lr", "kernel", "degree", "scale", "value", "state"],
-    ["0.5", "rbf", "", "", "1", ""],
-    ["0.1", "poly", "3", "true", "-inf", "complete"],
-    ["0.25", "null", "", "", "", "failed"],
-    ["0.125", "1", "", "", "", "running"],
-]
-
 FIELDS = "params state value complete running failed inf -inf nan lr kernel degree scale"
 WORDS = st.sampled_from(FIELDS.split())
 LIKELY = st.sampled_from([0.5, 0.25, 3, "rbf", "poly", None, True, "1", "0.5", "null", "true", ""])
 """What may stand where something else stood."""
 ANYTHING = json_values(WORDS)
-CELLS = (
-    LIKELY.map(str) | WORDS | NUMBERS.map(lambda x: str(x) if abs(x) < 1e300 else "1" + 400 * "0") | st.text(max_size=5)
-)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -76,26 +64,6 @@ def folder(tmp_path_factory):
 def damaged_studies(draw):
     """A damaged study; some torn."""
     text = json.dumps(draw(damaged([STUDY], WORDS, LIKELY | ANYTHING))).encode()
-    return text[: draw(st.integers(0, len(text)))] if draw(st.integers(0, 9)) == 0 else text
-
-
-@st.composite
-def damaged_tables(draw):
-    """A history with cells replaced, added or removed; some torn, or with quotes that do not end."""
-    rows = copy.deepcopy(TABLE)
-    for _ in range(draw(st.integers(1, 3))):
-        row = draw(st.sampled_from(rows))
-        what = draw(st.sampled_from(["replace", "replace", "add", "remove", "swap"]))
-        at = draw(st.integers(0, max(len(row) - 1, 0)))
-        if what == "add" or not row:
-            row.insert(at, draw(CELLS))
-        elif what == "remove":
-            row.pop(at)
-        elif what == "swap":
-            row[0], row[at] = row[at], row[0]
-        else:
-            row[at] = draw(CELLS)
-    text = "\n".join(",".join(row) for row in rows).encode("utf-8", "surrogatepass")
     return text[: draw(st.integers(0, len(text)))] if draw(st.integers(0, 9)) == 0 else text
 
 
@@ -126,14 +94,6 @@ def test_studies(folder, content):
     path = folder / "study.json"
     path.write_bytes(content)
     is_refused(lambda: load(path), path)
-
-
-@often
-@given(damaged_tables() | st.binary(max_size=40) | st.text(max_size=40).map(lambda x: ("lr,value\n" + x).encode()))
-def test_histories(folder, content):
-    path = folder / "history.csv"
-    path.write_bytes(content)
-    is_refused(lambda: [SPACE.check(row.params) for row in read_history(path, SPACE)], path)
 
 
 def test_json_that_is_deep(folder):

@@ -1,16 +1,14 @@
 """Past evaluations in data frames and CSV files."""
 
-import contextlib
-import gzip
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dre_jax.errors import ConfigError, DataError, DreError
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space, from_csv, from_frame
 from dre_jax.tuning.table_cells import encode_columns, read_cells
 from tests.tuning.conftest import examples
@@ -140,28 +138,3 @@ def test_names_are_told_apart(frame):
         from_frame(frame, SPACE, direction="minimize", value="C")
     with pytest.raises(ConfigError, match="direction"):
         from_frame(frame, SPACE, direction="down")
-
-
-@settings(examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.one_of(
-        st.binary(max_size=80),
-        st.lists(
-            st.lists(st.one_of(st.text(max_size=8), st.floats().map(str), st.integers().map(str)), max_size=7),
-            max_size=6,
-        ).map(lambda rows: "\n".join(["task,C,kernel,degree,shrink,value", *map(",".join, rows)]).encode()),
-    )
-)
-def test_any_csv_file_is_read_or_refused(tmp_path, content):
-    path = tmp_path / "past.csv"
-    path.write_bytes(content)
-    with contextlib.suppress(DreError):
-        from_csv(path, SPACE, direction="minimize")
-    assert path.read_bytes() == content
-
-
-def test_a_gzip_file_that_is_torn(tmp_path):
-    path = tmp_path / "past.csv.gz"
-    path.write_bytes(gzip.compress(b"task,C\n")[:-4])
-    with pytest.raises(DataError, match="gzip"):
-        from_csv(path, SPACE, direction="minimize")
