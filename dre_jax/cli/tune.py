@@ -33,6 +33,18 @@ def tune(
         float | None,
         typer.Option(help="Time limit in seconds; a command that exceeds it is ended, and its trial fails."),
     ] = None,
+    timeout_total: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which no command starts; those that run are completed.", show_default=False),
+    ] = None,
+    stop_when_gain_below: Annotated[
+        float | None,
+        typer.Option(
+            metavar="GAIN",
+            help="Stop when a trial is expected to improve the best value by less, three times in a row.",
+            show_default=False,
+        ),
+    ] = None,
     surrogate: Annotated[
         str | None,
         typer.Option(
@@ -85,7 +97,16 @@ def tune(
     with StudyFile(study) as file:
         optimizer = file.open(searched, learned, direction=direction, seed=seed, config=config)
         progress = run_trials(
-            optimizer, template, file, trials=trials, workers=workers, timeout=timeout, metric=metric, logs=logs
+            optimizer,
+            template,
+            file,
+            trials=trials,
+            workers=workers,
+            timeout=timeout,
+            total_timeout=timeout_total,
+            stop_when_gain_below=stop_when_gain_below,
+            metric=metric,
+            logs=logs,
         )
         with (
             signals_as_interrupts(),
@@ -95,6 +116,8 @@ def tune(
             for state in progress:
                 display.show(state)
         best = display.best
+        if stop_when_gain_below is not None and optimizer.gain_is_below(stop_when_gain_below):
+            print(f"tune: stopped, as a trial is expected to gain less than {stop_when_gain_below:g}")
         print(f"best of {len(optimizer.trials)} trials: {best.value} (trial {best.number})")
         print(format_json(best.params))
         if optimizer.surrogate is not None and optimizer.surrogate.studies is not None:

@@ -21,7 +21,7 @@ from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.loop import trial_keys
-from dre_jax.search.method import Method
+from dre_jax.search.method import Method, capabilities_of
 from dre_jax.search.pending import PENDING_STRATEGIES, with_pending_trials
 from dre_jax.search.refinement import choose_starts, refine, supports_refinement
 from dre_jax.search.stages import valuation
@@ -115,6 +115,9 @@ class Proposals(NamedTuple):
     """f[K], the method's values; minus infinity where there was nothing left to propose."""
     undefined: Array
     """bool: there were candidates, and all their values are NaN."""
+    improvement: Array | None = None
+    """Scalar: expected improvement of the first point on the scale of the history's responses, times the probability
+    that it is feasible; None if the method does not declare ``improvement``. Meaningless without trials."""
     past_weight: Array | None = None
     """Scalar: how far the method relies on past tasks; None if it does not declare ``weighs_past``."""
 
@@ -341,7 +344,11 @@ def _propose(
         points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)
         points, values = points[order], values[order]
-    return Proposals(points[:n], values[:n], last.undefined, past_weight)
+    points, values, improvement = points[:n], values[:n], None
+    if capabilities_of(method).improvement and is_log and method.acquisition.kind == "ei":  # type: ignore[attr-defined]
+        log_improvement = values[0] if belief is None else values[0] - log_belief(layout, belief, points[:1])[0]
+        improvement = jnp.exp(log_improvement) * jnp.std(history.response, where=history.where)
+    return Proposals(points, values, last.undefined, improvement, past_weight)
 
 
 class _Round(NamedTuple):

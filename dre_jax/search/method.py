@@ -59,6 +59,9 @@ class Capabilities:
     """Values of candidates have a gradient, and each depends on its own configuration alone."""
     heteroscedastic: bool = False
     """Known errors of single responses count: the method reads `History.noise_var`."""
+    improvement: bool = False
+    """With the acquisition function "ei", values of candidates are logarithms of the expected improvement of responses
+    that are standardised over the history."""
     weighs_past: bool = False
     """`past_weight`: the fit to a history says how far it relies on past tasks. Needs ``fits_history``."""
     transfer: bool | None = None

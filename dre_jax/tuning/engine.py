@@ -105,6 +105,9 @@ class Suggestion(NamedTuple):
     """A configuration to evaluate next, and what the method says of it."""
 
     params: Params
+    improvement: float | None = None
+    """Expected improvement of the best candidate on the best response, in units of the responses, times the probability
+    that it is feasible; None if the method was not used or has none, or all responses are equal."""
     past_weight: float | None = None
     """Weight of the hypotheses that the past holds; None if the method was not used or does not weigh the past."""
 
@@ -113,6 +116,7 @@ class _Ranking(NamedTuple):
     """Configurations, the best by the method first."""
 
     configurations: Iterable[Params]
+    improvement: float | None = None
     past_weight: float | None = None
 
 
@@ -174,6 +178,14 @@ class Engine:
             rule = "standard errors need a method that uses them, as hedged-prior, or gp without a surrogate"
             raise ConfigError(f"{rule}, but {name} does not: tell the value without stderr")
 
+    def require_improvement(self) -> None:
+        """Raises `ConfigError` if the method has no expected improvement of the objective's values."""
+        acquisition = getattr(self._method, "acquisition", None)
+        if not capabilities_of(self._method).improvement or getattr(acquisition, "kind", None) != "ei":
+            name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
+            rule = "an expected gain needs hedged-prior, or gp without a surrogate, with the acquisition function 'ei'"
+            raise ConfigError(f"{rule}, but the method is {name}")
+
     def suggest(
         self,
         observed: Sequence[Observation],
@@ -227,14 +239,14 @@ class Engine:
         unevaluated = (params for params in ranking.configurations if self._encode(params).identity not in evaluated)
         best = next(unevaluated, None)
         if best is not None:
-            return Suggestion(best, ranking.past_weight)
+            return Suggestion(best, *ranking[1:])
         # All ranked candidates have been evaluated: any other configuration, or one that is not running.
         fallback = list(self._sobol_configurations(number, fixed_coordinates))
         for excluded in (evaluated, {one.identity for one in encoded.pending}):
             for params in fallback:
                 if self._encode(params).identity not in excluded:
-                    return Suggestion(params, ranking.past_weight)
-        return Suggestion(fallback[0], ranking.past_weight)
+                    return Suggestion(params, 0.0, ranking.past_weight)
+        return Suggestion(fallback[0], 0.0, ranking.past_weight)
 
     def _can_value(self, observed: Sequence[Observation]) -> bool:
         return bool(observed) or self.surrogate is not None
@@ -385,8 +397,10 @@ class Engine:
             for point in proposed
             if is_finite or not len(hidden) or np.abs(hidden - point).max(axis=1).min() > _SAME
         )
+        spread = float(np.ptp(clipped)) if len(clipped) else 0.0
+        improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread
         weight = proposals.past_weight
-        return _Ranking(configurations, None if weight is None else float(weight))
+        return _Ranking(configurations, improvement, None if weight is None else float(weight))
 
     def _learn_feasibility(
         self,

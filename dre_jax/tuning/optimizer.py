@@ -22,7 +22,7 @@ import numpy as np
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError, DataWarning, import_extra
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.tuning.engine import Engine, EngineConfig, Observation
+from dre_jax.tuning.engine import Engine, EngineConfig, Observation, Suggestion
 from dre_jax.tuning.sources import compare_sources
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import Stamp, Study, origin_of, read_study, resume_surrogate, write_study
@@ -30,6 +30,7 @@ from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, constraint_values, objective_value, validate_study
 
 _LOCKS = ("_lock", "_turn")
+_PATIENCE = 3  # suggestions of little expected improvement, after which a search ends
 _FIRST_CHECK, _CHECK_GROWTH = 8, 1.5  # numbers of complete trials at which the past is compared with them
 
 Callback = Callable[["Optimizer", Trial], object]
@@ -86,6 +87,7 @@ class Optimizer:
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._enqueued: list[Params] = []
         self._next_check: float = _FIRST_CHECK
+        self._improvements: list[float] = []  # expected, of the latest suggestions
         self._make_locks()
 
     def _make_locks(self) -> None:
@@ -153,7 +155,9 @@ class Optimizer:
             n_enqueued = len(self._enqueued)
             for i in range(1 if n is None else n):
                 is_enqueued = i < n_enqueued
-                params = self._suggest(batch, self._enqueued[i] if is_enqueued else None)
+                params, improvement, _ = self._suggest(batch, self._enqueued[i] if is_enqueued else None)
+                improvement = math.inf if improvement is None else improvement
+                self._improvements = [*self._improvements[1 - _PATIENCE :], improvement]
                 if n is not None and not is_enqueued and (params in batch or self._is_running(params)):
                     rule = f"ask({n}) needs {n} different configurations that are not running"
                     remedy = f"ask for {len(batch)}" if batch else "tell a running trial first"
@@ -177,12 +181,41 @@ class Optimizer:
         with self._lock:
             self._enqueued.append(values)
 
+    def expected_improvement(self) -> float:
+        """Returns how much the next trial is expected to improve on the best value, in units of the values.
+
+        This is the expected improvement of the best candidate (Jones, Schonlau and Welch 1998), times the probability
+        that the candidate succeeds and is feasible. Infinite before the method suggests, and if all values are equal.
+
+        Raises:
+          ConfigError: for a method that has no expected improvement.
+        """
+        self._engine.require_improvement()
+        with self._turn:
+            improvement = self._suggest([], None).improvement
+        return math.inf if improvement is None else improvement
+
+    def gain_is_below(self, threshold: float) -> bool:
+        """Returns whether the last three suggestions each had an expected improvement below a threshold.
+
+        Args:
+          threshold: in units of the values.
+
+        Raises:
+          ConfigError: for a method that has no expected improvement, or a threshold that is not positive.
+        """
+        self._engine.require_improvement()
+        if not threshold > 0:
+            raise ConfigError(f"the threshold of the expected gain must be positive, but got {threshold!r}")
+        return len(self._improvements) == _PATIENCE and max(self._improvements) < threshold
+
     def optimize(
         self,
         f: Callable[[Trial], float],
         n_trials: int | None = None,
         *,
         timeout: float | None = None,
+        stop_when_gain_below: float | None = None,
         callbacks: Callback | Iterable[Callback] = (),
         catch: type[Exception] | Iterable[type[Exception]] = (),
         n_jobs: int = 1,
@@ -193,6 +226,7 @@ class Optimizer:
           f: the objective: the value of a trial, NaN if it failed. `trial["x"]` is a value, `trial.params` has all.
           n_trials: number of further trials; by default as many as the time allows.
           timeout: seconds after which no trial starts; those that run are completed.
+          stop_when_gain_below: no trial starts once `gain_is_below` is true of this number.
           callbacks: functions of the optimizer and a trial that has ended; or one function.
           catch: classes of exceptions of the objective after which the loop continues: the trial counts as failed.
           n_jobs: number of threads that call the objective.
@@ -210,6 +244,8 @@ class Optimizer:
         for name, value in {"n_trials": n_trials, "timeout": timeout, "n_jobs": n_jobs}.items():
             if value is not None and not value > 0:
                 raise ConfigError(f"{name} must be positive, but got {value!r}")
+        if stop_when_gain_below is not None:
+            self.gain_is_below(stop_when_gain_below)  # checks the number and the method
         starts = itertools.count() if n_trials is None else iter(range(n_trials))
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         stop = threading.Event()
@@ -232,8 +268,12 @@ class Optimizer:
                 warnings.warn(message, DataWarning, stacklevel=2)
                 return self.tell_failed(trial)
 
+        def is_over() -> bool:
+            is_late = stop.is_set() or time.monotonic() >= deadline
+            return is_late or (stop_when_gain_below is not None and self.gain_is_below(stop_when_gain_below))
+
         def work() -> None:
-            while not stop.is_set() and time.monotonic() < deadline and next(starts, None) is not None:
+            while not is_over() and next(starts, None) is not None:
                 trial = self.ask()
                 try:
                     trial = evaluate(trial)
@@ -424,8 +464,8 @@ class Optimizer:
             remedy = "surrogate.sources(optimizer.trials) compares them; check the direction of the past values"
             warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)
 
-    def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Params:
-        """Returns the configuration after a batch that is not among the trials yet.
+    def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Suggestion:
+        """Returns the suggestion after a batch that is not among the trials yet.
 
         Args:
           batch: configurations of the next trials.
@@ -433,9 +473,9 @@ class Optimizer:
         """
         if fixed is not None:
             with contextlib.suppress(DataError):  # a part of a configuration
-                return self.space.check(fixed)
+                return Suggestion(self.space.check(fixed))
         trials = self.trials
-        params = self._engine.suggest(
+        suggestion = self._engine.propose(
             [
                 Observation(t._params, self._response(t), t.stderr or 0.0, t._constraints)
                 for t in trials
@@ -446,7 +486,9 @@ class Optimizer:
             failed=[t._params for t in trials if t.state == "failed"],
             fixed=fixed,
         )
-        return params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
+        params = suggestion.params
+        params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
+        return suggestion._replace(params=params)
 
     def _is_running(self, params: Params) -> bool:
         return any(trial.state == "running" and trial._params == params for trial in self.trials)

@@ -14,6 +14,7 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning import Float, Optimizer, Space, Surrogate, write_space
+from dre_jax.tuning.engine import N_START
 from dre_jax.tuning.past.studies import keep_studies
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
@@ -98,6 +99,17 @@ def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
     assert [trial["x"] for trial in Optimizer.load(study, None).trials] == [0.25, 0.75]
     assert cli(*tune("echo", "{x}", trials=3, surrogate="none"))[0] == 0
     assert Optimizer.load(study).surrogate is None
+
+
+def test_limits_of_a_study(cli, tune, refused, study):
+    """Of its time, and of what another trial is expected to gain."""
+    assert "must be positive" in refused(*tune("echo", "{x}", **{"timeout-total": 0}))
+    status, *_ = cli(*tune("sh", "-c", "sleep 0.5; echo {x}", trials=50, quiet=True, **{"timeout-total": 1}))
+    assert (status, 1 <= len(Optimizer.load(study).trials) < 50) == (0, True)
+    study.unlink()
+    status, out, _ = cli(*tune("echo", "{x}", trials=50, quiet=True, **{"stop-when-gain-below": 9}))
+    assert (status, out.splitlines()[0]) == (0, "tune: stopped, as a trial is expected to gain less than 9")
+    assert len(Optimizer.load(study).trials) == N_START + 3
 
 
 def test_without_any_value(cli, tune, study):

@@ -14,7 +14,7 @@ import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, Surrogate, Trial, from_frame
-from dre_jax.tuning.engine import N_START
+from dre_jax.tuning.engine import N_START, Suggestion
 
 SPACE = Space(
     {
@@ -376,9 +376,9 @@ class TestThreads:
         def slow(*arguments, **more):
             inside.set()
             assert told.wait(60)
-            return {"x": 0.125}
+            return Suggestion({"x": 0.125})
 
-        monkeypatch.setattr(optimizer._engine, "suggest", slow)
+        monkeypatch.setattr(optimizer._engine, "propose", slow)
         thread = threading.Thread(target=optimizer.ask)
         thread.start()
         assert inside.wait(60)

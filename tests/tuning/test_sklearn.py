@@ -109,13 +109,13 @@ def test_names_of_a_pipeline_and_several_jobs(data, backend):
 
 def test_a_batch_is_suggested_at_once(data, monkeypatch):
     pending = []
-    suggest = Engine.suggest
+    propose = Engine.propose
 
     def record(self, observed, **given):
         pending.append((len(observed), len(given["pending"])))
-        return suggest(self, observed, **given)
+        return propose(self, observed, **given)
 
-    monkeypatch.setattr(Engine, "suggest", record)
+    monkeypatch.setattr(Engine, "propose", record)
     DRESearchCV(SVC(), SPACE, n_iter=5, batch=2, cv=2, random_state=0).fit(*data)
     assert pending == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
 
@@ -130,13 +130,13 @@ def test_conditional_parameters(data):
 def test_fits_that_fail(data, monkeypatch):
     """Each of which scikit-learn would refuse alone."""
     failed = []
-    suggest = Engine.suggest
+    propose = Engine.propose
 
     def record(self, observed, **given):
         failed.append([params["x"] for params in given["failed"]])
-        return suggest(self, observed, **given)
+        return propose(self, observed, **given)
 
-    monkeypatch.setattr(Engine, "suggest", record)
+    monkeypatch.setattr(Engine, "propose", record)
     monkeypatch.setattr(Picky, "fits", 0)
     results = picky().fit(*data).cv_results_
     assert Picky.fits == 2 * 8 + 1  # each once, and the best for all data

@@ -51,7 +51,12 @@ class GaussianProcess(NoMetaLearning):
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
     capabilities: ClassVar[Capabilities] = Capabilities(
-        fits_history=True, slotwise_fit=True, double_precision=True, differentiable=True, heteroscedastic=True
+        fits_history=True,
+        slotwise_fit=True,
+        double_precision=True,
+        differentiable=True,
+        heteroscedastic=True,
+        improvement=True,
     )
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:

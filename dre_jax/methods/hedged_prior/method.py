@@ -88,6 +88,7 @@ class HedgedPrior:
         double_precision=True,
         differentiable=True,
         heteroscedastic=True,
+        improvement=True,
         weighs_past=True,
     )
 

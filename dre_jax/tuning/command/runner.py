@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -96,6 +97,8 @@ def run_trials(
     trials: int,
     workers: int = 1,
     timeout: float | None = None,
+    total_timeout: float | None = None,
+    stop_when_gain_below: float | None = None,
     metric: str | None = None,
     logs: Path | None = None,
 ) -> Generator[Progress]:
@@ -110,6 +113,8 @@ def run_trials(
       trials: number of trials of the study, existing ones included.
       workers: number of parallel commands.
       timeout: time limit in seconds; a trial that exceeds it fails.
+      total_timeout: seconds after which no command starts; those that run are completed.
+      stop_when_gain_below: no command starts once `Optimizer.gain_is_below` is true of this number.
       metric: see `read_value`.
       logs: folder for the output of each command, `NUMBER.out` and `NUMBER.err`.
 
@@ -121,9 +126,13 @@ def run_trials(
         the study has a value yet; the trial stays running.
       DataError: if the study cannot be written.
     """
-    if min(trials, workers) < 1 or (timeout is not None and not timeout > 0):
-        settings = f"{trials=}, {workers=}, {timeout=}"
-        raise ConfigError(f"trials, workers and the time-out must be positive, but got {settings}")
+    limits = [limit for limit in (timeout, total_timeout) if limit is not None]
+    if min(trials, workers) < 1 or not all(limit > 0 for limit in limits):
+        settings = f"{trials=}, {workers=}, {timeout=}, {total_timeout=}"
+        raise ConfigError(f"trials, workers and time-outs must be positive, but got {settings}")
+    if stop_when_gain_below is not None:
+        optimizer.gain_is_below(stop_when_gain_below)  # checks the number and the method
+    deadline = math.inf if total_timeout is None else time.monotonic() + total_timeout
     if logs is not None:
         make_folder(logs)
 
@@ -131,11 +140,19 @@ def run_trials(
         arguments = template.fill(trial.params, trial.number)
         return Command(arguments, timeout=timeout, metric=metric, logs=logs and logs / str(trial.number))
 
-    return _run(optimizer, file, start, trials, workers)
+    def is_over() -> bool:
+        is_late = len(optimizer.trials) >= trials or time.monotonic() >= deadline
+        return is_late or (stop_when_gain_below is not None and optimizer.gain_is_below(stop_when_gain_below))
+
+    return _run(optimizer, file, start, is_over, workers)
 
 
 def _run(
-    optimizer: Optimizer, file: StudyFile, start: Callable[[Trial], Command], trials: int, workers: int
+    optimizer: Optimizer,
+    file: StudyFile,
+    start: Callable[[Trial], Command],
+    is_over: Callable[[], bool],
+    workers: int,
 ) -> Generator[Progress]:
     resumed = [trial for trial in optimizer.trials if trial.state == "running"]
     commands: dict[int, Command] = {}
@@ -152,7 +169,7 @@ def _run(
             elif ended:
                 optimizer.save(file.path)
             guard.set_groups(command.group for command in commands.values())
-            if next_trial is None and len(commands) < workers and (resumed or len(optimizer.trials) < trials):
+            if next_trial is None and len(commands) < workers and (resumed or not is_over()):
                 next_trial = executor.submit(resumed.pop, 0) if resumed else executor.submit(optimizer.ask)
             yield Progress(tuple((optimizer.trials[n], command.seconds) for n, command in commands.items()), ended)
             if not commands and next_trial is None:

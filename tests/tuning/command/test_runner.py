@@ -200,15 +200,15 @@ class TestRun:
     def test_a_suggestion_that_takes_long_holds_nobody_up(self, file, monkeypatch):
         """The other worker's command ends, and is told, while the next suggestion is being made."""
         optimizer = file.open(SPACE)
-        suggest, seen = optimizer._engine.suggest, []
+        propose, seen = optimizer._engine.propose, []
 
         def slowly(*arguments, number, **more):
             until = time.monotonic() + WAIT
             while number == 1 and not seen and time.monotonic() < until:
                 time.sleep(0.01)
-            return suggest(*arguments, number=number, **more)
+            return propose(*arguments, number=number, **more)
 
-        monkeypatch.setattr(optimizer._engine, "suggest", slowly)
+        monkeypatch.setattr(optimizer._engine, "propose", slowly)
         for progress in run_trials(optimizer, parse(["echo", "{x}"], SPACE), file, trials=2, workers=2):
             if progress.ended and len(optimizer.trials) == 1:
                 seen += progress.ended

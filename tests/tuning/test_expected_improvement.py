@@ -1,0 +1,58 @@
+"""Expected improvement in units of the objective, and searches that end when little is left to gain."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dre_jax.errors import ConfigError
+from dre_jax.gp.regression import predict_in_blocks
+from dre_jax.methods import find
+from dre_jax.search import make_history
+from dre_jax.tuning import Float, Optimizer, Space, Surrogate
+from dre_jax.tuning.engine import DEFAULT_METHOD, DEFAULT_SETTINGS
+
+SPACE = Space({"x": Float(0.0, 1.0)})
+TRIED = np.array([0.05, 0.3, 0.5, 0.62, 0.95])
+
+
+def loss(x):
+    return 1e4 + 700.0 * (np.sin(9.0 * x) + x)
+
+
+def test_it_equals_a_search_on_a_grid():
+    """With the process that the method fits, and scipy's formula in the units of the values."""
+    optimizer = Optimizer(SPACE, direction="minimize", seed=0)
+    assert optimizer.expected_improvement() == math.inf
+    for x in TRIED:
+        optimizer.add({"x": float(x)}, float(loss(x)))
+    grid, values = np.linspace(0, 1, 2001), -loss(TRIED)
+    method = find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS))
+    with jax.enable_x64(True):
+        history = make_history(TRIED[:, None], values, 32, np.float64)
+        fitted = method.fit_history(None, history, jax.random.key(0))
+        mean, variance = map(np.asarray, predict_in_blocks(fitted.process, history.x, fitted.prepared, grid[:, None]))
+    mean, deviation = values.mean() + mean * values.std(), np.sqrt(variance) * values.std()
+    z = (mean - values.max()) / deviation
+    best = np.max(deviation * (z * norm.cdf(z) + norm.pdf(z)))
+    assert optimizer.expected_improvement() == pytest.approx(best, rel=0.01)
+    assert len(optimizer.trials) == len(TRIED)
+
+
+def test_a_search_ends_when_little_is_left_to_gain():
+    optimizer = Optimizer(SPACE, direction="minimize", seed=0)
+    optimizer.optimize(lambda trial: float(loss(trial["x"])), 40, stop_when_gain_below=1.0)
+    grid = loss(np.linspace(0, 1, 2001))
+    assert 7 <= len(optimizer.trials) < 40
+    assert optimizer.best.value - grid.min() < 1.0
+    n = len(optimizer.trials)
+    optimizer.optimize(lambda trial: float(loss(trial["x"])), 40, stop_when_gain_below=1.0)
+    assert len(optimizer.trials) == n
+    for threshold in (0.0, math.nan):
+        with pytest.raises(ConfigError, match="threshold of the expected gain must be positive"):
+            optimizer.optimize(loss, 1, stop_when_gain_below=threshold)
+    other = Optimizer(surrogate=Surrogate(SPACE, "gcp", find("gcp").make(), {}))
+    with pytest.raises(ConfigError, match="but the method is gcp"):
+        other.optimize(loss, 1, stop_when_gain_below=1.0)
