@@ -33,7 +33,7 @@ COUNTS = dict.fromkeys(("n_support", "n_query", "evaluate_every", "evaluation_li
 REFUSED = [
     (ModelConfig(), {"members": 0, "hidden": (), "phi": (8, 0), "rho": (-1,), "context": "each", "range_limit": 0.0}),
     (ModelConfig(), {"response_scale": "task", "initialiser": "zeros", "products": "float16"}),
-    (LossConfig(), {"name": "hinge", "weights": "log", "ties": "random"}),
+    (LossConfig(), {"name": "hinge", "weights": "log"}),
     (MetaTrainConfig(), COUNTS | {"steps": 0, "learning_rate": float("nan"), "patience": 0, "schedule": "step"}),
     (FineTuneConfig(), {"epochs": -1, "learning_rate": 0.0, "schedule": "step"}),
     (AcquisitionConfig(), {"kind": "ucb"}),

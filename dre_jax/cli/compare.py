@@ -59,15 +59,15 @@ def compare(
         raise ConfigError("a comparison needs --methods NAME ..., but got none")
     if split not in ("test", "validation"):
         raise ConfigError(f"--split must be test or validation, but got {split!r}")
-    wanted = tuple(parse_trials(at, "--at")) if at is not None else (*(t for t in _AT if t < trials), trials)
-    if max(wanted) > trials:
-        raise ConfigError(f"--at must be at most --trials {trials}, but got {max(wanted)}")
+    budgets = tuple(parse_trials(at, "--at")) if at is not None else (*(t for t in _AT if t < trials), trials)
+    if max(budgets) > trials:
+        raise ConfigError(f"--at must be at most --trials {trials}, but got {max(budgets)}")
     for name in names:
         check_method(name)
     designs = tuple(parse_names(seeds, "--seeds"))
     jobs = make_jobs(names, data, designs=designs, out=out, spaces=space, split=split, trials=trials, seeds=[seed])
     failures = run_jobs(jobs, workers or cores(), "compare", quiet=quiet)
-    _report(jobs, wanted, out)
+    _report(jobs, budgets, out)
     if failures:
         raise MethodError(f"{len(failures)} of {len(jobs)} jobs failed; rerun the command to try them again")
 
@@ -80,17 +80,17 @@ def _report(jobs: Sequence[Job], at: tuple[int, ...], out: Path) -> None:
     from dre_jax.hpob.timing import suggestion_times
     from dre_jax.report import write_results_and_report
 
-    found = {name: collect(jobs, name) for name in complete_methods(jobs)}
-    if not found:
+    results = {name: collect(jobs, name) for name in complete_methods(jobs)}
+    if not results:
         raise DataError("a comparison needs a method that was finished on all search spaces, but there is none")
-    timed = jobs[0]
-    times = [suggestion_times(name, out, data=timed.data, space=timed.space, split=timed.split) for name in found]
-    summary = write_results_and_report(found, out, at)
+    first = jobs[0]
+    times = [suggestion_times(name, out, data=first.data, space=first.space, split=first.split) for name in results]
+    summary = write_results_and_report(results, out, at)
     columns = {
         "fit, s": ["-" if each.fit is None else f"{each.fit:.1f}" for each in times],
         "ms a suggestion": [f"{1e3 * each.warm:.1f}" for each in times],
     }
     heading, table = over_spaces(summary, columns)
     show([(f"{summary['title']}\n{heading}", table)])
-    print(f"Times are of {timed.label}, measured alone on the machine.")
+    print(f"Times are of {first.label}, measured alone on the machine.")
     print(f"compare: saved in {out}, page {out / 'report' / 'report.html'}")

@@ -30,18 +30,18 @@ def download(
     """Download HPO-B and check it before it is put in place (extra `download` for a URL)."""
     from dre_jax.hpob.download.download import download as download_and_check
 
-    shown: dict[str, Bar] = {}
+    bars: dict[str, Bar] = {}
     with contextlib.ExitStack() as stack:
 
         def show(label: str, done: int, total: int) -> None:
             """Opens the bar of a label if another is shown, and moves it to so many bytes."""
             megabytes = -(-done // 10**6)
-            if label not in shown:
+            if label not in bars:
                 stack.close()
-                shown.clear()
+                bars.clear()
                 bar = Bar(f"{label} (MB)", -(-total // 10**6), quiet=quiet, start=megabytes)
-                shown[label] = stack.enter_context(bar)
-            shown[label].advance_to(megabytes)
+                bars[label] = stack.enter_context(bar)
+            bars[label].advance_to(megabytes)
 
         summary = download_and_check(what, out, url=url, progress=show)
     print(summary)

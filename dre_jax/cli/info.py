@@ -79,7 +79,7 @@ def _training(folder: Path) -> Iterator[tuple[str, str]]:
     lists = f"{training['lists_per_step']} lists of {training['n_query']} a step and member"
     yield "training", f"{lists}, learning rate {training['learning_rate']:g} {training['schedule']}"
     loss = training["loss"]
-    yield "loss", f"{loss['name']}, weights {loss['weights']}, ties {loss['ties']}"
+    yield "loss", f"{loss['name']}, weights {loss['weights']}"
     (_, first, first_validation), (_, last, last_validation) = history[0], history[-1]
     validation = "" if last_validation is None else f", validation {first_validation:.3f} -> {last_validation:.3f}"
     yield "losses", f"training {first:.3f} -> {last:.3f}{validation}"

@@ -74,13 +74,13 @@ def report(
 
 def print_summary(summary: Mapping[str, Any]) -> None:
     """Prints tables and tests of a report to standard output."""
-    shown = [(f"{summary['title']}\nMeans of the runs pooled{_error_note(summary)}", averages(summary, summary))]
+    tables = [(f"{summary['title']}\nMeans of the runs pooled{_error_note(summary)}", averages(summary, summary))]
     if len(summary["spaces"]) > 1:
-        shown.append(over_spaces(summary))
+        tables.append(over_spaces(summary))
     if len(summary["methods"]) > 1:
         reference = summary["win_tie_loss"]["reference"]
-        shown += [(f"Wins / ties / losses of {reference}, in runs", _wins(summary)), (_TESTS, _tests(summary))]
-    show(shown)
+        tables += [(f"Wins / ties / losses of {reference}, in runs", _wins(summary)), (_TESTS, _tests(summary))]
+    show(tables)
 
 
 def show(tables: Sequence[tuple[str, Table]]) -> None:
@@ -139,17 +139,17 @@ def _tests(summary: Mapping[str, Any]) -> Table:
     """A row for each unit and trial: Friedman's test, and the pairs that are not told apart."""
     rows = []
     for unit, by_trial in summary["significance"].items():
-        for trial, found in by_trial.items():
-            p = "-" if found["friedman_p"] is None else f"{found['friedman_p']:.2g}"
-            rows.append([f"{unit} ({found['n']})", trial, p, _alike(summary["methods"], found)])
+        for trial, tests in by_trial.items():
+            p = "-" if tests["friedman_p"] is None else f"{tests['friedman_p']:.2g}"
+            rows.append([f"{unit} ({tests['n']})", trial, p, _alike(summary["methods"], tests)])
     table = _table(["over", "at", "Friedman p", "pairs not separated"], rows)
     table.columns[-1].justify = "left"
     table.columns[-1].max_width = 90
     return table
 
 
-def _alike(methods: Sequence[str], found: Mapping[str, Any]) -> str:
-    alpha, p = found["alpha"], found["wilcoxon_p"]
+def _alike(methods: Sequence[str], tests: Mapping[str, Any]) -> str:
+    alpha, p = tests["alpha"], tests["wilcoxon_p"]
     pairs = [f"{one} and {two}" for one, two in combinations(methods, 2) if p[one][two] > alpha]
     more = f", and {len(pairs) - _PAIRS_NAMED} more" if len(pairs) > _PAIRS_NAMED else ""
     return (", ".join(pairs[:_PAIRS_NAMED]) or "none") + more
@@ -159,9 +159,9 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A table: its first column to the left, numbers to the right."""
     from rich.table import Table
 
-    shown = Table()
+    table = Table()
     for i, heading in enumerate(headings):
-        shown.add_column(heading, justify="right" if i else "left", overflow="fold")
+        table.add_column(heading, justify="right" if i else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*row)
-    return shown
+        table.add_row(*row)
+    return table

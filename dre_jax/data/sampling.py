@@ -104,10 +104,10 @@ def _choose(draws: Array, newest: Array, k: Array) -> Array:
     length = draws.shape[0]
     slot = jnp.arange(length, dtype=jnp.int32)
 
-    def step(j: Array, chosen: Array) -> Array:
-        is_chosen = jnp.any(chosen == draws[j])
+    def step(j: Array, sample: Array) -> Array:
+        is_chosen = jnp.any(sample == draws[j])
         value = jnp.where(is_chosen, newest[j], draws[j])
-        return jnp.where((slot == j) & (j < k), value, chosen)
+        return jnp.where((slot == j) & (j < k), value, sample)
 
     nothing = jnp.iinfo(jnp.int32).max
     return jnp.sort(lax.fori_loop(0, length, step, jnp.full(length, nothing, jnp.int32)))
@@ -184,22 +184,6 @@ def sample_many(table: TaskTable | Spans, bits: Array, *, n_support: int, n_quer
     for _ in bits.shape[:-1]:
         one = jax.vmap(one)
     return one(bits)
-
-
-def shuffle_ties(coins: Array, rows: Array, level: Array, where: Array) -> Array:
-    """Puts rows of equal level in random order, empty slots last.
-
-    Args:
-      coins: u32[..., Q], random.
-      rows: i32[..., Q].
-      level: i32[..., Q].
-      where: bool[..., Q].
-
-    Returns:
-      i32[..., Q]: the rows by level.
-    """
-    behind = jnp.where(where, level, jnp.iinfo(jnp.int32).max)
-    return lax.sort((behind, coins, rows), dimension=rows.ndim - 1, num_keys=2)[2]
 
 
 def without_support(table: TaskTable | TaskSpans, bits: Array, most: Array) -> ListRows:

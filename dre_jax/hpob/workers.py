@@ -67,10 +67,10 @@ class Pool:
             self._assign_items(waiting, at)
             while at:
                 done, _ = wait(at, return_when=FIRST_COMPLETED)
-                heard = [(at[future][0], at[future][1].outcome(future)) for future in done]
+                outcomes = [(at[future][0], at[future][1].outcome(future)) for future in done]
                 at = {future: named for future, named in at.items() if future not in done}
-                self._assign_items(waiting, at)  # before the caller's own work with what was heard
-                yield from heard
+                self._assign_items(waiting, at)  # before the caller's own work with the outcomes
+                yield from outcomes
         finally:
             # Whoever stops listening does not want the rest, and the next call must not get it.
             if at:

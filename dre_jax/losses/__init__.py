@@ -7,7 +7,7 @@ uses them, since its lists are drawn in that order.
 from __future__ import annotations
 
 from dre_jax.losses.listwise import listmle, listnet
-from dre_jax.losses.order import RankedList, Ties, rank_sorted
+from dre_jax.losses.order import RankedList, rank_sorted
 from dre_jax.losses.pairwise import ranknet
 from dre_jax.losses.pointwise import subset_regression
 from dre_jax.losses.registry import LOSSES, Loss, register_loss
@@ -19,7 +19,6 @@ __all__ = [
     "Loss",
     "PositionWeights",
     "RankedList",
-    "Ties",
     "gaussian_nll",
     "listmle",
     "listnet",

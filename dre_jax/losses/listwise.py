@@ -14,20 +14,18 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.losses.cumulative import cumulative_logsumexp
-from dre_jax.losses.order import RankedList, Ties, rank_sorted, sort_by_response
+from dre_jax.losses.order import RankedList, rank_sorted
 from dre_jax.losses.weights import PositionWeights
 from dre_jax.runtime.jit import jit_eager_calls
 
 
-@jit_eager_calls("weights", "ties")
+@jit_eager_calls("weights")
 def listmle(
     scores: Array,
     response: Array,
     *,
     where: Array | None = None,
     weights: PositionWeights = "none",
-    ties: Ties = "breslow",
-    key: Array | None = None,
 ) -> Array:
     """ListMLE: negative log-likelihood of the order of the responses under the Plackett-Luce model of the scores.
 
@@ -38,8 +36,6 @@ def listmle(
       response: f32[..., n], higher is better.
       where: bool[..., n], which slots hold an item; all by default.
       weights: name of the position weights.
-      ties: what to do with equal responses, see `rank_sorted`; "shuffle" needs a key.
-      key: PRNG key for "shuffle".
 
     Returns:
       f32[...]: the weighted sum over each list.
@@ -48,7 +44,7 @@ def listmle(
       >>> round(float(listmle(jnp.array([1.0, 0.0]), jnp.array([0.9, 0.1]))), 4)
       0.3133
     """
-    scores, lists = rank(scores, response, where=where, weights=weights, ties=ties, key=key)
+    scores, lists = rank(scores, response, where=where, weights=weights)
     return listmle_ranked(scores, lists)
 
 
@@ -58,17 +54,13 @@ def rank(
     *,
     where: Array | None = None,
     weights: PositionWeights = "none",
-    ties: Ties = "breslow",
-    key: Array | None = None,
 ) -> tuple[Array, RankedList]:
     """Sorts scores and responses by response, best first; arguments as in `listmle`."""
-    if ties == "shuffle" and key is None:
-        raise ValueError("ties='shuffle' needs a key, but got key=None")
     where = jnp.ones(response.shape, bool) if where is None else where
     where = jnp.broadcast_to(where, response.shape)
-    order = sort_by_response(response, where, key)
+    order = jnp.argsort(jnp.where(where, -response, jnp.inf), axis=-1)
     scores, response, where = (jnp.take_along_axis(a, order, axis=-1) for a in (scores, response, where))
-    return scores, rank_sorted(response, response, where, weights, ties)
+    return scores, rank_sorted(response, response, where, weights)
 
 
 @jax.custom_vjp

@@ -5,17 +5,14 @@ Everything that depends on the responses alone is worked out here, once a list: 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.errors import ConfigError
 from dre_jax.losses.cumulative import running_sum
 from dre_jax.losses.weights import PositionWeights, position_weights
-
-Ties = Literal["breslow", "shuffle"]
 
 
 class RankedList(NamedTuple):
@@ -67,23 +64,22 @@ def rank_sorted(
     level: Array,
     where: Array,
     weights: PositionWeights = "inverse_log",
-    ties: Ties = "breslow",
 ) -> RankedList:
     """Makes a `RankedList` of items that are sorted already.
+
+    Tied items share one denominator and their mean weight (Breslow), so that their order cannot matter.
 
     Args:
       response: f32[..., n], best first; an empty slot may stand anywhere but between tied items.
       level: [..., n], equal exactly where responses are tied.
       where: bool[..., n].
       weights: name of the position weights.
-      ties: "breslow" lets tied items share one denominator and their mean weight, so that their order cannot matter;
-        "shuffle" takes the order as drawn (the caller shuffled tied items by key).
 
     Returns:
       A `RankedList` with the same leading dimensions.
 
     Raises:
-      ConfigError: for unknown weights or another rule for ties.
+      ConfigError: for unknown weights.
 
     Example:
       >>> response, level = jnp.array([0.9, 0.4, 0.4]), jnp.array([0, 1, 1])
@@ -93,26 +89,5 @@ def rank_sorted(
     position = running_sum(where.astype(jnp.float32))
     length = jnp.sum(where, axis=-1, keepdims=True, dtype=jnp.float32)
     weight = jnp.where(where, position_weights(weights, position, length), 0.0)
-    if ties == "breslow":
-        first, last = tie_bounds(level)
-        weight = _mean_over_ties(weight, position, where, first, last)
-    elif ties == "shuffle":
-        index = jnp.broadcast_to(jnp.arange(level.shape[-1], dtype=jnp.int32), level.shape)
-        first = last = index
-    else:
-        raise ConfigError(f"ties must be 'breslow' or 'shuffle', but got {ties!r}")
-    return RankedList(response, where, weight, first, last)
-
-
-def sort_by_response(response: Array, where: Array, key: Array | None = None) -> Array:
-    """Returns indices i32[..., n] that put the best response first and empty slots last.
-
-    Equal responses come in random order, or without a key in the order given.
-    """
-    axis = response.ndim - 1
-    descending = jnp.where(where, -response, jnp.inf)
-    if key is None:
-        return jnp.argsort(descending, axis=-1).astype(jnp.int32)
-    index = jnp.broadcast_to(jnp.arange(response.shape[-1], dtype=jnp.int32), response.shape)
-    coin = jax.random.uniform(key, response.shape)
-    return jax.lax.sort((descending, coin, index), dimension=axis, num_keys=2)[2]
+    first, last = tie_bounds(level)
+    return RankedList(response, where, _mean_over_ties(weight, position, where, first, last), first, last)

@@ -131,7 +131,7 @@ def static_fields(kind: Any) -> set[str]:
     return {field.name for field in fields if field.metadata.get("static")}
 
 
-def _parts(annotation: Any, seen: set[type]) -> Iterator[Any]:
+def _parts(annotation: Any, visited: set[type]) -> Iterator[Any]:
     """Yields an annotation and those of its parts; of a union of types those that are no plain numbers."""
     yield annotation
     nested = get_args(annotation)
@@ -139,12 +139,12 @@ def _parts(annotation: Any, seen: set[type]) -> Iterator[Any]:
         nested = nested[1:]  # the keys are no parameters
     elif get_origin(annotation) in (Union, UnionType):
         nested = tuple(part for part in nested if part not in (*_NO_ARRAYS, NoneType))
-    if is_structure(annotation) and annotation not in seen:
-        seen.add(annotation)
+    if is_structure(annotation) and annotation not in visited:
+        visited.add(annotation)
         static, hints = static_fields(annotation), _hints(annotation)
         nested = tuple(hint for name, hint in hints.items() if name not in static)
     for part in nested:
-        yield from _parts(part, seen)
+        yield from _parts(part, visited)
 
 
 def _hints(owner: Any, names: dict[str, Any] | None = None) -> dict[str, Any]:

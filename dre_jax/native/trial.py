@@ -82,10 +82,10 @@ def with_backend(known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _try() -> None:
     """Raises an error unless both calls give what is known of them."""
     with jax.ensure_compile_time_eval():  # a caller may be tracing
-        chosen = draw_without_replacement(_array([1, 1, 2], np.int32), _array([1, 2, 3], np.int32), _array(3, np.int32))
+        rows = draw_without_replacement(_array([1, 1, 2], np.int32), _array([1, 2, 3], np.int32), _array(3, np.int32))
         mean, loss = _one_step()
-    if chosen.tolist() != [1, 2, 3]:
-        raise ValueError(f"the trial of the C++ must draw [1, 2, 3], but drew {chosen.tolist()}")
+    if rows.tolist() != [1, 2, 3]:
+        raise ValueError(f"the trial of the C++ must draw [1, 2, 3], but drew {rows.tolist()}")
     if not np.allclose((mean, loss), (_MEAN, _LOSS), rtol=1e-5):
         raise ValueError(f"the trial of the C++ must give {_MEAN} and {_LOSS}, but gave {mean} and {loss}")
 

@@ -33,13 +33,13 @@ def bars(significance: Significance) -> tuple[Bar, ...]:
     ranks = dict(zip(significance.methods, map(float, significance.average_rank), strict=True))
     gap = 0.03 * max(1.0, max(ranks.values()) - min(ranks.values()))
     ends: list[float] = []  # of the last bar of each row
-    found = []
+    bars = []
     for clique in significance.cliques:
         low, high = ranks[clique[0]], ranks[clique[-1]]
         row = next((i for i, end in enumerate(ends) if end + gap < low), len(ends))
         ends[row : row + 1] = [high]
-        found.append(Bar(low, high, row))
-    return tuple(found)
+        bars.append(Bar(low, high, row))
+    return tuple(bars)
 
 
 def describe_tests(significance: Significance) -> str:

@@ -295,8 +295,8 @@ def _propose(
     def weighted(values: Array, scale: Array | None, points: Array) -> Array:
         return weigh(values, scale, feasibility, points, 0.0 if belief is None else log_belief(layout, belief, points))
 
-    def draw_round(carry: _Round, drawn: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
-        steps, coins = drawn
+    def draw_round(carry: _Round, numbers_of_round: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
+        steps, coins = numbers_of_round
         if config.steps:  # in place of those that are valued least
             stepped = steps_from(layout, config, carry.parents, carry.n_parents, steps)
             points = jnp.concatenate([carry.points[: config.even], stepped])

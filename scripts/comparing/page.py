@@ -12,7 +12,6 @@ from dre_jax.hpob.jobs import Cost, Job
 from dre_jax.hpob.timing import HISTORY, REPEATS, SPACE, Times
 from dre_jax.methods import METHODS
 from dre_jax.report import Comparison
-from dre_jax.report.statistics import holm, signed_rank
 
 _TOP = """\
 Methods of the papers on the same loop, tasks and initial designs; made by `scripts/compare_methods.py`, do not
@@ -43,8 +42,6 @@ def page(
     if failed:
         parts += ["Runs that ended with an error, and are left out for all methods:"]
         parts += ["\n".join(f"- `{name}`: {len(lines)}, the first: {lines[0]}" for name, lines in failed.items())]
-    if "dre" in comparison.methods and len(comparison.methods) > 1:
-        parts += ["## Against DRE", against(comparison, "dre", at)]
     parts += ["## What it took", textwrap.fill(_HOW_TIMED, 120), _times(costs, times)]
     return "\n\n".join(parts) + "\n"
 
@@ -58,20 +55,6 @@ def main_table(comparison: Comparison, times: Mapping[str, Times], at: Sequence[
         transfer = "yes" if name in METHODS and METHODS[name].transfer else "no"  # a class of one's own sees no past
         rows.append([f"`{name}`", transfer, *rank, *regrets[i], f"{1e3 * times[name].warm:.0f}"])
     return markdown_table(heads, rows)
-
-
-def against(comparison: Comparison, name: str, at: Sequence[int]) -> str:
-    """Wilcoxon's signed-rank test of every method against one, over tasks, Holm-adjusted; + where the one is better."""
-    regret = comparison.by_task(comparison.rounded())
-    own = regret[comparison.methods.index(name)]
-    others = {other: found for other, found in zip(comparison.methods, regret, strict=True) if other != name}
-    columns = []
-    for t in at:
-        p = holm([signed_rank(found[:, t], own[:, t]) for found in others.values()])
-        less = [(found[:, t] - own[:, t]).mean() for found in others.values()]
-        columns.append([f"{difference:+.4f} (p {value:.3f})" for difference, value in zip(less, p, strict=True)])
-    rows = list(zip([f"`{other}`" for other in others], *columns, strict=True))
-    return markdown_table(["method", *(f"regret less {name}'s at {t}" for t in at)], rows)
 
 
 _HOW_TIMED = (

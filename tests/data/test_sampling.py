@@ -13,7 +13,6 @@ from dre_jax.data import Task
 from dre_jax.data.sampling import (
     draw_without_replacement,
     sample_lists,
-    shuffle_ties,
     skip,
     uniform_below,
 )
@@ -133,25 +132,6 @@ def test_skip_counts_the_numbers_that_are_left(k):
         padded = np.append(skipped, [2**31 - 1] * (4 - k)).astype(np.int32)
         got = jax.jit(skip)(np.arange(20 - k, dtype=np.int32), padded)
         np.testing.assert_array_equal(got, left)
-
-
-LEVEL = np.array([0, 1, 1, 1, 2, 3, 3, 9, 9], np.int32)
-WHERE = np.array([True] * 7 + [False] * 2)
-
-
-def test_shuffled_ties():
-    """Levels stay in order, and empty slots last."""
-    coins = jax.random.bits(jax.random.key(5), (2400, 9), jnp.uint32)
-    given = jnp.arange(10, 19, dtype=jnp.int32), jnp.asarray(LEVEL), jnp.asarray(WHERE)
-    rows = np.asarray(jax.jit(jax.vmap(lambda coin: shuffle_ties(coin, *given)))(coins)) - 10
-    np.testing.assert_array_equal(LEVEL[rows], np.tile(LEVEL, (len(rows), 1)))
-    np.testing.assert_array_equal(np.sort(rows, axis=1), np.tile(np.arange(9), (len(rows), 1)))
-    assert not WHERE[rows[:, 7:]].any()
-    # Every order equally often and independently: six of one group times two of the other.
-    orders = [(*a, *b) for a in itertools.permutations((1, 2, 3)) for b in itertools.permutations((5, 6))]
-    counts = [np.sum((rows[:, [1, 2, 3, 5, 6]] == order).all(axis=1)) for order in orders]
-    assert sum(counts) == len(rows)
-    assert stats.chisquare(counts).pvalue > SURE
 
 
 def test_the_cost_does_not_depend_on_the_rows():

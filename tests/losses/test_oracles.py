@@ -3,7 +3,6 @@
 The loop is given the items that count, list by list: masking is dropping, in any batch, and in any order.
 """
 
-import itertools
 import math
 from functools import cache, partial
 
@@ -47,12 +46,6 @@ def slow_listmle(scores, response, kind):
         denominator = np.logaddexp.reduce(scores[behind])
         total += sum(weights[i] * (denominator - scores[i]) for i in group)
     return total
-
-
-def slow_listmle_in_order(scores, order, kind):
-    """ListMLE of one order in full."""
-    terms = [np.logaddexp.reduce(scores[list(order[j:])]) - scores[i] for j, i in enumerate(order)]
-    return sum(WEIGHTS[kind](j + 1, len(order)) * term for j, term in enumerate(terms))
 
 
 def slow_listnet(scores, response, kind):
@@ -228,45 +221,6 @@ def test_responses_that_float32_has_merged_are_still_in_order(name):
     merged = rank(jnp.array([1.0, 1.0, 0.0]), level, jnp.ones(3, bool))
     loss = jax.jit(losses.LOSSES[name].fn)
     assert float(loss(scores, apart)) == float(loss(scores, merged))
-
-
-# Six orders of the three items tied in the middle, each with a value of its own.
-SCORES = np.array([0.3, -1.2, 0.9, 2.0, 0.1], np.float32)
-RESPONSE = np.array([0.5, 0.9, 0.5, 0.5, 0.2], np.float32)
-ORDERS = [(1, *middle, 4) for middle in itertools.permutations((0, 2, 3))]
-
-
-@cache
-def shuffled(weights):
-    def loss(scores, key):
-        return losses.listmle(scores, jnp.asarray(RESPONSE), weights=weights, ties="shuffle", key=key)
-
-    keys = jax.random.split(jax.random.key(3), 1200)
-    one = jax.value_and_grad(loss)
-    return jax.tree.map(np.asarray, jax.jit(jax.vmap(one, in_axes=(None, 0)))(jnp.asarray(SCORES), keys))
-
-
-@pytest.mark.parametrize("weights", WEIGHTS)
-def test_shuffled_ties_give_the_value_and_gradient_of_one_order(weights):
-    values, gradients = shuffled(weights)
-    scores = SCORES.astype(np.float64)
-    slow = [partial(slow_listmle_in_order, order=order, kind=weights) for order in ORDERS]
-    expected = np.array([f(scores) for f in slow])
-    which = np.abs(values[:, None] - expected).argmin(axis=1)
-    np.testing.assert_allclose(values, expected[which], rtol=1e-5)
-    np.testing.assert_allclose(gradients, np.array([slow_gradient(f, scores) for f in slow])[which], atol=2e-5)
-
-
-def test_shuffled_ties_take_every_order_equally_often():
-    values, _ = shuffled("inverse_log")
-    expected = np.array([slow_listmle_in_order(SCORES.astype(np.float64), order, "inverse_log") for order in ORDERS])
-    counts = np.bincount(np.abs(values[:, None] - expected).argmin(axis=1), minlength=len(ORDERS))
-    assert stats.chisquare(counts).pvalue > 1e-3
-
-
-def test_shuffled_ties_need_a_key():
-    with pytest.raises(ValueError, match="ties='shuffle' needs a key, but got key=None"):
-        losses.listmle(jnp.zeros(2), jnp.zeros(2), ties="shuffle")
 
 
 # The losses whose definitions meet rax's (Jagerman et al. 2022).

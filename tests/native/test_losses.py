@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not native.available(), reason="no C++ compiler 
 
 SIZES = ("hidden", "phi", "rho", "loss", "wants_losses")
 train_steps = jax.jit(native.train_steps, static_argnames=SIZES)
-rank = jax.jit(rank_sorted, static_argnames=("weights", "ties"))
+rank = jax.jit(rank_sorted, static_argnames="weights")
 
 
 @partial(jax.jit, static_argnames=("name", "wants_losses"))

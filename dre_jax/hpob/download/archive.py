@@ -55,6 +55,6 @@ def _members(infos: list[zipfile.ZipInfo], key: str) -> list[zipfile.ZipInfo]:
     keys = {f"{key}.json", f"{key}.json.gz"}
     holders = [folder for folder, members in sorted(folders.items()) if keys & {info.filename for info in members}]
     if len(holders) != 1:
-        found = ", ".join(folder or "." for folder in holders[:5]) or "none"
-        raise ValueError(f"one folder must hold {key}.json or {key}.json.gz, but these do: {found}")
+        names = ", ".join(folder or "." for folder in holders[:5]) or "none"
+        raise ValueError(f"one folder must hold {key}.json or {key}.json.gz, but these do: {names}")
     return [info for info in folders[holders[0]] if _DATA.fullmatch(info.filename)]

@@ -76,8 +76,8 @@ class RGPE(FromSources, ByResponse):
 
         of_sources = jax.vmap(of_source, in_axes=(0, 1))(params, noise)
         signal, noises = jax.random.normal(own_key, (n, 2, self.samples), y.dtype).swapaxes(0, 1)
-        drawn = sample_leave_one_out(own, history.x, y, history.where, signal, noises)
-        return jnp.concatenate([of_sources, misranked_left_out(drawn, history.level, history.where)[None]])
+        samples = sample_leave_one_out(own, history.x, y, history.where, signal, noises)
+        return jnp.concatenate([of_sources, misranked_left_out(samples, history.level, history.where)[None]])
 
 
 def ranking_weights(losses: Array, guard: float) -> Array:

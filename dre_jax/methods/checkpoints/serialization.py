@@ -37,7 +37,7 @@ RENAMED_FIELDS: dict[str, dict[str, str]] = {
 }
 """Fields that have been renamed since, by class, and their names in checkpoints."""
 
-REMOVED_FIELDS: dict[str, Any] = {"reuse": False}
+REMOVED_FIELDS: dict[str, Any] = {"reuse": False, "ties": "breslow"}
 """Fields that configurations no longer have, and the value in checkpoints that stands for what remains."""
 
 _PARAMETER_CLASS_NAMES = {kind: name for name, kind in PARAMETER_NAMES.items()}

@@ -62,8 +62,10 @@ def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrai
       TypeError, KeyError, ConfigError: for fields or values that this version does not have.
     """
     model: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in metadata["model"].items()}
-    training = {**metadata["training"], "loss": LossConfig(**metadata["training"]["loss"])}
-    return ModelConfig(**model), MetaTrainConfig(**training)
+    loss = dict(metadata["training"]["loss"])
+    if loss.get("ties") == "breslow":  # once a field; all losses treat ties so
+        del loss["ties"]
+    return ModelConfig(**model), MetaTrainConfig(**{**metadata["training"], "loss": LossConfig(**loss)})
 
 
 def columns_to_json(columns: Sequence[Column] | None) -> list[list[Any]] | None:

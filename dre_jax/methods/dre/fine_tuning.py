@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.custom_batching import sequential_vmap
 
-from dre_jax.data.sampling import draw_without_replacement, shuffle_ties, skip, support_size
+from dre_jax.data.sampling import draw_without_replacement, skip, support_size
 from dre_jax.losses import LOSSES, PositionWeights, rank_sorted
 from dre_jax.methods.dre.ensemble import EnsembleParams, Support, scores
 from dre_jax.methods.dre.lists import SampledLists
@@ -37,19 +37,15 @@ def draw_epochs(config: FineTuneConfig, response: Array, level: Array, where: Ar
     q_max = max(1, capacity - k_max)
     n = jnp.sum(where, dtype=jnp.int32)
     k = jnp.minimum(support_size(n, k_max), n)
-    rows_key, coins_key = jax.random.split(key) if config.loss.ties == "shuffle" else (key, None)
     # Epochs last: slot j of epoch e has number j * E + e in the stream of bits, whatever the capacity.
-    bits = jax.random.bits(rows_key, (k_max, config.epochs), jnp.uint32).T
+    bits = jax.random.bits(key, (k_max, config.epochs), jnp.uint32).T
     support = jax.vmap(draw_without_replacement, in_axes=(0, None, None))(bits, n, k)
     query_slot = jnp.arange(q_max, dtype=jnp.int32)
     support_where = jnp.broadcast_to(jnp.arange(k_max) < k, support.shape)
     query_where = jnp.broadcast_to(query_slot < n - k, (config.epochs, q_max))
     query = jax.vmap(skip, in_axes=(None, 0))(query_slot, support)
     query = jnp.where(query_where, query, 0)
-    if coins_key is not None:
-        coins = jax.random.bits(coins_key, (q_max, config.epochs), jnp.uint32).T
-        query = shuffle_ties(coins, query, level[query], query_where)
-    ranked = rank_sorted(response[query], level[query], query_where, config.loss.weights, config.loss.ties)
+    ranked = rank_sorted(response[query], level[query], query_where, config.loss.weights)
     return SampledLists(jnp.where(support_where, support, 0), support_where, query, ranked)
 
 
@@ -84,7 +80,7 @@ def fine_tune(
     elsewhere: dict[str, Callable[..., EnsembleParams]] = {}
     if supports_native(model, config.loss.name, x, own_lists=False):
         elsewhere["cpu"] = by_native
-    if supports_kernel(model, config.loss.name, config.loss.ties, x):
+    if supports_kernel(model, config.loss.name, x):
 
         def run(params: EnsembleParams, x: Array, response: Array, level: Array, where: Array, key: Array) -> Any:
             # Several runs go one after the other, as the kernel works on one at a time anyway. What is drawn for all at

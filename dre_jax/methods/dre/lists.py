@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from dre_jax.data.sampling import ListRows, Spans, sample_many, shuffle_ties
+from dre_jax.data.sampling import ListRows, Spans, sample_many
 from dre_jax.data.tasks import TaskTable
 from dre_jax.losses import LOSSES, RankedList, rank_sorted
 from dre_jax.methods.dre.ensemble import Support, scale_response
@@ -36,46 +36,33 @@ class SampledLists(NamedTuple):
         return Support(table.x[self.support], table.response[self.support], self.support_where)
 
 
-class ListBits(NamedTuple):
-    """Random bits of lists; they are small, and each device needs only those of its lists."""
-
-    rows: Array
-    """u32[..., 1 + K + Q]"""
-    coins: Array | None
-    """u32[..., Q], where tied items are shuffled."""
+def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> Array:
+    """Returns the random bits of lists, u32[*shape, 1 + K + Q]; each device needs only those of its lists."""
+    return jax.random.bits(key, (*shape, 1 + config.n_support + config.n_query), jnp.uint32)
 
 
-def draw_bits(key: Array, shape: tuple[int, ...], config: MetaTrainConfig) -> ListBits:
-    """Returns the random bits of lists with leading dimensions `shape`."""
-    coins = None
-    if config.loss.ties == "shuffle":
-        key, coins_key = jax.random.split(key)
-        coins = jax.random.bits(coins_key, (*shape, config.n_query), jnp.uint32)
-    return ListBits(jax.random.bits(key, (*shape, 1 + config.n_support + config.n_query), jnp.uint32), coins)
-
-
-def draw_step_bits(key: Array, members: int, config: MetaTrainConfig) -> ListBits:
+def draw_step_bits(key: Array, members: int, config: MetaTrainConfig) -> Array:
     """Returns the bits of one step: [members, lists_per_step], or [lists_per_step] if members share their lists."""
     return draw_bits(key, (*((members,) if config.own_lists else ()), config.lists_per_step), config)
 
 
-def draw_steps_bits(key: Array, steps: Array, members: int, config: MetaTrainConfig) -> ListBits:
+def draw_steps_bits(key: Array, steps: Array, members: int, config: MetaTrainConfig) -> Array:
     """Returns the bits of steps i32[steps]; those of a step depend on the key and on its number alone."""
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, steps)
     return jax.vmap(lambda key: draw_step_bits(key, members, config))(keys)
 
 
-def step_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> SampledLists:
+def step_lists(source: ListSource, bits: Array, config: MetaTrainConfig) -> SampledLists:
     """Returns the lists of many steps, [steps, members, lists]; members that share lists count as one."""
     if not config.own_lists:
-        bits = jax.tree.map(lambda a: a[:, None], bits)
+        bits = bits[:, None]
         source = source if isinstance(source, TaskTable) else jax.tree.map(lambda a: a[:, None], source)
     return read_lists(source, bits, config)
 
 
-def draw_rows(tasks: TaskTable | Spans, bits: ListBits, config: MetaTrainConfig) -> ListRows:
+def draw_rows(tasks: TaskTable | Spans, bits: Array, config: MetaTrainConfig) -> ListRows:
     """Returns the rows that random bits select, with the same leading dimensions."""
-    return sample_many(tasks, bits.rows, n_support=config.n_support, n_query=config.n_query)
+    return sample_many(tasks, bits, n_support=config.n_support, n_query=config.n_query)
 
 
 def table_of(source: ListSource) -> TaskTable:
@@ -83,18 +70,15 @@ def table_of(source: ListSource) -> TaskTable:
     return source if isinstance(source, TaskTable) else source.table()
 
 
-def read_lists(source: ListSource, bits: ListBits, config: MetaTrainConfig) -> SampledLists:
-    """Returns the lists that random bits select; for rows that were drawn before, the coins alone matter."""
+def read_lists(source: ListSource, bits: Array, config: MetaTrainConfig) -> SampledLists:
+    """Returns the lists that random bits select; for rows that were drawn before, the bits do not matter."""
     table = table_of(source)
     rows = draw_rows(source, bits, config) if isinstance(source, TaskTable) else source.rows()
-    query = rows.query
-    if bits.coins is not None:
-        query = shuffle_ties(bits.coins, query, table.level[query], rows.query_where)
-    response = table.response[query]
+    response = table.response[rows.query]
     if LOSSES[config.loss.name].uses_values:
-        response = _scale_by_list(table, rows._replace(query=query))
-    ranked = rank_sorted(response, table.level[query], rows.query_where, config.loss.weights, config.loss.ties)
-    return SampledLists(rows.support, rows.support_where, query, ranked)
+        response = _scale_by_list(table, rows)
+    ranked = rank_sorted(response, table.level[rows.query], rows.query_where, config.loss.weights)
+    return SampledLists(rows.support, rows.support_where, rows.query, ranked)
 
 
 def _scale_by_list(table: TaskTable, rows: ListRows) -> Array:

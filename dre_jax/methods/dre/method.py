@@ -111,7 +111,7 @@ class DRE(FromEnsemble):
     def runs_sequentially(self, platform: str, n_columns: int, longest: int) -> bool:
         """Returns whether fine-tuning is the kernel of a TPU, which takes one run from its first epoch to its last."""
         history, loss = jax.ShapeDtypeStruct((longest, n_columns), jnp.float32), self.fine_tuning.loss
-        return platform == "tpu" and supports_kernel(self.model, loss.name, loss.ties, history)
+        return platform == "tpu" and supports_kernel(self.model, loss.name, history)
 
     def sample_posterior(
         self, params: EnsembleParams | None, history: History, candidates: Candidates, key: Array

@@ -16,7 +16,6 @@ from dre_jax.losses import LOSSES
 from dre_jax.methods.dre.ensemble import EnsembleParams, init, member_axes, member_scores
 from dre_jax.methods.dre.host_table import GatheredRows
 from dre_jax.methods.dre.lists import (
-    ListBits,
     ListSource,
     SampledLists,
     draw_bits,
@@ -103,7 +102,7 @@ def _do_steps(
     average: Callable[[Any], Any] | None,
     source: ListSource,
     start: Carry,
-    bits: ListBits,
+    bits: Array,
     sizes: StepSizes,
 ) -> tuple[Carry, Array]:
     """Does steps for the members in ``start``; returns their parameters, moments and losses f32[steps, members].
@@ -161,7 +160,7 @@ def portion(config: MetaTrainConfig) -> int:
     return max(10, min(200, 2000 // config.lists_per_step))
 
 
-def evaluation_bits(model: ModelConfig, config: MetaTrainConfig, key: Array) -> ListBits:
+def evaluation_bits(model: ModelConfig, config: MetaTrainConfig, key: Array) -> Array:
     """Returns the random bits of the lists of `evaluate`, [members, lists]."""
     return draw_bits(jax.random.fold_in(key, _EVALUATION), (model.members, config.evaluation_lists), config)
 

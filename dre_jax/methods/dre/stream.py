@@ -22,7 +22,7 @@ from dre_jax.data.sampling import ListRows, Spans
 from dre_jax.data.spaces import Task
 from dre_jax.data.tasks import TaskTable, build_table
 from dre_jax.methods.dre.host_table import GatheredRows, HostTable
-from dre_jax.methods.dre.lists import ListBits, draw_rows, draw_steps_bits
+from dre_jax.methods.dre.lists import draw_rows, draw_steps_bits
 from dre_jax.methods.dre.mesh import lists_spec, replicate
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluation_bits
@@ -156,9 +156,9 @@ def _step_rows(
     config: MetaTrainConfig,
 ) -> ListRows:
     """Returns the rows of ``sizes`` lists from ``first`` on, along each dimension of a step."""
-    bits = draw_steps_bits(key, steps, model.members, config).rows
+    bits = draw_steps_bits(key, steps, model.members, config)
     part = lax.dynamic_slice(bits, [0, *first, 0], (len(steps), *sizes, bits.shape[-1]))
-    return draw_rows(spans, ListBits(part, None), config)
+    return draw_rows(spans, part, config)
 
 
 @partial(jax.jit, static_argnames=("model", "config"))

@@ -8,7 +8,7 @@ from typing import get_args
 import optax
 
 from dre_jax.checks import at_least, one_of, positive
-from dre_jax.losses import LOSSES, PositionWeights, Ties
+from dre_jax.losses import LOSSES, PositionWeights
 from dre_jax.optim.schedule import Schedule, make_schedule
 
 
@@ -28,13 +28,10 @@ class LossConfig:
     """One of `dre_jax.losses.LOSSES`."""
     weights: PositionWeights = "inverse_linear"
     """Weights of the positions."""
-    ties: Ties = "breslow"
-    """Treatment of equal responses."""
 
     def __post_init__(self) -> None:
         one_of("loss", self.name, LOSSES)
         one_of("weights", self.weights, get_args(PositionWeights))
-        one_of("ties", self.ties, get_args(Ties))
 
 
 @dataclass(frozen=True, kw_only=True)

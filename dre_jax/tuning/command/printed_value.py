@@ -77,23 +77,23 @@ def read_value(printed: str, metric: str | None = None) -> PrintedValue:
 
 def _named(text: str, metric: str) -> PrintedValue:
     pattern = re.compile(rf"(?<![\w./@-]){re.escape(metric)}[\"']?\s*[:=]\s*(?![:=])")
-    found: list[_Entry] = []
+    entries: list[_Entry] = []
     for piece in _pieces(text):
         if isinstance(piece, dict):
-            found += _keys(piece, metric)
+            entries += _keys(piece, metric)
             continue
         line = piece.strip()
         for match in pattern.finditer(line):
-            found.append(_Entry(_words_before(line, match.start()) + metric, _number(line, match.end()), line))
-    exact = [entry for entry in found if entry.name == metric]
-    names = list(dict.fromkeys(entry.name for entry in found))
+            entries.append(_Entry(_words_before(line, match.start()) + metric, _number(line, match.end()), line))
+    exact = [entry for entry in entries if entry.name == metric]
+    names = list(dict.fromkeys(entry.name for entry in entries))
     if not exact and len(names) > 1:
-        return _several(found)
-    if not found:
+        return _several(entries)
+    if not entries:
         printed = list(dict.fromkeys(entry.name for entry in _entries(text) if entry.name))
         others = f", but {', '.join(map(repr, printed[:5]))}" if printed else ""
         return PrintedValue(None, problem=f"it printed no number with the name {metric!r} (--metric){others}")
-    return _readable((exact or found)[-1])
+    return _readable((exact or entries)[-1])
 
 
 def _unnamed(text: str) -> PrintedValue:

@@ -83,9 +83,9 @@ class StudyFile:
             surrogate = None if surrogate is ... else surrogate
             return Optimizer(space, surrogate, direction=direction or "minimize", seed=seed or 0, config=config)
         study = Optimizer.load(self.path, surrogate, space=space, config=config)
-        for what, wanted, own in (("direction", direction, study.direction), ("seed", seed, study.seed)):
-            if wanted is not None and wanted != own:
-                raise DataError(f"{self.path} must hold a study of the {what} given, {wanted}, but its own is {own}")
+        for what, value, own in (("direction", direction, study.direction), ("seed", seed, study.seed)):
+            if value is not None and value != own:
+                raise DataError(f"{self.path} must hold a study of the {what} given, {value}, but its own is {own}")
         return study
 
 

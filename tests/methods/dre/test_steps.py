@@ -73,9 +73,8 @@ def test_members_can_share_their_lists(table):
     assert not np.array_equal(*state.params.scorers["out_kernel"][:2])
 
 
-@pytest.mark.parametrize("ties", ["breslow", "shuffle"])
-def test_lists_are_in_the_order_of_relevance(table, ties):
-    config = MetaTrainConfig(n_support=5, n_query=40, loss=LossConfig(ties=ties))
+def test_lists_are_in_the_order_of_relevance(table):
+    config = MetaTrainConfig(n_support=5, n_query=40)
     lists = jax.tree.map(np.asarray, draw(table, KEY, (50,), config))
     response, level = np.asarray(table.response)[lists.query], np.asarray(table.level)[lists.query]
     np.testing.assert_array_equal(lists.ranked.response, response)
@@ -83,9 +82,7 @@ def test_lists_are_in_the_order_of_relevance(table, ties):
     tied = np.diff(level, axis=1) == 0
     falling = np.diff(lists.query, axis=1) < 0
     assert tied.any()
-    # The rows of tied items are in the order of the table, or in any.
-    assert falling.any() == (ties == "shuffle")
-    assert not (falling & ~tied).any()
+    assert not falling.any()  # the rows of tied items are in the order of the table
 
 
 @pytest.mark.parametrize("name", [name for name, loss in LOSSES.items() if loss.uses_values])

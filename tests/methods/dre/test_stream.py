@@ -75,8 +75,8 @@ def test_from_files_and_from_the_middle_of_a_portion_on(tmp_path, monkeypatch, s
 @pytest.mark.parametrize(
     ("model", "config"),
     [
-        ({"range_limit": 3.0}, {"own_lists": False, "loss": LossConfig(ties="shuffle")}),
-        ({}, {"loss": LossConfig(name="mean_squared_error", ties="shuffle")}),
+        ({"range_limit": 3.0}, {"own_lists": False}),
+        ({}, {"loss": LossConfig(name="mean_squared_error")}),
         ({"range_limit": 3.0}, {"loss": LossConfig(weights="inverse_log")}),
         ({"context": "shared"}, {"own_lists": False, "n_query": 40}),
     ],

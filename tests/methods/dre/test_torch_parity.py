@@ -94,9 +94,7 @@ def read_lists(table, rows, config):
     """Stored lists [..., (support, query)] as the library draws them: empty slots hold a row and are masked."""
     support, query = (np.array(part, np.int32) for part in rows)
     safe, where = np.maximum(query, 0), query >= 0
-    ranked = ranked_of(
-        np.asarray(table.response)[safe], np.asarray(table.level)[safe], where, config.loss.weights, config.loss.ties
-    )
+    ranked = ranked_of(np.asarray(table.response)[safe], np.asarray(table.level)[safe], where, config.loss.weights)
     return SampledLists(np.maximum(support, 0), support >= 0, safe, ranked)
 
 
@@ -107,7 +105,7 @@ def stored_lists(case):
 
 
 train = jax.jit(_scan_steps, static_argnums=(0, 1))
-ranked_of = jax.jit(rank_sorted, static_argnums=(3, 4))
+ranked_of = jax.jit(rank_sorted, static_argnums=3)
 nothing_yet = jax.jit(zero_moments)
 
 

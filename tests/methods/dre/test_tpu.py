@@ -108,7 +108,7 @@ def test_weights_are_those_of_the_lists(weights):
 
 def test_what_the_kernel_does_not_know_is_left_to_the_scan(monkeypatch):
     x, model = jnp.zeros((20, 3)), ModelConfig()
-    known = supports_kernel(model, "listmle", "breslow", x)
+    known = supports_kernel(model, "listmle", x)
     assert known
     for other in (
         ModelConfig(context="shared"),
@@ -117,15 +117,14 @@ def test_what_the_kernel_does_not_know_is_left_to_the_scan(monkeypatch):
         ModelConfig(hidden=(129,)),
         ModelConfig(rho=(129, 4)),
     ):
-        assert not supports_kernel(other, "listmle", "breslow", x)
-    assert not supports_kernel(model, "listnet", "breslow", x)
-    assert not supports_kernel(model, "listmle", "shuffle", x)
-    assert not supports_kernel(model, "listmle", "breslow", jnp.zeros((513, 3)))
-    assert not supports_kernel(model, "listmle", "breslow", jnp.zeros((20, 3), jnp.bfloat16))
+        assert not supports_kernel(other, "listmle", x)
+    assert not supports_kernel(model, "listnet", x)
+    assert not supports_kernel(model, "listmle", jnp.zeros((513, 3)))
+    assert not supports_kernel(model, "listmle", jnp.zeros((20, 3), jnp.bfloat16))
     # What the compiler for a v5e was seen to refuse: two squares of trials for each of 16 members.
-    assert not supports_kernel(ModelConfig(hidden=(8,), phi=(8,), rho=(8,)), "listmle", "breslow", jnp.zeros((512, 3)))
+    assert not supports_kernel(ModelConfig(hidden=(8,), phi=(8,), rho=(8,)), "listmle", jnp.zeros((512, 3)))
     monkeypatch.setenv("DRE_JAX_PALLAS", "0")
-    assert not supports_kernel(model, "listmle", "breslow", x)
+    assert not supports_kernel(model, "listmle", x)
 
 
 def test_fewer_groups_go_together_where_the_chips_memory_is_full():
@@ -141,7 +140,7 @@ def test_every_field_of_the_model_is_known():
     seen = {"members", "hidden", "context", "phi", "rho", "response_scale", "range_limit", "products"}
     elsewhere = {"range_slope", "initialiser"}  # without a limit it means nothing; weights are drawn before
     assert {field.name for field in fields(ModelConfig)} == seen | elsewhere
-    assert {field.name for field in fields(LossConfig)} == {"name", "weights", "ties"}
+    assert {field.name for field in fields(LossConfig)} == {"name", "weights"}
 
 
 def test_tpus_have_the_kernel():

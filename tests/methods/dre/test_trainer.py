@@ -258,6 +258,7 @@ def test_a_checkpoint_of_before_an_option_has_its_default(tmp_path):
     path = tmp_path / "steps" / str(CONFIG.steps)
     metadata = json.loads((path / "metadata" / "metadata").read_text())
     del metadata["model"]["products"]
+    metadata["training"]["loss"]["ties"] = "breslow"  # of 0.1.0
     (path / "metadata" / "metadata").write_text(json.dumps(metadata))
     (path / "digests.json").unlink()
     assert go(key=key, folder=tmp_path).resumed_from == CONFIG.steps

@@ -33,10 +33,10 @@ class Draws(NamedTuple):
     """Of the trial's position; positive exactly where it is ranked."""
 
 
-def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array | jax.ShapeDtypeStruct) -> bool:
+def supports_kernel(model: ModelConfig, loss: str, x: Array | jax.ShapeDtypeStruct) -> bool:
     """Returns whether the kernel knows all that it is asked for; ``DRE_JAX_PALLAS=0`` turns it off.
 
-    Known are ListMLE whose tied items share a denominator, deep sets of the members' own or none, layers of up to 128,
+    Known are ListMLE, deep sets of the members' own or none, layers of up to 128,
     products of float32, and histories of up to 512 trials in float32, as far as one group of members fits into the
     chip's memory with them.
     """
@@ -44,7 +44,7 @@ def supports_kernel(model: ModelConfig, loss: str, ties: str, x: Array | jax.Sha
         return False
     supported = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
     short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
-    if not (supported and short and (loss, ties, model.products) == ("listmle", "breslow", "float32")):
+    if not (supported and short and (loss, model.products) == ("listmle", "float32")):
         return False
     return _groups_per_pass(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
 
