@@ -4,7 +4,8 @@ Whoever tunes the same model again and again has studies of other data sets. Her
 a support vector machine on pairs of digits and on data sets drawn for the purpose; yours are read from their storage
 instead. A surrogate learns from them, is kept in a folder, and suggests in a new study, of three kinds of wine.
 
-The script prints how many studies were learned from, and the best accuracy after each trial of the new study, with the
+The script prints how many studies were learned from, and the five that are most like the new study. It draws what
+helped as ``past_studies-sources.png``. It prints the best accuracy after each trial of the new study, with the
 surrogate and with Optuna's TPE, means of several seeds, and draws both as ``past_studies.png``.
 
 ``python examples/past_studies.py [--storage sqlite:///studies.db] [--surrogate FOLDER] [--out FOLDER] [--quick]``, with
@@ -14,7 +15,7 @@ surrogate and with Optuna's TPE, means of several seeds, and draws both as ``pas
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from pathlib import Path
 
@@ -65,11 +66,16 @@ def make_past(storage: optuna.storages.BaseStorage) -> None:
         study.optimize(lambda trial, data=data: accuracy(trial, data), n_trials=20)
 
 
-def best_so_far(sampler: optuna.samplers.BaseSampler, trials: int) -> np.ndarray:
-    """f64[trials], of the new study."""
+def new_study(sampler: optuna.samplers.BaseSampler, trials: int) -> list[optuna.trial.FrozenTrial]:
+    """Trials of the new study."""
     study = optuna.create_study(sampler=sampler, direction="maximize")
     study.optimize(lambda trial: accuracy(trial, NEW), n_trials=trials)
-    return np.maximum.accumulate([trial.value for trial in study.trials])
+    return study.trials
+
+
+def best_so_far(studies: Iterable[list[optuna.trial.FrozenTrial]]) -> np.ndarray:
+    """f64[studies, trials]"""
+    return np.array([np.maximum.accumulate([trial.value for trial in trials]) for trials in studies])
 
 
 def main() -> None:
@@ -89,13 +95,12 @@ def main() -> None:
         surrogate = Surrogate.fit(past, method="gcp" if given.quick else "recommended", seed=0)
         surrogate.save(kept := given.surrogate or Path(folder) / "surrogate")
         surrogate = Surrogate.load(kept)
-        curves = {
-            f"with the past ({surrogate.name})": [
-                best_so_far(DRESampler(surrogate=surrogate, seed=s), trials) for s in seeds
-            ],
-            "TPE": [best_so_far(optuna.samplers.TPESampler(seed=s), trials) for s in seeds],
-        }
-    curves = {name: np.array(found) for name, found in curves.items()}
+        with_past = [new_study(DRESampler(surrogate=surrogate, seed=s), trials) for s in seeds]
+        without = [new_study(optuna.samplers.TPESampler(seed=s), trials) for s in seeds]
+    sources = surrogate.sources(with_past[0])
+    print(*sources.lines(most=5), sep="\n")
+    sources.plot(given.out / "past_studies-sources.png")
+    curves = {f"with the past ({surrogate.name})": best_so_far(with_past), "TPE": best_so_far(without)}
     for name, found in curves.items():
         print(f"{name}: best accuracy after each trial {np.round(found.mean(axis=0), 3).tolist()}")
     draw_best(curves, given.out / "past_studies.png", "best accuracy so far (higher is better)")

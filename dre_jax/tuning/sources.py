@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,9 +20,12 @@ from dre_jax.tuning.trial import DIRECTIONS
 from dre_jax.tuning.trial_selection import select_trials
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from dre_jax.tuning.past.studies import Comparison, PastStudies
 
 _SUBSTANTIAL, _STRONG = math.log(3.0), math.log(10.0)  # log evidence (Jeffreys 1961)
+_HELPED = {True: "yes", None: "unclear", False: "no"}
 _MAX_TRIALS, _MAX_WEIGHTS = 192, 51
 
 
@@ -98,11 +102,10 @@ class Sources:
         Args:
           most: maximum number of past studies; None for all.
         """
-        helped = {True: "yes", False: "no", None: "unclear"}
         rows = [("past study", "weight", "agreement", "helped")]
         for one in self.studies[:most]:
             agreement = f"{one.agreement:+.2f} ± {one.agreement_error:.2f}"
-            rows.append((one.name, f"{one.weight:.2f}", agreement, helped[one.helped]))
+            rows.append((one.name, f"{one.weight:.2f}", agreement, _HELPED[one.helped]))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows] if self.studies else []
         if len(lines) - 1 < self.n_past and lines:
@@ -115,6 +118,45 @@ class Sources:
                 f"weight of the past: {last:.2f} after {n} trials, {self.past_weights[0]:.2f} before the first"
             )
         return lines
+
+    def plot(self, *paths: Path, most: int = 20) -> None:
+        """Draws the agreement of the studies and the weight of the past, as PNG or SVG by each path's suffix.
+
+        Args:
+          paths: the files.
+          most: maximum number of past studies.
+
+        Raises:
+          DataError: if a file cannot be written, or there are no past studies.
+        """
+        from matplotlib.ticker import MaxNLocator
+
+        from dre_jax.report.style import COLOURS, display_name, save
+
+        if not self.studies:
+            raise DataError("a plot needs past studies, but the surrogate holds none")
+        looks = {True: (COLOURS[0], "o"), None: ("#8C8C8C", "s"), False: (COLOURS[1], "X")}
+        shown = sorted(self.studies[:most], key=lambda one: one.agreement)
+
+        def paint(figure: Figure) -> None:
+            panels = figure.subplots(1, 2 if self.past_weights else 1, squeeze=False)[0]
+            for helped, (colour, marker) in looks.items():
+                rows = [i for i, one in enumerate(shown) if one.helped is helped]
+                errors = [min(shown[i].agreement_error, 9.0) for i in rows]
+                look: dict[str, Any] = {"color": colour, "fmt": marker, "markersize": 5, "elinewidth": 1.2}
+                panels[0].errorbar([shown[i].agreement for i in rows], rows, xerr=errors, label=_HELPED[helped], **look)
+            panels[0].axvline(0.0, color="#8C8C8C", linewidth=0.8, zorder=0)
+            panels[0].set_yticks(range(len(shown)), [display_name(one.name, 20) for one in shown])
+            panels[0].set(xlim=(-1.05, 1.05), xlabel="agreement with the trials")
+            panels[0].legend(title="helped", frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
+            if self.past_weights:
+                panels[1].plot(*zip(*self.past_weights.items(), strict=True), color=COLOURS[0], linewidth=1.8)
+                panels[1].set(ylim=(0.0, 1.0), xlabel="trials", ylabel="weight of the past")
+                panels[1].xaxis.set_major_locator(MaxNLocator(integer=True))
+            for axes in panels:
+                axes.spines[["top", "right"]].set_visible(False)
+
+        save((7.6, 1.8 + 0.17 * max(len(shown), 6)), paint, *paths)
 
 
 def compare_sources(

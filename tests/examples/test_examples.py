@@ -82,7 +82,8 @@ def workers(said, out):
 
 
 def studies(said, out):
-    assert said.startswith("20 past studies\nwith the past")
+    assert said.startswith("20 past studies\npast study ")
+    assert "weight of the past: " in said
     first, without = (float(x) for x in re.findall(r"\[([\d.]+)", said))
     assert first > without
     assert (out / "surrogate").is_dir()

@@ -127,6 +127,8 @@ def test_studies_are_saved_and_earlier_surrogates_have_none(tmp_path):
     surrogate.save(tmp_path)
     loaded = Surrogate.load(tmp_path)
     assert loaded.sources(trials) == surrogate.sources(trials)
+    loaded.sources(trials).plot(tmp_path / "sources.svg")
+    assert "week 1" in (tmp_path / "sources.svg").read_text()
     assert str(loaded.sources(trials)).splitlines()[1].split()[:2] == ["week", "1"]
     save_fitted(tmp_path, replace(load_fitted(tmp_path), extra_arrays={}))  # as version 0.1.0 wrote it
     assert Surrogate.load(tmp_path).studies is None
