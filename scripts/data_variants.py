@@ -7,14 +7,15 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dre_jax.checks import one_of
 from dre_jax.data import SearchSpace, Task, list_spaces, load_space, write_dataset
-from dre_jax.data.columns import DESCRIPTORS, Column
+from dre_jax.data.columns import DESCRIPTORS, Column, missing_column, read_descriptor
+from dre_jax.data.files import write_json
 from dre_jax.hpob.jobs import data_folder, source_of
 
 Misleading = Literal["reversed", "permuted"]
@@ -93,6 +94,16 @@ def _with_flags(x: npt.NDArray[np.float32], count: int, value: float) -> npt.NDA
     return np.hstack([x, np.full((len(x), count), value, np.float32)])
 
 
+def _descriptor(source: Path, space: SearchSpace, how: Misleading | Earlier) -> dict[str, Any]:
+    """The descriptor of a variant, with the further columns of `earlier`."""
+    descriptor = read_descriptor(source, space.name)
+    assert descriptor is not None
+    assert space.columns is not None
+    changed = _unconditional_numbers(space.columns) if "fewer" in how else []
+    flags = [missing_column(space.columns[i].name) for i in changed]
+    return {**descriptor, "variables_order": [*descriptor["variables_order"], *flags]}
+
+
 def write_variant(data: str, out: Path, how: Misleading | Earlier) -> str:
     """A folder with misleading test tasks or past tasks of an earlier space, made unless it is there.
 
@@ -111,9 +122,9 @@ def write_variant(data: str, out: Path, how: Misleading | Earlier) -> str:
         shutil.rmtree(partial, ignore_errors=True)
         if how == "reversed" or how == "permuted":
             write_dataset(partial, [mislead(space, how) for space in spaces])
-            for descriptors in source.glob(f"{DESCRIPTORS}.json*"):
-                shutil.copy(descriptors, partial)
-        else:  # whose columns are not those of the descriptions
+        else:
             write_dataset(partial, [earlier(space, how) for space in spaces])
+        described = {space.name: _descriptor(source, space, how) for space in spaces if space.columns is not None}
+        write_json(partial / f"{DESCRIPTORS}.json", described)
         partial.rename(folder)
     return str(folder)

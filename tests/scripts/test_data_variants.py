@@ -55,3 +55,8 @@ def test_past_tasks_of_an_earlier_space_lack_columns_or_half_their_range(variant
     absent = [task.X[0, n] for task in half.train.values()]
     assert absent == [1.0, 0.0] * 10
     assert all((task.X[:, n] == 0.0).all() for task in (*fewer.test.values(), *half.test.values()))
+
+
+def test_the_columns_of_an_earlier_space_are_described(variants, tmp_path):
+    space = load_space(variants.write_variant(BUNDLED, tmp_path, "fewer"), "svm")
+    assert [one.name for one in space.columns] == [*(one.name for one in SPACE.columns), "C.na"]
