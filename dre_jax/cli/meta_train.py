@@ -41,6 +41,10 @@ def meta_train(
             metavar="FILE", help="Past trials instead of --data: one row per trial, one column per hyperparameter."
         ),
     ] = None,
+    from_surrogate: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Past studies that a surrogate of another search space keeps."),
+    ] = None,
     task: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column that names the task in FILE. Default: task.")
     ] = None,
@@ -119,12 +123,13 @@ def meta_train(
         }
     options_of_columns = {"direction": direction, "task": task, "value": value}
     table = {name: text for name, text in options_of_columns.items() if text is not None}
-    _check_sources({"--data": data, "--from-optuna": from_optuna, "--from-csv": from_csv}, table, space_file, space)
+    sources = {"--data": data, "--from-optuna": from_optuna, "--from-csv": from_csv, "--from-surrogate": from_surrogate}
+    _check_sources(sources, table, space_file, space)
     names = ["."] if data is None else space or list_spaces(data, mode)
     mine = share(names)
     for name in mine:
         if data is None:
-            tasks, extra = _read_past(from_optuna, from_csv, table, space_file, seed)
+            tasks, extra = _read_past(from_optuna, from_csv, from_surrogate, table, space_file, seed)
         else:
             tasks, extra = _read_space(data, name, mode, columns)
         key = jax.random.key(seed)
@@ -151,10 +156,10 @@ def _check_sources(
     if used == ["--from-csv"] and "direction" not in columns:
         raise ConfigError("--from-csv takes --direction, minimize or maximize, but got none")
     if used == ["--data"] and space_file is not None:
-        raise ConfigError("--space-file goes with --from-optuna or --from-csv, but got --data")
+        raise ConfigError("--space-file goes with --from-optuna, --from-csv or --from-surrogate, but got --data")
     if used != ["--data"] and (space_file is None or spaces):
         option = "--space" if spaces else "none"
-        raise ConfigError(f"--from-optuna and --from-csv take the search space from --space-file, but got {option}")
+        raise ConfigError(f"{used[0]} takes the search space from --space-file, but got {option}")
 
 
 _Tasks = tuple["SearchSpace", dict[str, Any]]
@@ -172,16 +177,21 @@ def _read_space(data: Path, name: str, mode: str, columns: str) -> _Tasks:
     return tasks, {"descriptor": fixed_descriptor(name, descriptor) if columns == "fixed" else descriptor}
 
 
-def _read_past(storage: str | None, table: Any, columns: Mapping[str, str], space_file: Any, seed: int) -> _Tasks:
+def _read_past(
+    storage: str | None, table: Any, surrogate: Path | None, columns: Mapping[str, str], space_file: Any, seed: int
+) -> _Tasks:
     """Returns past studies or trials; prints exclusions to standard error."""
     from dre_jax.errors import DataError
-    from dre_jax.tuning import from_csv, from_studies, read_space
+    from dre_jax.tuning import Surrogate, from_csv, from_studies, read_space
     from dre_jax.tuning.past.overlap import describe_changes
     from dre_jax.tuning.surrogate import SPACE_NAME, checkpoint_extra, start_design
 
     space = read_space(space_file)
     options: dict[str, Any] = dict(columns)
-    past = from_csv(table, space, **options) if storage is None else from_studies(storage, space)
+    if surrogate is not None:
+        past = Surrogate.load(surrogate).past_in(space)
+    else:
+        past = from_csv(table, space, **options) if storage is None else from_studies(storage, space)
     for one in past.exclusions:
         print(f"dre-jax: left out: {one}", file=sys.stderr)
     if changes := describe_changes(past.absent, past.unknown, len(past.tasks)):

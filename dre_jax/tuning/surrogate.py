@@ -21,7 +21,7 @@ from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning,
 from dre_jax.methods.start_configurations import start_rows
 from dre_jax.search.method import Method
 from dre_jax.tuning.past.overlap import describe_changes
-from dre_jax.tuning.past.tasks import Past
+from dre_jax.tuning.past.tasks import Past, past_of
 from dre_jax.tuning.sources import Evaluation, Sources, compare_sources
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.descriptors import from_descriptor
@@ -226,6 +226,61 @@ class Surrogate:
         """
         direction = self.direction if direction is None else direction
         return compare_sources(trials, direction, self.space, self.studies, self.method, self.params)
+
+    def past_in(
+        self, space: Space, *, absent: Mapping[str, Any] | None = None, renamed: Mapping[str, str] | None = None
+    ) -> Past:
+        """Returns the rows of past studies that the surrogate keeps as past tasks of another search space.
+
+        At most 50 studies and 100 rows of each are kept.
+
+        Args:
+          space: the search space.
+          absent: values of hyperparameters that the surrogate does not know, see `past_of`.
+          renamed: new names of hyperparameters by their old ones.
+
+        Raises:
+          DataError: if it keeps no studies, as those of earlier versions and of tables; and as `past_of`.
+          ConfigError: as `past_of`.
+        """
+        if self.studies is None:
+            raise DataError("the surrogate keeps no past studies: fit one to the past studies in this search space")
+        tasks = self.studies.evaluations(self.space)
+        past = past_of(space, tasks, direction="maximize", absent=absent, renamed=renamed)
+        return replace(past, direction=self.direction, metric=self.metric)
+
+    def for_space(
+        self,
+        space: Space,
+        *,
+        absent: Mapping[str, Any] | None = None,
+        renamed: Mapping[str, str] | None = None,
+        quiet: bool = False,
+    ) -> Surrogate:
+        """Returns a surrogate for another search space, which learns anew from the rows that this one keeps.
+
+        Args:
+          space: the search space, with hyperparameters more or less, wider bounds, or other choices.
+          absent: as in `past_in`, as is ``renamed``.
+          renamed: new names of hyperparameters by their old ones.
+          quiet: show no progress.
+
+        Raises:
+          ConfigError, DataError: as `past_in` and `fit`.
+
+        Warns:
+          DataWarning: as `fit`.
+
+        Example:
+          >>> from dre_jax.tuning import Evaluated, Float, past_of
+          >>> tasks = {str(t): [Evaluated({"x": x / 9}, -abs(x / 9 - t / 3)) for x in range(10)] for t in range(3)}
+          >>> past = past_of(Space({"x": Float(0.0, 1.0)}), tasks, direction="maximize")
+          >>> surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 5})
+          >>> list(surrogate.for_space(Space({"width": Float(0.0, 2.0)}), renamed={"x": "width"}).space)
+          ['width']
+        """
+        past = self.past_in(space, absent=absent, renamed=renamed)
+        return Surrogate.fit(past, method=self.method, seed=self.facts.get("seed", 0), quiet=quiet)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the surrogate as a checkpoint; an existing one is replaced in one step.

@@ -150,14 +150,21 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
         "suggest", "--space", space, "--checkpoint", out, "--direction", "maximize"
     )
     assert 0.2 <= surrogate.start[0]["x"] <= 0.4  # where every task's least value is near
+    space.write_text('{"x": {"type": "float", "low": 0, "high": 2}, "y": {"type": "float", "low": 0, "high": 1}}')
+    command[1:3], command[6] = ["--from-surrogate", out], tmp_path / "wider"
+    status, said, error = cli(*command[:-4])
+    assert (status, said) == (0, f"past: gcp fitted to 3 tasks, saved in {tmp_path / 'wider'}\n")
+    assert error == "dre-jax: 3 of 3 past tasks have no 'y'\n"
+    wider = Surrogate.load(tmp_path / "wider")
+    assert (list(wider.space), wider.direction, wider.metric) == (["x", "y"], "minimize", "seconds")
 
 
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ([], "one of --data, --from-optuna, --from-csv, but got none"),
+        ([], "one of --data, --from-optuna, --from-csv, --from-surrogate, but got none"),
         (["--data", "a", "--from-optuna", "b"], "but got --data and --from-optuna"),
-        (["--data", "a", "--space-file", "b"], "--space-file goes with --from-optuna or --from-csv"),
+        (["--data", "a", "--space-file", "b"], "--space-file goes with --from-optuna, --from-csv or"),
         (["--data", "a", "--task", "b"], "--task goes with --from-csv, but got --data"),
         (["--from-optuna", "a", "--direction", "minimize"], "--direction goes with --from-csv, but got --from-optuna"),
         (["--from-optuna", "b"], "--space-file, but got none"),

@@ -141,7 +141,7 @@ def test_what_is_no_surrogate(tmp_path, saved):
         ),
         (
             {**SPACE, **EXTRA},
-            "width (only here), mode (only here); ignore_extra=True (--ignore-extra on the command line) draws",
+            "width (only here), mode (only here); surrogate.for_space(space) learns anew from the past studies",
         ),
         (
             {"c": Float(0, 1)},
@@ -184,7 +184,7 @@ def test_a_study_of_the_other_direction_is_refused(surrogate):
 
 def test_only_extra_ones_are_ignored(surrogate):
     config = EngineConfig(ignore_extra=True)
-    with pytest.raises(DataError, match=r"they differ: degree \(only in the surrogate\)$"):
+    with pytest.raises(DataError, match=r"they differ: degree \(only in the surrogate\);"):
         Engine(Space({**{n: SPACE[n] for n in SPACE if n != "degree"}, **EXTRA}), surrogate, config=config)
     with pytest.raises(DataError, match="no hyperparameter in common"):
         Engine(Space(EXTRA), surrogate, config=config)

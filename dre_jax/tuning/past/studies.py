@@ -34,6 +34,8 @@ from dre_jax.methods.hedged_prior.task_process import (
 )
 from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.history import History
+from dre_jax.tuning.past.tasks import Evaluated
+from dre_jax.tuning.space.space import Space
 
 MAX_STUDIES, MAX_ROWS = 50, 100
 """Maximum numbers of studies that a surrogate keeps, and of rows of each."""
@@ -60,6 +62,18 @@ class PastStudies(NamedTuple):
     def names(self) -> list[str]:
         """S names."""
         return _kept(self.all_names)
+
+    def evaluations(self, space: Space) -> dict[str, list[Evaluated]]:
+        """Returns the rows by study: configurations of the space, and their responses, standardised in each study.
+
+        Args:
+          space: the search space that encodes the rows.
+        """
+        rows = zip(self.tasks.x, self.tasks.y, self.tasks.where, strict=True)
+        return {
+            name: [Evaluated(space.decode(x[i], drop_absent=True), float(y[i])) for i in np.flatnonzero(where)]
+            for name, (x, y, where) in zip(self.names, rows, strict=True)
+        }
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, for a checkpoint."""

@@ -24,7 +24,7 @@ def require_compatible_spaces(space: Space, surrogate_space: Space, *, ignore_ex
         if len(extra) == len(space):
             mismatches.append("no hyperparameter in common")
     if mismatches:
-        option = "ignore_extra=True (--ignore-extra on the command line)"
-        only_extra = extra and len(mismatches) == len(extra)
-        hint = f"; {option} draws these hyperparameters at random" if only_extra else ""
-        raise DataError(f"the surrogate must know the space, but they differ: {', '.join(mismatches)}{hint}")
+        remedy = "surrogate.for_space(space) learns anew from the past studies that it keeps"
+        command = "dre-jax meta-train --from-surrogate on the command line"
+        differ = f"the surrogate must know the space, but they differ: {', '.join(mismatches)}"
+        raise DataError(f"{differ}; {remedy} ({command})")

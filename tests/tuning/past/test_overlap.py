@@ -1,5 +1,7 @@
 """Past tasks of overlapping search spaces."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -206,3 +208,38 @@ def test_a_surrogate_of_old_tasks_suggests_all_hyperparameters(tmp_path):
         asked.append([trial.params for trial in optimizer.trials])
     assert asked[0] == asked[1]
     assert len({params["new"] for params in asked[0]}) == 4
+
+
+def test_a_surrogate_learns_anew_for_another_space_from_the_rows_that_it_keeps(tmp_path):
+    random = np.random.default_rng(0)
+    old = Space({"eta": Float(1e-4, 1e-1, log=True), "depth": Int(1, 8)})
+    new = Space({"rate": Float(1e-4, 1.0, log=True), "dropout": Float(0.0, 0.5)})
+    points = [old.params(point) for point in random.random((12, 2))]
+    tasks = {
+        str(t): [Evaluated(one, (np.log10(one["eta"]) + 2.0 + 0.1 * t) ** 2 + one["depth"]) for one in points]
+        for t in range(3)
+    }
+    fast = {"method": "gcp", "settings": {"prior.steps": 5}, "quiet": True}
+    Surrogate.fit(past_of(old, tasks, direction="minimize", metric="loss"), **fast).save(tmp_path)
+    saved = Surrogate.load(tmp_path)
+    changes = {"renamed": {"eta": "rate"}, "absent": {"dropout": 0.1}}
+    directly = past_of(new, tasks, direction="minimize", metric="loss", **changes)
+    kept = saved.past_in(new, **changes)
+    assert (kept.direction, kept.metric, kept.unknown) == ("minimize", "loss", directly.unknown)
+    for name, task in directly.tasks.items():
+        rows = np.lexsort(task.X.T), np.lexsort(kept.tasks[name].X.T)
+        np.testing.assert_allclose(kept.tasks[name].X[rows[1]], task.X[rows[0]], atol=1e-6)
+        responses = (task.y - task.y.mean()) / task.y.std()
+        np.testing.assert_allclose(kept.tasks[name].y[rows[1]], responses[rows[0]], atol=1e-4)
+    with pytest.warns(DataWarning, match="'depth' of 3 past tasks is not in the search space"):
+        again = saved.for_space(new, quiet=True, **changes)
+    assert (again.space, again.direction, again.method) == (directly.space, "minimize", saved.method)
+    assert all(set(params) == {"rate", "dropout"} for params in again.start)
+    assert new.check(Optimizer(new, again, direction="minimize").ask().params)
+
+
+def test_a_surrogate_without_past_studies_cannot_learn_anew():
+    past = past_of(SPACE, {"old": trials()}, direction="maximize")
+    surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 2}, quiet=True)
+    with pytest.raises(DataError, match="keeps no past studies"):
+        replace(surrogate, studies=None).past_in(SPACE)
