@@ -126,11 +126,11 @@ def averages(
 
 
 def _wins(summary: Mapping[str, Any]) -> Table:
-    counted, at = summary["win_tie_loss"], summary["at"]
+    counts, at = summary["win_tie_loss"], summary["at"]
     rows = [
-        [name, *(" / ".join(str(count) for count in counted["at"][str(trial)][name].values()) for trial in at)]
+        [name, *(" / ".join(str(count) for count in counts["at"][str(trial)][name].values()) for trial in at)]
         for name in summary["methods"]
-        if name != counted["reference"]
+        if name != counts["reference"]
     ]
     return _table(["against", *(f"at {trial}" for trial in at)], rows)
 

@@ -111,7 +111,7 @@ def write_dataset(folder: str | os.PathLike[str], spaces: Iterable[SearchSpace],
     """
     spaces = list(spaces)
     if len({space.name for space in spaces}) < len(spaces):
-        raise DataError(f"every space must have its own name, but got {_shown([space.name for space in spaces])}")
+        raise DataError(f"every space must have its own name, but got {_names([space.name for space in spaces])}")
     folder = Path(folder)
     make_folder(folder)
     parts: dict[str, list[Mapping[str, Any]]] = {stem: [s.split(split) for s in spaces] for split, stem in _V3.items()}
@@ -168,7 +168,7 @@ def _check_known(folder: str | os.PathLike[str], space: str, mode: str, splits: 
         return
     available = list_spaces(folder, mode)
     if space not in available:
-        raise DataError(f"{folder}: unknown space {space!r}; mode {mode} knows {_shown(available)}")
+        raise DataError(f"{folder}: unknown space {space!r}; mode {mode} knows {_names(available)}")
     if not any(splits.values()):
         raise DataError(f"{folder}: space {space!r} must hold at least one task, but it has none")
 
@@ -200,7 +200,7 @@ def _read_designs(path: Path, space: str, tables: dict[str, Task], *, complete: 
 def _warn(space: SearchSpace) -> None:
     constant = [f"{split}/{task.name}" for split, task in space.tasks() if task.y.min() == task.y.max()]
     if constant:
-        message = f"space {space.name!r}: the response is constant in {_shown(constant)}; nothing can be ranked there"
+        message = f"space {space.name!r}: the response is constant in {_names(constant)}; nothing can be ranked there"
         warnings.warn(message, DataWarning, stacklevel=3)
     for split, task in space.tasks():
         low, high = float(task.X.min()), float(task.X.max())
@@ -210,7 +210,7 @@ def _warn(space: SearchSpace) -> None:
             return
 
 
-def _shown(names: list[str]) -> str:
+def _names(names: list[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(names[:_NAMES_SHOWN]) + more if names else "none"
 

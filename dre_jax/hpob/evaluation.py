@@ -149,10 +149,10 @@ class Evaluation:
         def read() -> dict[str, Any]:
             make_folder(self.out.parent)
             with folder_lock(self.out.parent):
-                opened = self._open()
+                results = self._open()
                 self._stamp = stamp(self.out)
                 remove_left_over(self.out)
-            return {"meta": opened.meta, "runs": [(*names, trace.tolist()) for *names, trace in opened.runs()]}
+            return {"meta": results.meta, "runs": [(*names, trace.tolist()) for *names, trace in results.runs()]}
 
         content = processes.from_first(read)
         results = Results({}, content["meta"])

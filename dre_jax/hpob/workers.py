@@ -68,7 +68,7 @@ class Pool:
             while at:
                 done, _ = wait(at, return_when=FIRST_COMPLETED)
                 outcomes = [(at[future][0], at[future][1].outcome(future)) for future in done]
-                at = {future: named for future, named in at.items() if future not in done}
+                at = {future: name for future, name in at.items() if future not in done}
                 self._assign_items(waiting, at)  # before the caller's own work with the outcomes
                 yield from outcomes
         finally:

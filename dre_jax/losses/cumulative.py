@@ -55,8 +55,8 @@ def _one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
     """Computes each sum with its largest item as the shift."""
     n = x.shape[-1]
     reached = jnp.asarray(_ones_triangle(n, reverse).T > 0)
-    counted = jnp.broadcast_to((factor > 0)[..., None, :], (*x.shape, n))
-    items = jnp.where(counted & jnp.broadcast_to(reached, counted.shape), x[..., None, :], -jnp.inf)
+    has_weight = jnp.broadcast_to((factor > 0)[..., None, :], (*x.shape, n))
+    items = jnp.where(has_weight & jnp.broadcast_to(reached, has_weight.shape), x[..., None, :], -jnp.inf)
     top = jnp.max(items, axis=-1)
     shift = jnp.where(top > -jnp.inf, top, 0.0)
     sums = jnp.sum(factor[..., None, :] * jnp.exp(items - shift[..., None]), axis=-1)
@@ -67,11 +67,11 @@ def _one_by_one(x: Array, factor: Array, *, reverse: bool) -> Array:
 def _in_rounds(x: Array, factor: Array, *, reverse: bool) -> Array:
     """Computes all sums with one shift, and again those that underflowed."""
     triangle = jnp.asarray(_ones_triangle(x.shape[-1], reverse))
-    counted = factor > 0
+    has_weight = factor > 0
 
     def one_round(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         result, pending = carry
-        top = jnp.max(jnp.where(pending & counted, x, -jnp.inf), axis=-1, keepdims=True)
+        top = jnp.max(jnp.where(pending & has_weight, x, -jnp.inf), axis=-1, keepdims=True)
         has_top = top > -jnp.inf
         shift = jnp.where(has_top, top, 0.0)
         # Pending items only sum items at or below the shift; the others are cut to exp(0), and never looked at.

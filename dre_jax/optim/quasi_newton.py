@@ -114,7 +114,7 @@ def maximise_in_box(
         predicted = jnp.minimum(_dot(search.gradient, step), 0.0)
         better = (loss < search.loss) & (loss <= search.loss + _SUFFICIENT * predicted) & ~search.done
         inverse, is_identity = _update_inverse(search.inverse, search.is_identity, step, gradient - search.gradient)
-        moved = choose_direction(
+        next_search = choose_direction(
             search._replace(point=trial, loss=loss, gradient=gradient, inverse=inverse, is_identity=is_identity)
         )
         shorter = search._replace(share=0.3 * search.share)
@@ -122,7 +122,7 @@ def maximise_in_box(
         failed = shorter.share < _SHORTEST
         reset = choose_direction(search._replace(inverse=identity, is_identity=jnp.ones_like(search.is_identity)))
         reset = reset._replace(done=reset.done | search.is_identity)
-        return _select(better, moved, _select(failed, reset, shorter))
+        return _select(better, next_search, _select(failed, reset, shorter))
 
     def has_work(carry: tuple[Array, Array, _Search]) -> Array:
         return (carry[0] <= steps) & ~jnp.all(carry[2].done)

@@ -49,8 +49,12 @@ class Table(NamedTuple):
 def key(index: int) -> Key:
     """The look of the method at a position of `Comparison.methods`."""
     look = style(index)
-    named = {"-": "", "--": "7 3", "-.": "8 3 2.5 3"}
-    dashes = named[look.dash] if isinstance(look.dash, str) else " ".join(f"{2 * part:g}" for part in look.dash[1][:4])
+    dash_patterns = {"-": "", "--": "7 3", "-.": "8 3 2.5 3"}
+    dashes = (
+        dash_patterns[look.dash]
+        if isinstance(look.dash, str)
+        else " ".join(f"{2 * part:g}" for part in look.dash[1][:4])
+    )
     return Key("currentColor" if look.colour == "#000000" else look.colour, dashes)
 
 

@@ -72,10 +72,10 @@ def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[s
       DataError: for a folder without such a file, or a damaged file.
     """
     methods = {name: one for name, one in PUBLISHED.items() if one.protocol == protocol}
-    found = {name: path for name in methods if (path := Path(folder) / f"{name}.json").is_file()}
-    if not found:
+    paths = {name: path for name in methods if (path := Path(folder) / f"{name}.json").is_file()}
+    if not paths:
         raise DataError(f"{os.fspath(folder)}: must hold published traces such as DRE.json or GP.json, but holds none")
-    return {name: read_results(path) for name, path in found.items()}
+    return {name: read_results(path) for name, path in paths.items()}
 
 
 def published_files(folder: str | os.PathLike[str], own: Mapping[str, Results]) -> dict[str, ResultFile]:

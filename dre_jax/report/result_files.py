@@ -99,8 +99,8 @@ def warn_of_losses(comparison: Comparison, files: Mapping[str, ResultFile], orde
     absent = [task for task in tasks if task not in available]
     if absent:
         first = f"space {absent[0][0]!r}, dataset {absent[0][1]!r}"
-        named = first if len(absent) == 1 else f"{first} and so on"
-        _warn(f"{len(absent)} of {pluralize(len(tasks), 'task')} of the order not in any file: {named}")
+        names = first if len(absent) == 1 else f"{first} and so on"
+        _warn(f"{len(absent)} of {pluralize(len(tasks), 'task')} of the order not in any file: {names}")
     for line in comparison.left_out():
         _warn(line)
 

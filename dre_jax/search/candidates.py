@@ -192,8 +192,8 @@ def steps_from(
     sizes = jnp.asarray(layout.sizes, dtype)
     # At least to the next value where there are few.
     width = jnp.maximum(numbers.width, jnp.where(sizes > 0, 1.0 / jnp.maximum(sizes, 1.0), 0.0)[None, :])
-    moved = jnp.clip(start + width * numbers.step, 0.0, 1.0)
-    new = jnp.where(jnp.asarray(layout.unordered)[None, :], numbers.anywhere, moved)
+    near = jnp.clip(start + width * numbers.step, 0.0, 1.0)
+    new = jnp.where(jnp.asarray(layout.unordered)[None, :], numbers.anywhere, near)
     active = jnp.stack(layout.active(start, jnp), axis=-1)
     coin = jnp.where(active, numbers.coin, -1.0)
     one = coin == jnp.max(coin, axis=1, keepdims=True)

@@ -196,5 +196,5 @@ def run_in_python(
             rows.append(int(_jitted_pick(values, candidates.where, choice_key)))
             if rows[-1] == UNDEFINED:
                 raise undefined_values(method)
-    picked = rows[len(design) :]
-    return np.array(picked + [-1] * (n_trials - len(picked)), np.int32)
+    picks = rows[len(design) :]
+    return np.array(picks + [-1] * (n_trials - len(picks)), np.int32)

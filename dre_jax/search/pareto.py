@@ -27,8 +27,8 @@ def pareto_front(values: Array, where: Array, key: Array) -> Array:
       [True, True, False]
     """
     n = where.shape[0]
-    counted = jnp.broadcast_to(where, values.shape)
-    total = jnp.where(where, jnp.sum(mean_tie_ranks(values, counted), axis=0), jnp.inf)
+    all_where = jnp.broadcast_to(where, values.shape)
+    total = jnp.where(where, jnp.sum(mean_tie_ranks(values, all_where), axis=0), jnp.inf)
     # The first of equal sums would be the best row of a table that is sorted by response.
     coins = jax.random.bits(key, (n,), jnp.uint32)
     _, _, order = jax.lax.sort((total, coins, jnp.arange(n)), num_keys=2)

@@ -51,9 +51,9 @@ def _by_sorting_back(keys: Array) -> Array:
     slot = jnp.arange(keys.shape[0], dtype=jnp.int32)
 
     def turn(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        by, moved = jax.lax.sort(carry, num_keys=1, is_stable=False)
+        by, payload = jax.lax.sort(carry, num_keys=1, is_stable=False)
         first, last = tie_bounds(by)
-        return moved, first + last + 2
+        return payload, first + last + 2
 
     return jax.lax.fori_loop(0, 2, turn, (keys, slot))[0]
 

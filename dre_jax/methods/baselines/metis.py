@@ -107,8 +107,8 @@ class Metis(NoMetaLearning):
         is_allowed = jnp.stack([allowed for _, allowed in proposals])
         gains = jnp.where(is_allowed & candidates.where[rows], gain[rows], -jnp.inf)
         largest = jnp.argmax(gains)
-        picked = jnp.arange(mean.shape[0]) == rows[largest]
-        return (picked & (gains[largest] > 0)).astype(mean.dtype)
+        is_largest = jnp.arange(mean.shape[0]) == rows[largest]
+        return (is_largest & (gains[largest] > 0)).astype(mean.dtype)
 
 
 def _first(values: Array, coins: Array, where: Array) -> Array:

@@ -93,8 +93,8 @@ def ranking_weights(losses: Array, guard: float) -> Array:
     """
     dilutes = jnp.median(losses, axis=1) > jnp.quantile(losses[-1], guard)
     dilutes = dilutes.at[-1].set(False)
-    counted = jnp.where(dilutes[:, None], jnp.inf, losses)
-    least = (counted == jnp.min(counted, axis=0)[None]).astype(losses.dtype)
+    usable_losses = jnp.where(dilutes[:, None], jnp.inf, losses)
+    least = (usable_losses == jnp.min(usable_losses, axis=0)[None]).astype(losses.dtype)
     own = jnp.zeros_like(least).at[-1].set(1.0)
     wins = jnp.where(least[-1:] > 0, own, least / jnp.sum(least, axis=0)[None])
     return jnp.mean(wins, axis=1)

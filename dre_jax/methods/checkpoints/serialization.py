@@ -111,8 +111,8 @@ def without_removed_fields(config: Any) -> Any:
         return [without_removed_fields(item) for item in config]
     if not isinstance(config, Mapping):
         return config
-    kept = {k: v for k, v in config.items() if k not in REMOVED_FIELDS or v != REMOVED_FIELDS[k]}
-    return {name: without_removed_fields(value) for name, value in kept.items()}
+    fields = {k: v for k, v in config.items() if k not in REMOVED_FIELDS or v != REMOVED_FIELDS[k]}
+    return {name: without_removed_fields(value) for name, value in fields.items()}
 
 
 def _field_from_json(kind: Any, value: Any, path: str) -> Any:

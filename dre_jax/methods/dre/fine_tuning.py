@@ -85,8 +85,8 @@ def fine_tune(
         def run(params: EnsembleParams, x: Array, response: Array, level: Array, where: Array, key: Array) -> Any:
             # Several runs go one after the other, as the kernel works on one at a time anyway. What is drawn for all at
             # once would take memory by the number of runs, and the compiler minutes in place of seconds.
-            drawn = _draw(config, response, level, where, key)
-            return epochs_in_lanes(model, config.loss.weights, level, where, params, x, response, *drawn)
+            lists_and_sizes = _draw(config, response, level, where, key)
+            return epochs_in_lanes(model, config.loss.weights, level, where, params, x, response, *lists_and_sizes)
 
         one_by_one = sequential_vmap(run)
         elsewhere["tpu"] = lambda params, x, response, *_: one_by_one(params, x, response, level, where, key)

@@ -103,12 +103,12 @@ def listmle_gradient(layout: LaneLayout, scores: Array, trials: Trials) -> Array
     Of each pair one exponential: what stands in a denominator, over that denominator, is the item's share of it.
     """
     gradients, row = jnp.zeros_like(scores), lax.broadcasted_iota(jnp.int32, scores.shape, 0)
-    counted = trials.reaches & trials.where
+    in_list = trials.reaches & trials.where
     for member in range(layout.members):
         own = scores[member : member + 1]
-        top = jnp.max(jnp.where(counted, own, -jnp.inf), axis=1, keepdims=True)
+        top = jnp.max(jnp.where(in_list, own, -jnp.inf), axis=1, keepdims=True)
         top = jnp.where(top == -jnp.inf, 0.0, top)
-        terms = jnp.where(counted, jnp.exp(own - top), 0.0)
+        terms = jnp.where(in_list, jnp.exp(own - top), 0.0)
         sums = jnp.sum(terms, axis=1, keepdims=True)
         share = trials.weight_column / jnp.where(sums == 0.0, 1.0, sums)
         of_member = jnp.sum(share * terms, axis=0, keepdims=True) - trials.weight

@@ -72,7 +72,7 @@ def layout_of(model: ModelConfig, n_columns: int) -> LaneLayout:
     """
     slot = 1 << (widest(model) - 1).bit_length()
     parts, at = {}, 0
-    for name, part in sorted(_parts(model, n_columns, slot), key=lambda named: named[1].height == 1):
+    for name, part in sorted(_parts(model, n_columns, slot), key=lambda item: item[1].height == 1):
         parts[name] = part._replace(at=at)
         at += part.height
     return LaneLayout(slot, parts, round_up(at, SUBLANES))
