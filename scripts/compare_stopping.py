@@ -23,7 +23,7 @@ from markdown_tables import markdown_table
 
 FURTHER = 20
 """Trials after a stop."""
-THRESHOLDS, PATIENCE = (0.1, 0.01, 0.001), (1, 3, 5)
+THRESHOLDS, PATIENCE = (0.1, 0.01, 0.001), (3, 5, 10)
 
 
 class Record(NamedTuple):

@@ -41,7 +41,7 @@ def tune(
         float | None,
         typer.Option(
             metavar="GAIN",
-            help="Stop when a trial is expected to improve the best value by less, three times in a row.",
+            help="Stop when a trial is expected to improve the best value by less, ten times in a row.",
             show_default=False,
         ),
     ] = None,

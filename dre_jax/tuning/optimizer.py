@@ -30,7 +30,7 @@ from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import State, Trial, constraint_values, objective_value, validate_study
 
 _LOCKS = ("_lock", "_turn")
-_PATIENCE = 3  # suggestions of little expected improvement, after which a search ends
+_PATIENCE = 10  # suggestions of little expected improvement, after which a search ends
 _FIRST_CHECK, _CHECK_GROWTH = 8, 1.5  # numbers of complete trials at which the past is compared with them
 
 Callback = Callable[["Optimizer", Trial], object]
@@ -196,7 +196,7 @@ class Optimizer:
         return math.inf if improvement is None else improvement
 
     def gain_is_below(self, threshold: float) -> bool:
-        """Returns whether the last three suggestions each had an expected improvement below a threshold.
+        """Returns whether the last ten suggestions each had an expected improvement below a threshold.
 
         Args:
           threshold: in units of the values.

@@ -109,7 +109,7 @@ def test_limits_of_a_study(cli, tune, refused, study):
     study.unlink()
     status, out, _ = cli(*tune("echo", "{x}", trials=50, quiet=True, **{"stop-when-gain-below": 9}))
     assert (status, out.splitlines()[0]) == (0, "tune: stopped, as a trial is expected to gain less than 9")
-    assert len(Optimizer.load(study).trials) == N_START + 3
+    assert len(Optimizer.load(study).trials) == N_START + 10
 
 
 def test_without_any_value(cli, tune, study):

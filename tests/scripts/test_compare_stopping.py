@@ -10,7 +10,7 @@ def script(part):
     return part("compare_stopping")
 
 
-def test_tables(script):
+def test_tables(script, monkeypatch):
     further = script.FURTHER
 
     def record(expected, best, warned=None):
@@ -21,8 +21,9 @@ def test_tables(script):
     never = record([0.5] * (further + 3), [0.9] * (further + 3))
     assert [script.stop(early, 0.01, patience) for patience in (1, 2, 3)] == [3, 4, None]
     assert script.stop(never, 0.01, 1) is None
+    monkeypatch.setattr(script, "PATIENCE", (2, 3))
     rows = script.stopping_table([early, late, never]).splitlines()
-    assert "| 0.01 | 1 | 2 of 3 | 3 | 0.50 | 0.35 |" in rows
+    assert "| 0.01 | 2 | 2 of 3 | 4 | 0.50 | 0.35 |" in rows
     assert "| 0.01 | 3 | 0 of 3 | - | - | - |" in rows
     names = [script.Study("recommended", "branin", "reversed 5x20", 0, i) for i in range(3)]
     table = script.warning_table(dict(zip(names, (early, late, never), strict=True)))
