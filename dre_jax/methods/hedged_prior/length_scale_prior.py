@@ -2,7 +2,8 @@
 
 A Gaussian process with a length scale for each column is fitted to each past task. The log length scales of a column
 are modelled as samples of a Gaussian, whose mean and variance have a normal-inverse-gamma prior centred on a generic
-prior (Gelman et al. 2013, section 3.3). A task of n trials has the weight n / (n + 10).
+prior (Gelman et al. 2013, section 3.3). A task of n trials has the weight n / (n + 10), except for columns that it
+does not vary.
 """
 
 from __future__ import annotations
@@ -152,10 +153,11 @@ def fit_length_scale_prior(config: LengthScaleConfig, tasks: Mapping[str, Task])
     count = where.sum(axis=1)
     varied = np.array([len(np.unique(task.y)) > 1 for task in selected.values()])
     weight = np.where(varied, count / (count + _HALF_ROWS), 0.0)
+    column_weight = weight[:, None] * np.array([(task.X != task.X[0]).any(axis=0) for task in selected.values()])
     generic = generic_prior(table.n_columns)
-    update = partial(_update, config.strength, weight=weight)
-    length = update(_float64(params.log_length), _float64(generic.mean), _float64(generic.deviation))
-    noise = update(_float64(params.log_noise), _float64(generic.noise_mean), _float64(generic.noise_deviation))
+    update = partial(_update, config.strength)
+    length = update(_float64(params.log_length), _float64(generic.mean), _float64(generic.deviation), column_weight)
+    noise = update(_float64(params.log_noise), _float64(generic.noise_mean), _float64(generic.noise_deviation), weight)
     return LengthScalePrior(*(jnp.asarray(a, jnp.float32) for a in (*length, *noise)))
 
 
@@ -185,9 +187,8 @@ def _update(
     deviation: npt.NDArray[np.float64],
     weight: npt.NDArray[np.float64],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Returns the mean and deviation of weighted values [A, ...] and of ``strength`` generic tasks."""
-    weight = weight.reshape(-1, *(1,) * (values.ndim - 1))
-    total = strength + weight.sum()
+    """Returns the mean and deviation of values with weights, both [A, ...], and of ``strength`` generic tasks."""
+    total = strength + weight.sum(axis=0)
     posterior_mean = (strength * mean + (weight * values).sum(axis=0)) / total
     squares = strength * (deviation**2 + (mean - posterior_mean) ** 2) + (weight * (values - posterior_mean) ** 2).sum(
         axis=0

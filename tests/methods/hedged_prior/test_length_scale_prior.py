@@ -68,9 +68,18 @@ def test_equal_responses_give_the_generic_prior():
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+def test_a_column_that_a_task_does_not_vary_has_the_generic_prior(tasks):
+    generic = generic_prior(3)
+    fixed = {name: Task(name, task.X * np.float32([1, 0, 1]), task.y) for name, task in tasks.items()}
+    some = {name: fixed[name] if i % 2 else task for i, (name, task) in enumerate(tasks.items())}
+    none, half, full = (fit_length_scale_prior(CONFIG, one) for one in (fixed, some, tasks))
+    assert (none.mean[1], none.deviation[1]) == (generic.mean[1], generic.deviation[1])
+    assert full.deviation[1] < half.deviation[1] < generic.deviation[1]
+
+
 def test_generic_tasks_count_as_tasks():
     """Two generic tasks, one at either side of the generic mean, and past tasks with weights of whole numbers."""
-    values, weight = np.array([[0.5, 1.0], [2.0, -1.0], [3.0, 0.0]]), np.array([1.0, 2.0, 0.0])
+    values, weight = np.array([[0.5, 1.0], [2.0, -1.0], [3.0, 0.0]]), np.array([[1.0], [2.0], [0.0]])
     mean, deviation = np.array([0.0, 1.0]), np.array([1.0, 2.0])
     every = np.concatenate([[mean - deviation, mean + deviation], np.repeat(values, [1, 2, 0], axis=0)])
     moments = _update(2.0, values, mean, deviation, weight)
