@@ -162,16 +162,6 @@ class TestSuggestions:
         assert run(near(SPACE, seed=1), 8, lambda params: -loss(params))[1:] != first[1:]
         assert run(near(SPACE, seed=1, direction="maximize"), 8, lambda params: -loss(params)) == first
 
-    def test_a_study_that_was_kept_goes_on_as_it_would_have(self, tmp_path):
-        whole, kept = near(SPACE, seed=3), near(SPACE, seed=3)
-        run(whole, 6)
-        run(kept, 3)
-        kept.save(tmp_path / "study.json")
-        loaded = Optimizer.load(tmp_path / "study.json", kept.surrogate, space=SPACE)
-        assert loaded.trials == kept.trials
-        run(loaded, 3)
-        assert loaded.trials == whole.trials
-
     def test_asking_again_without_telling_gives_others(self):
         optimizer = near(SPACE)
         asked = [optimizer.ask() for _ in range(6)]

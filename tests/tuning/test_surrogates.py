@@ -157,10 +157,6 @@ def test_other_spaces_are_refused_by_name(surrogate, space, message):
         assert message in str(caught.value)
 
 
-def test_the_surrogate_has_the_space(surrogate):
-    assert Optimizer(surrogate=surrogate).space is surrogate.space
-
-
 @pytest.mark.usefixtures("quiet_optuna")
 def test_a_study_of_the_other_direction_is_refused(surrogate):
     def study(surrogate):
