@@ -6,6 +6,7 @@ from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv, from_frame
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
+from dre_jax.tuning.sources import Sources, SourceStudy
 from dre_jax.tuning.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.tuning.space.json_format import read_space, write_space
 from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int
@@ -26,6 +27,8 @@ __all__ = [
     "Optimizer",
     "Params",
     "Past",
+    "SourceStudy",
+    "Sources",
     "Space",
     "Surrogate",
     "Trial",

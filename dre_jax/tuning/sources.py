@@ -47,6 +47,7 @@ class SourceStudy(NamedTuple):
     """A past study, compared with the trials of the current study."""
 
     name: str
+    """The study's, as `past_of` got it."""
     weight: float
     """Probability, among the past studies and no study, that the trials follow the study's predictions."""
     agreement: float
