@@ -21,6 +21,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.hpob import evaluation
 from dre_jax.hpob.evaluation import Evaluation
 from dre_jax.hpob.plan import Plan
+from dre_jax.methods import registry
 
 
 @pytest.fixture
@@ -98,6 +99,15 @@ def test_checkpoints_for_who_reads_none(plan, tmp_path, checkpoints):
     given = dataclasses.replace(plan, checkpoints=checkpoints)
     with pytest.warns(DataWarning, match="random reads no checkpoints: it learns nothing from past tasks"):
         Evaluation(given, tmp_path / "random.json")
+
+
+def test_the_file_names_the_method_that_an_alias_stands_for(plan, tmp_path, monkeypatch):
+    monkeypatch.setitem(registry.ALIASES, "recommended", "random")
+    found = Evaluation(dataclasses.replace(plan, method="recommended", trials=0), tmp_path / "a.json")
+    list(found)
+    assert read_results(tmp_path / "a.json").meta["method"] == "random"
+    assert found.summary().startswith("random: 18 runs")
+    list(Evaluation(dataclasses.replace(plan, trials=0), tmp_path / "a.json"))  # the same evaluation
 
 
 def test_seeds_and_splits(plan, tmp_path, content):

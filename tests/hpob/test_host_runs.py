@@ -2,7 +2,11 @@
 
 import json
 import multiprocessing
+import os
 import random
+import signal
+import subprocess
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -10,7 +14,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data import bundled, read_results
-from dre_jax.errors import ConfigError, MethodError
+from dre_jax.errors import ConfigError, MethodError, MissingExtraError
 from dre_jax.hpob.evaluation import Evaluation, run_hpob
 from dre_jax.hpob.plan import Plan
 from dre_jax.search.host import run_host
@@ -156,6 +160,16 @@ def test_on_the_command_line(plan, tmp_path, cli, monkeypatch):
         assert (f"dre-jax: {len(told)} of 10 runs failed" in last) == (status == 2)
 
 
+SLOW = """
+import time
+
+class Slow:
+    def observe_and_suggest(self, X_obs, y_obs, X_pen=None):
+        time.sleep(0.2)
+        return 0
+"""
+
+
 @pytest.mark.multiprocess
 def test_workers_change_nothing(plan, tmp_path, monkeypatch, content):
     monkeypatch.setenv("PEER_FAILS", "0.5")
@@ -198,3 +212,29 @@ def test_a_registered_method(plan, tmp_path):
     assert meta["protocol"]["method"] == "host method, observe_and_suggest"
     assert meta["configuration"].startswith("RandomForest(trees=4, ")
     assert meta["versions"]["scikit-learn"]
+
+
+def test_a_registered_method_without_its_package(plan, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "smac", None)
+    out = tmp_path / "smac.json"
+    with pytest.raises(MissingExtraError, match=r"needs the package 'smac': pip install 'dre_jax\[baselines\]'"):
+        Evaluation(plan(method="smac"), out)
+    assert not out.exists()
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+@pytest.mark.usefixtures("interruptible")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_interrupted_on_the_command_line(plan, tmp_path, workers, wait_until):
+    (tmp_path / "peer.py").write_text(SLOW)
+    out = tmp_path / "out.json"
+    arguments = [sys.executable, "-m", "dre_jax", *command(plan, out, "Slow")[:-1], workers]
+    # A terminal interrupts all processes of a command.
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        wait_until(out.exists, process)
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.stderr.read()  # until the last process that holds it has ended
+    assert process.returncode == 130
+    assert said == "dre-jax: interrupted; rerun the command to resume\n"
+    assert 1 <= len(list(read_results(out).runs())) < 10

@@ -99,6 +99,14 @@ def test_the_copies_for_people(saved):
     assert (saved / "losses.csv").read_text().splitlines() == expected
 
 
+def test_saving_a_step_again_replaces_it(copy):
+    # Whoever goes on at 30 after 40 was lost comes to 40 once more.
+    for seed in (3, 4):
+        shutil.rmtree(copy / "steps" / "50", ignore_errors=True)
+        save(copy, step=50, seed=seed)
+    assert_same(TrainingCheckpoint(copy).load().state, make_state(step=50, seed=4))
+
+
 def test_no_pickles(saved):
     files = [path for path in saved.rglob("*") if path.is_file()]
     assert len(files) > 8

@@ -152,6 +152,20 @@ def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(surr
 
 
 @pytest.mark.usefixtures("sobol_points")
+def test_a_space_that_is_used_up_ends_nothing():
+    study = study_of(DRESampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_categorical("k", ["a", "b"]) == "a", n_trials=6)
+    assert len(study.trials) == 6
+
+
+@pytest.mark.usefixtures("sobol_points")
+def test_threads_do_not_suggest_the_same(surrogate):
+    study = study_of(DRESampler(surrogate=surrogate, seed=0))
+    study.optimize(objective, n_trials=12, n_jobs=2)
+    assert len(set(configurations(study))) == 12
+
+
+@pytest.mark.usefixtures("sobol_points")
 def test_a_pickled_sampler_goes_on(surrogate):
     one, two = (study_of(DRESampler(surrogate=surrogate, seed=3)) for _ in range(2))
     for study in (one, two):
