@@ -42,6 +42,7 @@ nb_merge_streams = True
 executed_pages = [
     "start",
     "how-to/tuning",
+    "how-to/pretrained",
     "how-to/tuning-optuna",
     "how-to/changed-spaces",
     "how-to/own-method",

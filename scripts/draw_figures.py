@@ -295,6 +295,15 @@ def live(docs: Path, out: Path) -> list[Path]:
     return _draw_curves(out, "live", curves, "trials")
 
 
+def pretrained(docs: Path, out: Path) -> list[Path]:
+    """Regret on live models over trials, with a surrogate that ships and without."""
+    table = with_columns((docs / "results" / "pretrained.md").read_text(), ["tuner", "objectives"])
+    at, rows = table.series("regret")
+    regret = dict(zip(table.column("tuner"), rows, strict=True))
+    curves = [Curve(name, at, *regret[key]) for key, name in PRETRAINED.items()]
+    return _draw_curves(out, "pretrained", curves, "trials")
+
+
 def speed(docs: Path, out: Path) -> list[Path]:
     """How many times as fast as PyTorch, the published code and the best that could be written."""
     table = with_columns((docs / "results" / "performance.md").read_text(), ["row", "x eager", "x best"])
@@ -322,6 +331,13 @@ LIVE = {
     ("none", "gp"): "no past",
     ("none", "tpe"): "Optuna's TPE",
 }
+PRETRAINED = {
+    "pretrained": "shipped surrogate",
+    "gp": "Gaussian process",
+    "tpe": "Optuna's TPE",
+    "random": "random search",
+    "default": "the model's defaults",
+}
 REGRET = "mean regret, lower is better"
 PEERS = {"as the published code, eager PyTorch": "x eager", "as the best PyTorch we can write": "x best"}
 SPEED = {
@@ -337,6 +353,7 @@ PICTURES: dict[str, Callable[[Path, Path], list[Path]]] = {
     "methods": partial(budgets, "methods", "results/methods.md", (10, 25, 50)),
     "losses": partial(budgets, "losses", "results/losses.md", (10, 25, 50)),
     "live": live,
+    "pretrained": pretrained,
     "speed": speed,
 }
 """By name; each writes its files from the folder of the pages to another."""

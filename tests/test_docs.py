@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dre_jax.tuning import Surrogate
+from dre_jax.tuning.sklearn import DRESearchCV
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
@@ -24,6 +25,7 @@ def run(page):
 
 def test_the_readme_tunes_a_model(monkeypatch, capsys):
     monkeypatch.setattr(Surrogate, "fit", partial(Surrogate.fit, settings={"training.steps": 200}))  # takes seconds
+    monkeypatch.setitem(DRESearchCV.__init__.__kwdefaults__, "n_iter", 2)  # takes a second
     names = run("README.md")
     assert capsys.readouterr().out.startswith("best {'lr': ")
     assert names["optimizer"].best.value < min(names["train"](**params, data=0.3) for params in names["tried"])

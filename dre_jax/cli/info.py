@@ -14,11 +14,26 @@ if TYPE_CHECKING:
 
 
 def info(
-    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint folder of a search space.", show_default=False)],
+    checkpoint: Annotated[
+        Path,
+        typer.Argument(
+            help="Checkpoint folder of a search space; a surrogate that ships, such as `svc` or `svc.auc`; or "
+            "`pretrained` for the list of these.",
+            show_default=False,
+        ),
+    ],
 ) -> None:
     """Describe a checkpoint: method, configuration, columns, training, data, versions."""
     from dre_jax.methods.checkpoints.fitted import load_fitted
+    from dre_jax.tuning.pretrained import FAMILIES, pretrained_path
 
+    if not checkpoint.exists():
+        name, _, metric = str(checkpoint).partition(".")
+        if name == "pretrained":
+            print_facts({one.name: f"{', '.join(one.metrics)} by {', '.join(one.space)}" for one in FAMILIES.values()})
+            return
+        if name in FAMILIES and metric in ("", *FAMILIES[name].metrics):
+            checkpoint = pretrained_path(name, metric or FAMILIES[name].metrics[0])
     print_facts(dict(_lines(checkpoint, load_fitted(checkpoint, with_params=False))))
 
 
@@ -51,6 +66,8 @@ def _lines(folder: Path, fitted: FittedMethod) -> Iterator[tuple[str, str]]:
     yield from facts.get("decided", {}).items()
     tasks = f"{len(facts['tasks'])} tasks, " if "tasks" in facts else ""
     yield "training data", f"{tasks}fingerprint {facts.get('fingerprint', 'unknown')[:16]}"
+    for name, value in facts.get("origin", {}).items():
+        yield name, str(value)
     yield "versions", ", ".join(f"{name} {value}" for name, value in facts.get("versions", {}).items())
     yield "computed by", "; ".join(" on ".join(one.values()) for one in facts.get("backends", [])) or "unknown"
     yield "columns", "names unknown" if fitted.columns is None else _columns(fitted.columns)

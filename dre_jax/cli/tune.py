@@ -26,7 +26,10 @@ def tune(
             show_default=False,
         ),
     ],
-    space: options.SpaceFile,
+    space: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Search space, JSON. Default: that of --pretrained.", show_default=False),
+    ] = None,
     trials: Annotated[int, typer.Option(help="Number of trials, earlier ones of the study included.", min=1)] = 30,
     workers: Annotated[int, typer.Option(help="Number of commands that run in parallel.", min=1)] = 1,
     timeout: Annotated[
@@ -51,6 +54,15 @@ def tune(
             metavar="DIR|none",
             help="Folder of `Surrogate.save` or `meta-train`. Default: none for a new study. A study with a surrogate "
             "needs its surrogate again, or `none` to continue without one.",
+            show_default=False,
+        ),
+    ] = None,
+    pretrained: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Start from the shipped surrogate of a model (svc, xgboost, ...; `dre-jax info pretrained` lists "
+            "them) and of --metric.",
             show_default=False,
         ),
     ] = None,
@@ -83,14 +95,23 @@ def tune(
     command to resume an interrupted study.
     """
     from dre_jax.cli.trials import TrialsDisplay, format_json, signals_as_interrupts
+    from dre_jax.errors import ConfigError
     from dre_jax.tuning import EngineConfig, Surrogate, read_space
     from dre_jax.tuning.command.runner import StudyFile, run_trials
     from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
+    from dre_jax.tuning.pretrained.surrogates import pretrained_study
 
-    searched = read_space(space)
-    template = parse(command, searched)
     learned: Surrogate | EllipsisType | None = ... if surrogate is None else None
+    if pretrained is not None and surrogate is not None:
+        raise ConfigError("a study has one surrogate: pass --surrogate or --pretrained")
+    if pretrained is not None:
+        searched, learned = pretrained_study(pretrained, metric, None if space is None else read_space(space))
+    elif space is not None:
+        searched = read_space(space)
+    else:
+        raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
+    template = parse(command, searched)
     if surrogate not in (None, "none"):
         learned = Surrogate.load(surrogate, space=searched, ignore_extra=ignore_extra)
     config = EngineConfig(ignore_extra=True) if ignore_extra else None

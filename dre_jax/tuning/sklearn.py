@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.tuning.optimizer import Optimizer
-from dre_jax.tuning.space.space import Params
+from dre_jax.tuning.pretrained.surrogates import pretrained_search
+from dre_jax.tuning.space.space import Params, Space
 
 try:
     from sklearn.base import is_classifier
@@ -27,7 +28,6 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from dre_jax.tuning.engine import EngineConfig
-    from dre_jax.tuning.space.space import Space
     from dre_jax.tuning.surrogate import Surrogate
 
 __all__ = ["DRESearchCV"]
@@ -45,8 +45,7 @@ class DRESearchCV(BaseSearchCV):
     Example:
       >>> from sklearn.datasets import load_iris
       >>> from sklearn.svm import SVC
-      >>> from dre_jax.tuning import Float
-      >>> search = DRESearchCV(SVC(), {"C": Float(1e-2, 1e2, log=True)}, n_iter=4, random_state=0)
+      >>> search = DRESearchCV(SVC(), n_iter=4, random_state=0)
       >>> bool(search.fit(*load_iris(return_X_y=True)).best_score_ > 0.9)
       True
     """
@@ -57,7 +56,7 @@ class DRESearchCV(BaseSearchCV):
         self,
         estimator: Any,
         space: Space | Mapping[str, Any] | None = None,
-        surrogate: Surrogate | None = None,
+        surrogate: Surrogate | Literal["pretrained"] | None = "pretrained",
         *,
         n_iter: int = 30,
         batch: int = 1,
@@ -76,8 +75,11 @@ class DRESearchCV(BaseSearchCV):
 
         Args:
           estimator: the estimator to tune.
-          space: its parameters, by the names of `set_params`; None for the surrogate's.
-          surrogate: knowledge of past tasks, of the direction "maximize", which all scores of scikit-learn have.
+          space: its parameters, by the names of `set_params`; None for the surrogate's, or the default space of a model
+            in `dre_jax.tuning.pretrained.FAMILIES`.
+          surrogate: knowledge of past tasks, of the direction "maximize", which all scores of scikit-learn have. By
+            default a shipped one, if there is one of the model and the score, and it knows the space; None for none.
+            After `fit`, `surrogate_` is the one in use.
           n_iter: number of configurations.
           batch: number of configurations that are suggested, and evaluated in parallel with `n_jobs`, at once.
           config: settings of the engine.
@@ -130,13 +132,8 @@ class DRESearchCV(BaseSearchCV):
             if not getattr(self, name) >= 1:
                 raise ConfigError(f"{name} >= 1 must hold, but got {name}={getattr(self, name)!r}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        optimizer = Optimizer(
-            self.space,
-            self.surrogate,
-            direction="maximize",
-            seed=seed,
-            config=self.config,
-        )
+        space, self.surrogate_ = self._space_and_surrogate()
+        optimizer = Optimizer(space, self.surrogate_, direction="maximize", seed=seed, config=self.config)
         refusal: ValueError | None = None
         results: dict[str, Any] = {}
         metric: str | None = None
@@ -162,6 +159,18 @@ class DRESearchCV(BaseSearchCV):
             raise refusal
         if self._batches[-1].fits_failed:  # since the last results; `fit` keeps this dictionary
             results.update(self._format_results(*self._formatted))
+
+    def _space_and_surrogate(self) -> tuple[Space | None, Surrogate | None]:
+        """Returns what is searched, and with which knowledge. Raises `ConfigError` if there is no space."""
+        scoring = self.scoring
+        if isinstance(scoring, Mapping | list | tuple | set):  # the name of a scorer counts, not the scorer
+            scoring = self.refit if isinstance(self.refit, str) else next(iter(scoring), None)
+        space = self.space if self.space is None or isinstance(self.space, Space) else Space(self.space)
+        if self.surrogate == "pretrained":
+            return pretrained_search(self.estimator, space, scoring)
+        if self.surrogate is None and space is None:
+            return pretrained_search(self.estimator, None, None)[0], None
+        return space, self.surrogate
 
     def _format_results(
         self, candidate_params: list[Params], n_splits: int, out: list[dict[str, Any]], more_results: Any = None

@@ -285,6 +285,9 @@ class Surrogate:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the surrogate as a checkpoint; an existing one is replaced in one step.
 
+        Args:
+          folder: of the checkpoint; or one small file, if the name ends in ``.npz``.
+
         Raises:
           CheckpointError: if it cannot be written.
         """
@@ -316,7 +319,7 @@ class Surrogate:
         """Reads a surrogate that `save` or `dre-jax meta-train` wrote.
 
         Args:
-          folder: the checkpoint's; of `meta-train`, a search space's.
+          folder: the checkpoint's, or its file, ``NAME.npz``; of `meta-train`, a search space's.
           space: the search space that is to be tuned. A surrogate that was saved knows its own, and so does what
             `meta-train` wrote where the data have descriptors with ranges; that must know the space given. Elsewhere
             it is needed, encoded as the tables are.
@@ -351,6 +354,34 @@ class Surrogate:
             os.path.abspath(folder),
             _saved_studies(folder, fitted),
         )
+
+    @classmethod
+    def pretrained(cls, name: str, metric: str | None = None) -> Surrogate:
+        """Returns a surrogate that ships with the library: of a popular model, with a default search space.
+
+        Args:
+          name: of the model: "svc", "random-forest", "xgboost", ...; `dre_jax.tuning.pretrained.FAMILIES` has all.
+          metric: name of the score that is tuned, as "accuracy", "neg_log_loss", "roc_auc", "r2" or "rmse". By default
+            error rates, or R2 of models for numbers alone, in either direction: what was better is better here.
+
+        Raises:
+          ConfigError: for an unknown model or metric; the message names those that are known.
+
+        Example:
+          >>> Surrogate.pretrained("svc", "accuracy").direction
+          'maximize'
+        """
+        from dre_jax.tuning.pretrained.families import FAMILIES, pretrained_path
+        from dre_jax.tuning.pretrained.matching import find_metric
+
+        if name not in FAMILIES:
+            raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")
+        metrics, known = FAMILIES[name].metrics, None if metric is None else find_metric(metric)
+        if metric is not None and (known is None or known.name not in metrics):
+            rule = f"pretrained surrogates of {name} know the metrics {', '.join(metrics)}"
+            raise ConfigError(f"{rule}, but got {metric!r}")
+        surrogate = cls.load(pretrained_path(name, metrics[0] if known is None else known.name))
+        return replace(surrogate, direction=None if known is None else known.direction, metric=metric)
 
 
 _Path = str | os.PathLike[str]

@@ -73,7 +73,7 @@ def new_environment(folder, *packages):
 @pytest.mark.thorough
 @pytest.mark.multiprocess
 def test_a_wheel_runs_outside_the_repository(copy, built, tmp_path):
-    python = new_environment(tmp_path, "-c", copy / "constraints.txt", built[1])
+    python = new_environment(tmp_path, "-c", copy / "constraints.txt", f"{built[1]}[sklearn]")
     fresh = {"DRE_JAX_CACHE": str(tmp_path / "programs")}
     run(python, "-m", "pip", "check", cwd=tmp_path)
     told = json.loads(run(python.parent / "dre-jax", "version", "--json", cwd=tmp_path, **fresh))
@@ -85,6 +85,7 @@ def test_a_wheel_runs_outside_the_repository(copy, built, tmp_path):
     said = run(python.parent / "dre-jax", "demo", "--quick", cwd=tmp_path, **fresh)
     assert said.rstrip().endswith("results, figures and report.html in demo-out")
     assert (tmp_path / "demo-out" / "report.html").stat().st_size > 10_000
+    assert "make_pretrained.py" in run(python.parent / "dre-jax", "info", "svc.auc", cwd=tmp_path, **fresh)
     examples = re.findall(r"```python\n(.*?)```", (copy / "README.md").read_text(), re.DOTALL)
     (tmp_path / "readme.py").write_text("\n".join(examples))
     assert run(python, "readme.py", cwd=tmp_path, **fresh).startswith("best {'lr': ")

@@ -8,14 +8,16 @@ The folder of a search space holds one of these, or both:
 
 A fitted method takes precedence over the training of its ensemble, which may have been resumed since. The training may
 also belong to a companion of the method (`Entry.companion`); ``load_fitted(ensemble=True)`` reads it. Arrays are stored
-flat, by their paths, and their structure as JSON, so that no data is needed to read them.
+flat, by their paths, and their structure as JSON, so that no data is needed to read them. A path that ends in ``.npz``
+is one file with a fitted method instead (`archive`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +28,7 @@ from jax import Array
 
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError
+from dre_jax.methods.checkpoints.archive import is_archive, read_archive, write_archive
 from dre_jax.methods.checkpoints.provenance import check_version, differences, versions
 from dre_jax.methods.checkpoints.serialization import (
     config_from_json,
@@ -134,7 +137,7 @@ def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:
     """Writes a fitted method; an older one is replaced in one step, and stays if this process is killed.
 
     Args:
-      folder: the search space's; ``metadata.json`` in it is a copy for people.
+      folder: the search space's; ``metadata.json`` in it is a copy for people. Or a file, ``NAME.npz``.
       fitted: with a configuration of the classes that the registry's methods have.
 
     Raises:
@@ -156,6 +159,9 @@ def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:
     if fitted.extra_arrays:
         stored["extra_structure"], extra_arrays = structure_to_json(fitted.extra_arrays)
         arrays[_EXTRA] = extra_arrays
+    if is_archive(folder):
+        write_archive(folder, arrays, stored)
+        return
     steps = _fitted_steps(folder)
     steps.save((steps.latest() or 0) + 1, arrays, stored, {"metadata.json": metadata})
 
@@ -167,7 +173,7 @@ def has_checkpoint(folder: str | Path) -> bool:
 
 def has_fitted(folder: str | Path, *, ensemble: bool = False) -> bool:
     """Returns whether `load_fitted` reads a method that `save_fitted` wrote, not the training of an ensemble."""
-    return _fitted_step(folder, ensemble) is not None
+    return is_archive(folder) or _fitted_step(folder, ensemble) is not None
 
 
 def load_fitted(
@@ -181,7 +187,7 @@ def load_fitted(
     """Reads a fitted method, or the training of a ranking ensemble as its method, `dre` by default.
 
     Args:
-      folder: the search space's, where `save_fitted`, or the trainer of ensembles, wrote.
+      folder: the search space's, where `save_fitted`, or the trainer of ensembles, wrote; or a file, ``NAME.npz``.
       space: refuse another search space's.
       columns: refuse other columns; or their number. Only numbers are compared if one side has no descriptions.
       ensemble: read the training of the method's companion, if there is one (`Entry.companion`).
@@ -193,8 +199,7 @@ def load_fitted(
     latest = _fitted_steps(folder).latest()
     try:
         with check_version(folder):
-            step = _fitted_step(folder, ensemble)
-            fitted = _read_training(folder, with_params) if step is None else _read_fitted(folder, step, with_params)
+            fitted = _read(folder, ensemble, with_params)
     except CheckpointError:
         if _fitted_steps(folder).latest() == latest:
             raise
@@ -227,9 +232,20 @@ def _fitted_step(folder: str | Path, ensemble: bool) -> int | None:
     return None if name in METHODS and METHODS[name].companion is not None else step
 
 
-def _read_fitted(folder: str | Path, step: int, with_params: bool) -> FittedMethod:
-    steps = _fitted_steps(folder)
-    metadata = steps.metadata(step)
+def _read(folder: str | Path, ensemble: bool, with_params: bool) -> FittedMethod:
+    if is_archive(folder):
+        metadata, arrays = read_archive(folder)
+        return _fitted_of(folder, metadata, (lambda _: jax.device_put(arrays)) if with_params else None)
+    step, steps = _fitted_step(folder, ensemble), _fitted_steps(folder)
+    if step is None:
+        return _read_training(folder, with_params)
+    return _fitted_of(folder, steps.metadata(step), partial(steps.arrays, step) if with_params else None)
+
+
+def _fitted_of(
+    folder: str | Path, metadata: dict[str, Any], read_arrays: Callable[[Mapping[str, Any]], Any] | None
+) -> FittedMethod:
+    """Returns the method that metadata describe; without parameters if no function reads their arrays."""
     fitted = FittedMethod(
         name=_check_name(metadata["method"], folder),
         method=config_from_json(metadata["configuration"]),
@@ -242,7 +258,7 @@ def _read_fitted(folder: str | Path, step: int, with_params: bool) -> FittedMeth
     )
     if type(fitted.method) is not type(METHODS[fitted.name].default):
         raise CheckpointError(f"{fitted.name} in {folder} is configured as {type(fitted.method).__name__}")
-    if not with_params:
+    if read_arrays is None:
         return fitted
     shapes: dict[str, Any] = {}
     structure_from_json(metadata["structure"], shapes.setdefault)
@@ -250,7 +266,7 @@ def _read_fitted(folder: str | Path, step: int, with_params: bool) -> FittedMeth
     if extra is not None:
         shapes[_EXTRA] = {}
         structure_from_json(extra, shapes[_EXTRA].setdefault)
-    arrays = steps.arrays(step, shapes)
+    arrays = read_arrays(shapes)
     params = structure_from_json(metadata["structure"], lambda path, _: arrays[path])
     extra_arrays = structure_from_json(extra, lambda path, _: arrays[_EXTRA][path]) or {}
     fitted = dataclasses.replace(fitted, params=params, extra_arrays=extra_arrays)

@@ -57,7 +57,7 @@ class DRESampler(BaseSampler):
 
     def __init__(
         self,
-        search_space: Space | Mapping[str, BaseDistribution] | None = None,
+        search_space: Space | Mapping[str, BaseDistribution] | Surrogate | None = None,
         surrogate: Surrogate | None = None,
         *,
         seed: int | None = None,
@@ -71,7 +71,7 @@ class DRESampler(BaseSampler):
         Args:
           search_space: what is searched, from the first trial on; by default the surrogate's space. Both are searched
             within the bounds of the latest trial. Without a surrogate, the default is the hyperparameters that all
-            complete trials have, so that the first trials are drawn at random.
+            complete trials have, so that the first trials are drawn at random. A surrogate may take this place.
           surrogate: knowledge of past tasks, of the study's direction; without one, the best method without transfer is
             used.
           seed: of all suggestions; None for one by chance.
@@ -92,6 +92,10 @@ class DRESampler(BaseSampler):
             raise ConfigError(
                 f"{rule}, but got {search_space!r}: a seed is passed as DRESampler(seed={search_space!r})"
             )
+        if isinstance(search_space, Surrogate):
+            if surrogate is not None:
+                raise ConfigError("a sampler has one surrogate, but got search_space= and surrogate=")
+            search_space, surrogate = None, search_space
         if surrogate is not None and not isinstance(surrogate, Surrogate):
             raise ConfigError(f"surrogate must be a Surrogate or None, but got {surrogate!r}")
         if seed is not None:

@@ -1,0 +1,75 @@
+"""Arrays and JSON in one compressed file, for small checkpoints: NumPy's ``.npz``, never a pickle."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dre_jax.data.files import atomic_writer, parse_json
+from dre_jax.errors import CheckpointError, DataError
+
+SUFFIX = ".npz"
+FORMAT = 1
+_METADATA = "metadata"
+_SEPARATOR = ":"
+
+
+def is_archive(path: str | Path) -> bool:
+    """Returns whether a path is that of an archive, by its ending.
+
+    Example:
+      >>> is_archive("surrogate.npz"), is_archive("surrogate")
+      (True, False)
+    """
+    return Path(path).suffix == SUFFIX
+
+
+def write_archive(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
+    """Writes an archive at once or not at all. Raises `CheckpointError` if it cannot be written.
+
+    Args:
+      path: of the file.
+      arrays: by name, or in dictionaries by name.
+      metadata: JSON.
+    """
+    try:
+        text = json.dumps({"format": FORMAT, **metadata}, allow_nan=False).encode()
+        content = {f"{_SEPARATOR}{name}": np.asarray(array) for name, array in _flat(arrays)}
+        with atomic_writer(path) as stream:
+            np.savez_compressed(stream, **{_METADATA: np.frombuffer(text, np.uint8)}, **content)  # type: ignore[arg-type]
+    except (DataError, TypeError, ValueError) as error:
+        raise CheckpointError(f"cannot write a checkpoint to {path}: {str(error)[:300]}") from error
+
+
+def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Returns the metadata and the arrays of an archive.
+
+    Raises:
+      CheckpointError: if there is none, or it is damaged or of another format.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            metadata = parse_json(content[_METADATA].tobytes(), str(path))
+            arrays = dict[str, Any]()
+            for name in set(content.files) - {_METADATA}:
+                *group, last = name.split(_SEPARATOR)[1:]
+                (arrays.setdefault(group[0], {}) if group else arrays)[last] = content[name]
+    except (OSError, KeyError, ValueError, EOFError, DataError, zipfile.BadZipFile, zlib.error) as error:
+        raise CheckpointError(f"cannot read the checkpoint {path}: {str(error)[:300]}") from error
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise CheckpointError(f"{path} must hold a checkpoint of format {FORMAT}")
+    return metadata, arrays
+
+
+def _flat(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in arrays.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name}{_SEPARATOR}{inner}", array) for inner, array in value.items())
+        else:
+            yield name, value

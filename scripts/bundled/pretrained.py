@@ -1,0 +1,193 @@
+"""Evaluations of the families of `dre_jax.tuning.pretrained`: models, tasks, metrics, tables."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.preprocessing import StandardScaler
+
+from dre_jax.data.files import read_json
+from dre_jax.tuning import Evaluated, Surrogate, past_of
+from dre_jax.tuning.pretrained import FAMILIES, Family
+
+from .generated import all_problems, source_of
+from .results import stream
+from .scoring import MODEL_SEED, SVM_ITERATIONS, parts_of
+from .tasks import Problem
+
+HIGHER_IS_BETTER = ("auc", "r2")
+
+
+class TableSize(NamedTuple):
+    """How many configurations and tasks a family is evaluated on."""
+
+    shared: int
+    """Configurations that all tasks have."""
+    fresh: int
+    """Configurations of a task alone."""
+    half: bool = False
+    """Whether half of the tasks are left out."""
+    near: int = 0
+    """How many of the shared configurations are close to the defaults."""
+
+
+SIZES = {
+    **{name: TableSize(40, 24) for name in FAMILIES},
+    "extra-trees": TableSize(44, 8, near=12),
+    **{name: TableSize(24, 6) for name in ("xgboost", "lightgbm")},
+    "random-forest": TableSize(36, 6, half=True, near=12),
+    **{name: TableSize(16, 8, half=True) for name in ("hist-gradient-boosting", "mlp")},
+}
+"""By family; fits that take longer get fewer. Of forests, few configurations at random are as good as the defaults."""
+NEAR = 0.15
+"""Standard deviation of configurations that are close to the defaults, in units of the ranges."""
+TARGET_SCALES = (1.0, 10.0, 100.0)
+OFFSET = 2.0
+"""Mean of targets that are not standardised, in standard deviations."""
+FIXED: dict[str, dict[str, Any]] = {
+    "svc": {"max_iter": SVM_ITERATIONS},
+    "svr": {"max_iter": SVM_ITERATIONS},
+    "xgboost": {"n_jobs": 1, "verbosity": 0},
+    "lightgbm": {"n_jobs": 1, "verbose": -1},
+}
+"""Arguments that are not tuned; all models with a seed have the same."""
+
+
+def model(family: Family, params: dict[str, Any], problem: Problem) -> Any:
+    """Returns the estimator of a configuration."""
+    path = family.classifier if problem.classes else family.regressor
+    module, _, name = str(path).rpartition(".")
+    estimator = getattr(importlib.import_module(module), name)(**FIXED.get(family.name, {}))
+    seed = {"random_state": MODEL_SEED} if "random_state" in estimator.get_params() else {}
+    return estimator.set_params(**seed, **params)
+
+
+def metrics_of(estimator: Any, problem: Problem) -> dict[str, float]:
+    """Returns the metrics of out-of-fold predictions of three folds; empty if the fit fails."""
+    target, parts = problem.target[:, 0], parts_of(problem)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            if not problem.classes:
+                predicted = cross_val_predict(estimator, problem.features, target, cv=parts)
+                return {"r2": r2_score(target, predicted), "mae": mean_absolute_error(target, predicted)}
+            probabilities, labels = _class_predictions(estimator, problem)
+            scores = probabilities[:, 1] if problem.classes == 2 else probabilities
+            return {
+                "error": float(np.mean(labels != target)),
+                "log_loss": log_loss(target, probabilities),
+                "auc": roc_auc_score(target, scores, multi_class="ovr"),
+            }
+    except ValueError:  # fits whose numbers overflow
+        return {}
+
+
+def _class_predictions(estimator: Any, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+    """Returns probabilities f64[n, k] and labels f64[n]; decision values become probabilities by a logistic curve."""
+    target, parts = problem.target[:, 0], parts_of(problem)
+    probabilities = np.zeros((len(target), problem.classes))
+    if hasattr(estimator, "predict_proba"):
+        probabilities = cross_val_predict(estimator, problem.features, target, cv=parts, method="predict_proba")
+        return probabilities, np.unique(target)[probabilities.argmax(axis=1)]
+    decisions = cross_val_predict(estimator, problem.features, target, cv=parts, method="decision_function")
+    decisions = decisions.reshape(len(target), -1)
+    labels = decisions.argmax(axis=1) if problem.classes > 2 else (decisions[:, 0] > 0).astype(int)
+    scaled = decisions / np.maximum(decisions.std(axis=0), 1e-12)
+    probabilities = cross_val_predict(LogisticRegression(), scaled, target, cv=parts, method="predict_proba")
+    return probabilities, np.unique(target)[labels]
+
+
+def tasks_of(family: Family) -> dict[str, Problem]:
+    """Returns the tasks of a family: every other one has standardised columns, targets have three scales."""
+    fitting = [p for p in all_problems() if (family.classifier if p.classes else family.regressor)]
+    return {p.name: _scaled(p, i) for i, p in enumerate(fitting)}
+
+
+def table_tasks(family: Family) -> dict[str, Problem]:
+    """Returns the tasks of a family's table."""
+    half = SIZES[family.name].half
+    # Standardised columns alternate, so two of four are kept.
+    return {name: one for i, (name, one) in enumerate(tasks_of(family).items()) if not half or i % 4 < 2}
+
+
+def _scaled(problem: Problem, number: int) -> Problem:
+    features = StandardScaler().fit_transform(problem.features) if number % 2 else problem.features
+    scale = TARGET_SCALES[number % len(TARGET_SCALES)]
+    target = problem.target if problem.classes or scale == 1.0 else (problem.target + OFFSET) * scale
+    return Problem(problem.name, features, target, problem.classes)
+
+
+def evaluate(family: Family, problem: Problem) -> dict[str, Any]:
+    """Returns the table of a task: configurations with their metrics, and the metrics of the library's defaults."""
+    space, size = family.space, SIZES[family.name]
+    shared, own = stream(family.name, "shared"), stream(family.name, problem.name)
+    points = [*shared.random((size.shared - size.near - 1, len(space)))]
+    around = space.point(family.default) + NEAR * shared.standard_normal((size.near, len(space)))
+    points += [*np.clip(around, 0.0, 1.0), *own.random((size.fresh, len(space)))]
+    configurations = [family.default, *map(space.params, points)]
+    default, *metrics = (metrics_of(model(family, params, problem), problem) for params in ({}, *configurations))
+    rows = [{"params": one, "metrics": found} for one, found in zip(configurations, metrics, strict=True)]
+    return {"task": problem.name, "default": default, "rows": rows}
+
+
+def fit(folder: Path, family: Family, metric: str, *, leave_out: str | None = None) -> Surrogate:
+    """Returns what the tables of a family teach on a metric, without tasks from one data set or generator.
+
+    It suggests first what is better than the model's defaults on most data sets, then what leaves the least regret.
+    """
+    tables = [table for table in read_tables(folder, family, metric) if source_of(table["task"]) != leave_out]
+    tasks = {
+        table["task"]: [Evaluated(row["params"], row["metrics"][metric]) for row in table["rows"] if row["metrics"]]
+        for table in tables
+    }
+    direction = "maximize" if metric in HIGHER_IS_BETTER else "minimize"
+    surrogate = Surrogate.fit(past_of(family.space, tasks, direction=direction, metric=metric), quiet=True)
+    index = most_often_better(gains(tables, family, metric))
+    first = family.space.check(tables[0]["rows"][index]["params"])
+    row = family.space.encode(first)
+    others = [one for one in surrogate.start if np.abs(family.space.encode(one) - row).max() > 1e-3]
+    return replace(surrogate, start=(first, *others[:1]))
+
+
+def read_tables(folder: Path, family: Family, metric: str) -> list[dict[str, Any]]:
+    """Returns the tables of a family's tasks that have a metric."""
+    tables = map(read_json, sorted((folder / family.name).glob("*.json")))
+    return [table for table in tables if metric in table["default"]]
+
+
+def gains(tables: list[dict[str, Any]], family: Family, metric: str) -> dict[str, np.ndarray]:
+    """Returns by task how much better each shared configuration is than the library's defaults, f64[N]."""
+    sign, n = (1.0 if metric in HIGHER_IS_BETTER else -1.0), SIZES[family.name].shared
+    found = {}
+    for table in tables:
+        values = [row["metrics"].get(metric, -sign * np.inf) for row in table["rows"][:n]]
+        found[table["task"]] = np.round(sign * (np.array(values) - table["default"][metric]), 9)
+    return found
+
+
+def most_often_better(gain: dict[str, np.ndarray]) -> int:
+    """Returns the configuration that beats the defaults most often; data sets count alike."""
+    by_source: dict[str, list[np.ndarray]] = {}
+    for task, values in gain.items():
+        by_source.setdefault(source_of(task), []).append(np.sign(values))
+    return int(np.argmax(np.mean([np.mean(signs, axis=0) for signs in by_source.values()], axis=0)))
+
+
+def first_suggestions(folder: Path) -> Iterator[tuple[str, str, list[float]]]:
+    """Yields by family and metric the gains of the first suggestions over the defaults, each data set left out once."""
+    for family in FAMILIES.values():
+        for metric in (*family.metrics, *family.excluded):
+            gain, held_out = gains(read_tables(folder, family, metric), family, metric), []
+            for task, values in gain.items():
+                others = {name: one for name, one in gain.items() if source_of(name) != source_of(task)}
+                held_out.append(float(values[most_often_better(others)]))
+            yield family.name, metric, held_out

@@ -1,0 +1,139 @@
+"""Tables of `scripts/compare_pretrained.py`.
+
+Regret of an objective is 0 at the lowest loss that any study found, and 1 at the median of random configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from markdown_tables import markdown_table
+
+AT = (1, 2, 3, 5, 10, 15, 20, 25, 30)
+SAME = (1, 5, 10, 25)
+SINGLE = {"default": 1, "halving": 25}
+"""Tuners with one value, by the number of trials that it costs."""
+
+Floats = npt.NDArray[np.float64]
+
+
+class Curves(NamedTuple):
+    """Regret on one objective."""
+
+    family: str
+    problem: str
+    metric: str
+    regret: dict[str, Floats]
+    """By tuner, f64[T], mean over seeds."""
+
+
+def curves(studies: Mapping[Any, Sequence[float]]) -> list[Curves]:
+    """Returns the objectives of which all tuners are done, and on which configurations differ."""
+    groups: dict[tuple[str, str, str], dict[str, list[Sequence[float]]]] = {}
+    for study, losses in studies.items():
+        objective = groups.setdefault((study.family, study.problem, study.metric), {})
+        objective.setdefault(study.tuner, []).append(losses)
+    found = [Curves(*names, _regret(losses)) for names, losses in groups.items() if len(losses) >= 5]
+    return [one for one in found if one.regret]
+
+
+def _regret(by_tuner: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, Floats]:
+    least = min(losses[-1] for many in by_tuner.values() for losses in many)
+    first = [losses[0] for name in ("random", "tpe") for losses in by_tuner.get(name, ())]
+    spread = float(np.median(first)) - least if first else 0.0
+    if spread < 1e-9:
+        return {}
+    return {name: (np.mean(many, axis=0) - least) / spread for name, many in by_tuner.items()}
+
+
+def report(studies: Mapping[Any, Sequence[float]]) -> str:
+    """Returns all tables."""
+    found = curves(studies)
+    if not found:
+        return "no objective is complete"
+    seeds = 1 + max(study.seed for study in studies)
+    lead = f"{len(found)} objectives, {seeds} seeds; ± standard error over objectives."
+    return "\n\n".join([lead, *(f"### {name}\n\n{text}" for name, text in _tables(found))])
+
+
+def _tables(found: list[Curves]) -> Iterator[tuple[str, str]]:
+    for metric in ("all", *dict.fromkeys(one.metric for one in found)):
+        chosen = [one for one in found if metric in ("all", one.metric)]
+        yield f"Regret, {metric} ({len(chosen)} objectives)", _regrets(chosen)
+        yield f"Pretrained ahead of others by, {metric}", _claims(chosen)
+    yield "Models", _models(found)
+
+
+def _regrets(found: list[Curves]) -> str:
+    rows = []
+    for tuner in dict.fromkeys(name for one in found for name in one.regret):
+        values = [one.regret[tuner] for one in found if tuner in one.regret]
+        cells = [_cell([v[min(t, len(v)) - 1] for v in values]) if _has(tuner, t) else "" for t in AT]
+        rows.append([f"`{tuner}`", str(len(values)), *cells])
+    return markdown_table(["tuner", "objectives", *(f"regret at {t}" for t in AT)], rows)
+
+
+def _has(tuner: str, trials: int) -> bool:
+    return trials >= SINGLE.get(tuner, 1)
+
+
+def _claims(found: list[Curves]) -> str:
+    """By how much the pretrained surrogate is ahead of others, after as many trials and after a fifth of theirs."""
+    heads = ["other", *(f"both at {t}" for t in SAME), "at 25, pretrained at 5", "not behind there"]
+    rows = []
+    for tuner in dict.fromkeys(name for one in found for name in one.regret if name != "pretrained"):
+        pairs = [(one.regret[tuner], one.regret["pretrained"]) for one in found if tuner in one.regret]
+        same = [_cell([_at(other, t) - _at(own, t) for other, own in pairs]) if _has(tuner, t) else "" for t in SAME]
+        ahead = [_at(other, 25) - _at(own, 5) for other, own in pairs]
+        share = np.mean([value >= -1e-9 for value in ahead])
+        rows.append([f"`{tuner}`", *same, _cell(ahead), f"{100 * share:.0f} %"])
+    return markdown_table(heads, rows)
+
+
+def _at(regret: Floats, trials: int) -> float:
+    return float(regret[min(trials, len(regret)) - 1])
+
+
+def _models(found: list[Curves]) -> str:
+    """First suggestions against defaults, and regrets of the tuners, by family."""
+    rows = []
+    for family in [*dict.fromkeys(one.family for one in found), "all"]:
+        of = [one for one in found if family in ("all", one.family)]
+        first = np.array([one.regret["default"][0] - one.regret["pretrained"][0] for one in of])
+        counts = [int(np.sum(first > 1e-9)), int(np.sum(abs(first) <= 1e-9)), int(np.sum(first < -1e-9))]
+        others = [_cell([one.regret[tuner][24] for one in of]) for tuner in ("gp", "tpe", "random")]
+        ours = [_cell([one.regret["pretrained"][t - 1] for one in of]) for t in (1, 5, 25)]
+        rows.append(
+            [family, " / ".join(map(str, counts)), _cell([one.regret["default"][0] for one in of]), *ours, *others]
+        )
+    heads = ["model", "first suggestion better / equal / worse than default", "default"]
+    return markdown_table(
+        [*heads, *(f"pretrained at {t}" for t in (1, 5, 25)), *(f"{t} at 25" for t in ("gp", "tpe", "random"))], rows
+    )
+
+
+def first_table(gains: Iterable[tuple[str, str, Sequence[float]]]) -> str:
+    """How often the first suggestion is better than, equal to and worse than the defaults, by family and metric."""
+    by_family: dict[str, dict[str, Sequence[float]]] = {}
+    for family, metric, values in gains:
+        by_family.setdefault(family, {})[metric] = values
+    metrics = list(dict.fromkeys(metric for one in by_family.values() for metric in one))
+    rows = [[name, *(_counts(one.get(metric)) for metric in metrics)] for name, one in by_family.items()]
+    everything = {m: [v for one in by_family.values() for v in one.get(m, ())] for m in metrics}
+    rows.append(["all", *(_counts(everything[metric]) for metric in metrics)])
+    return markdown_table(["model", *metrics], rows)
+
+
+def _counts(gains: Sequence[float] | None) -> str:
+    if not gains:
+        return ""
+    better, equal = sum(gain > 0 for gain in gains), sum(gain == 0 for gain in gains)
+    return f"{better} / {equal} / {len(gains) - better - equal}"
+
+
+def _cell(values: Sequence[float]) -> str:
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return f"{np.mean(values):.3f} ± {error:.3f}"
