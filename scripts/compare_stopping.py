@@ -87,7 +87,7 @@ def run(study: Study, tasks: int, trials: int) -> Record:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             trial = optimizer.ask()
-        warned = n if warned is None and any("past studies predict" in str(one.message) for one in caught) else warned
+        warned = n if warned is None and any("past studies mislead" in str(one.message) for one in caught) else warned
         expected.append(optimizer._improvements[-1] / task.spread)
         values.append(task.evaluate(trial.params, noise))
         optimizer.tell(trial, values[-1])

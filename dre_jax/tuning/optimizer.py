@@ -459,7 +459,9 @@ class Optimizer:
         sources = compare_sources(complete, self.direction, surrogate.space, surrogate.studies, None, None)
         if sources.mislead:
             self._next_check = math.inf
-            rule = f"the past studies predict the {len(complete)} trials worse than the trials do by themselves"
+            rule = (
+                f"the past studies mislead: they predict the {len(complete)} trials worse than these do by themselves"
+            )
             evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"
             remedy = "surrogate.sources(optimizer.trials) compares them; check the direction of the past values"
             warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)

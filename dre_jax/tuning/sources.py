@@ -84,8 +84,12 @@ class Sources:
 
     @property
     def mislead(self) -> bool:
-        """Whether the past studies together predict the trials worse than nothing does, with evidence above 10 to 1."""
-        return bool(self.studies) and self.gain < -_STRONG
+        """Whether the past studies together predict the trials worse than nothing does, and mostly in reverse order.
+
+        The evidence is above 10 to 1, and the mean over studies of the agreement in units of its error is below -1.
+        """
+        z_scores = [one.agreement / one.agreement_error for one in self.studies]
+        return bool(self.studies) and self.gain < -_STRONG and float(np.mean(z_scores)) < -1.0
 
     @property
     def gain(self) -> float:

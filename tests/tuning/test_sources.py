@@ -197,7 +197,7 @@ def test_a_misleading_past_gives_one_warning(monkeypatch, tmp_path):
     assert warnings_of(studies) == []
     ((number, message),) = warnings_of(reverse)
     assert number in (8, 12, 18)
-    assert message.startswith(f"the past studies predict the {number} trials worse than the trials do by themselves")
+    assert message.startswith(f"the past studies mislead: they predict the {number} trials worse than these do")
 
 
 def test_a_fit_names_the_study_that_agrees_with_no_other():
