@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.pretrained.surrogates import pretrained_search
+from dre_jax.tuning.space.distributions import distributions_of
 from dre_jax.tuning.space.space import Params, Space
 
 try:
@@ -55,7 +56,7 @@ class DRESearchCV(BaseSearchCV):
     def __init__(
         self,
         estimator: Any,
-        space: Space | Mapping[str, Any] | None = None,
+        space: Space | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         surrogate: Surrogate | Literal["pretrained"] | None = "pretrained",
         *,
         n_iter: int = 30,
@@ -75,8 +76,9 @@ class DRESearchCV(BaseSearchCV):
 
         Args:
           estimator: the estimator to tune.
-          space: its parameters, by the names of `set_params`; None for the surrogate's, or the default space of a model
-            in `dre_jax.tuning.pretrained.FAMILIES`.
+          space: its parameters, by the names of `set_params`: a space, or what `RandomizedSearchCV` takes, lists and
+            distributions of SciPy or a list of such dictionaries, see `distributions_of`; None for the surrogate's, or
+            the default space of a model in `dre_jax.tuning.pretrained.FAMILIES`.
           surrogate: knowledge of past tasks, of the direction "maximize", which all scores of scikit-learn have. By
             default a shipped one, if there is one of the model and the score, and it knows the space; None for none.
             After `fit`, `surrogate_` is the one in use.
@@ -132,7 +134,8 @@ class DRESearchCV(BaseSearchCV):
             if not getattr(self, name) >= 1:
                 raise ConfigError(f"{name} >= 1 must hold, but got {name}={getattr(self, name)!r}")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        space, self.surrogate_ = self._space_and_surrogate()
+        searched = None if self.space is None else distributions_of(self.space)
+        space, self.surrogate_ = self._space_and_surrogate(None if searched is None else searched.space)
         optimizer = Optimizer(space, self.surrogate_, direction="maximize", seed=seed, config=self.config)
         refusal: ValueError | None = None
         results: dict[str, Any] = {}
@@ -140,7 +143,7 @@ class DRESearchCV(BaseSearchCV):
         while len(optimizer.trials) < self.n_iter:
             # One by one: a space may have fewer configurations than a batch.
             trials = [optimizer.ask() for _ in range(min(self.batch, self.n_iter - len(optimizer.trials)))]
-            batch = _Batch([trial.params for trial in trials])
+            batch = _Batch([trial.params if searched is None else searched.values(trial.params) for trial in trials])
             self._batches.append(batch)
             try:
                 results = evaluate_candidates(batch.candidates)
@@ -160,12 +163,11 @@ class DRESearchCV(BaseSearchCV):
         if self._batches[-1].fits_failed:  # since the last results; `fit` keeps this dictionary
             results.update(self._format_results(*self._formatted))
 
-    def _space_and_surrogate(self) -> tuple[Space | None, Surrogate | None]:
+    def _space_and_surrogate(self, space: Space | None) -> tuple[Space | None, Surrogate | None]:
         """Returns what is searched, and with which knowledge. Raises `ConfigError` if there is no space."""
         scoring = self.scoring
         if isinstance(scoring, Mapping | list | tuple | set):  # the name of a scorer counts, not the scorer
             scoring = self.refit if isinstance(self.refit, str) else next(iter(scoring), None)
-        space = self.space if self.space is None or isinstance(self.space, Space) else Space(self.space)
         if self.surrogate == "pretrained":
             return pretrained_search(self.estimator, space, scoring)
         if self.surrogate is None and space is None:

@@ -5,12 +5,13 @@ import pickle
 import numpy as np
 import pytest
 from joblib import parallel_config
+from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
@@ -214,3 +215,20 @@ def test_a_surrogate_comes_first(data):
     assert search.cv_results_["params"] == list(start)
     with pytest.raises(DataError, match="gamma"):
         DRESearchCV(SVC(), SPACE | {"gamma": Float(0.0, 1.0)}, surrogate=known).fit(*data)
+
+
+def test_what_scikit_learns_searches_take_is_searched(data):
+    alternatives = [
+        {"scaler": [StandardScaler(), "passthrough"], "model": [SVC()], "model__C": stats.loguniform(1e-2, 1e2)},
+        {"model": [LogisticRegression()], "model__C": [0.5, 1.0]},
+    ]
+    pipeline = Pipeline([("scaler", "passthrough"), ("model", SVC())])
+    search = DRESearchCV(pipeline, alternatives, n_iter=8, cv=2, random_state=0).fit(*data)
+    tried = search.cv_results_["params"]
+    assert {type(one["model"]) for one in tried} == {SVC, LogisticRegression}
+    for one in tried:
+        is_svc = isinstance(one["model"], SVC)
+        assert set(one) == ({"scaler", "model", "model__C"} if is_svc else {"model", "model__C"})
+        assert 1e-2 <= one["model__C"] <= 1e2 if is_svc else one["model__C"] in (0.5, 1.0)
+    best = search.best_estimator_.named_steps["model"]
+    assert (type(best), best.C) == (type(search.best_params_["model"]), search.best_params_["model__C"])
