@@ -14,7 +14,7 @@ the resolution nor `decides` concern it.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax.numpy as jnp
 from jax import Array
@@ -58,20 +58,21 @@ def value_scale(values: Array, where: Array) -> Array:
     return jnp.where(_differ(values, where) & (deviation > 0.0), deviation, 1.0)
 
 
-def log_belief(layout: SpaceLayout, table: Array, points: Array) -> Array:
+def log_belief(layout: SpaceLayout, table: Any, points: Any, xp: Any = jnp) -> Any:
     """Returns the sum f[N] of the logarithms of a belief's weights over the active hyperparameters of points f[N, P].
 
     Args:
       layout: the search space, static.
       table: f[P, K + 1], logarithms at the coordinates k / K, with linear interpolation between them.
       points: f[N, P].
+      xp: NumPy or JAX, as in `dre_jax.search.layout`.
     """
     position = points * (table.shape[1] - 1)
-    left = jnp.clip(jnp.floor(position), 0, table.shape[1] - 2)
-    rows, knot = jnp.arange(len(table)), left.astype(jnp.int32)
+    left = xp.clip(xp.floor(position), 0, table.shape[1] - 2)
+    rows, knot = xp.arange(len(table)), left.astype(xp.int32)
     below, above = table[rows, knot], table[rows, knot + 1]
     logs = below + (position - left) * (above - below)
-    return jnp.sum(jnp.where(jnp.stack(layout.active(points, jnp), axis=-1), logs, 0.0), axis=1)
+    return xp.sum(xp.where(xp.stack(layout.active(points, xp), axis=-1), logs, 0.0), axis=1)
 
 
 def weigh(

@@ -20,8 +20,9 @@ from dre_jax.runtime.forks import check_not_forked
 from dre_jax.search.method import capabilities_of
 from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
-from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weighted
+from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
+from dre_jax.tuning.space.names import read_name_beliefs
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
@@ -43,6 +44,7 @@ DEFAULT_SETTINGS: Mapping[str, Any] = {
 }
 """Settings of the default method: a better fit in a fifth of the time, and a noise floor for float64. The results on
 tables in docs/results are without them."""
+PRIORS = ("names",)
 N_START = 4
 """Number of Sobol points that are evaluated first without a surrogate."""
 _MAX_ENCODINGS = 100_000
@@ -90,8 +92,11 @@ class EngineConfig:
     """No configuration is proposed within this distance of a failed trial, in every coordinate of the unit cube."""
     failure_model: bool = True
     """Whether the probability of success is learned from failed trials; constraints are always learned."""
-    belief_weight: float = 2.0
+    belief_weight: float = 5.0
     """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
+    prior: str | None = None
+    """"names": without a surrogate, values that were good in other search spaces are likely, by the names of
+    hyperparameters (docs/results/names.md); None for no such belief."""
     ignore_extra: bool = False
     """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
 
@@ -99,6 +104,8 @@ class EngineConfig:
         one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
         at_least(2, self, "max_history")
         at_least(0, self, "belief_weight")
+        if self.prior is not None:
+            one_of("prior", self.prior, PRIORS)
 
 
 class Suggestion(NamedTuple):
@@ -263,13 +270,15 @@ class Engine:
         """Returns the configurations that precede those of the method: defaults first."""
         start = () if self.surrogate is None else self.surrogate.start
         defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
-        if n_evaluated >= (N_START if self.surrogate is None else len(start) + bool(defaults)):
+        begins_with_default = bool(defaults) or not np.isnan(self._likely_coordinates).all()
+        if n_evaluated >= (N_START if self.surrogate is None else len(start) + begins_with_default):
             return
         points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
-        if defaults:
+        if begins_with_default:
+            points[0] = _with_fixed(points[0], self._likely_coordinates)
             active = self.space.params(_with_fixed(points[0], self._coordinates(defaults)))
-            defaults = {name: value for name, value in defaults.items() if name in active}
-        for params, point in zip((defaults, *start) if defaults else start, points, strict=False):
+            start = ({name: value for name, value in defaults.items() if name in active}, *start)
+        for params, point in zip(start, points, strict=False):
             configuration = self._start_configuration(params, point, fixed_coordinates)
             if configuration is not None:
                 yield configuration
@@ -295,17 +304,34 @@ class Engine:
         return (self.space.params(_with_fixed(point, fixed_coordinates)) for point in self._sobol_points(number))
 
     def _sobol_points(self, number: int) -> np.ndarray:
-        """Returns points of a scrambled Sobol sequence, of likely values; the first trials share one sequence."""
+        """Returns points of a scrambled Sobol sequence, of likely values for every other trial.
+
+        The first trials share one sequence.
+        """
         from dre_jax.search.candidates import sobol_points
 
         first = number < N_START
         points = sobol_points(256, len(self.space), _seed(self.seed, 0 if first else number))
         points = np.roll(points, -number if first else 0, axis=0)
-        return points if self._log_densities is None else to_quantiles(self._log_densities, points)
+        densities = self._log_densities
+        return points if densities is None or number % 2 else to_quantiles(densities, points)
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
-        return log_densities(self.space) if self.config.belief_weight else None
+        if not self.config.belief_weight:
+            return None
+        names = read_name_beliefs() if self.config.prior == "names" and self.surrogate is None else None
+        return log_densities(self.space, names)
+
+    @cached_property
+    def _likely_coordinates(self) -> np.ndarray:
+        """Coordinates f64[P] of the most likely values by name; NaN where there is no belief by name."""
+        coordinates, densities = np.full(len(self.space), np.nan), self._log_densities
+        if densities is not None:
+            by_name = [self.space[name].likely is None for name in self.space.sequence]
+            known = np.logical_and(np.ptp(densities, axis=1) > 0, by_name)
+            coordinates[known] = densities[known].argmax(axis=1) / (densities.shape[1] - 1)
+        return coordinates
 
     def _rank_candidates(
         self,
@@ -368,12 +394,14 @@ class Engine:
         trials = TrialRecord(history._replace(level=level), *arrays)
         key = jax.random.key(self.seed)
         sobol = sobol_points(self._candidates.even, len(self.space), _seed(self.seed, number))
-        belief = None
-        if self._log_densities is not None:
+        belief, densities = None, self._log_densities
+        if densities is not None:
             half = len(sobol) // 2  # the likely values of several hyperparameters may share a small part of the space
-            sobol = np.vstack([sobol[:half], to_quantiles(self._log_densities, sobol[half:])])
-            weights = weighted(self._log_densities, self.config.belief_weight, len(observed))
-            belief = jax.device_put(weights.astype(dtype))
+            sobol = np.vstack([sobol[:half], to_quantiles(densities, sobol[half:])])
+            power = weight_after(
+                densities, self.space.layout, points, clip_responses(all_responses), self.config.belief_weight
+            )
+            belief = jax.device_put((power * (densities - densities.max(axis=1, keepdims=True))).astype(dtype))
         proposals = propose(
             self._method,
             self._layout,

@@ -3,7 +3,8 @@
 The density of a number is constant over its likely range and falls off beyond it, as a Gaussian whose deviation is half
 of the range. A fifth of the mass is uniform, so no value is excluded. Of a categorical, the likely choices share four
 fifths. The first configurations are drawn from the densities. Afterwards, the acquisition function is weighted by a
-power of the densities that decays with the number of trials n: beta / (n + 1) (piBO, Hvarfner et al. 2022).
+power of the densities that decays with the number of trials n, beta / (n + 1) (piBO, Hvarfner et al. 2022), and sooner
+where responses disagree.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from dre_jax.search.layout import SpaceLayout
+from dre_jax.search.weighting import log_belief
+from dre_jax.tuning.space.names import NameBeliefs, log_densities_by_name
 from dre_jax.tuning.space.parameters import Categorical, Parameter
 from dre_jax.tuning.space.space import Space
 
@@ -21,12 +25,15 @@ Floats = npt.NDArray[np.float64]
 UNIFORM_MASS = 0.2
 _LEAST_DEVIATION = 0.05  # of a coordinate
 _LEAST_KNOTS = 128
+_SLOPE, _SLOPE_DEVIATION = 0.5, 0.5
+"""Of responses on log densities, both in standard deviations: mean and deviation before the first trial."""
 
 
-def log_densities(space: Space) -> Floats | None:
+def log_densities(space: Space, names: NameBeliefs | None = None) -> Floats | None:
     """Returns the log densities f64[P, K + 1] at the coordinates k / K; None if no hyperparameter has a belief.
 
-    Between the coordinates, densities are interpolated; K is so large that this is exact in the middle of a choice.
+    Where a hyperparameter has no likely values, those of its name count, if there are beliefs by name. Between the
+    coordinates, densities are interpolated; K is so large that this is exact in the middle of a choice.
 
     Example:
       >>> from dre_jax.tuning import Float
@@ -34,15 +41,16 @@ def log_densities(space: Space) -> Floats | None:
       >>> np.exp(table[:, [0, 32, 128]]).round(2).tolist()
       [[0.44, 2.01, 0.2], [1.0, 1.0, 1.0]]
     """
-    if all(parameter.likely is None for parameter in space.values()):
+    if names is None and all(parameter.likely is None for parameter in space.values()):
         return None
-    most = max(len(p.choices) for p in space.values() if isinstance(p, Categorical)) if _has_choices(space) else 0
+    most = max((len(p.choices) for p in space.values() if isinstance(p, Categorical)), default=0)
     u = np.linspace(0.0, 1.0, max(_LEAST_KNOTS, 2 ** (2 * most).bit_length()) + 1)
-    return np.log([_density(space, name, u) for name in space.sequence])
-
-
-def _has_choices(space: Space) -> bool:
-    return any(isinstance(parameter, Categorical) for parameter in space.values())
+    logs = np.log([_density(space, name, u) for name in space.sequence])
+    if names is not None:
+        by_name = log_densities_by_name(names, space, len(u))
+        has_likely = np.array([space[name].likely is not None for name in space.sequence])
+        logs = np.where(has_likely[:, None], logs, by_name - np.log(np.exp(by_name).mean(axis=1, keepdims=True)))
+    return logs if logs.any() else None
 
 
 def _density(space: Space, name: str, u: Floats) -> Floats:
@@ -80,6 +88,24 @@ def to_quantiles(table: Floats, points: npt.NDArray[np.floating]) -> Floats:
     return drawn
 
 
-def weighted(table: Floats, beta: float, n: int) -> Floats:
-    """Returns the logarithms f64[P, K + 1] of the weights after n trials, at most 0."""
-    return beta / (n + 1) * (table - table.max(axis=1, keepdims=True))
+def weight_after(table: Floats, layout: SpaceLayout, points: Floats, responses: Floats, beta: float) -> float:
+    """Returns the power of the densities after n trials.
+
+    It is less than beta / (n + 1) where the trials disagree, and 0 where their responses do not rise with the density:
+    in proportion to the posterior mean of the slope of a linear regression of responses on log densities.
+
+    Args:
+      table: f64[P, K + 1], see `log_densities`.
+      layout: of the search space.
+      points: f64[n, P], of the trials.
+      responses: f64[n], finite, higher is better.
+      beta: power before the first trial.
+    """
+    power, deviation = beta / (len(points) + 1), math.sqrt(table.var(axis=1).sum())
+    if len(points) < 2 or not responses.std() > 0 or not deviation > 0:
+        return power
+    densities = log_belief(layout, table, points, np) / deviation
+    densities, values = densities - densities.mean(), (responses - responses.mean()) / responses.std()
+    precision = 1.0 / _SLOPE_DEVIATION**2
+    slope = (precision * _SLOPE + densities @ values) / (precision + densities @ densities)
+    return power * float(min(max(slope / _SLOPE, 0.0), 1.0))
