@@ -1,4 +1,4 @@
-"""Studies, histories, commands and calls that are malformed: each ends in one line of the library's own.
+"""Study files that are malformed, and JSON that is deep: each ends in one line of the library's own.
 
 Files stay as they were. Suggestions are even points here, so that nothing is compiled; spaces are another file's.
 """
