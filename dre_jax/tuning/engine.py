@@ -22,7 +22,6 @@ from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
-from dre_jax.tuning.space.names import read_name_beliefs
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
@@ -44,7 +43,6 @@ DEFAULT_SETTINGS: Mapping[str, Any] = {
 }
 """Settings of the default method: a better fit in a fifth of the time, and a noise floor for float64. The results on
 tables in docs/results are without them."""
-PRIORS = ("names",)
 N_START = 4
 """Number of Sobol points that are evaluated first without a surrogate."""
 _MAX_ENCODINGS = 100_000
@@ -94,9 +92,6 @@ class EngineConfig:
     """Whether the probability of success is learned from failed trials; constraints are always learned."""
     belief_weight: float = 5.0
     """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
-    prior: str | None = None
-    """"names": without a surrogate, values that were good in other search spaces are likely, by the names of
-    hyperparameters (docs/results/names.md); None for no such belief."""
     ignore_extra: bool = False
     """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
 
@@ -104,8 +99,6 @@ class EngineConfig:
         one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
         at_least(2, self, "max_history")
         at_least(0, self, "belief_weight")
-        if self.prior is not None:
-            one_of("prior", self.prior, PRIORS)
 
 
 class Suggestion(NamedTuple):
@@ -270,12 +263,10 @@ class Engine:
         """Returns the configurations that precede those of the method: defaults first."""
         start = () if self.surrogate is None else self.surrogate.start
         defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
-        begins_with_default = bool(defaults) or not np.isnan(self._likely_coordinates).all()
-        if n_evaluated >= (N_START if self.surrogate is None else len(start) + begins_with_default):
+        if n_evaluated >= (N_START if self.surrogate is None else len(start) + bool(defaults)):
             return
         points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
-        if begins_with_default:
-            points[0] = _with_fixed(points[0], self._likely_coordinates)
+        if defaults:
             active = self.space.params(_with_fixed(points[0], self._coordinates(defaults)))
             start = ({name: value for name, value in defaults.items() if name in active}, *start)
         for params, point in zip(start, points, strict=False):
@@ -318,20 +309,7 @@ class Engine:
 
     @cached_property
     def _log_densities(self) -> np.ndarray | None:
-        if not self.config.belief_weight:
-            return None
-        names = read_name_beliefs() if self.config.prior == "names" and self.surrogate is None else None
-        return log_densities(self.space, names)
-
-    @cached_property
-    def _likely_coordinates(self) -> np.ndarray:
-        """Coordinates f64[P] of the most likely values by name; NaN where there is no belief by name."""
-        coordinates, densities = np.full(len(self.space), np.nan), self._log_densities
-        if densities is not None:
-            by_name = [self.space[name].likely is None for name in self.space.sequence]
-            known = np.logical_and(np.ptp(densities, axis=1) > 0, by_name)
-            coordinates[known] = densities[known].argmax(axis=1) / (densities.shape[1] - 1)
-        return coordinates
+        return log_densities(self.space) if self.config.belief_weight else None
 
     def _rank_candidates(
         self,

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from dre_jax.tuning import Categorical, EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate
+from dre_jax.tuning import Categorical, Evaluated, Float, Optimizer, Space, Surrogate
 from live.functions import Task
 
 OPTUNA = ("tpe", "gp-sampler", "random")
 """Optuna's samplers by name; they know no past task."""
 BELIEFS = {"gp-right-belief": 0.0, "gp-wrong-belief": 0.5}
 """`gp` with a likely fifth of the range of each real number: how far it is from the optimum."""
-ALONE = ("gp", "gp-names", *BELIEFS, *OPTUNA)
+ALONE = ("gp", *BELIEFS, *OPTUNA)
 """Tuners without a past."""
 
 
@@ -27,8 +27,7 @@ def run(tuner: str, task: Task, trials: int, seed: int, surrogate: Surrogate | N
         done = optuna_study(tuner, task, trials, random)
     else:
         space = with_belief(task, BELIEFS[tuner], random) if tuner in BELIEFS else task.space
-        config = EngineConfig(prior="names") if tuner == "gp-names" else None
-        optimizer = Optimizer(space, surrogate, direction="minimize", seed=seed, config=config)
+        optimizer = Optimizer(space, surrogate, direction="minimize", seed=seed)
         done = []
         for _ in range(trials):
             trial = optimizer.ask()

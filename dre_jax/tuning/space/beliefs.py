@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.weighting import log_belief
-from dre_jax.tuning.space.names import NameBeliefs, log_densities_by_name
 from dre_jax.tuning.space.parameters import Categorical, Parameter
 from dre_jax.tuning.space.space import Space
 
@@ -29,11 +28,10 @@ _SLOPE, _SLOPE_DEVIATION = 0.5, 0.5
 """Of responses on log densities, both in standard deviations: mean and deviation before the first trial."""
 
 
-def log_densities(space: Space, names: NameBeliefs | None = None) -> Floats | None:
+def log_densities(space: Space) -> Floats | None:
     """Returns the log densities f64[P, K + 1] at the coordinates k / K; None if no hyperparameter has a belief.
 
-    Where a hyperparameter has no likely values, those of its name count, if there are beliefs by name. Between the
-    coordinates, densities are interpolated; K is so large that this is exact in the middle of a choice.
+    Between the coordinates, densities are interpolated; K is so large that this is exact in the middle of a choice.
 
     Example:
       >>> from dre_jax.tuning import Float
@@ -41,15 +39,11 @@ def log_densities(space: Space, names: NameBeliefs | None = None) -> Floats | No
       >>> np.exp(table[:, [0, 32, 128]]).round(2).tolist()
       [[0.44, 2.01, 0.2], [1.0, 1.0, 1.0]]
     """
-    if names is None and all(parameter.likely is None for parameter in space.values()):
+    if all(parameter.likely is None for parameter in space.values()):
         return None
     most = max((len(p.choices) for p in space.values() if isinstance(p, Categorical)), default=0)
     u = np.linspace(0.0, 1.0, max(_LEAST_KNOTS, 2 ** (2 * most).bit_length()) + 1)
-    logs = np.log([_density(space, name, u) for name in space.sequence])
-    if names is not None:
-        by_name = log_densities_by_name(names, space, len(u))
-        has_likely = np.array([space[name].likely is not None for name in space.sequence])
-        logs = np.where(has_likely[:, None], logs, by_name - np.log(np.exp(by_name).mean(axis=1, keepdims=True)))
+    logs: Floats = np.log([_density(space, name, u) for name in space.sequence])
     return logs if logs.any() else None
 
 

@@ -10,12 +10,10 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dre_jax.errors import ConfigError
 from dre_jax.search.weighting import log_belief
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine import Engine, Observation
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
-from dre_jax.tuning.space.names import NameBeliefs, NumberBelief, log_densities_by_name
 
 SPACE = Space(
     {
@@ -141,27 +139,3 @@ def test_nothing_changes_without_a_belief():
         wanted = Engine(plain).suggest(observed[:n], number=n)
         assert ignored.suggest(observed[:n], number=n) == wanted
         assert Engine(SPACE).suggest(observed[:n], number=n) != wanted
-
-
-def test_densities_by_name_are_those_of_a_slow_loop():
-    """In the values' own units, whatever the bounds; those beyond the known ones are like the nearest."""
-    rate = NumberBelief(True, np.log(1e-3), np.log(0.1), (0.0, 1.0, 0.5))
-    beliefs = NameBeliefs({"learning_rate": rate, "depth": NumberBelief(False, 0.0, 4.0, (0.0, 1.0))}, KERNEL)
-    space = Space({"xgb__eta": Float(1e-4, 1.0, log=True), "x": Float(0.0, 1.0), "kernel": Categorical(["RBF", "new"])})
-    found = log_densities_by_name(beliefs, space, 5) / log_densities_by_name(beliefs, KERNEL_SPACE, 5).max()
-    for u, log in zip(np.linspace(0.0, 1.0, 5), found[0], strict=True):
-        value = min(max(1e-4 ** (1 - u), 1e-3), 0.1)
-        place = np.log10(value) + 3.0  # one knot a decade
-        assert log == pytest.approx(place if place <= 1.0 else 1.0 - 0.5 * (place - 1.0))
-    assert not found[1].any()
-    assert found[2].tolist() == [1.0, 1.0, 0.0, 0.0, 0.0]
-
-
-def test_the_names_of_hyperparameters_are_a_prior():
-    names = EngineConfig(prior="names")
-    named = Space({"learning_rate": Float(1e-5, 1.0, log=True), "x": Float(0.0, 1.0)})
-    assert 0.02 < Engine(named, config=names).suggest([], number=0)["learning_rate"] < 0.5
-    unknown = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-    assert Engine(unknown, config=names).suggest([], number=0) == Engine(unknown).suggest([], number=0)
-    with pytest.raises(ConfigError, match="prior must be one of names"):
-        EngineConfig(prior="gaussian")
