@@ -167,7 +167,8 @@ def studies_apart(studies: PastStudies) -> list[str]:
     for i, name in enumerate(names if len(names) > 1 else ()):
         rows = np.flatnonzero(where[i])[:_TEST_ROWS]
         gains = np.delete(compare_studies(studies, np.asarray(x[i])[rows], np.asarray(y[i])[rows]).gain, i)
-        apart += [name] if np.exp(gains).mean() < 1 else []
+        # The mean of the ratios of densities is below 1.
+        apart += [name] if np.logaddexp.reduce(gains) < np.log(len(gains)) else []
     return apart
 
 
