@@ -25,6 +25,8 @@ from .scoring import MODEL_SEED, SVM_ITERATIONS, parts_of
 from .tasks import Problem
 
 HIGHER_IS_BETTER = ("auc", "r2")
+TIE_DECIMALS = 4
+"""Metrics that are equal to so many decimals count as equal: a default may be a penalty of 1e-4 for one of 0."""
 
 
 class TableSize(NamedTuple):
@@ -170,7 +172,7 @@ def gains(tables: list[dict[str, Any]], family: Family, metric: str) -> dict[str
     found = {}
     for table in tables:
         values = [row["metrics"].get(metric, -sign * np.inf) for row in table["rows"][:n]]
-        found[table["task"]] = np.round(sign * (np.array(values) - table["default"][metric]), 9)
+        found[table["task"]] = np.round(sign * (np.array(values) - table["default"][metric]), TIE_DECIMALS)
     return found
 
 
