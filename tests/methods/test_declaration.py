@@ -172,7 +172,7 @@ class Plain:
 )
 def test_what_is_refused(fields, message):
     with pytest.raises(ConfigError, match=message):
-        register(Entry(**{**vars(ENTRY), **fields}))
+        register(replace(ENTRY, **fields))
     assert "mean" not in METHODS
 
 
@@ -181,7 +181,7 @@ def test_attributes_without_a_declaration_are_the_methods_own():
     capabilities = {field.name: True for field in fields(Capabilities)}
     functions = {function: 3 for needed in CAPABILITY_FUNCTIONS.values() for function in needed}
     method = altered(**capabilities, **functions, members=(Mean(), Mean()))
-    register(Entry(**{**vars(ENTRY), "default": method}))
+    register(replace(ENTRY, default=method))
     history, key = make_history(jnp.zeros((1, 2)), jnp.zeros(1), 1), jax.random.key(0)
     candidates = Candidates(jnp.eye(2), jnp.ones(2, bool))
     assert value(method, {"mean": 1.0}, history, candidates, key).tolist() == [2.0, 1.0]
@@ -190,7 +190,7 @@ def test_attributes_without_a_declaration_are_the_methods_own():
 
 
 def test_capabilities_of_a_configuration_are_checked_when_it_is_made():
-    register(Entry(**{**vars(ENTRY), "default": Sampling()}))
+    register(replace(ENTRY, default=Sampling()))
     for make in (lambda: find("mean").make({"samples": True}), lambda: entry_of(Sampling(samples=True))):
         with pytest.raises(ConfigError, match="samples_posterior is True, so it must have a function sample_posterior"):
             make()
