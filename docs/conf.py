@@ -40,6 +40,7 @@ nb_execution_timeout = 300
 nb_execution_show_tb = True
 nb_merge_streams = True
 executed_pages = [
+    "index",
     "start",
     "how-to/tuning",
     "how-to/pretrained",
