@@ -452,8 +452,10 @@ class Optimizer:
     def _check_past(self) -> None:
         """Warns of past studies that mislead; not again, and not before the trials have grown by a half."""
         surrogate = self.surrogate
+        if surrogate is None or surrogate.studies is None or len(self._trials) < self._next_check:
+            return  # without a walk over the trials, for every suggestion of a long study
         complete = [trial for trial in self.trials if trial.state == "complete"]
-        if surrogate is None or surrogate.studies is None or len(complete) < self._next_check:
+        if len(complete) < self._next_check:
             return
         self._next_check = max(_CHECK_GROWTH * len(complete), _FIRST_CHECK)
         sources = compare_sources(complete, self.direction, surrogate.space, surrogate.studies, None, None)
