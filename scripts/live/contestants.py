@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dre_jax.methods import find
 from dre_jax.tuning import Categorical, Evaluated, Float, Optimizer, Space, Surrogate
 from live.functions import Task
 
@@ -16,7 +17,9 @@ OPTUNA = ("tpe", "gp-sampler", "random")
 """Optuna's samplers by name; they know no past task."""
 BELIEFS = {"gp-right-belief": 0.0, "gp-wrong-belief": 0.5}
 """`gp` with a likely fifth of the range of each real number: how far it is from the optimum."""
-ALONE = ("gp", *BELIEFS, *OPTUNA)
+METHODS = ("gp", "hebo")
+"""Methods that need no past; `Optimizer` uses the first."""
+ALONE = (*METHODS, *BELIEFS, *OPTUNA)
 """Tuners without a past."""
 
 
@@ -28,6 +31,8 @@ def run(tuner: str, task: Task, trials: int, seed: int, surrogate: Surrogate | N
     else:
         space = with_belief(task, BELIEFS[tuner], random) if tuner in BELIEFS else task.space
         optimizer = Optimizer(space, surrogate, direction="minimize", seed=seed)
+        if tuner in METHODS[1:]:
+            optimizer._engine._method = find(tuner).make({})
         done = []
         for _ in range(trials):
             trial = optimizer.ask()
