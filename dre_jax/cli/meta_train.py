@@ -184,7 +184,8 @@ def _read_past(
     from dre_jax.errors import DataError
     from dre_jax.tuning import Surrogate, from_csv, from_studies, read_space
     from dre_jax.tuning.past.overlap import describe_changes
-    from dre_jax.tuning.surrogate import SPACE_NAME, checkpoint_extra, start_design
+    from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra
+    from dre_jax.tuning.surrogate import start_design
 
     space = read_space(space_file)
     options: dict[str, Any] = dict(columns)

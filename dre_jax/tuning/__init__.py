@@ -1,7 +1,7 @@
 """Tuning a model of one's own: search spaces, ask and tell, and surrogates that learn from past studies."""
 
 from dre_jax.tuning.configspace import from_configspace, to_configspace
-from dre_jax.tuning.engine import EngineConfig
+from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.past.optuna_studies import from_studies
 from dre_jax.tuning.past.tables import from_csv, from_frame

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dre_jax.checks import at_least, one_of
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.search.method import capabilities_of
-from dre_jax.search.pending import PENDING_STRATEGIES, check_pending_strategy
+from dre_jax.search.pending import check_pending_strategy
+from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.initial_design import InitialDesign, trial_seed, with_fixed
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
@@ -43,62 +42,12 @@ DEFAULT_SETTINGS: Mapping[str, Any] = {
 }
 """Settings of the default method: a better fit in a fifth of the time, and a noise floor for float64. The results on
 tables in docs/results are without them."""
-N_START = 4
-"""Number of Sobol points that are evaluated first without a surrogate."""
 _MAX_ENCODINGS = 100_000
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
-_NOT_PICKLED = ("_params", "_method", "_encodings")
-
-
-class Observation(NamedTuple):
-    """A trial that has a value."""
-
-    params: Mapping[str, Any]
-    """Values by name."""
-    response: float
-    """Higher is better; may be infinite."""
-    stderr: float = 0.0
-    """Standard error of the response, for `heteroscedastic` methods."""
-    constraints: Mapping[str, float] = MappingProxyType({})
-    """By name; the trial is feasible if all are at most 0."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineConfig:
-    """Settings of an engine.
-
-    Raises:
-      ConfigError: for an unknown pending strategy, max_history < 2, or a weight below 0.
-
-    Example:
-      >>> EngineConfig(pending_strategy="max").max_history
-      192
-    """
-
-    pending_strategy: str = "mean"
-    """Stand-in for the responses of running trials: the min, mean or max of those so far (the constant liar), or what
-    the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
-    they are only not proposed again. With "draw" neither, and every trial is the best by one model, drawn of those that
-    a method averages (Thompson sampling), whether others run or not."""
-    max_history: int = 192
-    """Maximum number of trials that a method gets, pending ones included: the best quarter, and others that are evenly
-    spaced in time."""
-    failed_radius: float = 0.02
-    """No configuration is proposed within this distance of a failed trial, in every coordinate of the unit cube."""
-    failure_model: bool = True
-    """Whether the probability of success is learned from failed trials; constraints are always learned."""
-    belief_weight: float = 5.0
-    """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
-    ignore_extra: bool = False
-    """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
-
-    def __post_init__(self) -> None:
-        one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
-        at_least(2, self, "max_history")
-        at_least(0, self, "belief_weight")
+_NOT_PICKLED = ("_params", "_method", "_encodings", "_design")
 
 
 class Suggestion(NamedTuple):
@@ -143,7 +92,7 @@ class Engine:
     Example:
       >>> from dre_jax.tuning import Float, Space
       >>> engine = Engine(Space({"x": Float(0.0, 1.0)}))
-      >>> sorted(engine.suggest([], number=0))
+      >>> sorted(engine.propose([], number=0).params)
       ['x']
     """
 
@@ -186,18 +135,6 @@ class Engine:
             rule = "an expected gain needs hedged-prior, or gp without a surrogate, with the acquisition function 'ei'"
             raise ConfigError(f"{rule}, but the method is {name}")
 
-    def suggest(
-        self,
-        observed: Sequence[Observation],
-        *,
-        number: int,
-        pending: Iterable[Mapping[str, Any]] = (),
-        failed: Iterable[Mapping[str, Any]] = (),
-        fixed: Mapping[str, Any] | None = None,
-    ) -> Params:
-        """Returns the configuration to evaluate next; see `propose`."""
-        return self.propose(observed, number=number, pending=pending, failed=failed, fixed=fixed).params
-
     def propose(
         self,
         observed: Sequence[Observation],
@@ -227,21 +164,21 @@ class Engine:
         groups = ([o.params for o in observed], pending, failed)
         encoded = _Encoded(*([self._encode(params) for params in group] for group in groups))
         evaluated = {one.identity for group in encoded for one in group}
-        fixed_coordinates = self._coordinates(fixed or {})
-        for params in self._initial_configurations(len(evaluated), number, fixed_coordinates):
+        fixed_coordinates = self._design.coordinates(fixed or {})
+        for params in self._design.initial_configurations(len(evaluated), number, fixed_coordinates):
             if self._encode(params).identity not in evaluated:
                 return Suggestion(params)
         if self._can_value(observed):
             with suggestion_runtime, self._precision() as dtype:
                 ranking = self._rank_candidates(observed, encoded, number, fixed_coordinates, dtype)
         else:
-            ranking = _Ranking(self._sobol_configurations(number, fixed_coordinates))
+            ranking = _Ranking(self._design.sobol_configurations(number, fixed_coordinates))
         unevaluated = (params for params in ranking.configurations if self._encode(params).identity not in evaluated)
         best = next(unevaluated, None)
         if best is not None:
             return Suggestion(best, *ranking[1:])
         # All ranked candidates have been evaluated: any other configuration, or one that is not running.
-        fallback = list(self._sobol_configurations(number, fixed_coordinates))
+        fallback = list(self._design.sobol_configurations(number, fixed_coordinates))
         for excluded in (evaluated, {one.identity for one in encoded.pending}):
             for params in fallback:
                 if self._encode(params).identity not in excluded:
@@ -251,65 +188,10 @@ class Engine:
     def _can_value(self, observed: Sequence[Observation]) -> bool:
         return bool(observed) or self.surrogate is not None
 
-    def _coordinates(self, fixed: Mapping[str, Any]) -> np.ndarray:
-        """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
-        coordinates = np.full(len(self.space), np.nan)
-        for i, name in enumerate(self.space.sequence):
-            if name in fixed:
-                coordinates[i] = self.space.coordinate(name, fixed[name])
-        return coordinates
-
-    def _initial_configurations(self, n_evaluated: int, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
-        """Returns the configurations that precede those of the method: defaults first."""
-        start = () if self.surrogate is None else self.surrogate.start
-        defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
-        if n_evaluated >= (N_START if self.surrogate is None else len(start) + bool(defaults)):
-            return
-        points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
-        if defaults:
-            active = self.space.params(_with_fixed(points[0], self._coordinates(defaults)))
-            start = ({name: value for name, value in defaults.items() if name in active}, *start)
-        for params, point in zip(start, points, strict=False):
-            configuration = self._start_configuration(params, point, fixed_coordinates)
-            if configuration is not None:
-                yield configuration
-        if self.surrogate is None:
-            yield from self._sobol_configurations(number, fixed_coordinates)
-
-    def _start_configuration(
-        self, params: Params, default_point: np.ndarray, fixed_coordinates: np.ndarray
-    ) -> Params | None:
-        """Returns a part of a configuration, completed by a default point; None if it is not in the space."""
-        try:
-            point = _with_fixed(default_point, self._coordinates(params))
-        except DataError:
-            return None
-        configuration = self.space.params(point)
-        if not set(params) <= set(configuration):
-            return None
-        if not np.isnan(fixed_coordinates).all():
-            return self.space.params(_with_fixed(point, fixed_coordinates))
-        return self.space.check(configuration | params)  # to the last digit
-
-    def _sobol_configurations(self, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
-        return (self.space.params(_with_fixed(point, fixed_coordinates)) for point in self._sobol_points(number))
-
-    def _sobol_points(self, number: int) -> np.ndarray:
-        """Returns points of a scrambled Sobol sequence, of likely values for every other trial.
-
-        The first trials share one sequence.
-        """
-        from dre_jax.search.candidates import sobol_points
-
-        first = number < N_START
-        points = sobol_points(256, len(self.space), _seed(self.seed, 0 if first else number))
-        points = np.roll(points, -number if first else 0, axis=0)
-        densities = self._log_densities
-        return points if densities is None or number % 2 else to_quantiles(densities, points)
-
     @cached_property
-    def _log_densities(self) -> np.ndarray | None:
-        return log_densities(self.space) if self.config.belief_weight else None
+    def _design(self) -> InitialDesign:
+        densities = log_densities(self.space) if self.config.belief_weight else None
+        return InitialDesign(self.space, None if self.surrogate is None else self.surrogate.start, self.seed, densities)
 
     def _rank_candidates(
         self,
@@ -371,8 +253,8 @@ class Engine:
         )
         trials = TrialRecord(history._replace(level=level), *arrays)
         key = jax.random.key(self.seed)
-        sobol = sobol_points(self._candidates.even, len(self.space), _seed(self.seed, number))
-        belief, densities = None, self._log_densities
+        sobol = sobol_points(self._candidates.even, len(self.space), trial_seed(self.seed, number))
+        belief, densities = None, self._design.log_densities
         if densities is not None:
             half = len(sobol) // 2  # the likely values of several hyperparameters may share a small part of the space
             sobol = np.vstack([sobol[:half], to_quantiles(densities, sobol[half:])])
@@ -397,7 +279,7 @@ class Engine:
         if proposals.undefined:
             raise undefined_values(self._method)
         best, values = np.asarray(proposals.points), np.asarray(proposals.values)
-        proposed = (_with_fixed(point, fixed_coordinates) for point in best[values > -np.inf])
+        proposed = (with_fixed(point, fixed_coordinates) for point in best[values > -np.inf])
         configurations = (
             self.space.params(point)
             for point in proposed
@@ -497,14 +379,5 @@ def _encode_params(space: Space, params: Mapping[str, Any]) -> _EncodedParams:
     return _EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
 
 
-def _with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
-    return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)
-
-
 def _padded(rows: np.ndarray, slots: int) -> np.ndarray:
     return np.pad(rows, ((0, slots - len(rows)), (0, 0)))
-
-
-def _seed(seed: int, number: int) -> int:
-    """Returns the seed of a trial."""
-    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
 import reprlib
 import threading
-import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import EllipsisType, MappingProxyType
@@ -20,21 +16,27 @@ from typing import Any, overload
 import numpy as np
 
 from dre_jax.data.files import stamp
-from dre_jax.errors import ConfigError, DataError, DataWarning, import_extra
+from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
-from dre_jax.tuning.engine import Engine, EngineConfig, Observation, Suggestion
-from dre_jax.tuning.sources import compare_sources
+from dre_jax.tuning.engine import Engine, Suggestion
+from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.past_check import PastCheck
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import Stamp, Study, origin_of, read_study, resume_surrogate, write_study
 from dre_jax.tuning.surrogate import Surrogate
-from dre_jax.tuning.trial import State, Trial, constraint_values, objective_value, validate_study
+from dre_jax.tuning.trial import (
+    State,
+    Trial,
+    constraint_values,
+    find_trial,
+    objective_value,
+    trial_frame,
+    validate_study,
+)
+from dre_jax.tuning.trial_loop import Callback, TrialLoop
 
 _LOCKS = ("_lock", "_turn")
 _PATIENCE = 10  # suggestions of little expected improvement, after which a search ends
-_FIRST_CHECK, _CHECK_GROWTH = 8, 1.5  # numbers of complete trials at which the past is compared with them
-
-Callback = Callable[["Optimizer", Trial], object]
-"""What `Optimizer.optimize` calls after each trial."""
 
 
 class Optimizer:
@@ -86,7 +88,7 @@ class Optimizer:
         self._trials: list[Trial] = []
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._enqueued: list[Params] = []
-        self._next_check: float = _FIRST_CHECK
+        self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
         self._make_locks()
 
@@ -150,7 +152,7 @@ class Optimizer:
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
-            self._check_past()
+            self._past_check.warn_if_misleading(self._trials, self.direction, self.surrogate)
             batch: list[Params] = []
             n_enqueued = len(self._enqueued)
             for i in range(1 if n is None else n):
@@ -239,62 +241,7 @@ class Optimizer:
         Warns:
           DataWarning: for each exception that is caught.
         """
-        if n_trials is None and timeout is None:
-            raise ConfigError("optimize needs n_trials, timeout or both, but got none")
-        for name, value in {"n_trials": n_trials, "timeout": timeout, "n_jobs": n_jobs}.items():
-            if value is not None and not value > 0:
-                raise ConfigError(f"{name} must be positive, but got {value!r}")
-        if stop_when_gain_below is not None:
-            self.gain_is_below(stop_when_gain_below)  # checks the number and the method
-        starts = itertools.count() if n_trials is None else iter(range(n_trials))
-        deadline = math.inf if timeout is None else time.monotonic() + timeout
-        stop = threading.Event()
-        functions = (callbacks,) if callable(callbacks) else _items(callbacks)
-        for function in functions:
-            if not callable(function):
-                raise ConfigError(f"callbacks must be functions of the optimizer and a trial, but got {function!r}")
-        caught = (catch,) if isinstance(catch, type) else _items(catch)
-        for kind in caught:
-            if not (isinstance(kind, type) and issubclass(kind, Exception)):
-                raise ConfigError(f"catch must be classes of exceptions, such as ValueError, but got {kind!r}")
-
-        def evaluate(trial: Trial) -> Trial:
-            try:
-                return self.tell(trial, f(trial))
-            except caught as error:
-                if self.trials[trial.number].state != "running":
-                    raise
-                message = f"trial {trial.number} failed: {type(error).__name__}: {error}"
-                warnings.warn(message, DataWarning, stacklevel=2)
-                return self.tell_failed(trial)
-
-        def is_over() -> bool:
-            is_late = stop.is_set() or time.monotonic() >= deadline
-            return is_late or (stop_when_gain_below is not None and self.gain_is_below(stop_when_gain_below))
-
-        def work() -> None:
-            while not is_over() and next(starts, None) is not None:
-                trial = self.ask()
-                try:
-                    trial = evaluate(trial)
-                    for callback in functions:
-                        callback(self, trial)
-                except BaseException:
-                    stop.set()
-                    with self._lock:
-                        if self._trials[trial.number].state == "running":
-                            self.tell_failed(trial)
-                    raise
-
-        if n_jobs == 1:
-            work()
-            return
-        with ThreadPoolExecutor(n_jobs) as executor:
-            try:
-                for job in [executor.submit(work) for _ in range(n_jobs)]:
-                    job.result()
-            finally:
-                stop.set()
+        TrialLoop(self, f, n_trials, timeout, stop_when_gain_below, callbacks, catch).run(n_jobs)
 
     def tell(
         self,
@@ -383,18 +330,7 @@ class Optimizer:
         Raises:
           MissingExtraError: without pandas.
         """
-        frames = import_extra("pandas", "pandas", "pandas")
-        trials = self.trials
-        constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
-        reserved = ("number", "state", "value", *constraints, "task")
-        names = {name: f"params_{name}" if name in reserved else name for name in self.space}
-        rows = [
-            dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
-            | {f"constraints_{name}": value for name, value in trial.constraints.items()}
-            | {names[name]: value for name, value in trial.params.items()}
-            for trial in trials
-        ]
-        return frames.DataFrame(rows, columns=[*reserved[:-1], *names.values()])
+        return trial_frame(self.trials, self.space)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the study to a file, completely or not at all.
@@ -445,28 +381,8 @@ class Optimizer:
         optimizer = cls(study.space, surrogate, direction=study.direction, seed=study.seed, config=config)
         optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
         optimizer._stamps[os.path.realpath(path)] = before
-        # Earlier sessions have checked these trials.
-        optimizer._next_check = max(_FIRST_CHECK, _CHECK_GROWTH * sum(t.state == "complete" for t in study.trials))
+        optimizer._past_check = PastCheck(sum(t.state == "complete" for t in study.trials))
         return optimizer
-
-    def _check_past(self) -> None:
-        """Warns of past studies that mislead; not again, and not before the trials have grown by a half."""
-        surrogate = self.surrogate
-        if surrogate is None or surrogate.studies is None or len(self._trials) < self._next_check:
-            return  # without a walk over the trials, for every suggestion of a long study
-        complete = [trial for trial in self.trials if trial.state == "complete"]
-        if len(complete) < self._next_check:
-            return
-        self._next_check = max(_CHECK_GROWTH * len(complete), _FIRST_CHECK)
-        sources = compare_sources(complete, self.direction, surrogate.space, surrogate.studies, None, None)
-        if sources.mislead:
-            self._next_check = math.inf
-            rule = (
-                f"the past studies mislead: they predict the {len(complete)} trials worse than these do by themselves"
-            )
-            evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"
-            remedy = "surrogate.sources(optimizer.trials) compares them; check the direction of the past values"
-            warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)
 
     def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Suggestion:
         """Returns the suggestion after a batch that is not among the trials yet.
@@ -513,29 +429,12 @@ class Optimizer:
         stderr: float | None = None,
         constraints: Mapping[str, float] = MappingProxyType({}),
     ) -> Trial:
-        own = self._trial_of(trial)
+        own = find_trial(self._trials, trial)
         if own.state != "running":
             outcome = "failed" if own.state == "failed" else f"gave {own.value!r}"
             raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
         self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr, _constraints=dict(constraints))
         return self._trials[own.number]
-
-    def _trial_of(self, trial: Trial | int) -> Trial:
-        number = trial.number if isinstance(trial, Trial) else trial
-        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-            raise DataError(f"a trial must be as `ask` returned it, or its number, but got {trial!r}")
-        if not 0 <= number < len(self._trials):
-            raise DataError(f"a trial must be one of the {len(self._trials)} of this study, but got number {number}")
-        own = self._trials[number]
-        if isinstance(trial, Trial) and trial._params != own._params:
-            mismatch = f"trial {number} is {own.params!r}, not {trial.params!r}"
-            raise DataError(f"a trial must be of this study, but {mismatch}")
-        return own
-
-
-def _items(value: Any) -> tuple[Any, ...]:
-    """Returns the items of an iterable; a single item for anything else."""
-    return tuple(value) if isinstance(value, Iterable) else (value,)
 
 
 def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | None) -> Space:

@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
     raise MissingExtraError("scikit-learn", "sklearn") from error
 
 if TYPE_CHECKING:
-    from dre_jax.tuning.engine import EngineConfig
+    from dre_jax.tuning.engine_config import EngineConfig
     from dre_jax.tuning.surrogate import Surrogate
 
 __all__ = ["DRESearchCV"]

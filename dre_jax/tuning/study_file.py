@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dre_jax.data.files import read_json, stamp, write_json
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.runtime.locks import folder_lock
-from dre_jax.tuning.engine import EngineConfig
+from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,29 +16,21 @@ import numpy as np
 
 from dre_jax.checks import one_of
 from dre_jax.data.checks import show
-from dre_jax.data.columns import DESCRIPTORS, differing_columns
-from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
+from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning
 from dre_jax.methods.start_configurations import start_rows
 from dre_jax.search.method import Method
 from dre_jax.tuning.past.overlap import describe_changes
-from dre_jax.tuning.past.tasks import Past, past_of
+from dre_jax.tuning.past.tasks import Past, describe_exclusions, past_of
+from dre_jax.tuning.saved_surrogate import SPACE_NAME, checkpoint_extra, read_surrogate
 from dre_jax.tuning.sources import Evaluation, Sources, compare_sources
-from dre_jax.tuning.space.compatibility import require_compatible_spaces
-from dre_jax.tuning.space.descriptors import from_descriptor
-from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
-from dre_jax.tuning.space.json_format import from_json, to_json
+from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.trial import DIRECTIONS
 
 if TYPE_CHECKING:
-    from dre_jax.methods.checkpoints.fitted import FittedMethod
     from dre_jax.runtime.reports import ProgressCallback
     from dre_jax.tuning.past.studies import PastStudies
-
-_MAX_REASONS = 3  # in a warning
-SPACE_NAME = "past"
-"""Name of the search space in the checkpoint of a surrogate."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +167,9 @@ class Surrogate:
         entry = find(method) if isinstance(method, str) else entry_of(method)
         if not entry.transfer or entry.default is None:
             raise ConfigError(f"a surrogate's method must learn from past tasks, but {entry.name} does not")
-        _warn_of_exclusions(past)
-        if changes := describe_changes(past.absent, past.unknown, len(past.tasks)):
-            warnings.warn(changes, DataWarning, stacklevel=2)
+        for message in (describe_exclusions(past), describe_changes(past.absent, past.unknown, len(past.tasks))):
+            if message:
+                warnings.warn(message, DataWarning, stacklevel=2)
         configured = entry.make(settings)
         meta, key = past.search_space(), jax.random.key(seed)
         # In float32 as everywhere, whatever the process has set for a model of its own.
@@ -333,27 +325,7 @@ class Surrogate:
           DataWarning: if the surrogate was saved by a version that kept no direction. Studies of both directions can
             use such a surrogate.
         """
-        import jax
-
-        from dre_jax.methods.checkpoints.fitted import load_fitted
-
-        fitted = load_fitted(Path(folder))
-        own_space, start = (
-            _saved_space(folder, fitted) if "tuning" in fitted.extra else _space_of_data(folder, fitted, space)
-        )
-        if space is not None:
-            require_compatible_spaces(space, own_space, ignore_extra=ignore_extra)
-        return cls(
-            own_space,
-            fitted.name,
-            fitted.method,
-            jax.tree.map(np.asarray, fitted.params),
-            start,
-            fitted.facts,
-            *_saved_direction(folder, fitted),
-            os.path.abspath(folder),
-            _saved_studies(folder, fitted),
-        )
+        return cls(**read_surrogate(folder, space, ignore_extra))
 
     @classmethod
     def pretrained(cls, name: str, metric: str | None = None) -> Surrogate:
@@ -384,25 +356,6 @@ class Surrogate:
         return replace(surrogate, direction=None if known is None else known.direction, metric=metric)
 
 
-_Path = str | os.PathLike[str]
-
-
-def checkpoint_extra(
-    space: Space, start: Sequence[Params], direction: str | None, metric: str | None, names: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Returns the entries of a checkpoint that `Surrogate.load` needs beside the method.
-
-    Args:
-      space: the search space.
-      start: the start design.
-      direction: of the past values.
-      metric: their name.
-      names: of the past studies, whose arrays the checkpoint has.
-    """
-    content = {"space": to_json(space), "start": list(start), "direction": direction, "metric": metric}
-    return {"tuning": content | ({"studies": list(names)} if names else {})}
-
-
 def _on_host(name: str, method: Method, params: Any) -> Any:
     """Returns what a method learned as arrays of NumPy; warns if a checkpoint cannot store it or the configuration."""
     import jax
@@ -423,84 +376,6 @@ def _on_host(name: str, method: Method, params: Any) -> Any:
     except CheckpointError as error:
         warnings.warn(f"the surrogate of {name} cannot be saved: {error}", DataWarning, stacklevel=3)
     return learned
-
-
-def _warn_of_exclusions(past: Past) -> None:
-    """Warns of past tasks that are left out, and of those of which trials are left out."""
-    names = dict.fromkeys(one.name for one in past.exclusions)
-    missing, partial = ([name for name in names if (name in past.tasks) is there] for there in (False, True))
-    counts = [f"{len(missing)} of {len(missing) + len(past.tasks)} past tasks are"] if missing else []
-    counts += [f"trials of {len(partial)} {'other ' if missing else ''}past tasks are"] if partial else []
-    if counts:
-        reasons = [str(next(one for one in past.exclusions if one.name == name)) for name in [*missing, *partial]]
-        first, more = "; ".join(reasons[:_MAX_REASONS]), "; ..." if len(reasons) > _MAX_REASONS else ""
-        message = f"{' and '.join(counts)} left out (Past.exclusions lists the reasons): {first}{more}"
-        warnings.warn(message, DataWarning, stacklevel=3)
-
-
-def _saved_direction(folder: _Path, fitted: FittedMethod) -> tuple[str | None, str | None]:
-    """Returns the direction and the metric in a checkpoint; meta-datasets hold responses, which have none."""
-    content = fitted.extra.get("tuning")
-    if content is None:
-        return None, None
-    direction, metric = content.get("direction"), content.get("metric")
-    if direction not in (None, *DIRECTIONS) or not (metric is None or isinstance(metric, str)):
-        raise CheckpointError(f"the direction of the surrogate in {folder} is not this version's: {direction!r}")
-    if "direction" not in content:
-        message = f"the surrogate in {folder} was saved without a direction: check that its past values and your study"
-        warnings.warn(f"{message} have the same, or fit and save the surrogate again", DataWarning, stacklevel=3)
-    return direction, metric
-
-
-def _saved_studies(folder: _Path, fitted: FittedMethod) -> PastStudies | None:
-    """Returns the past studies in a checkpoint; None if it has none."""
-    from dre_jax.tuning.past.studies import PastStudies
-
-    if not fitted.extra_arrays:
-        return None
-    try:
-        return PastStudies.from_arrays(tuple(map(str, fitted.extra["tuning"]["studies"])), fitted.extra_arrays)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"the past studies in {folder} are not this version's: {error!r}") from error
-
-
-def _saved_space(folder: _Path, fitted: FittedMethod) -> tuple[Space, tuple[Params, ...]]:
-    """Returns the space and the start design that `Surrogate.save` wrote."""
-    try:
-        content = fitted.extra["tuning"]
-        space = from_json(content["space"])
-        return space, tuple(space.check_part(params) for params in content["start"])
-    except (KeyError, TypeError, ConfigError, DataError) as error:
-        reason = error if isinstance(error, DreError) else repr(error)
-        raise CheckpointError(f"the space of the surrogate in {folder} is not this version's: {reason}") from error
-
-
-def _space_of_data(folder: _Path, fitted: FittedMethod, space: Space | None) -> tuple[Space, tuple[Params, ...]]:
-    """Returns the space of a checkpoint of `dre-jax meta-train`, from the data's descriptor or from the argument."""
-    if fitted.columns is None:
-        rule = f"data that a surrogate learned from must come with a {DESCRIPTORS}.json"
-        raise CheckpointError(f"{rule}, but those of the checkpoint in {folder} did not: its columns have no names")
-    descriptor = fitted.extra.get("descriptor")
-    try:
-        described = space if descriptor is None else of_descriptor(fitted.space, descriptor)
-    except (DataError, ConfigError):  # columns alone
-        described = space
-    if described is None:
-        names = ", ".join(dict.fromkeys(column.parent for column in fitted.columns))
-        raise CheckpointError(f"the checkpoint in {folder} has no ranges of its hyperparameters, {names}: give space=")
-    differences = differing_columns(described.columns, fitted.columns)
-    if differences:
-        raise CheckpointError(f"the checkpoint in {folder} is of another space: {'; '.join(differences)}")
-    return described, tuple(described.decode(row) for row in fitted.extra.get("start_rows", ()))
-
-
-def of_descriptor(name: str, descriptor: Mapping[str, Any]) -> Space:
-    """Returns the space of a descriptor; HPO-B's spaces are known by their names.
-
-    Raises:
-      DataError: if the descriptor is incomplete.
-    """
-    return from_hpob(name, descriptor) if name in HPOB_SPACES else from_descriptor(descriptor)
 
 
 def start_design(past: Past, n: int | None, seed: int) -> tuple[Params, ...]:

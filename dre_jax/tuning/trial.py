@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from dre_jax.checks import check_seed, one_of
-from dre_jax.errors import DataError
+from dre_jax.errors import DataError, import_extra
 from dre_jax.tuning.space.parameters import Choice, plain_value
 from dre_jax.tuning.space.space import Params
 
@@ -68,6 +70,44 @@ class Trial:
         more = "" if self.stderr is None else f", stderr={self.stderr!r}"
         more += f", constraints={self.constraints}" if self._constraints else ""
         return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, value={self.value!r}{more})"
+
+
+def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
+    """Returns the present state of a study's trial, found by its number or an earlier state.
+
+    Raises:
+      DataError: if the trial is none of the study.
+    """
+    number = trial.number if isinstance(trial, Trial) else trial
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+        raise DataError(f"a trial must be as `ask` returned it, or its number, but got {trial!r}")
+    if not 0 <= number < len(trials):
+        raise DataError(f"a trial must be one of the {len(trials)} of this study, but got number {number}")
+    own = trials[number]
+    if isinstance(trial, Trial) and trial._params != own._params:
+        mismatch = f"trial {number} is {own.params!r}, not {trial.params!r}"
+        raise DataError(f"a trial must be of this study, but {mismatch}")
+    return own
+
+
+def trial_frame(trials: Sequence[Trial], names: Iterable[str]) -> Any:
+    """Returns trials as a data frame of pandas; see `Optimizer.to_frame`.
+
+    Args:
+      trials: the trials.
+      names: of the hyperparameters.
+    """
+    pandas = import_extra("pandas", "pandas", "pandas")
+    constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
+    reserved = ("number", "state", "value", *constraints, "task")
+    columns = {name: f"params_{name}" if name in reserved else name for name in names}
+    rows = [
+        dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
+        | {f"constraints_{name}": value for name, value in trial.constraints.items()}
+        | {columns[name]: value for name, value in trial.params.items()}
+        for trial in trials
+    ]
+    return pandas.DataFrame(rows, columns=[*reserved[:-1], *columns.values()])
 
 
 def validate_study(direction: object, seed: object) -> None:

@@ -14,7 +14,7 @@ from dre_jax.data import SearchSpace, Task
 from dre_jax.methods import find
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning import Float, Optimizer, Space, Surrogate, write_space
-from dre_jax.tuning.engine import N_START
+from dre_jax.tuning.initial_design import N_START
 from dre_jax.tuning.past.studies import keep_studies
 
 SPACE = Space({"x": Float(-1.0, 1.0)})

@@ -15,7 +15,8 @@ from dre_jax.search.history import Candidates
 from dre_jax.search.precision import precision_of, supports_double
 from dre_jax.search.refinement import choose_starts, refine
 from dre_jax.tuning import Categorical, Float, Int, Space
-from dre_jax.tuning.engine import Engine, Observation
+from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine_config import Observation
 from tests.oracles import log_augmented_improvement, matern52
 
 SPACE = Space(
@@ -189,7 +190,7 @@ def check_against_reference(engine, points, responses, capacity):
 
 
 def proposal(engine, observed):
-    params = engine.suggest(observed, number=len(observed))
+    params = engine.propose(observed, number=len(observed)).params
     return np.array([params[name] for name in CUBE])
 
 
@@ -203,11 +204,11 @@ def test_a_proposal_is_the_best_by_a_reference():
 def test_float64_ends_with_a_suggestion():
     """In this thread, and in others meanwhile; the same seed gives the same, and compiles nothing anew."""
     engine, observed = Engine(CUBE, seed=0), told(crowded(40))
-    first = engine.suggest(observed, number=40)
+    first = engine.propose(observed, number=40).params
     before = propose._cache_size()
 
     def ask(_):
-        return engine.suggest(observed, number=40), jnp.zeros(1).dtype
+        return engine.propose(observed, number=40).params, jnp.zeros(1).dtype
 
     with ThreadPoolExecutor(2) as pool:
         for found, dtype in pool.map(ask, range(4)):

@@ -10,7 +10,8 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import RandomSearch
 from dre_jax.search.candidates import propose
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Space, Surrogate
-from dre_jax.tuning.engine import Engine, Observation
+from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.trial_selection import select_trials
 
 SPACE = Space(
@@ -47,29 +48,32 @@ def test_an_engine_remembers_nothing():
     draws = Surrogate(SPACE, "random", RandomSearch(), None)
     used = Engine(SPACE, draws, seed=3)
     for number in range(3):
-        used.suggest(observations(4, seed=number), number=number)
-    wanted = Engine(SPACE, draws, seed=3).suggest(told, number=7)
-    assert used.suggest(told, number=7) == wanted
-    assert used.suggest(told, number=8) != wanted
-    assert Engine(SPACE, draws, seed=4).suggest(told, number=7) != wanted
+        used.propose(observations(4, seed=number), number=number)
+    wanted = Engine(SPACE, draws, seed=3).propose(told, number=7).params
+    assert used.propose(told, number=7).params == wanted
+    assert used.propose(told, number=8).params != wanted
+    assert Engine(SPACE, draws, seed=4).propose(told, number=7).params != wanted
 
 
 def test_the_surrogates_start_comes_first_and_once():
     start = ({"x": 0.25, "kernel": "rbf"}, {"x": 0.75, "kernel": "poly", "degree": 3})
     engine = rising(start=start)
-    first = engine.suggest([], number=0)
+    first = engine.propose([], number=0).params
     assert first == start[0]
     for more in ({"observed": [Observation(start[0], 1.0)]}, {"pending": [start[0]]}, {"failed": [start[0]]}):
-        assert engine.suggest(**{"observed": [], **more}, number=1) == start[1]
-    third = engine.suggest([Observation(start[0], 1.0)], pending=[start[1]], number=2)
+        assert engine.propose(**{"observed": [], **more}, number=1).params == start[1]
+    third = engine.propose([Observation(start[0], 1.0)], pending=[start[1]], number=2).params
     assert third["x"] > 0.95  # the method's own
-    assert rising(start=start).suggest(observations(2), number=2) not in start  # as many were tried already
+    assert rising(start=start).propose(observations(2), number=2).params not in start  # as many were tried already
 
 
 def test_pending_trials_have_imputed_responses():
     """The method turns round once it sees five trials."""
     told, running = observations(3), [o.params for o in observations(2, seed=1)]
-    high = lambda **options: rising(turns=5, config=EngineConfig(**options)).suggest(told, number=5, pending=running)  # noqa: E731
+
+    def high(**options):
+        return rising(turns=5, config=EngineConfig(**options)).propose(told, number=5, pending=running).params
+
     assert high(pending_strategy="mean")["x"] < 0.05
     assert high(pending_strategy="none")["x"] > 0.95
 
@@ -94,7 +98,7 @@ def test_what_is_not_shown_is_not_proposed_again():
     engine = rising(space, seed=1, config=EngineConfig(max_history=16))
     top = [{"x": 63 - i % 8, "y": i // 8} for i in range(32)]
     told = [Observation(params, -i) for i, params in enumerate(top)]
-    found = engine.suggest(told[:30], number=30, pending=[top[30]], failed=[top[31]])
+    found = engine.propose(told[:30], number=30, pending=[top[30]], failed=[top[31]]).params
     assert found["x"] == 55
     assert found not in top
 
@@ -107,13 +111,13 @@ def test_nothing_is_compiled_inside_a_bucket():
     before = propose._cache_size()
     for n in sizes:
         told = observations(n, space)
-        engine.suggest(told[: max(n - 2, 1)], number=n, pending=[o.params for o in told[max(n - 2, 1) :]])
+        engine.propose(told[: max(n - 2, 1)], number=n, pending=[o.params for o in told[max(n - 2, 1) :]])
         compiled.append(propose._cache_size() - before)
     assert compiled == [1, 1, 1, 1, 1, 1, 2, 2, 2]
     failed = [o.params for o in observations(3, space, 1)]
     for model, n_programs in ((False, 2), (True, 3)):  # one more with a model of failures
         config = EngineConfig(failure_model=model)
-        rising(space, seed=6, config=config).suggest(observations(3, space), number=3, failed=failed)
+        rising(space, seed=6, config=config).propose(observations(3, space), number=3, failed=failed)
         assert propose._cache_size() - before == n_programs
 
 
@@ -122,14 +126,14 @@ def test_trials_that_run_take_their_slots_from_the_largest_bucket():
     told, running = observations(20), [o.params for o in observations(5, seed=1)]
     # The method turns round if it sees 16 trials, told and running.
     engine = rising(turns=16, config=EngineConfig(max_history=16))
-    assert engine.suggest(told, number=25, pending=running)["x"] < 0.05
+    assert engine.propose(told, number=25, pending=running).params["x"] < 0.05
 
 
 def test_numbers_that_are_large_beside_their_range_are_told_apart():
     space = Space({"x": Float(1e9, 1e9 + 1.0), "y": Float(0.0, 1.0)})
     told = [Observation({"x": 1e9 + i / 10, "y": 0.5}, 0.0) for i in range(10)]
     engine = rising(space)
-    found = [engine.suggest(told, number=number)["x"] - 1e9 for number in range(10, 13)]
+    found = [engine.propose(told, number=number).params["x"] - 1e9 for number in range(10, 13)]
     assert min(found) > 0.95  # the method's own, not one that is drawn because all seem to be tried
 
 
@@ -144,7 +148,7 @@ def test_numbers_that_are_large_beside_their_range_are_told_apart():
 )
 def test_refused(more, rule):
     with pytest.raises(DataError) as error:
-        rising().suggest(**{"observed": [], **more}, number=0)
+        rising().propose(**{"observed": [], **more}, number=0)
     assert rule in str(error.value)
     assert "\n" not in str(error.value)
 

@@ -13,7 +13,8 @@ from scipy.stats import norm
 from dre_jax.search import Capabilities
 from dre_jax.search.candidates import propose
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
-from dre_jax.tuning.engine import Engine, Observation
+from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.feasibility import FIT_TRIALS, capped_responses, fit_feasibility, learn_feasibility
 from tests.gp.test_classification import log_probability
 from tests.oracles import matern52
@@ -113,8 +114,8 @@ def test_a_method_that_insists_is_led_away():
 def test_values_of_any_scale_are_weighted(strategy):
     observed, failed = halves(24)
     engine = rising(config=EngineConfig(pending_strategy=strategy))
-    assert 0.3 < engine.suggest(observed, number=24, failed=failed)["x"] < 0.6
-    assert rising().suggest(observed, number=24)["x"] > 0.9
+    assert 0.3 < engine.propose(observed, number=24, failed=failed).params["x"] < 0.6
+    assert rising().propose(observed, number=24).params["x"] > 0.9
 
 
 def test_nothing_changes_without_failures():
@@ -122,7 +123,9 @@ def test_nothing_changes_without_failures():
     observed, _ = halves(24)
     before = fit_feasibility._cache_size()
     picks = [
-        rising(config=EngineConfig(failure_model=on)).suggest(observed, number=24, pending=[{"x": 0.9, "y": 0.1}])
+        rising(config=EngineConfig(failure_model=on))
+        .propose(observed, number=24, pending=[{"x": 0.9, "y": 0.1}])
+        .params
         for on in (True, False)
     ]
     assert picks[0] == picks[1]
@@ -135,12 +138,12 @@ def test_nothing_is_compiled_inside_a_bucket():
     start = propose._cache_size() + fit_feasibility._cache_size()
     for n in (20, 24, 30):
         observed, failed = halves(n, space, seed=n)
-        engine.suggest(observed[:16], number=n, failed=failed)
+        engine.propose(observed[:16], number=n, failed=failed)
         sizes.append(propose._cache_size() + fit_feasibility._cache_size() - start)
     assert sizes == [2, 2, 2]
     constrained = [o._replace(constraints={"c": o.params["x"] - 0.3}) for o in observed[:16]]
     for number in (3, 4):
-        engine.suggest(constrained, number=number)
+        engine.propose(constrained, number=number)
     assert propose._cache_size() + fit_feasibility._cache_size() - start == 4
 
 
@@ -148,7 +151,7 @@ def test_more_trials_than_the_model_gets():
     observed, failed = halves(150)
     assert len(failed) > FIT_TRIALS
     engine = rising(config=EngineConfig(max_history=64))
-    assert 0.4 < engine.suggest(observed, number=150, failed=failed)["x"] < 0.6
+    assert 0.4 < engine.propose(observed, number=150, failed=failed).params["x"] < 0.6
 
 
 def test_levels_that_fail():
@@ -157,7 +160,7 @@ def test_levels_that_fail():
     tried = [MIXED.params(point) for point in rng.random((30, 3))]
     observed = [Observation(p, 0.0) for p in tried if p["kernel"] == "rbf"]
     failed = [p for p in tried if p["kernel"] == "poly"]
-    assert {rising(MIXED).suggest(observed, number=n, failed=failed)["kernel"] for n in range(30, 34)} == {"rbf"}
+    assert {rising(MIXED).propose(observed, number=n, failed=failed).params["kernel"] for n in range(30, 34)} == {"rbf"}
 
 
 def test_the_improvement_is_one_on_the_best_feasible_trial():
@@ -179,7 +182,7 @@ def test_constraints_and_failures_combine():
         for p in tried
         if p["y"] < 0.7
     ]
-    found = rising().suggest(observed, number=60, failed=[p for p in tried if p["y"] >= 0.7])
+    found = rising().propose(observed, number=60, failed=[p for p in tried if p["y"] >= 0.7]).params
     assert 0.3 < found["x"] < 0.65
     assert 0.35 < found["y"] < 0.75
 
@@ -187,9 +190,9 @@ def test_constraints_and_failures_combine():
 def test_before_the_first_feasible_trial():
     """The method does not matter: the search is where the constraint falls."""
     observed = [Observation({"x": x, "y": 0.5}, x, constraints={"c": x + 0.1}) for x in np.linspace(0.3, 1.0, 8)]
-    first = rising().suggest(observed, number=8)
+    first = rising().propose(observed, number=8).params
     assert first["x"] < 0.2
-    second = rising().suggest(observed, number=9, pending=[first])
+    second = rising().propose(observed, number=9, pending=[first]).params
     assert abs(second["y"] - first["y"]) > 0.05
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, Surrogate, Trial, from_frame
-from dre_jax.tuning.engine import N_START, Suggestion
+from dre_jax.tuning.engine import Suggestion
+from dre_jax.tuning.initial_design import N_START
 
 SPACE = Space(
     {

@@ -29,7 +29,8 @@ from dre_jax.tuning import (
     Surrogate,
     past_of,
 )
-from dre_jax.tuning.engine import Engine, Observation
+from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.optuna import DRESampler, to_optuna
 from dre_jax.tuning.sklearn import DRESearchCV
 from dre_jax.tuning.space.hpob import from_hpob
@@ -190,7 +191,7 @@ def test_ignored_ones_are_drawn_at_random(surrogate):
     space = Space({**SPACE, **EXTRA})
     engine, told = Engine(space, surrogate, config=EngineConfig(ignore_extra=True)), []
     for number in range(8):
-        params = engine.suggest(told, number=number)
+        params = engine.propose(told, number=number).params
         assert space.check(params) == params
         assert params not in [one.params for one in told]
         told.append(Observation(params, np.log(params["C"])))

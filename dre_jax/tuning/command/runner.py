@@ -18,7 +18,7 @@ from dre_jax.runtime.locks import file_in_use
 from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
-from dre_jax.tuning.engine import EngineConfig
+from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate

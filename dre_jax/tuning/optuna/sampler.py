@@ -17,7 +17,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.engine import Engine, EngineConfig, Suggestion
+from dre_jax.tuning.engine import Engine, Suggestion
+from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
     StudyTrials,

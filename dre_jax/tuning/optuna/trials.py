@@ -13,7 +13,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from dre_jax.tuning.engine import Observation
+from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.optuna.distributions import Translation
 from dre_jax.tuning.space.space import Params
 

@@ -19,6 +19,7 @@ from dre_jax.tuning.trial import DIRECTIONS, objective_value
 
 MIN_CONFIGURATIONS = 3
 """Minimum number of different configurations with a value of a past task."""
+_MAX_REASONS = 3  # in a message
 
 
 class Evaluated(NamedTuple):
@@ -84,6 +85,19 @@ class Past:
 
     def __len__(self) -> int:
         return len(self.tasks)
+
+
+def describe_exclusions(past: Past) -> str:
+    """Returns one line about past tasks that are left out, wholly or in part; empty if there are none."""
+    names = dict.fromkeys(one.name for one in past.exclusions)
+    missing, partial = ([name for name in names if (name in past.tasks) is there] for there in (False, True))
+    counts = [f"{len(missing)} of {len(missing) + len(past.tasks)} past tasks are"] if missing else []
+    counts += [f"trials of {len(partial)} {'other ' if missing else ''}past tasks are"] if partial else []
+    if not counts:
+        return ""
+    reasons = [str(next(one for one in past.exclusions if one.name == name)) for name in [*missing, *partial]]
+    first, more = "; ".join(reasons[:_MAX_REASONS]), "; ..." if len(reasons) > _MAX_REASONS else ""
+    return f"{' and '.join(counts)} left out (Past.exclusions lists the reasons): {first}{more}"
 
 
 def past_of(

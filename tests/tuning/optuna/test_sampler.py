@@ -42,9 +42,9 @@ def test_a_search_space_is_searched_from_the_first_trial_on(space):
     sampler = DRESampler(space, seed=0)
     study = study_of(sampler)
     study.optimize(objective, n_trials=4)
-    expected = [Engine(SPACE, seed=0).suggest([], number=0)]
+    expected = [Engine(SPACE, seed=0).propose([], number=0).params]
     for number in range(1, 4):
-        expected.append(Engine(SPACE, seed=0).suggest([], number=number, pending=expected))
+        expected.append(Engine(SPACE, seed=0).propose([], number=number, pending=expected).params)
     assert [trial.params for trial in study.trials] == expected
 
 

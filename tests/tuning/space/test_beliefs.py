@@ -12,7 +12,8 @@ from scipy.stats import norm
 
 from dre_jax.search.weighting import log_belief
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
-from dre_jax.tuning.engine import Engine, Observation
+from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
 
 SPACE = Space(
@@ -110,7 +111,7 @@ def test_a_weight_decays_with_the_number_of_trials():
     """The method wants high values, the belief low ones."""
     space = Space({"x": Float(0.0, 1.0, likely=(0.0, 0.1)), "y": Float(0.0, 1.0)})
     observed = [Observation({"x": 0.5, "y": i / 60}, 0.0) for i in range(60)]
-    found = [rising(space).suggest(observed[:n], number=n)["x"] for n in (1, 60)]
+    found = [rising(space).propose(observed[:n], number=n).params["x"] for n in (1, 60)]
     assert found[0] < 0.2
     assert found[1] > 0.9
 
@@ -124,9 +125,9 @@ def test_the_default_comes_first_and_likely_values_follow():
     assert "degree" not in first.params
     assert sum(5e-4 < trial["rate"] < 2e-2 for trial in others) >= 2
     start = {"rate": 0.5, "kernel": None, "plain": 0.5}
-    default = rising(space, (start,)).suggest([], number=0)
+    default = rising(space, (start,)).propose([], number=0).params
     assert (default["rate"], default["kernel"]) == (0.1, "rbf")
-    assert rising(space, (start,)).suggest([Observation(default, 0.0)], number=1) == start
+    assert rising(space, (start,)).propose([Observation(default, 0.0)], number=1).params == start
 
 
 def test_nothing_changes_without_a_belief():
@@ -136,6 +137,6 @@ def test_nothing_changes_without_a_belief():
     observed = [Observation(plain.params(point), float(rng.normal())) for point in rng.random((6, 4))]
     ignored = Engine(SPACE, config=EngineConfig(belief_weight=0.0))
     for n in (0, 6):
-        wanted = Engine(plain).suggest(observed[:n], number=n)
-        assert ignored.suggest(observed[:n], number=n) == wanted
-        assert Engine(SPACE).suggest(observed[:n], number=n) != wanted
+        wanted = Engine(plain).propose(observed[:n], number=n).params
+        assert ignored.propose(observed[:n], number=n).params == wanted
+        assert Engine(SPACE).propose(observed[:n], number=n).params != wanted

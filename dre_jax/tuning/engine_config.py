@@ -1,0 +1,59 @@
+"""Settings of the engine, and the trials that it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from dre_jax.checks import at_least, one_of
+from dre_jax.search.pending import PENDING_STRATEGIES
+
+
+class Observation(NamedTuple):
+    """A trial that has a value."""
+
+    params: Mapping[str, Any]
+    """Values by name."""
+    response: float
+    """Higher is better; may be infinite."""
+    stderr: float = 0.0
+    """Standard error of the response, for `heteroscedastic` methods."""
+    constraints: Mapping[str, float] = MappingProxyType({})
+    """By name; the trial is feasible if all are at most 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineConfig:
+    """Settings of an engine.
+
+    Raises:
+      ConfigError: for an unknown pending strategy, max_history < 2, or a weight below 0.
+
+    Example:
+      >>> EngineConfig(pending_strategy="max").max_history
+      192
+    """
+
+    pending_strategy: str = "mean"
+    """Stand-in for the responses of running trials: the min, mean or max of those so far (the constant liar), or what
+    the method predicts ("believer", the Kriging believer; both Ginsbourger, Le Riche and Carraro 2010). With "none"
+    they are only not proposed again. With "draw" neither, and every trial is the best by one model, drawn of those that
+    a method averages (Thompson sampling), whether others run or not."""
+    max_history: int = 192
+    """Maximum number of trials that a method gets, pending ones included: the best quarter, and others that are evenly
+    spaced in time."""
+    failed_radius: float = 0.02
+    """No configuration is proposed within this distance of a failed trial, in every coordinate of the unit cube."""
+    failure_model: bool = True
+    """Whether the probability of success is learned from failed trials; constraints are always learned."""
+    belief_weight: float = 5.0
+    """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
+    ignore_extra: bool = False
+    """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
+
+    def __post_init__(self) -> None:
+        one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
+        at_least(2, self, "max_history")
+        at_least(0, self, "belief_weight")

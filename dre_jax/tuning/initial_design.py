@@ -1,0 +1,95 @@
+"""The configurations that precede those of the method: defaults, the start design, Sobol points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dre_jax.errors import DataError
+from dre_jax.tuning.space.beliefs import to_quantiles
+from dre_jax.tuning.space.space import Params, Space
+
+N_START = 4
+"""Number of Sobol points that are evaluated first without a surrogate."""
+
+
+@dataclass(frozen=True)
+class InitialDesign:
+    """Configurations of a search space that no method chooses."""
+
+    space: Space
+    start: tuple[Params, ...] | None
+    """The surrogate's start design; None without a surrogate."""
+    seed: int
+    log_densities: np.ndarray | None
+    """Of what is likely, see `dre_jax.tuning.space.beliefs`; None ignores it."""
+
+    def coordinates(self, fixed: Mapping[str, Any]) -> np.ndarray:
+        """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
+        coordinates = np.full(len(self.space), np.nan)
+        for i, name in enumerate(self.space.sequence):
+            if name in fixed:
+                coordinates[i] = self.space.coordinate(name, fixed[name])
+        return coordinates
+
+    def initial_configurations(self, n_evaluated: int, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
+        """Returns the configurations that precede those of the method: defaults first."""
+        start = self.start or ()
+        defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
+        if n_evaluated >= (N_START if self.start is None else len(start) + bool(defaults)):
+            return
+        points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
+        if defaults:
+            active = self.space.params(with_fixed(points[0], self.coordinates(defaults)))
+            start = ({name: value for name, value in defaults.items() if name in active}, *start)
+        for params, point in zip(start, points, strict=False):
+            configuration = self._start_configuration(params, point, fixed_coordinates)
+            if configuration is not None:
+                yield configuration
+        if self.start is None:
+            yield from self.sobol_configurations(number, fixed_coordinates)
+
+    def _start_configuration(
+        self, params: Params, default_point: np.ndarray, fixed_coordinates: np.ndarray
+    ) -> Params | None:
+        """Returns a part of a configuration, completed by a default point; None if it is not in the space."""
+        try:
+            point = with_fixed(default_point, self.coordinates(params))
+        except DataError:
+            return None
+        configuration = self.space.params(point)
+        if not set(params) <= set(configuration):
+            return None
+        if not np.isnan(fixed_coordinates).all():
+            return self.space.params(with_fixed(point, fixed_coordinates))
+        return self.space.check(configuration | params)  # to the last digit
+
+    def sobol_configurations(self, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
+        """Returns configurations of the trial's points of a Sobol sequence."""
+        return (self.space.params(with_fixed(point, fixed_coordinates)) for point in self._sobol_points(number))
+
+    def _sobol_points(self, number: int) -> np.ndarray:
+        """Returns points of a scrambled Sobol sequence, of likely values for every other trial.
+
+        The first trials share one sequence.
+        """
+        from dre_jax.search.candidates import sobol_points
+
+        first = number < N_START
+        points = sobol_points(256, len(self.space), trial_seed(self.seed, 0 if first else number))
+        points = np.roll(points, -number if first else 0, axis=0)
+        densities = self.log_densities
+        return points if densities is None or number % 2 else to_quantiles(densities, points)
+
+
+def with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
+    """Returns a point f64[P] with the coordinates that are fixed, those that are not NaN."""
+    return np.where(np.isnan(fixed_coordinates), point, fixed_coordinates)
+
+
+def trial_seed(seed: int, number: int) -> int:
+    """Returns the seed of a trial."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
