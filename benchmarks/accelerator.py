@@ -1,10 +1,9 @@
 """Speed on an accelerator, in one command: ``python -m benchmarks.accelerator [--out FILE.json] [--full] [--small]``.
 
 The rows of ``python -m benchmarks`` against both PyTorch peers on the same GPU; all 430 runs of HPO-B, 100 trials of
-1000 epochs each, on synthetic tables of its real shapes; 500,000 meta-training steps of one list (a part is timed
-unless ``--full``); and what the compiled loops consist of. ``--small`` does all of it in miniature, on a CPU if there
-is nothing else. Peers run only where PyTorch sees a GPU; without one they are left out, or run on the CPU with
-``--small``.
+1000 epochs each, on synthetic tables of its real shapes; and 500,000 meta-training steps of one list (a part is timed
+unless ``--full``). ``--small`` does all of it in miniature, on a CPU if there is nothing else. Peers run only where
+PyTorch sees a GPU; without one they are left out, or run on the CPU with ``--small``.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     from dre_jax.runtime.setup import prepare
 
     prepare()
-    from benchmarks.suite import ours, plan, programs
+    from benchmarks.suite import ours, plan
 
     small = options.small
     sizes, model, catalogue = SMALL if small else LARGE, ours.default_model(2 if small else 10), plan.catalogue()
@@ -59,10 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
         f"meta-train-{STEPS}": partial(steps_row, model=model, portions=portions, most_rows=128 if small else 10**9),
     }
     rows |= {name: catalogue[name] for name in (SMALL_ROWS if small else ROWS)}
-    workloads = programs.loop_workloads(model, (1, sizes["side_by_side"]), (1,))
-    profile, device = list(map(programs.describe, workloads)), peer_device(small)
-    module = "benchmarks.accelerator"
-    return plan.run(module, arguments, rows, options.out, profile, quick=small, device=device, **sizes)
+    device = peer_device(small)
+    return plan.run("benchmarks.accelerator", arguments, rows, options.out, quick=small, device=device, **sizes)
 
 
 def peer_device(small: bool) -> str | None:

@@ -39,11 +39,10 @@ def describe(module: str, arguments: list[str]) -> dict[str, Any]:
     }
 
 
-def write(path: Path | None, about: dict[str, Any], rows: Sequence[dict[str, Any]], **more: Any) -> None:
-    """Writes the file of a benchmark if there is a path; ``more`` are further keys, left out where they are empty."""
+def write(path: Path | None, about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
+    """Writes the file of a benchmark if there is a path."""
     if path:
-        further = {name: value for name, value in more.items() if value}
-        write_json(path, {"environment": {**about, "load_after": _load()}, "rows": list(rows), **further}, indent=1)
+        write_json(path, {"environment": {**about, "load_after": _load()}, "rows": list(rows)}, indent=1)
 
 
 def _load() -> float | None:

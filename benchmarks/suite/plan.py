@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -233,7 +233,6 @@ def run(
     arguments: list[str],
     rows: Mapping[str, Measure],
     out: Path | None,
-    profile: Sequence[dict[str, Any]] = (),
     **settings: Any,
 ) -> int:
     """Measures rows, writes them after each, prints them, and returns the exit status.
@@ -245,7 +244,7 @@ def run(
     peak = rates.measure(about["cores"])
     bench = Bench(cores=about["cores"], rates=peak, **settings)
     about |= {"matrix_flops_per_s": peak.flops, "copy_bytes_per_s": peak.bytes, "peer_device": bench.device}
-    environment.write(out, about, results, profile=profile)
+    environment.write(out, about, results)
     for name, measure in rows.items():
         print(f"{time.perf_counter() - begin:5.0f} s  {name}", file=sys.stderr)
         try:
@@ -254,11 +253,9 @@ def run(
             reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
             print(f"{name} failed: {reason}", file=sys.stderr)
             results.append({**Row(name=name, unit="failed").as_json(), "error": reason})
-        environment.write(out, about, results, profile=profile)
+        environment.write(out, about, results)
     about["took_s"] = round(time.perf_counter() - begin)
-    environment.write(out, about, results, profile=profile)
-    for loop in profile:
-        print(", ".join(f"{key} {value}" for key, value in loop.items()))
+    environment.write(out, about, results)
     facts = ", ".join(f"{key} {about[key]}" for key in ("device", "cores", "load_before", "took_s"))
     print(f"{facts}\nmatrix product {peak.flops / 1e9:.0f} GFLOP/s, copy {peak.bytes / 1e9:.1f} GB/s")
     print(table.markdown(results, table.ROW))

@@ -117,5 +117,3 @@ def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
     assert found["rows"][0]["runs"] == 20
     assert found["rows"][0]["compile_s"] > 0
     assert all(row["ours_s"] > 0 and row["eager_s"] is None for row in found["rows"])
-    assert len(found["profile"]) == 3
-    assert all(loop["kernels"] > 0 and loop["bytes"] > 0 for loop in found["profile"])
