@@ -4,15 +4,13 @@
     python scripts/compare_methods.py --data bundled --data FOLDER --out DIR           # hours of 2 cores
     python scripts/compare_methods.py --methods dre gp tpe --designs test0 --out DIR   # some of it
     python scripts/compare_methods.py --methods dre gp --reverse --permute --out DIR   # where the past misleads
-    python scripts/compare_methods.py --methods dre gp --earlier same fewer --out DIR  # past of an earlier search space
 
 FOLDER is in HPO-B's layout; ``bundled`` stands for the data that ship. Finished runs are kept in DIR: rerun the
 command to resume. A method whose package is missing is left out, and said to be.
 
 ``--reverse`` and ``--permute`` have the methods learn from the true past and optimise test tasks whose responses are
-reversed, or dealt out to other rows; ``--earlier`` has them learn from past tasks of an earlier search space, see
-`data_variants.EARLIER`. Such tasks are written to DIR/data. Their results, reports and page have names of their own, so
-that DIR may hold the true tasks' too.
+reversed, or dealt out to other rows. Such tasks are written to DIR/data. Their results, reports and page have names of
+their own, so that DIR may hold the true tasks' too.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from pathlib import Path
 
 from comparing.misled import GUARD, misled_page
 from comparing.page import page
-from data_variants import EARLIER, write_variant
+from data_variants import write_variant
 from one_line import errors_in_one_line
 
 from dre_jax.checks import parse_trials
@@ -63,7 +61,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--at", help="trials of the tables (default: those of 5,10,25,50,100 that there are)")
     for name, how in (("--reverse", "reversed"), ("--permute", "permuted")):
         parser.add_argument(name, dest="variants", action="append_const", const=how, help=f"test tasks are {how}")
-    parser.add_argument("--earlier", dest="variants", action="extend", nargs="+", choices=EARLIER, help="past spaces")
     parser.add_argument("--seed", type=int, default=0, help="of fitting and of the picks")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--page", type=Path, help="where the tables go (default: OUT/methods.md or reversed.md)")
@@ -92,7 +89,7 @@ def trials_to_tell(args: argparse.Namespace) -> tuple[int, ...]:
     if args.trials < 1:
         raise ConfigError(f"--trials must be at least 1, but got {args.trials}")
     if args.variants and args.split != "test":
-        raise ConfigError(f"--reverse, --permute and --earlier are for test tasks, but got --split {args.split}")
+        raise ConfigError(f"--reverse and --permute are for test tasks, but got --split {args.split}")
     default = [t for t in AT if t <= args.trials] or [args.trials]
     at = sorted(set(parse_trials(args.at, "--at"))) if args.at else default
     if not 1 <= at[0] <= at[-1] <= args.trials:
@@ -115,9 +112,7 @@ def jobs_of(args: argparse.Namespace, names: Sequence[str], data: Sequence[str])
 def compare_variants(args: argparse.Namespace, names: Sequence[str], at: tuple[int, ...]) -> None:
     """Compares methods on variants of the data, each by itself."""
     if GUARD not in names:
-        raise ConfigError(
-            f"--reverse, --permute and --earlier compare with {GUARD}, but --methods are {', '.join(names)}"
-        )
+        raise ConfigError(f"--reverse and --permute compare with {GUARD}, but --methods are {', '.join(names)}")
     data = args.data or [BUNDLED]
     jobs = {
         how: jobs_of(args, names, [write_variant(one, args.out / "data", how) for one in data])
@@ -127,7 +122,7 @@ def compare_variants(args: argparse.Namespace, names: Sequence[str], at: tuple[i
         run_jobs([job for own in jobs.values() for job in own], args.workers, "compare")
     results = {how: {name: collect(own, name) for name in complete_methods(own)} for how, own in jobs.items()}
     flags = {"reversed": "--reverse", "permuted": "--permute"}
-    command = command_of(args, *(flags.get(how, f"--earlier {how}") for how in jobs))
+    command = command_of(args, *(flags[how] for how in jobs))
     text = misled_page(args.title, command, {how: compare(found) for how, found in results.items()}, at)
     print(text)
     write_text(args.page or args.out / f"{'-'.join(jobs)}.md", text)

@@ -1,4 +1,4 @@
-"""Published results on HPO-B: which file of traces is of which method, paper and protocol.
+"""Published results on HPO-B: which files of traces there are, and of which protocol.
 
 The files are those of HPO-B's repository and of the papers' own, in HPO-B's result format. They are not part of this
 package.
@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from dre_jax.data import Results, read_results
 from dre_jax.data.results import Trace
@@ -22,47 +22,17 @@ from dre_jax.report.result_files import ResultFile
 Protocol = Literal["discrete", "continuous"]
 
 
-class PublishedMethod(NamedTuple):
-    """A method with published traces."""
-
-    paper: str
-    """Source of the method, and of the run where it differs."""
-    transfer: bool
-    """Whether the method learns from past tasks."""
-    protocol: Protocol = "discrete"
-    """Rows of tables, or the continuous surrogates of HPO-B."""
-    note: str = ""
-    """What is not comparable."""
-
-
-_HPOB = "run of HPO-B (Pineda Arango et al. 2021)"
-_NAP = "six search spaces, 115 runs"
-_OPTFORMER = "run of OptFormer (Chen et al. 2022)"
-PUBLISHED: Mapping[str, PublishedMethod] = {
-    "DRE": PublishedMethod("Khazi, Pineda Arango and Grabocka 2023", True),
-    "FSBO2": PublishedMethod("Wistuba and Grabocka 2021; second trace of HPO-B's repository", True),
-    "FSBO": PublishedMethod(f"Wistuba and Grabocka 2021; {_HPOB}", True),
-    "RGPE": PublishedMethod(f"Feurer, Letham and Bakshy 2018; {_HPOB}", True),
-    "TAF": PublishedMethod(f"Wistuba, Schilling and Schmidt-Thieme 2018; {_HPOB}", True),
-    "TST": PublishedMethod(f"Wistuba, Schilling and Schmidt-Thieme 2016; {_HPOB}", True),
-    "DGP": PublishedMethod(f"Wilson et al. 2016, a deep kernel; {_HPOB}", False),
-    "GP": PublishedMethod(f"Rasmussen and Williams 2006; {_HPOB}", False),
-    "BOHAMIANN": PublishedMethod(f"Springenberg et al. 2016; {_HPOB}", False),
-    "DNGO": PublishedMethod(f"Snoek et al. 2015; {_HPOB}", False),
-    "Random": PublishedMethod(f"random search; {_HPOB}", False),
-    "NAP": PublishedMethod("Maraval et al. 2023", True, note=_NAP),
-    "OptFormer-NAP": PublishedMethod("Chen et al. 2022; run of NAP (Maraval et al. 2023)", True, note=_NAP),
-    "OptFormer-EI-C": PublishedMethod("Chen et al. 2022, with expected improvement", True, "continuous"),
-    "OptFormer-C": PublishedMethod("Chen et al. 2022", True, "continuous"),
-    "HyperBO-C": PublishedMethod(f"Wang et al. 2024; {_OPTFORMER}", True, "continuous"),
-    "FSBO-C": PublishedMethod(f"Wistuba and Grabocka 2021; {_OPTFORMER}", True, "continuous"),
-    "Vizier-C": PublishedMethod(f"Golovin et al. 2017; {_OPTFORMER}", False, "continuous"),
-    "DGP-C": PublishedMethod(f"Wilson et al. 2016, a deep kernel; {_HPOB}", False, "continuous"),
-    "GP-C": PublishedMethod(f"Rasmussen and Williams 2006; {_HPOB}", False, "continuous"),
-    "Random-C": PublishedMethod(f"random search; {_OPTFORMER}", False, "continuous"),
-    "RS-C": PublishedMethod(f"random search; {_HPOB}", False, "continuous"),
+PUBLISHED: Mapping[Protocol, tuple[str, ...]] = {
+    "discrete": (
+        *("DRE", "FSBO2", "FSBO", "RGPE", "TAF", "TST", "DGP", "GP", "BOHAMIANN", "DNGO", "Random"),
+        *("NAP", "OptFormer-NAP"),
+    ),
+    "continuous": (
+        *("OptFormer-EI-C", "OptFormer-C", "HyperBO-C", "FSBO-C", "Vizier-C", "DGP-C", "GP-C", "Random-C", "RS-C"),
+    ),
 }
-"""By the name of the file, without its ending."""
+"""Names of the files, without their ending, by protocol: rows of tables, or the continuous surrogates of HPO-B.
+`docs/results/hpo-b.md` has the papers."""
 
 
 def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[str, Results]:
@@ -71,8 +41,7 @@ def read_published(folder: str | os.PathLike[str], protocol: Protocol) -> dict[s
     Raises:
       DataError: for a folder without such a file, or a damaged file.
     """
-    methods = {name: one for name, one in PUBLISHED.items() if one.protocol == protocol}
-    paths = {name: path for name in methods if (path := Path(folder) / f"{name}.json").is_file()}
+    paths = {name: path for name in PUBLISHED[protocol] if (path := Path(folder) / f"{name}.json").is_file()}
     if not paths:
         raise DataError(f"{os.fspath(folder)}: must hold published traces such as DRE.json or GP.json, but holds none")
     return {name: read_results(path) for name, path in paths.items()}

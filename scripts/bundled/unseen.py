@@ -1,4 +1,4 @@
-"""Search spaces that do not ship: trees, ensembles of them, linear models and perceptrons.
+"""Search spaces that do not ship: trees, linear models, and margins on principal components.
 
 Nothing of the library was chosen on them, so that they say how its defaults do elsewhere. Some have the bundled data's
 score, which is smooth; others the share of right answers, which is a staircase with many ties.
@@ -14,14 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
-from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor, BaggingClassifier, BaggingRegressor
-from sklearn.feature_selection import SelectPercentile, f_classif, f_regression
-from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.linear_model import Ridge, RidgeClassifier, SGDClassifier, SGDRegressor
+from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.model_selection import cross_val_predict
-from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
 from dre_jax.data.files import read_json
@@ -38,7 +33,6 @@ TREES: dict[tuple[str, bool], Any] = {
     ("random", False): ExtraTreeRegressor,
 }
 
-MAPS = {"fourier": RBFSampler, "nystroem": Nystroem}
 ROBUST = {"hinge": "epsilon_insensitive", "log_loss": "squared_error", "modified_huber": "huber"}
 """For numbers, the loss that stands for one of classes."""
 
@@ -55,11 +49,10 @@ def right(model: BaseEstimator, problem: Problem) -> float:
 
 
 class Unseen(NamedTuple):
-    """A search space, how its models are made and scored, and how many rows a task has."""
+    """A search space, and how its models are made and scored."""
 
     space: Space
     make: Callable[[Configuration, Problem], BaseEstimator]
-    rows: int
     score: Score
 
 
@@ -76,28 +69,6 @@ def linear(c: Configuration, problem: Problem) -> BaseEstimator:
     return make_pipeline(scaler(c["scaler"]), model)
 
 
-def perceptron(c: Configuration, problem: Problem) -> BaseEstimator:
-    make = MLPClassifier if problem.classes else MLPRegressor
-    own = {name: value for name, value in c.items() if name not in ("width", "layers", "scaler")}
-    model = make(hidden_layer_sizes=(c["width"],) * c["layers"], tol=0.0, random_state=MODEL_SEED, **own)
-    return make_pipeline(scaler(c["scaler"]), model)
-
-
-def ridge(c: Configuration, problem: Problem) -> BaseEstimator:
-    return (RidgeClassifier if problem.classes else Ridge)(alpha=c["alpha"])
-
-
-def random_features(c: Configuration, problem: Problem) -> BaseEstimator:
-    features = MAPS[c["map"]](gamma=c["gamma"], n_components=c["n_components"], random_state=MODEL_SEED)
-    return make_pipeline(scaler(c["scaler"]), features, ridge(c, problem))
-
-
-def selected_features(c: Configuration, problem: Problem) -> BaseEstimator:
-    select = SelectPercentile(f_classif if problem.classes else f_regression, percentile=c["percentile"])
-    products = PolynomialFeatures(c["degree"], interaction_only=c["squares"] == "false")
-    return make_pipeline(scaler(c["scaler"]), select, products, ridge(c, problem))
-
-
 def margins(c: Configuration, problem: Problem) -> BaseEstimator:
     loss = c["loss"] if problem.classes else ROBUST[c["loss"]]
     arguments = {name: c[name] for name in ("alpha", "eta0", "penalty", "learning_rate", "max_iter")}
@@ -108,31 +79,10 @@ def margins(c: Configuration, problem: Problem) -> BaseEstimator:
     )
 
 
-def bagging(c: Configuration, problem: Problem) -> BaseEstimator:
-    tree = TREES["best", problem.classes > 0](max_depth=c["max_depth"], min_samples_leaf=c["min_samples_leaf"])
-    arguments = {name: c[name] for name in ("n_estimators", "max_samples", "max_features")}
-    make = BaggingClassifier if problem.classes else BaggingRegressor
-    return make(tree, bootstrap=c["bootstrap"] == "true", random_state=MODEL_SEED, **arguments)
-
-
-def ada_boost(c: Configuration, problem: Problem) -> BaseEstimator:
-    tree = TREES["best", problem.classes > 0](max_depth=c["max_depth"], max_features=c["max_features"])
-    arguments = {name: c[name] for name in ("n_estimators", "learning_rate")}
-    if problem.classes:
-        return AdaBoostClassifier(tree, random_state=MODEL_SEED, **arguments)
-    return AdaBoostRegressor(tree, random_state=MODEL_SEED, loss=c["loss"], **arguments)
-
-
-_MODELS: dict[str, tuple[Callable[[Configuration, Problem], BaseEstimator], int, Score]] = {
-    "decision-tree": (decision_tree, 256, cross_validate),
-    "linear": (linear, 256, cross_validate),
-    "perceptron": (perceptron, 160, cross_validate),
-    "pruned-tree": (decision_tree, 256, right),
-    "random-features": (random_features, 192, right),
-    "selected-features": (selected_features, 192, right),
-    "margins": (margins, 256, right),
-    "bagging": (bagging, 192, cross_validate),
-    "ada-boost": (ada_boost, 160, right),
+_MODELS: dict[str, tuple[Callable[[Configuration, Problem], BaseEstimator], Score]] = {
+    "decision-tree": (decision_tree, cross_validate),
+    "linear": (linear, cross_validate),
+    "margins": (margins, right),
 }
 _PARAMETERS = read_json(Path(__file__).with_name("unseen_spaces.json"))
 SPACES = {name: Unseen(from_json(_PARAMETERS[name]), *model) for name, model in _MODELS.items()}

@@ -16,7 +16,7 @@ GUARD = "gp"
 
 _TOP = f"""\
 Test tasks whose responses are reversed, or dealt out to other rows, optimised by methods that learned from the true
-past (`scripts/compare_methods.py --reverse` or `--permute`), or past tasks of an earlier search space (`--earlier`).
+past (`scripts/compare_methods.py --reverse` or `--permute`).
 Regret is the mean over tasks, ± its standard error over tasks. Beside it stands the difference to `{GUARD}`, paired by
 task, in units of that difference's own standard error, at 10 trials and more. The guard is kept where none of these is
 above one: with such a past, a method is no worse than `{GUARD}`, which has none. Sorted by the last regret."""

@@ -175,5 +175,5 @@ def test_trials_of_the_tables(part, monkeypatch, given, expected):
 
 def test_a_guard_needs_the_method_that_it_compares_with(part, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.argv", ["compare_methods.py", "--reverse", "--methods", "random", "--out", str(tmp_path)])
-    with pytest.raises(ConfigError, match="--earlier compare with gp, but --methods are random"):
+    with pytest.raises(ConfigError, match="--permute compare with gp, but --methods are random"):
         part("compare_methods").main()

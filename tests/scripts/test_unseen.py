@@ -1,19 +1,16 @@
 """Search spaces that do not ship: models are what configurations say, and what diverges has the lowest score."""
 
-import sys
 from itertools import pairwise
 
 import numpy as np
 import pytest
-
-from dre_jax.data import list_spaces, load_space
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed; it comes with the extra `test`")
 
 
 @pytest.fixture
 def script(part):
-    return part("make_unseen_data")
+    return part("bundled.unseen")
 
 
 @pytest.fixture
@@ -21,17 +18,7 @@ def problem(part):
     return next(one for one in part("bundled.tasks").problems()["test"] if not one.classes)
 
 
-def test_files_and_a_response_by_hand(script, problem, part, tmp_path, monkeypatch, capsys):
-    arguments = ["make_unseen_data.py", "--out", str(tmp_path), "--quick", "--space", "decision-tree"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    script.main()
-    assert capsys.readouterr().out.endswith("wrote decision-tree\n")
-    assert list_spaces(tmp_path / "all") == ["decision-tree"]
-    space = load_space(tmp_path / "all", "decision-tree")
-    assert [len(space.split(name)) for name in ("train", "validation", "test")] == [2, 2, 2]
-    assert all(task.n_rows == 8 for _, task in space.tasks())
-    assert {len(set(rows)) for designs in space.designs.values() for rows in designs.values()} == {5}
-
+def test_a_response_by_hand(script, problem, part):
     unseen = script.SPACES["decision-tree"]
     stump = unseen.space.encode(
         {"max_depth": 1, "min_samples_split": 0.01, "min_samples_leaf": 0.01, "max_features": 1.0, "ccp_alpha": 1e-5}
@@ -67,11 +54,10 @@ def min_split_error(x, y, new, truth):
     return ((truth - np.where(new[:, column] <= threshold, left, right)) ** 2).sum()
 
 
-@pytest.mark.parametrize("name", ["pruned-tree", "margins", "selected-features"])
-def test_the_share_of_right_answers_by_hand(name, script, part):
+def test_the_share_of_right_answers_by_hand(script, part):
     problem = next(one for one in part("bundled.tasks").problems()["validation"] if one.classes)
-    unseen, scoring = script.SPACES[name], part("bundled.scoring")
-    row = unseen.space.encode(script.sample(unseen.space, np.random.default_rng(3)))
+    unseen, scoring = script.SPACES["margins"], part("bundled.scoring")
+    row = unseen.space.encode(part("bundled.spaces").sample(unseen.space, np.random.default_rng(3)))
     x, y, right = problem.features, problem.target[:, 0], 0
     for fit, held in scoring.StratifiedKFold(3, shuffle=True, random_state=0).split(x, y):
         model = unseen.make(unseen.space.decode(row), problem).fit(x[fit], y[fit])
@@ -83,7 +69,7 @@ def test_every_space_has_models_for_classes_and_for_numbers(script, part):
     problems = {one.classes > 0: one for one in part("bundled.tasks").problems()["validation"]}
     for unseen in script.SPACES.values():
         rng = np.random.default_rng(0)
-        rows = [unseen.space.encode(script.sample(unseen.space, rng)) for _ in range(3)]
+        rows = [unseen.space.encode(part("bundled.spaces").sample(unseen.space, rng)) for _ in range(3)]
         found = np.array([[script.response(unseen, row, problem) for row in rows] for problem in problems.values()])
         assert np.all((found >= -0.25) & (found <= 1.0))
         assert len(np.unique(found)) > 2
