@@ -5,7 +5,7 @@
 
 A past is drawn for each replicate; as many new tasks are tuned with it as are asked for. Tuners without a past run on
 the same tasks once. Finished studies are in the file, one line each: rerun the command to resume. Optuna's GPSampler
-needs torch==2.13.0.
+needs torch==2.13.0, and tuners of other libraries (`live.rivals`) need an environment that `scripts/rivals` makes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import multiprocessing
 import time
 import zlib
 from collections.abc import Iterable
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from live.rivals import Studies
+
     from dre_jax.tuning import Surrogate
 
 AT = (5, 10, 20, 40, 60, 100)
@@ -35,7 +36,7 @@ class Study(NamedTuple):
     """One tuner on one task."""
 
     tuner: str
-    """A method that learns from past tasks, or one of `live.contestants.ALONE`."""
+    """A method that learns from past tasks, or one of `live.contestants.ALONE` or `live.rivals.RIVALS`."""
     family: str
     past: str
     """As `live.pasts.settings` has it."""
@@ -114,12 +115,12 @@ def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
 
     prepare(1)
     group, tasks, trials = job
-    surrogate = fitted(group[0].tuner, *group[0][1:4]) if group[0].past != NO_PAST else None
+    past = past_for(group[0]) if group[0].past != NO_PAST else None
     found = []
     for study in group:
         number = study.replicate * tasks + study.task
         task = find_family(study.family).draw(random(study.family, "task", number))
-        found.append((study, run(study.tuner, task, trials, number, surrogate)))
+        found.append((study, run(study.tuner, task, trials, number, past)))
     return found
 
 
@@ -134,15 +135,18 @@ def find_family(name: str) -> Any:
     return ModelFamily(name)
 
 
-@lru_cache(maxsize=1)
-def fitted(tuner: str, family: str, past: str, replicate: int) -> Surrogate:
-    """What a method learns from a past."""
+def past_for(study: Study) -> Surrogate | Studies:
+    """Returns what a method learns from the past of a study; the past studies themselves for a rival."""
     from live.pasts import settings
+    from live.rivals import RIVALS
 
     from dre_jax.tuning import Surrogate
 
-    drawn = settings()[past].draw(find_family(family), random(family, past, replicate))
-    return Surrogate.fit(drawn, method=tuner, seed=replicate)
+    setting, family = settings()[study.past], find_family(study.family)
+    numbers = random(study.family, study.past, study.replicate)
+    if study.tuner in RIVALS:
+        return setting.draw_studies(family, numbers)
+    return Surrogate.fit(setting.draw(family, numbers), method=study.tuner, seed=study.replicate)
 
 
 def random(*names: Any) -> np.random.Generator:

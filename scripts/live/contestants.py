@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from dre_jax.methods import find
 from dre_jax.tuning import Categorical, Evaluated, Float, Optimizer, Space, Surrogate
+from live import rivals
 from live.functions import Task
+from live.rivals import Studies
 
 OPTUNA = ("tpe", "gp-sampler", "random")
 """Optuna's samplers by name; they know no past task."""
@@ -23,14 +25,21 @@ ALONE = (*METHODS, *BELIEFS, *OPTUNA)
 """Tuners without a past."""
 
 
-def run(tuner: str, task: Task, trials: int, seed: int, surrogate: Surrogate | None) -> list[float]:
-    """Regret of the trial with the best value so far, after every trial; of its value without noise."""
+def run(tuner: str, task: Task, trials: int, seed: int, past: Surrogate | Studies | None) -> list[float]:
+    """Regret of the trial with the best value so far, after every trial; of its value without noise.
+
+    The past is what a method of this library learned, studies for a rival, or None.
+    """
     random = np.random.default_rng([seed, 1])
     if tuner in OPTUNA:
         done = optuna_study(tuner, task, trials, random)
+    elif tuner in rivals.RIVALS:
+        assert isinstance(past, Mapping)
+        done = rivals.run(tuner, task, trials, past, random)
     else:
         space = with_belief(task, BELIEFS[tuner], random) if tuner in BELIEFS else task.space
-        optimizer = Optimizer(space, surrogate, direction="minimize", seed=seed)
+        assert past is None or isinstance(past, Surrogate)
+        optimizer = Optimizer(space, past, direction="minimize", seed=seed)
         if tuner in METHODS[1:]:
             optimizer._engine._method = find(tuner).make({})
         done = []

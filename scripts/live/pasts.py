@@ -35,9 +35,12 @@ class PastSetting:
         return f"{self.kind} {self.studies}x{self.trials}"
 
     def draw(self, family: Family | ModelFamily, random: np.random.Generator) -> Past:
+        """What a method learns from."""
+        return past_of(family.space, self.draw_studies(family, random), direction="minimize")
+
+    def draw_studies(self, family: Family | ModelFamily, random: np.random.Generator) -> dict[str, list[Evaluated]]:
         """Studies of a family."""
-        studies = {f"study {i}": self._study(family, random, i) for i in range(self.studies)}
-        return past_of(family.space, studies, direction="minimize")
+        return {f"study {i}": self._study(family, random, i) for i in range(self.studies)}
 
     def _study(self, family: Family | ModelFamily, random: np.random.Generator, number: int) -> list[Evaluated]:
         source: Family | ModelFamily = family
