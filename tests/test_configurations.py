@@ -14,7 +14,6 @@ from dre_jax.methods.baselines.deep_ensemble import DeepEnsemble
 from dre_jax.methods.baselines.dkgp import DeepKernelConfig
 from dre_jax.methods.baselines.fsbo import KernelTraining
 from dre_jax.methods.baselines.gcp import QuantileConfig
-from dre_jax.methods.baselines.metis import Metis
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig, MetaTrainConfig
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
@@ -53,7 +52,6 @@ REFUSED = [
     (SGHMCConfig(burn_in=1, samples=1, keep_every=1), {"burn_in": -1, "samples": 0, "keep_every": 0, "step_size": 0.0}),
     (SGHMCConfig(burn_in=1, samples=1, keep_every=1), {"friction": 1.5}),
     (DeepEnsemble(), {"members": 0, "least_variance": 0.0}),
-    (Metis(), {"better": 1.0}),
     (LearnedPriorConfig(), {"trend": (), "layers": (4, 0), "members": 0, "degrees_of_freedom": 2.0}),
     (PriorTraining(), {"steps": 0, "tasks": 0, "min_rows": 1, "rows": 3, "learning_rate": 0.0, "decay": -1.0}),
     (PriorTraining(), {"hyperprior": -1.0, "folds": 0, "patience": 0, "transfer_strength": 0.0}),

@@ -83,7 +83,7 @@ def test_a_batch_of_runs(space, task, side_by_side, several_spaces):
 
 
 FEW = ("gp", "deep-ensemble", "hebo", "fsbo", "tst")
-MORE = ("dngo", "bohamiann", "dkgp", "metis", "taf", "dre-gp")
+MORE = ("dngo", "bohamiann", "dkgp", "taf", "dre-gp")
 ENSEMBLES = (DRE, Committee)  # other tests have the first; the members of the second are methods themselves
 SURROGATES = {
     name: method

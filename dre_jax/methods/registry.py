@@ -35,7 +35,6 @@ _MODULES = (
     "baselines.bohamiann",
     "baselines.deep_ensemble",
     "baselines.dkgp",
-    "baselines.metis",
     "baselines.hebo",
     "baselines.fsbo",
     "baselines.rgpe",

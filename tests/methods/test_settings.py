@@ -23,7 +23,7 @@ FEWER = {
     "bohamiann": {"learning_rate", "acquisition"},
     "random": set(),
     "gcp-ts": set(),
-    **{name: {"epochs", "learning_rate"} for name in ("metis", "hebo", "taf")},
+    **{name: {"epochs", "learning_rate"} for name in ("hebo", "taf")},
 }
 
 
