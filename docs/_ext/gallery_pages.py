@@ -9,7 +9,6 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ORDER = (
-    "random_forest",
     "past_studies",
     "optuna_workers",
     "live_model",

@@ -18,7 +18,6 @@ PICTURES = {
     "optuna_workers": "optuna_workers.png",
     "own_class": "own_class.png",
     "past_studies": "past_studies.png",
-    "random_forest": "random_forest.png",
 }
 CHEAP = ("new_method", "live_model", "own_class")  # with --quick; the others take three times as long or more
 
@@ -71,11 +70,6 @@ def test_where_nothing_can_be_written_it_does_not_begin(tmp_path):
     assert done.stderr.startswith("own_class.py: ")
 
 
-def forest(said, out):
-    with_past, without = regrets(said, 1)
-    assert with_past < without
-
-
 def workers(said, out):
     assert said.startswith("32 trials of 4 workers, 32 different configurations")
     assert float(re.search(r"accuracy ([\d.]+)", said)[1]) > 0.95
@@ -120,7 +114,6 @@ def live_model(said, out):
 
 
 PROMISES = {  # what an example says, and the option for a file that it keeps
-    "random_forest": (forest, ()),
     "optuna_workers": (workers, ("--journal", "study.log")),
     "past_studies": (studies, ("--surrogate", "surrogate")),
     "own_class": (own_class, ()),
