@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dre_jax.data.columns import DESCRIPTORS, columns_of, read_descriptor
+from dre_jax.data.scale import Scale
 from dre_jax.data.spaces import SPLITS, SearchSpace, Task
 from dre_jax.errors import DataError
 
@@ -75,15 +75,10 @@ def fix_columns(folder: str | os.PathLike[str], space: SearchSpace) -> SearchSpa
     def fixed(task: Task) -> Task:
         x = task.X.copy()
         for column, (low, high) in ranges.items():
-            x[:, column] = _logarithm(x[:, column], low, high)
+            value = Scale(low, high).from_unit(x[:, column].astype(np.float64))
+            x[:, column] = Scale(low, high, log=True, offset=LOG_OFFSET).to_unit(value).clip(0.0, 1.0)
         return replace(task, X=x)
 
     train, validation, test = ({name: fixed(task) for name, task in space.split(split).items()} for split in SPLITS)
     columns = columns_of(fixed_descriptor(space.name, descriptor))
     return replace(space, train=train, validation=validation, test=test, columns=columns)
-
-
-def _logarithm(unit: npt.NDArray[np.float32], low: float, high: float) -> npt.NDArray[np.float32]:
-    value = low + unit.astype(np.float64) * (high - low)
-    ends = np.log([low + LOG_OFFSET, high + LOG_OFFSET])
-    return ((np.log(value + LOG_OFFSET) - ends[0]) / (ends[1] - ends[0])).clip(0.0, 1.0).astype(np.float32)

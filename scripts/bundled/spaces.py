@@ -13,7 +13,7 @@ from dre_jax.data import bundled
 from dre_jax.data.columns import DESCRIPTORS as FILE
 from dre_jax.data.files import read_json
 from dre_jax.data.raw_columns import LOG_OFFSET
-from dre_jax.search.layout import Scale
+from dre_jax.data.scale import Scale
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.space import Params

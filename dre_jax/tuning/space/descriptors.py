@@ -11,8 +11,8 @@ from typing import Any
 
 from dre_jax.data.columns import columns_of
 from dre_jax.data.raw_columns import LOG_OFFSET
+from dre_jax.data.scale import Scale
 from dre_jax.errors import DataError
-from dre_jax.search.layout import Scale
 from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.space import Space

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dre_jax.data.columns import level_column, missing_column
+from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError
-from dre_jax.search.layout import Conditions, Level, Number, Scale
+from dre_jax.search.layout import Conditions, Level, Number
 from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, is_finite
 
 INVALID = "INVALID"

@@ -27,8 +27,8 @@ from typing import Any
 from dre_jax.checks import one_of
 from dre_jax.data.columns import columns_of, missing_column, read_descriptor, split_level
 from dre_jax.data.raw_columns import COLUMNS, LOG_OFFSET, fixed_descriptor
+from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.layout import Scale
 from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode
 from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter
 from dre_jax.tuning.space.space import Space

@@ -9,8 +9,8 @@ from typing import Any
 
 from dre_jax.data.checks import show
 from dre_jax.data.files import read_json, write_json
+from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.layout import Scale
 from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
 from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.space import Space

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dre_jax.data.columns import Column, level_column, missing_column
+from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.search.layout import Level, Number, Scale, SpaceLayout
+from dre_jax.search.layout import Level, Number, SpaceLayout
 from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode, check_code, level_part, number_part
 from dre_jax.tuning.space.parameters import (
     Categorical,

@@ -13,7 +13,8 @@ from dre_jax.losses import rank_sorted
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.fine_tuning import _scan_epochs, draw_epochs, epochs_in_lanes, fine_tune
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.tpu import layout_of, masks_of, passes, supports_kernel
+from dre_jax.methods.dre.tpu import layout_of, masks_of, supports_kernel
+from dre_jax.methods.dre.tpu.kernel import max_groups_per_pass
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.optim.adam import step_sizes
 from dre_jax.search import make_history, sort_history
@@ -130,9 +131,9 @@ def test_what_the_kernel_does_not_know_is_left_to_the_scan(monkeypatch):
 def test_fewer_groups_go_together_where_the_chips_memory_is_full():
     """The compiler for a v5e takes three groups of the default model at 192 trials, and refuses three at 320."""
     layout = layout_of(ModelConfig(), 16)
-    assert [passes(layout, 3, trials) for trials in (16, 105, 192)] == [1, 1, 1]
-    assert passes(layout, 3, 320) > 1
-    assert passes(layout, 3, 512) > 1
+    assert [max_groups_per_pass(layout, 3, trials) for trials in (16, 105, 192)] == [3, 3, 3]
+    assert max_groups_per_pass(layout, 3, 320) < 3
+    assert max_groups_per_pass(layout, 3, 512) < 3
 
 
 def test_every_field_of_the_model_is_known():

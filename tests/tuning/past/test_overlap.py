@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError, DataWarning
-from dre_jax.search.layout import Scale
 from dre_jax.tuning import (
     Categorical,
     Evaluated,

@@ -46,7 +46,7 @@ def supports_kernel(model: ModelConfig, loss: str, x: Array | jax.ShapeDtypeStru
     short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
     if not (supported and short and (loss, model.products) == ("listmle", "float32")):
         return False
-    return _groups_per_pass(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
+    return max_groups_per_pass(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
 
 
 def fit_members(
@@ -79,7 +79,7 @@ def fit_members(
     layout, (groups, rows, _) = layout_of(model, x.shape[1]), packed.shape
     capacity, epochs = round_up(x.shape[0], SUBLANES), draws.share.shape[0]
     at_once = min(_AT_ONCE, round_up(epochs, SUBLANES))
-    portions, groups_per_pass = -(-epochs // at_once), _groups_per_pass(layout, groups, x.shape[0])
+    portions, groups_per_pass = -(-epochs // at_once), max_groups_per_pass(layout, groups, x.shape[0])
     x, first = _pad(x, capacity, round_up(x.shape[1], SUBLANES)), _pad(first[:, None], capacity, 1)
     draws = jax.tree.map(lambda a: _pad(a, portions * at_once, round_up(capacity, LANES)), draws)
 
@@ -104,17 +104,7 @@ def fit_members(
     return fitted[:groups]
 
 
-def passes(layout: LaneLayout, groups: int, trials: int) -> int:
-    """Returns the number of passes of an epoch through the kernel, for a number of groups and of trials.
-
-    Example:
-      >>> [passes(layout_of(ModelConfig(), 16), n, 100) for n in (1, 3, 4, 13)]
-      [1, 1, 2, 13]
-    """
-    return -(-groups // max(1, _groups_per_pass(layout, groups, trials)))
-
-
-def _groups_per_pass(layout: LaneLayout, groups: int, trials: int) -> int:
+def max_groups_per_pass(layout: LaneLayout, groups: int, trials: int) -> int:
     """Returns the number of groups in a pass: that with the fewest empty places, then the largest; 0 if none fits."""
     most = min(_ABREAST, _MEMORY // _bytes(layout, trials))
     return max(range(1, most + 1), key=lambda n: (-(round_up(groups, n) - groups), n), default=0)

@@ -1,0 +1,37 @@
+"""The scale of a number: a line, or a logarithm, onto [0, 1]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A line from a number to a coordinate: (t(x) - t(low)) / (t(high) - t(low)), t(x) = x or ln(x + offset)."""
+
+    low: float
+    high: float
+    log: bool = False
+    offset: float = 0.0
+
+    def transform(self, x: Any, xp: Any = np) -> Any:
+        """Returns t(x)."""
+        return xp.log(x + self.offset) if self.log else x
+
+    def to_unit(self, x: Any, xp: Any = np) -> Any:
+        """Returns the coordinates of numbers; 0 throughout for a scale of one number."""
+        low, high = float(self.transform(self.low)), float(self.transform(self.high))
+        return (self.transform(x, xp) - low) / (high - low) if high > low else 0.0 * x
+
+    def from_unit(self, u: Any, xp: Any = np) -> Any:
+        """Returns the numbers at coordinates."""
+        low, high = float(self.transform(self.low)), float(self.transform(self.high))
+        # The sum of two products: the ends are met exactly, and their difference never overflows.
+        t = low * (1.0 - u) + high * u
+        if not self.log:
+            return t
+        value = xp.exp(t) - self.offset
+        return xp.where(u <= 0.0, self.low, xp.where(u >= 1.0, self.high, value))
