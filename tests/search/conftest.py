@@ -1,7 +1,5 @@
 """Small methods, and real tasks to run them on."""
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,26 +33,6 @@ def methods(space):
         "dre-from-random": (DRE(model=MODEL, fine_tuning=tuning, transfer=False), None),
         "dre-of-zeros": (DRE(model=MODEL, fine_tuning=FineTuneConfig(epochs=0)), jax.tree.map(jnp.zeros_like, start)),
     }
-
-
-@dataclass(frozen=True)
-class Nearest:
-    """The candidate that is closest to the best trial so far."""
-
-    tag: str = ""
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        best = history.x[jnp.argmin(jnp.where(history.where, history.level, jnp.iinfo(jnp.int32).max))]
-        return -jnp.sum((candidates.x - best[None, :]) ** 2, axis=-1)
-
-
-@pytest.fixture(scope="session")
-def nearest():
-    """A class of methods that are alike; the tag makes one another's equal or not."""
-    return Nearest
 
 
 def cut(task, n):

@@ -20,6 +20,7 @@ from dre_jax.search import ExecutionConfig, run, run_tasks
 from dre_jax.search.batch import bucket, run_id, run_key
 from dre_jax.search.grid import GridConfig, grid, mesh_for
 from dre_jax.search.loop import SearchTask
+from tests.known_methods import Valued
 
 N_TRIALS = 8
 KEY = jax.random.key(7)
@@ -106,6 +107,7 @@ def test_side_by_side_is_one_by_one(methods, tasks, designs):
 
 
 def test_the_key_and_the_names_decide(methods, tasks, designs, together):
+    assert run_id("123456789") == 0xCBF43926  # the check value of CRC-32
     other_key = traces_of(methods["random"], tasks, designs, key=jax.random.key(8))
     assert any((trace != together["random"][name]).any() for name, trace in other_key.items())
     renamed = traces_of(methods["random"], {"other": tasks["wine-proline"]}, {"other": designs["wine-proline"]})
@@ -183,26 +185,9 @@ def test_buckets():
     assert len(set(buckets)) < 50
 
 
-def test_keys_of_runs_come_from_names_alone():
-    assert run_id("123456789") == 0xCBF43926  # the check value of CRC-32
-    names = [(dataset, seed) for dataset in ("a", "b", "test0") for seed in ("test0", "test1", "a")]
-    drawn = {jax.random.key_data(run_key(KEY, *name)).tobytes() for name in names}
-    assert len(drawn) == len(names)
-
-
 def test_a_task_without_a_design(methods, tasks):
     with pytest.raises(DataError, match="every task needs an initial design, but dataset 'wine-proline' has none"):
         next(run_tasks(*methods["random"], tasks, {}, n_trials=2, key=KEY))
-
-
-class AlongTheFirst:
-    """Reads the table, and values every run's candidates by its own history."""
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        return candidates.x @ history.x[0]
 
 
 @pytest.mark.parametrize("side_by_side", [True, False])
@@ -217,7 +202,8 @@ def test_the_runs_of_a_task_share_its_table(side_by_side):
     config = GridConfig(2, mesh_for(local()[:1], 1, n_designs), side_by_side)
     designs, keys = np.zeros((1, n_designs, 5), np.int32), jax.random.split(jax.random.key(0), (1, n_designs))
     counts = np.array([[[1, n_designs]]], np.int32)
-    compiled = grid.lower(AlongTheFirst(), None, table, designs, keys, counts, config).compile()
+    along_the_first = Valued(lambda history, x: x @ history.x[0])  # reads the table and the history of each run
+    compiled = grid.lower(along_the_first, None, table, designs, keys, counts, config).compile()
     memory, one = compiled.memory_analysis(), rows * columns * 4
     assert one < memory.argument_size_in_bytes < 1.2 * one
     # Values and masks of every run, but no table of its own.

@@ -38,12 +38,6 @@ def test_make_history_of_a_column_of_responses_of_nothing_and_of_one_trial():
     np.testing.assert_array_equal(make_history(np.zeros((1, 2)), np.array([7.0])).response, 0.5)
 
 
-def test_levels_see_what_float32_merges():
-    history = make_history(np.zeros((3, 1)), np.array([1.0, 1.0 + 1e-12, 0.0]))
-    assert history.response[0] == history.response[1]
-    np.testing.assert_array_equal(history.level, [1, 0, 2])
-
-
 @pytest.mark.parametrize(
     ("x", "y", "capacity", "message"),
     [

@@ -7,6 +7,7 @@ import pytest
 from dre_jax.data import Task
 from dre_jax.search import run_tasks
 from dre_jax.search.host import run_host
+from tests.known_methods import NEAREST
 
 
 class NearestHost:
@@ -22,13 +23,13 @@ def make_task(rows, seed):
 
 
 @pytest.mark.parametrize(("rows", "n_trials"), [(60, 25), (9, 100), (60, 0)])
-def test_both_loops_agree(nearest, rows, n_trials):
+def test_both_loops_agree(rows, n_trials):
     tasks = [make_task(rows, seed) for seed in range(4)]
     constant = Task("t", tasks[0].X, np.full(rows, 0.3))
     for task in (*tasks, constant):
         design = np.argsort(task.y)[:3]
         designs, key = {"t": {"s": design}}, jax.random.key(0)
-        ((_, _, expected),) = run_tasks(nearest(), None, {"t": task}, designs, n_trials=n_trials, key=key)
+        ((_, _, expected),) = run_tasks(NEAREST, None, {"t": task}, designs, n_trials=n_trials, key=key)
         np.testing.assert_array_equal(run_host(NearestHost(), task.X, task.y, design, n_trials), expected)
         assert expected.shape == (n_trials + 1,)
         # Once no row is left the optimum has been found, and stays for all trials that are asked for.

@@ -27,10 +27,6 @@ def test_segments_have_room_for_every_history_and_no_more(n_design, n_trials):
     assert len(parts) <= 1 + np.ceil(np.log2(max((n_design + n_trials) / 16, 1)))
 
 
-def test_no_trials_have_no_segments():
-    assert list(segments(5, 0)) == []
-
-
 def test_the_scan_picks_what_the_python_loop_picks_over_two_sizes_of_the_history(methods, space, search_task):
     method, evaluations, n_trials = methods["random"], [], 14
     assert len(list(segments(5, n_trials))) == 2

@@ -1,8 +1,6 @@
 """Candidates that are refined by gradient, and suggestions in float64."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +15,7 @@ from dre_jax.search.refinement import choose_starts, refine
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import Observation
+from tests.known_methods import Valued
 from tests.oracles import log_augmented_improvement, matern52
 
 SPACE = Space(
@@ -31,24 +30,12 @@ SPACE = Space(
 REAL = [i for i, part in enumerate(SPACE.layout.parts) if not part.levels]
 
 
-@dataclass(frozen=True)
-class Hill:
-    """Values fall with the distance from a top, which is where no candidate is drawn."""
-
-    capabilities: ClassVar[Capabilities] = Capabilities(differentiable=True)
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        return -jnp.sum((candidates.x - 0.31416) ** 2, axis=-1)
+def hill(history, x):
+    """Returns values that fall with the distance from a top, at which no candidate is drawn."""
+    return -jnp.sum((x - 0.31416) ** 2, axis=-1)
 
 
-@dataclass(frozen=True)
-class Flat(Hill):
-    """Does not say that it has a gradient."""
-
-    capabilities: ClassVar[Capabilities] = Capabilities()
+HILL, FLAT = Valued(hill, Capabilities(differentiable=True)), Valued(hill)
 
 
 def proposals(method, starts, held=None, space=SPACE, n=8):
@@ -68,7 +55,7 @@ def proposals(method, starts, held=None, space=SPACE, n=8):
 
 
 def test_refined_candidates_come_first():
-    drawn, refined = proposals(Hill(), 0), proposals(Hill(), 6)
+    drawn, refined = proposals(HILL, 0), proposals(HILL, 6)
     assert (refined.values >= drawn.values).all()
     x, y = (SPACE.layout.parts[i].column for i in (REAL[0], REAL[-1]))
     best = np.asarray(SPACE.layout.columns(np.asarray(refined.points[0])))
@@ -76,20 +63,20 @@ def test_refined_candidates_come_first():
 
 
 def test_methods_that_declare_no_gradient_are_not_refined():
-    jax.tree.map(np.testing.assert_array_equal, proposals(Flat(), 0), proposals(Flat(), 6))
+    jax.tree.map(np.testing.assert_array_equal, proposals(FLAT, 0), proposals(FLAT, 6))
 
 
 def test_what_is_held_stays():
     held = np.full(len(SPACE), np.nan)
     held[REAL[0]] = 0.75
-    points = np.asarray(proposals(Hill(), 6, held).points)
+    points = np.asarray(proposals(HILL, 6, held).points)
     np.testing.assert_array_equal(points[:, REAL[0]], np.float32(0.75))
 
 
 def test_only_active_real_numbers_move():
     layout = SPACE.layout
     starts = np.asarray(canonicalize(layout, jnp.asarray(sobol_points(16, len(SPACE), 1))))
-    rate = lambda points: Hill().acquire(None, None, Candidates(layout.columns(points, jnp), None), None)  # noqa: E731
+    rate = lambda points: hill(None, layout.columns(points, jnp))  # noqa: E731
     points, _ = jax.jit(lambda starts: refine(layout, rate, starts, None, 10))(starts)
     moved = np.asarray(points) != starts
     active = np.stack(layout.active(starts), axis=-1)
@@ -223,4 +210,4 @@ def test_the_handlers_suggester_computes_in_float64_too():
     point = Suggester(find("gp").make(), seed=0).observe_and_suggest(points, [hartmann(x) for x in points])
     assert (point != point.astype(np.float32)).any()
     assert jnp.zeros(1).dtype == jnp.float32
-    assert not supports_double(Hill())
+    assert not supports_double(HILL)

@@ -13,6 +13,7 @@ from dre_jax.methods import DRE
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.search import Capabilities, run, run_in_python
 from dre_jax.search.stages import with_bucketed_history_fit
+from tests.known_methods import NEAREST
 
 CAPACITIES, N_DESIGN, N_TRIALS = (16, 19), 5, 15
 seen: list[tuple[str, int]] = []
@@ -81,13 +82,11 @@ def test_ensembles_pick_in_stages_what_they_pick_without(name, methods, table):
     np.testing.assert_array_equal(picks_of(method, params, table, single_loop=True), expected)
 
 
-def test_methods_without_fit_history_have_a_single_loop_too(nearest, table):
+def test_methods_without_fit_history_have_a_single_loop_too(table):
     assert with_bucketed_history_fit(TowardsTheMean(), CAPACITIES[:1]) == TowardsTheMean()
-    assert with_bucketed_history_fit(nearest(), CAPACITIES) == nearest()
+    assert with_bucketed_history_fit(NEAREST, CAPACITIES) == NEAREST
     assert with_bucketed_history_fit(DRE(), CAPACITIES) != DRE()
-    np.testing.assert_array_equal(
-        picks_of(nearest(), None, table, single_loop=True), expected_of(nearest(), None, table)
-    )
+    np.testing.assert_array_equal(picks_of(NEAREST, None, table, single_loop=True), expected_of(NEAREST, None, table))
 
 
 def test_the_kernel_of_a_tpu_runs_sequentially():

@@ -1,7 +1,5 @@
 """`Suggester` behind HPO-B's own call."""
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +14,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.search import Suggester
 from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.loop import jitted_suggest
+from tests.known_methods import NEAREST, Valued
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
 
@@ -39,9 +38,9 @@ def test_the_seed_decides_and_trials_draw_anew():
 
 
 @pytest.mark.parametrize("shape", [(), (1,)])
-def test_responses_in_any_scale_and_shape(nearest, shape):
+def test_responses_in_any_scale_and_shape(shape):
     x, y = make_task()
-    ask = Suggester(nearest()).observe_and_suggest
+    ask = Suggester(NEAREST).observe_and_suggest
     expected = ask(x[:6], y[:6], x[6:])
     for scaled in (y * 1e12, y * 1e-12, y - 1e6):
         assert ask(x[:6], scaled[:6].reshape(6, *shape), x[6:]) == expected
@@ -80,9 +79,10 @@ def test_an_ensemble_for_other_columns_is_refused(method):
         Suggester(method, init(MODEL, 4, jax.random.key(0))).observe_and_suggest(x[:5], y, x[5:])
 
 
-def test_a_growing_history_compiles_once_a_bucket(nearest):
+def test_a_growing_history_compiles_once_a_bucket():
+    method = Valued(lambda history, x: -x[:, 0])  # which no other test compiles
     x, y = make_task(70)
-    suggester = Suggester(nearest(tag="counted here"))
+    suggester = Suggester(method)
     before = jitted_suggest._cache_size()
     compiled = []
     for n in range(1, 41):
@@ -91,26 +91,14 @@ def test_a_growing_history_compiles_once_a_bucket(nearest):
     # Histories of up to 16, 32 and 64 trials.
     assert compiled == [1] * 16 + [2] * 16 + [3] * 8
     # Another run of the same method, and a table of nearly the same size, compile nothing.
-    Suggester(nearest(tag="counted here"), seed=1).observe_and_suggest(x[:5], y[:5], x[5:68])
+    Suggester(method, seed=1).observe_and_suggest(x[:5], y[:5], x[5:68])
     assert jitted_suggest._cache_size() - before == 3
 
 
 # In the unit cube, without candidates.
 POINTS = np.random.default_rng(0).random((7, 3))
 HEIGHTS = -((POINTS - [0.3, 0.7, 0.5]) ** 2).sum(axis=1)
-
-
-@dataclass(frozen=True)
-class KnownHill:
-    """Knows the hill: values fall with the distance from its top."""
-
-    top: tuple = (0.3, 0.7, 0.5)
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        return -jnp.sum((candidates.x - jnp.asarray(self.top, jnp.float32)[None]) ** 2, axis=-1)
+KNOWN_HILL = Valued(lambda history, x: -jnp.sum((x - jnp.array([[0.3, 0.7, 0.5]])) ** 2, axis=-1))
 
 
 def driven(suggester, n):
@@ -139,5 +127,5 @@ def test_the_best_point_is_taken():
     """As by a slow search of the points that were drawn; steps from the best trials come closer than uniform draws."""
     far = {}
     for name, config in (("both", CandidateConfig()), ("uniform", CandidateConfig(steps=0))):
-        far[name] = np.sqrt(-driven(Suggester(KnownHill(), key=jax.random.key(1), candidates=config), 8)[1].max())
+        far[name] = np.sqrt(-driven(Suggester(KNOWN_HILL, key=jax.random.key(1), candidates=config), 8)[1].max())
     assert far["both"] < 0.01 < far["uniform"] < 0.1

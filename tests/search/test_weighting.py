@@ -45,12 +45,6 @@ def test_other_values_are_divided_by_their_deviation(values):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_without_a_feasible_trial_the_weight_decides():
-    values = jnp.array([9.0, 1.0, -jnp.inf, 5.0, 7.0])
-    found = np.asarray(weigh(values, None, Slope(decides=jnp.asarray(True)), POINTS))
-    np.testing.assert_allclose(found, np.where(np.isfinite(values), -3.0 * POINTS[:, 0], -np.inf))
-
-
 def test_equal_values_are_draws_by_weight():
     values = jnp.zeros(5)
     bits = jax.random.bits(jax.random.key(0), (4000, 5), jnp.uint32)

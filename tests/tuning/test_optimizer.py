@@ -6,7 +6,7 @@ import math
 import pickle
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +16,7 @@ from dre_jax.errors import ConfigError, DataError, DataWarning
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space, Surrogate, Trial, from_frame
 from dre_jax.tuning.engine import Suggestion
 from dre_jax.tuning.initial_design import N_START
+from tests.known_methods import NEAREST
 
 SPACE = Space(
     {
@@ -30,21 +31,9 @@ FINITE = Space({"a": Bool(), "b": Categorical(["x", "y", "z"], when={"a": True})
 EVERYTHING = [{"a": False}, *({"a": True, "b": b} for b in "xyz")]
 
 
-@dataclass(frozen=True)
-class NearTheBest:
-    """Values candidates by how near they are to the best trial; all alike before the first."""
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        best = history.x[jnp.argmin(jnp.where(history.where, history.level, len(history.level)))]
-        return jnp.where(jnp.any(history.where), -jnp.sum((candidates.x - best[None]) ** 2, axis=-1), 0.0)
-
-
 def near(space, **options):
     """An optimizer that knows nothing and stays near the best; quick to compile."""
-    return Optimizer(space, Surrogate(space, "near", NearTheBest(), None), **options)
+    return Optimizer(space, Surrogate(space, "near", NEAREST, None), **options)
 
 
 def loss(params):

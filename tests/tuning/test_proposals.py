@@ -1,7 +1,5 @@
 """Candidates of spaces of every kind: valid, new, and even."""
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +17,7 @@ from dre_jax.search.candidates import (
 )
 from dre_jax.search.history import make_history
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
+from tests.known_methods import Valued
 
 SPACE = Space(
     {
@@ -33,22 +32,10 @@ SPACE = Space(
 FINITE = Space({"a": Bool(), "b": Categorical(["x", "y", "z"], when={"a": True})})
 CONFIG = CandidateConfig(even=64, steps=32, refinements=1)
 SLOTS = 16
+ALIKE = Valued(lambda history, x: jnp.zeros(len(x)))
 
 
-@dataclass(frozen=True)
-class Likes:
-    """Values candidates by a column; all alike without one."""
-
-    column: int | None = None
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        return candidates.x[:, self.column] if self.column is not None else jnp.zeros(len(candidates.x))
-
-
-def proposed(space, told, running=(), failed=(), *, method=None, seed=0, trial=1, held=None):
+def proposed(space, told, running=(), failed=(), *, method=ALIKE, seed=0, trial=1, held=None):
     """What is proposed, best first, as configurations; with their values."""
     points = np.array([space.point(params) for params in [*told, *running]]).reshape(-1, len(space))
     avoid = np.array([space.point(params) for params in failed]).reshape(-1, len(space))
@@ -62,7 +49,6 @@ def proposed(space, told, running=(), failed=(), *, method=None, seed=0, trial=1
     )
     even = jnp.asarray(sobol_points(CONFIG.even, len(space), seed))
     key = jax.random.key(seed)
-    method = method or Likes()
     at = None
     if held is not None:
         at = jnp.asarray([space.coordinate(k, held[k]) if k in held else np.nan for k in space.sequence], jnp.float32)
@@ -103,7 +89,7 @@ def test_what_is_held_is_proposed_with_the_rest_free():
     """Even where the method likes something else."""
     column = [column.name for column in SPACE.columns].index("kernel.ohe._poly")
     told = [SPACE.params(point) for point in sobol_points(8, len(SPACE), 3)]
-    found = proposed(SPACE, told, method=Likes(column), held={"kernel": "rbf", "width": 32})
+    found = proposed(SPACE, told, method=Valued(lambda history, x: x[:, column]), held={"kernel": "rbf", "width": 32})
     assert len(found) == 64
     assert {(params["kernel"], params["width"]) for params in found} == {("rbf", 32)}
     assert len({params["C"] for params in found}) > 32

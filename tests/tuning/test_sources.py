@@ -19,6 +19,7 @@ from dre_jax.tuning import Evaluated, Float, Optimizer, Space, Surrogate, past_o
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past.studies import MAX_ROWS, MAX_STUDIES, compare_studies, keep_studies
+from tests.oracles import matern52
 
 SPACE = Space({name: Float(0.0, 1.0) for name in "abc"})
 SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (4,)}
@@ -85,15 +86,15 @@ def test_numbers_equal_those_of_scipy():
     lengths, noise = np.exp(kept.params.log_length[0]), np.exp(kept.params.log_noise[0])
     scale, on = np.exp(kept.params.log_scale[0]), kept.tasks.where[0]
     there, at = kept.tasks.y[0][on].astype(np.float64), kept.tasks.x[0][on]
-    cross = scale * matern(x / lengths, at / lengths)
-    mean = cross @ np.linalg.solve(scale * matern(at / lengths, at / lengths) + noise * np.eye(20), there)
+    cross = scale * matern52(x / lengths, at / lengths)
+    mean = cross @ np.linalg.solve(scale * matern52(at / lengths, at / lengths) + noise * np.eye(20), there)
     assert compared.agreement[0] == pytest.approx(kendalltau(mean, y).statistic, abs=1e-3)
     y, mean = ((a - a.mean()) / a.std() for a in (y, mean))
 
     def density(slope):
         each = []
         for length in UNINFORMED_LENGTHSCALES:
-            matrix = 1.0 + matern(*[x / (length * np.sqrt(3))] * 2) + UNINFORMED_NOISE_VAR * np.eye(15)
+            matrix = 1.0 + matern52(x / (length * np.sqrt(3))) + UNINFORMED_NOISE_VAR * np.eye(15)
             each.append(multivariate_t(shape=matrix, df=4).pdf(y - slope * mean))
         return np.mean(each)
 
@@ -103,11 +104,6 @@ def test_numbers_equal_those_of_scipy():
 
 def _with_waves(points):
     return points.astype(np.float32), waves(0.0)(points)
-
-
-def matern(a, b):
-    r = np.sqrt(5.0) * np.linalg.norm(a[:, None] - b[None], axis=-1)
-    return (1 + r + r**2 / 3) * np.exp(-r)
 
 
 def test_what_is_kept_is_bounded():

@@ -1,6 +1,6 @@
 """Beliefs about good values: densities of SciPy, and what they do to suggestions."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Spa
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
+from tests.known_methods import RISING
 
 SPACE = Space(
     {
@@ -30,19 +31,8 @@ KERNEL = {"kernel": {"rbf": 1.0, "poly": -1.0}}
 KERNEL_SPACE = Space({"kernel": Categorical(["rbf", "poly"])})
 
 
-@dataclass(frozen=True)
-class Rising:
-    """Values candidates by their first column."""
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        return candidates.x[:, 0]
-
-
 def rising(space, start=()):
-    return Engine(space, Surrogate(space, "rising", Rising(), None, start))
+    return Engine(space, Surrogate(space, "rising", RISING, None, start))
 
 
 def density(low, high, deviation):
