@@ -53,6 +53,12 @@ class Forgetful(Mean):
 
 ENTRY = Entry(name="mean", summary="the mean", paper="this test", default=Mean(), free=("scale",))
 
+PAST = past_of(
+    Space({"x": Float(0.0, 1.0)}),
+    {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]},
+    direction="maximize",
+)
+
 
 @pytest.fixture(autouse=True)
 def registries():
@@ -247,23 +253,14 @@ def test_entry_points(points, monkeypatch):
 
 
 def test_a_surrogate_of_an_object(tmp_path):
-    space = Space({"x": Float(0.0, 1.0)})
-    past = past_of(space, {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]}, direction="maximize")
-    surrogate = Surrogate.fit(past, method=Mean(scale=3.0))
+    surrogate = Surrogate.fit(PAST, method=Mean(scale=3.0))
     assert (surrogate.name, surrogate.method) == (entry_of(Mean()).name, Mean(scale=3.0))
     surrogate.save(tmp_path)
     read = Surrogate.load(tmp_path)
     assert read.method == surrogate.method
     assert jax.tree.all(jax.tree.map(jnp.array_equal, read.params, surrogate.params))
     with pytest.raises(ConfigError, match=r"must learn from past tasks, but .*Forgetful does not"):
-        Surrogate.fit(past, method=Forgetful())
-
-
-PAST = past_of(
-    Space({"x": Float(0.0, 1.0)}),
-    {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]},
-    direction="maximize",
-)
+        Surrogate.fit(PAST, method=Forgetful())
 
 
 def test_classes_that_fit_declares_can_be_stored(tmp_path):

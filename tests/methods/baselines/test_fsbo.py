@@ -9,7 +9,6 @@ from dre_jax.data import Task
 from dre_jax.data.tasks import build_table
 from dre_jax.methods.baselines.dkgp import DeepKernelConfig, init
 from dre_jax.methods.baselines.fsbo import KernelTraining, batch_loss, draw_batches, meta_train, random_scale
-from dre_jax.search import make_history
 
 SMALL = KernelTraining(steps=4, batch=6, support=4)
 drawn = jax.jit(draw_batches, static_argnames=("config", "shape", "landmarks"))
@@ -107,17 +106,3 @@ def test_losses_fall_on_tasks_not_seen_and_are_numbers_on_awkward_ones(rho):
     assert loss(params) < loss(start) - 0.5
     found = meta_train(config, training, awkward(), jax.random.key(0))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
-
-
-@pytest.fixture
-def seen(make_candidates):
-    """A history, and candidates."""
-    random = np.random.default_rng(0)
-    return make_history(random.random((6, 3)), random.random(6)), make_candidates(random.random((20, 3)))
-
-
-def test_weights_are_drawn_anew_at_every_trial(quick, seen):
-    acquire = jax.jit(quick("dkgp").acquire)
-    values = [acquire(None, *seen, jax.random.key(seed)) for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(values[0], values[1])
-    assert np.abs(values[0] - values[2]).max() > 1e-3

@@ -61,11 +61,6 @@ def test_a_monotone_change_of_the_responses_changes_nothing(network, hills, make
         np.testing.assert_array_equal(found, expected)
 
 
-def test_one_response_says_nothing():
-    level, where = np.arange(20, dtype=np.int32), np.arange(20) == 0
-    assert copula_of(level, where).tolist() == [0.0] * 20
-
-
 def test_the_network_finds_mean_and_deviation():
     # z is left, right or nothing by the first column; the second decides how surely.
     rng = np.random.default_rng(0)

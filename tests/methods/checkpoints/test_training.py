@@ -182,11 +182,3 @@ def test_a_configuration_that_does_not_fit(copy, rewrite, changed, named):
     message = message_of(TrainingCheckpoint(copy).load)
     assert str(copy) in message
     assert named in message
-
-
-@pytest.mark.parametrize("occupied", ["", "steps"])
-def test_a_folder_that_cannot_be_written(tmp_path, occupied):
-    folder = tmp_path / "a"
-    (folder / occupied).parent.mkdir(exist_ok=True)
-    (folder / occupied).write_text("a file where a folder should be")
-    assert str(folder) in message_of(save, folder)

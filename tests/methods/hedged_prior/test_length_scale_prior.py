@@ -54,13 +54,6 @@ def test_the_noise_of_past_tasks_is_learned():
     assert little < much - 1.0
 
 
-def test_one_task_moves_the_generic_prior_a_little(learned, tasks):
-    generic, one = generic_prior(3), fit_length_scale_prior(CONFIG, {"0": tasks["0"]})
-    moved, far = (np.abs(np.asarray(a.mean - generic.mean)) for a in (one, learned))
-    assert (moved > 0.0).all()
-    assert moved[0] < 0.5 * far[0]
-
-
 def test_equal_responses_give_the_generic_prior():
     x = np.random.default_rng(0).random((ROWS, 3), np.float32)
     prior, generic = fit_length_scale_prior(CONFIG, {"flat": Task("flat", x, np.ones(ROWS))}), generic_prior(3)

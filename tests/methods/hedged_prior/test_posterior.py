@@ -150,14 +150,13 @@ def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, prio
     assert {a.shape for a in moments} == {(CANDIDATES,)}
 
 
-@pytest.mark.parametrize("has_errors", [False, True])
-def test_sampled_functions_have_the_moments_of_the_mixture(has_errors, priors, monkeypatch):
+def test_sampled_functions_have_the_moments_of_the_mixture(priors, monkeypatch):
     monkeypatch.setattr(draws_module, "N_FEATURES", 64)  # the moments over samples do not depend on it
     rng, draws = np.random.default_rng(4), 600
     x, new, y = rng.uniform(size=(5, COLUMNS)), rng.uniform(size=(4, COLUMNS)), rng.normal(size=5)
     x, new = x.astype(np.float32), np.concatenate([new, x[:1]]).astype(np.float32)
     params = make_params(jax.tree.map(jnp.asarray, priors))
-    errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32) if has_errors else None
+    errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32)
 
     @jax.jit
     def draw(keys, x, y, where):
@@ -165,8 +164,7 @@ def test_sampled_functions_have_the_moments_of_the_mixture(has_errors, priors, m
         return jax.vmap(lambda key: sample_responses(CONFIG, params, posterior, new, key))(keys)
 
     found = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
-    known = errors[:5] if has_errors else 0.0
-    _, _, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float), known)
+    _, _, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float), errors[:5])
     np.testing.assert_allclose(found.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
     np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.25)
 

@@ -14,9 +14,8 @@ from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
 from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining
-from dre_jax.methods.hedged_prior.weight_selection import WeightSelectionConfig, explain_weights
+from dre_jax.methods.hedged_prior.weight_selection import WeightSelectionConfig
 from dre_jax.methods.hedged_prior.weights import fit_mixture_weights
-from dre_jax.methods.hedged_prior.weights import weight_selection as selection_result
 
 REVERSED = Hypothesis(weight=0.2, slope_mean=-1.0)
 METHOD = HedgedPrior(
@@ -76,13 +75,6 @@ def test_too_few_tasks_keep_the_initial_weights(hills, tasks):
     assert text == "fixed, as 4 validation tasks are too few to choose them (5 are needed)"
 
 
-def test_insignificant_reduction_is_explained():
-    text = explain_weights(METHOD.weight_selection, selection_result(5, 0.01, 0.02))
-    assert text == (
-        "fixed, as nothing is gained beyond chance by those of 5 validation tasks: -0.0100 +- 0.0200 of mean regret"
-    )
-
-
 # The weights against a general optimiser.
 
 INITIAL, STRENGTH = np.array([0.6, 0.3, 0.1]), 4.0
@@ -101,14 +93,3 @@ def test_weights_maximise_the_posterior_density():
 
     expected = np.exp(log_softmax(np.append(minimize(negative, np.zeros(2), tol=1e-10).x, 0.0)))
     np.testing.assert_allclose(fit_mixture_weights(INITIAL, log_likelihood, STRENGTH), expected, atol=1e-5)
-
-
-def test_constants_of_histories_do_not_change_the_weights_and_equal_likelihoods_keep_them():
-    log_likelihood = random_log_likelihood(4)
-    shifted = log_likelihood + np.random.default_rng(1).normal(size=(4, 2, 1))
-    np.testing.assert_allclose(
-        fit_mixture_weights(INITIAL, shifted, STRENGTH),
-        fit_mixture_weights(INITIAL, log_likelihood, STRENGTH),
-        rtol=1e-9,
-    )
-    np.testing.assert_allclose(fit_mixture_weights(INITIAL, np.zeros((4, 2, 3)), STRENGTH), INITIAL, rtol=1e-12)
