@@ -76,14 +76,6 @@ def test_methods(cli):
     assert "did you mean gp?" in cli("methods", "gpp")[2]
 
 
-def test_help(cli):
-    for arguments in ([], ["--help"]):
-        status, out, _ = cli(*arguments)
-        assert status == 0
-        assert all(command in out for command in ("demo", "meta-train", "evaluate", "report", "methods", "info"))
-    assert "--lists-per-step" in cli("meta-train", "--help")[1]
-
-
 @pytest.mark.multiprocess
 def test_as_a_module(tmp_path, evaluate, make_space):
     # Here the command line sets up the devices itself.

@@ -9,7 +9,6 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from dre_jax.data import bundled
-from dre_jax.methods.checkpoints.fitted import load_fitted
 from dre_jax.tuning import Surrogate, read_space
 
 QUICK = [
@@ -53,37 +52,6 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
     assert "level: kernel.ohe._" in told["columns"]
 
 
-@pytest.mark.thorough
-def test_one_folder_for_the_recommended_method_and_for_the_ensemble_beside_it(meta_train, cli, tmp_path):
-    root = tmp_path / "root"
-    alone = ("--method", "dre", "--steps", 4, "--quiet")
-    assert meta_train(*alone)[0] == 0
-    status, out, error = meta_train("--steps", 4, *QUICK, "--quiet")  # goes on with what is there
-    assert (status, error, "hedged-prior fitted" in out) == (0, "", True)
-    assert meta_train(*alone)[0] == 0
-    for method in ("recommended", "dre-no-finetune"):
-        out = tmp_path / f"{method}.json"
-        more = ("--checkpoints", root, "--trials", 1, "--seeds", "test0", "--quiet", "--out", out)
-        assert cli("evaluate", "--data", bundled.path(), "--space", "svm", "--method", method, *more)[0] == 0
-    told = {
-        name: json.loads((tmp_path / f"{name}.json").read_text())["_meta"]
-        for name in ("recommended", "dre-no-finetune")
-    }
-    assert [one["checkpoints"]["svm"]["method"] for one in told.values()] == ["hedged-prior", "dre"]
-    status, _, error = meta_train("--method", "dre", "--steps", 4, "--seed", 1)
-    assert (status, "holds another training: key" in error) == (2, True)
-    status, _, error = meta_train("--method", "gcp-ts")
-    assert (status, "holds another training: method (gcp-ts here, hedged-prior in" in error) == (2, True)
-
-
-def test_a_method_that_is_fitted_at_once(meta_train, tmp_path):
-    status, out, error = meta_train("--method", "gcp-ts", "--set", "prior.steps=20")
-    folder = tmp_path / "root" / "svm"
-    assert (status, error) == (0, "meta-train svm: fitting gcp-ts\n")
-    assert out == f"svm: gcp-ts fitted to {len(bundled.load('svm').train)} tasks, saved in {folder}\n"
-    assert load_fitted(folder).method.prior.steps == 20
-
-
 @pytest.fixture
 def studies(tmp_path):
     """A journal of three studies that fit, and one that does not."""
@@ -115,16 +83,12 @@ def test_past_studies(cli, studies, tmp_path):
     assert surrogate.space == read_space(space)
     assert len(surrogate.start) == 2
     assert min(params["x"] for params in surrogate.start) < 0.2
-
-
-def test_past_studies_of_another_space(cli, studies, tmp_path):
-    space = tmp_path / "space.json"
-    space.write_text('{"y": {"type": "float", "low": 0, "high": 1}}')
-    out = tmp_path / "surrogate"
-    status, said, error = cli("meta-train", "--from-optuna", studies, "--space-file", space, "--out", out)
-    assert (status, said) == (2, "")
-    assert error.splitlines()[-1] == f"dre-jax: at least one past task must fit {space}, but none does"
-    assert not out.exists()
+    space.write_text(space.read_text().replace("x", "y"))
+    command[command.index(out)] = tmp_path / "other"
+    status, _, error = cli(*command)
+    rule = f"dre-jax: at least one past task must fit {space}, but none does"
+    assert (status, error.splitlines()[-1]) == (2, rule)
+    assert not (tmp_path / "other").exists()
 
 
 def test_past_trials_in_a_table(cli, refused, tmp_path):

@@ -78,5 +78,6 @@ def test_every_dependency_is_named():
     assert packages <= {*CORE, *OPTIONAL}
 
 
-def test_the_option(cli):
+def test_the_option_and_none(cli):
+    assert "meta-train" in cli()[1]
     assert cli("--version") == (0, f"dre-jax {dre_jax.__version__}\n", "")
