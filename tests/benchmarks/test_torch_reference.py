@@ -17,7 +17,6 @@ from benchmarks.torch_reference import (
     LIBRARY,
     REFERENCE,
     Batch,
-    Ensemble,
     draw_lists,
     listmle,
     meta_train,
@@ -25,7 +24,7 @@ from benchmarks.torch_reference import (
     tensors,
     total_loss,
 )
-from benchmarks.torch_weights import host_tree, to_torch
+from benchmarks.torch_weights import to_torch
 from dre_jax.data import bundled
 from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.model_config import ModelConfig, preset
@@ -69,18 +68,6 @@ def test_scores_with_a_masked_support(context, scale):
     with torch.no_grad():
         theirs = to_torch(model, params, scale)([Batch(tsx, tsy, tx, torch.zeros(1, 0), twhere)])
     np.testing.assert_allclose(ours, torch.cat(theirs), atol=1e-5)
-
-
-@pytest.mark.parametrize("context", MODELS)
-def test_weights_there_and_back(context):
-    model = MODELS[context]
-    torch.manual_seed(0)
-    ensemble = Ensemble(model, 6, "support")
-    tree = host_tree(model, ensemble)
-    drawn = init(model, 6, KEY)
-    assert jax.tree.map(jnp.shape, tree) == jax.tree.map(jnp.shape, drawn)
-    again = to_torch(model, tree, "support")
-    assert all(map(torch.equal, ensemble.parameters(), again.parameters()))
 
 
 def slow_listmle(scores, epsilon):

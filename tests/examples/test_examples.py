@@ -19,7 +19,6 @@ PICTURES = {
     "own_class": "own_class.png",
     "past_studies": "past_studies.png",
 }
-CHEAP = ("new_method", "live_model", "own_class")  # with --quick; the others take three times as long or more
 
 
 def start(name, *arguments):
@@ -50,24 +49,6 @@ def test_all_examples_are_tested():
     names = {path.stem for path in EXAMPLES.glob("*.py")}
     assert names == {"gallery", "syne_tune", *PICTURES}
     assert set(re.findall(r"\]\((\w+)\.py\)", (EXAMPLES / "README.md").read_text())) == names
-
-
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-@pytest.mark.parametrize("name", CHEAP)
-def test_quick_ones(name, tmp_path):
-    assert run(name, tmp_path / "new", "--quick").count("\n") > 2
-
-
-@pytest.mark.thorough
-@pytest.mark.multiprocess
-def test_where_nothing_can_be_written_it_does_not_begin(tmp_path):
-    (tmp_path / "file").touch()
-    done = start("own_class", "--out", tmp_path / "file" / "folder")
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("own_class.py: ")
 
 
 def workers(said, out):

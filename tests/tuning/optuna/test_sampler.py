@@ -48,13 +48,6 @@ def test_a_search_space_is_searched_from_the_first_trial_on(space):
     assert [trial.params for trial in study.trials] == expected
 
 
-@pytest.mark.usefixtures("sobol_points")
-def test_a_surrogate_drives_the_first_trials(surrogate):
-    study = study_of(DRESampler(surrogate=surrogate, seed=0), direction="maximize")
-    study.optimize(objective, n_trials=2)
-    assert [trial.params for trial in study.trials] == list(surrogate.start)
-
-
 def test_a_surrogate_follows_the_bounds_of_the_objective(asked, surrogate):
     """Those of the first trial on: choices in another order, fewer numbers."""
     study = study_of(DRESampler(surrogate=surrogate, seed=0))
@@ -156,13 +149,6 @@ def test_a_space_that_is_used_up_ends_nothing():
     study = study_of(DRESampler(seed=0))
     study.optimize(lambda trial: trial.suggest_categorical("k", ["a", "b"]) == "a", n_trials=6)
     assert len(study.trials) == 6
-
-
-@pytest.mark.usefixtures("sobol_points")
-def test_threads_do_not_suggest_the_same(surrogate):
-    study = study_of(DRESampler(surrogate=surrogate, seed=0))
-    study.optimize(objective, n_trials=12, n_jobs=2)
-    assert len(set(configurations(study))) == 12
 
 
 @pytest.mark.usefixtures("sobol_points")
