@@ -27,6 +27,7 @@ extensions = [
     "pictures",
     "reference_pages",
     "command_help",
+    "interface_table",
 ]
 exclude_patterns = ["_build"]
 templates_path: list[str] = []

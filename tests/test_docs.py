@@ -1,6 +1,8 @@
 """The example of the README and those of the pages for users, run as they stand there."""
 
+import ast
 import re
+import tomllib
 from functools import partial
 from pathlib import Path
 
@@ -48,3 +50,11 @@ def test_every_example_is_run():
     }
     pages = {path.relative_to(DOCS).with_suffix("").as_posix(): path.read_text() for path in DOCS.rglob("*.md")}
     assert {page for page, text in pages.items() if "```python\n" in text} == by_site | set(by_tests)
+
+
+def test_a_test_shows_each_feature_of_an_interface():
+    table = tomllib.loads((DOCS / "reference" / "interfaces.toml").read_text())
+    tests = {text.partition("::")[::2] for cells in table.values() for text in cells.values() if "::" in text}
+    for file, name in tests:
+        names = {node.name for node in ast.walk(ast.parse((REPOSITORY / file).read_text())) if hasattr(node, "name")}
+        assert name in names, f"{file} has no {name}"
