@@ -31,7 +31,7 @@ from dre_jax.search.candidates import CandidateConfig
 COUNTS = dict.fromkeys(("n_support", "n_query", "evaluate_every", "evaluation_lists", "lists_per_step"), 0)
 REFUSED = [
     (ModelConfig(), {"members": 0, "hidden": (), "phi": (8, 0), "rho": (-1,), "context": "each", "range_limit": 0.0}),
-    (ModelConfig(), {"response_scale": "task", "initialiser": "zeros", "products": "float16"}),
+    (ModelConfig(), {"response_scale": "task", "initialiser": "zeros"}),
     (LossConfig(), {"name": "hinge", "weights": "log"}),
     (MetaTrainConfig(), COUNTS | {"steps": 0, "learning_rate": float("nan"), "patience": 0, "schedule": "step"}),
     (FineTuneConfig(), {"epochs": -1, "learning_rate": 0.0, "schedule": "step"}),

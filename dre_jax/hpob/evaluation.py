@@ -20,8 +20,7 @@ from dre_jax.errors import ConfigError, DataError, MethodError, import_extra
 from dre_jax.hpob.compiled_runs import CompiledRunner
 from dre_jax.hpob.continuous import XGBOOST
 from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, Runner, check
-from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends
-from dre_jax.methods.checkpoints.serialization import without_removed_fields
+from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends, without_removed_fields
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import host_of
 from dre_jax.runtime import processes

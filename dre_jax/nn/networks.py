@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
-from jax import Array, lax
+from jax import Array
 
-Products = Literal["float32", "bfloat16"]
-"""Number format that the inputs of matrix products are rounded to."""
 Params = Any
 """A tree of arrays."""
 
@@ -41,46 +39,12 @@ def _product_backward(residuals: tuple[Array, Array], gradient: Array) -> tuple[
 _product.defvjp(_product_forward, _product_backward)
 
 
-def _rounded(a: Array, b: Array) -> Array:
-    """Returns ``a @ b`` of inputs rounded to bfloat16, summed in float32."""
-    return lax.platform_dependent(a, b, cpu=_rounded_on_a_cpu, default=_rounded_on_an_accelerator)
-
-
-def _rounded_on_an_accelerator(a: Array, b: Array) -> Array:
-    return jnp.matmul(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
-
-
-def _rounded_on_a_cpu(a: Array, b: Array) -> Array:
-    """Returns the same up to rounding of the sums. XLA has no such product on a CPU, and removes casts to and fro."""
-    return jnp.matmul(*(lax.reduce_precision(one.astype(jnp.float32), 8, 7) for one in (a, b)))
-
-
-@jax.custom_vjp
-def _rounded_product(rows: Array, kernel: Array) -> Array:
-    """Returns `_rounded` of rows and kernel; its derivative uses rounded products too."""
-    return _rounded(rows, kernel)
-
-
-def _rounded_forward(rows: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
-    return _rounded(rows, kernel), (rows.astype(jnp.bfloat16), kernel.astype(jnp.bfloat16))
-
-
-def _rounded_backward(residuals: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
-    rows, kernel = residuals
-    return _rounded(gradient, kernel.T), _rounded(rows.T, gradient)
-
-
-_rounded_product.defvjp(_rounded_forward, _rounded_backward)
-
-
-def _through(block: Array, kernel: Array, products: Products) -> Array:
+def _through(block: Array, kernel: Array) -> Array:
     """Returns ``block @ kernel`` for a block of rows or for one shared row."""
-    if products == "bfloat16":
-        return _rounded_product(jnp.atleast_2d(block), kernel).reshape(*block.shape[:-1], -1)
     return _product(block, kernel) if block.ndim == 2 else block @ kernel
 
 
-def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str, products: Products) -> Array:
+def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str) -> Array:
     """Returns one dense layer of concatenated inputs: [n, d] blocks, or [d] blocks that all rows share.
 
     A shared block is multiplied once, not once for each row; the sum equals a dense layer of the concatenation.
@@ -92,7 +56,7 @@ def _affine(module: nn.Module, inputs: Sequence[Array], features: int, name: str
     for block in inputs:
         part = kernel[start : start + block.shape[-1]]
         start += block.shape[-1]
-        product = _through(block, part, products)
+        product = _through(block, part)
         if block.ndim == 1:
             shared = shared + product
         else:
@@ -109,16 +73,15 @@ class Scorer(nn.Module):
     """k of the range controller k * tanh(a * s); None disables it."""
     range_slope: float
     """a of the range controller."""
-    products: Products
 
     @nn.compact
     def __call__(self, x: Array, context: Array | None) -> Array:
         """Returns the scores."""
         inputs = [x] if context is None else [x, context]
         for i, features in enumerate(self.hidden):
-            hidden = nn.relu(_affine(self, inputs, features, f"hidden_{i}", self.products))
+            hidden = nn.relu(_affine(self, inputs, features, f"hidden_{i}"))
             inputs = [hidden]
-        scores = _affine(self, inputs, 1, "out", self.products)[:, 0]
+        scores = _affine(self, inputs, 1, "out")[:, 0]
         return scores if self.range_limit is None else self.range_limit * jnp.tanh(self.range_slope * scores)
 
 
@@ -129,22 +92,21 @@ class DeepSet(nn.Module):
     """Widths of the layers before the mean."""
     rho: tuple[int, ...]
     """Widths of the layers after the mean."""
-    products: Products = "float32"
 
     @nn.compact
     def __call__(self, x: Array, response: Array, where: Array) -> Array:
         """Returns the context."""
         rows, last = [x, response[:, None]], len(self.phi) - 1
         for i, features in enumerate(self.phi[:-1]):
-            rows = [nn.relu(_affine(self, rows, features, f"phi_{i}", self.products))]
+            rows = [nn.relu(_affine(self, rows, features, f"phi_{i}"))]
         mask = where.astype(x.dtype)
         share = mask / jnp.maximum(jnp.sum(mask), 1.0)
         # The last layer is linear, so that it is applied once, to the mean. Without items the output is zero.
-        means = [_through(share, block, self.products) for block in rows]
-        mean = _affine(self, means, self.phi[-1], f"phi_{last}", self.products)
+        means = [_through(share, block) for block in rows]
+        mean = _affine(self, means, self.phi[-1], f"phi_{last}")
         inputs = [mean * jnp.sum(share)]
         for i, features in enumerate(self.rho):
-            h = _affine(self, inputs, features, f"rho_{i}", self.products)
+            h = _affine(self, inputs, features, f"rho_{i}")
             inputs = [nn.relu(h)]
         return h
 

@@ -166,7 +166,6 @@ def test_every_field_of_the_model_is_known_to_it_or_refused():
         (MODELS["one deep set"], "listmle", False, True),
         (MODELS["one deep set"], "listmle", True, False),
         (replace(SMALL, range_limit=3.0), "listmle", True, False),
-        (replace(SMALL, products="bfloat16"), "listmle", True, False),
         (SMALL, "ranknet", True, False),
     ],
 )

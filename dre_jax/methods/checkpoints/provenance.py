@@ -18,6 +18,9 @@ from dre_jax.data import SearchSpace, fingerprint
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 
+REMOVED_FIELDS: dict[str, Any] = {"reuse": False, "ties": "breslow", "products": "float32"}
+"""Fields that configurations no longer have, and the value in files that stands for what remains."""
+
 
 def provenance(meta: SearchSpace, key: Array, *, fitted: bool = False) -> dict[str, Any]:
     """Returns facts on what a method learns from and what computes it.
@@ -78,6 +81,21 @@ def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str 
         elif mine != other:
             phrases.append(f"{prefix}{name} ({_shorten(mine)} here, {_shorten(other)} in the checkpoint)")
     return phrases
+
+
+def without_removed_fields(config: Any) -> Any:
+    """Returns a configuration in a file without the fields of `REMOVED_FIELDS` that stand for what remains.
+
+    Example:
+      >>> without_removed_fields({"tuning": {"steps": 50}, "reuse": False})
+      {'tuning': {'steps': 50}}
+    """
+    if isinstance(config, list):
+        return [without_removed_fields(item) for item in config]
+    if not isinstance(config, Mapping):
+        return config
+    fields = {k: v for k, v in config.items() if k not in REMOVED_FIELDS or v != REMOVED_FIELDS[k]}
+    return {name: without_removed_fields(value) for name, value in fields.items()}
 
 
 def check_same_training(

@@ -18,6 +18,7 @@ import numpy as np
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.gp.regression import ConditionedGP
+from dre_jax.methods.checkpoints.provenance import REMOVED_FIELDS
 from dre_jax.methods.declaration import declared_parameters, parameter_classes, static_fields, unstorable_parts
 from dre_jax.methods.registry import CONFIGURATIONS, PARAMETERS
 from dre_jax.methods.settings import convert
@@ -36,9 +37,6 @@ RENAMED_FIELDS: dict[str, dict[str, str]] = {
     "SourceProcesses": {"gp": "given"},
 }
 """Fields that have been renamed since, by class, and their names in checkpoints."""
-
-REMOVED_FIELDS: dict[str, Any] = {"reuse": False, "ties": "breslow"}
-"""Fields that configurations no longer have, and the value in files that stands for what remains."""
 
 _PARAMETER_CLASS_NAMES = {kind: name for name, kind in PARAMETER_NAMES.items()}
 _CONFIG_CLASS_NAMES = {kind: name for name, kind in CONFIG_NAMES.items()}
@@ -98,21 +96,6 @@ def config_from_json(value: Any, path: str = "") -> Any:
         return kind(**fields)
     except TypeError as error:
         raise ConfigError(f"{path or kind.__name__}: {error}") from error
-
-
-def without_removed_fields(config: Any) -> Any:
-    """Returns a configuration in a file without the fields of `REMOVED_FIELDS` that stand for what remains.
-
-    Example:
-      >>> without_removed_fields({"tuning": {"steps": 50}, "reuse": False})
-      {'tuning': {'steps': 50}}
-    """
-    if isinstance(config, list):
-        return [without_removed_fields(item) for item in config]
-    if not isinstance(config, Mapping):
-        return config
-    fields = {k: v for k, v in config.items() if k not in REMOVED_FIELDS or v != REMOVED_FIELDS[k]}
-    return {name: without_removed_fields(value) for name, value in fields.items()}
 
 
 def _field_from_json(kind: Any, value: Any, path: str) -> Any:

@@ -26,6 +26,7 @@ from dre_jax.methods.checkpoints.provenance import (
     differences,
     provenance,
     warn_of_backends,
+    without_removed_fields,
 )
 from dre_jax.methods.checkpoints.storage import Steps
 from dre_jax.methods.dre.ensemble import EnsembleParams
@@ -61,11 +62,9 @@ def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrai
     Raises:
       TypeError, KeyError, ConfigError: for fields or values that this version does not have.
     """
-    model: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in metadata["model"].items()}
-    loss = dict(metadata["training"]["loss"])
-    if loss.get("ties") == "breslow":  # once a field; all losses treat ties so
-        del loss["ties"]
-    return ModelConfig(**model), MetaTrainConfig(**{**metadata["training"], "loss": LossConfig(**loss)})
+    model, training = (without_removed_fields(metadata[part]) for part in ("model", "training"))
+    sizes: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in model.items()}
+    return ModelConfig(**sizes), MetaTrainConfig(**{**training, "loss": LossConfig(**training["loss"])})
 
 
 def columns_to_json(columns: Sequence[Column] | None) -> list[list[Any]] | None:

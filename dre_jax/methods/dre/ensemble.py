@@ -126,11 +126,11 @@ def member_scores(config: ModelConfig, params: EnsembleParams, support: Support,
 
 
 def _scorer(config: ModelConfig) -> networks.Scorer:
-    return networks.Scorer(config.hidden, config.range_limit, config.range_slope, config.products)
+    return networks.Scorer(config.hidden, config.range_limit, config.range_slope)
 
 
 def _deep_set(config: ModelConfig) -> networks.DeepSet:
-    return networks.DeepSet(config.phi, config.rho, config.products)
+    return networks.DeepSet(config.phi, config.rho)
 
 
 def scores(config: ModelConfig, params: EnsembleParams, support: Support, x: Array) -> Array:

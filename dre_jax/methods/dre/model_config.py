@@ -7,7 +7,6 @@ from typing import Literal, get_args
 
 from dre_jax.checks import at_least, layer_sizes, one_of, positive
 from dre_jax.nn.initial import Initialiser
-from dre_jax.nn.networks import Products
 
 Context = Literal["own", "shared", "none"]
 ResponseScale = Literal["support", "table"]
@@ -44,13 +43,11 @@ class ModelConfig:
     """a of the range controller."""
     initialiser: Initialiser = "lecun_normal"
     """Weights at random: LeCun normal with zero biases (Flax), or PyTorch's uniform +-1/sqrt(inputs) for both."""
-    products: Products = "float32"
-    """What the inputs of matrix products are rounded to. Sums, parameters and moments are float32 either way."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "members")
         layer_sizes(self, "hidden", "phi", "rho")
-        names = {"context": Context, "response_scale": ResponseScale, "initialiser": Initialiser, "products": Products}
+        names = {"context": Context, "response_scale": ResponseScale, "initialiser": Initialiser}
         for name, choices in names.items():
             one_of(name, getattr(self, name), get_args(choices))
         if self.range_limit is not None:

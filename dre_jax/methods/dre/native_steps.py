@@ -27,7 +27,6 @@ MODEL_FIELDS: Mapping[str, Container[object] | None] = {
     "range_limit": (None,),
     "range_slope": None,  # means nothing without a limit
     "initialiser": None,  # weights are drawn before
-    "products": ("float32",),
 }
 """Fields of `ModelConfig` that the C++ supports, with the supported values; None for any value."""
 

@@ -114,7 +114,6 @@ def test_what_the_kernel_does_not_know_is_left_to_the_scan(monkeypatch):
     for other in (
         ModelConfig(context="shared"),
         ModelConfig(range_limit=3.0),
-        ModelConfig(products="bfloat16"),
         ModelConfig(hidden=(129,)),
         ModelConfig(rho=(129, 4)),
     ):
@@ -138,7 +137,7 @@ def test_fewer_groups_go_together_where_the_chips_memory_is_full():
 
 def test_every_field_of_the_model_is_known():
     """A new field cannot be ignored in silence."""
-    seen = {"members", "hidden", "context", "phi", "rho", "response_scale", "range_limit", "products"}
+    seen = {"members", "hidden", "context", "phi", "rho", "response_scale", "range_limit"}
     elsewhere = {"range_slope", "initialiser"}  # without a limit it means nothing; weights are drawn before
     assert {field.name for field in fields(ModelConfig)} == seen | elsewhere
     assert {field.name for field in fields(LossConfig)} == {"name", "weights"}

@@ -36,15 +36,14 @@ class Draws(NamedTuple):
 def supports_kernel(model: ModelConfig, loss: str, x: Array | jax.ShapeDtypeStruct) -> bool:
     """Returns whether the kernel knows all that it is asked for; ``DRE_JAX_PALLAS=0`` turns it off.
 
-    Known are ListMLE, deep sets of the members' own or none, layers of up to 128,
-    products of float32, and histories of up to 512 trials in float32, as far as one group of members fits into the
-    chip's memory with them.
+    Known are ListMLE, deep sets of the members' own or none, layers of up to 128, and histories of up to 512 trials in
+    float32, as far as one group of members fits into the chip's memory with them.
     """
     if os.environ.get(VARIABLE, "1") == "0":
         return False
     supported = model.context in ("own", "none") and model.range_limit is None and widest(model) <= LANES
     short = x.dtype == jnp.float32 and x.shape[0] <= _LONGEST
-    if not (supported and short and (loss, model.products) == ("listmle", "float32")):
+    if not (supported and short and loss == "listmle"):
         return False
     return max_groups_per_pass(layout_of(model, x.shape[1]), 1, x.shape[0]) > 0
 
