@@ -305,7 +305,7 @@ def _propose(
         points = _with_fixed(points, fixed)
         is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
         points = canonicalize(layout, points)
-        candidates = Candidates(layout.columns(points, jnp), _is_new(points, trials))
+        candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
         values = rate(candidates)
         has_value = candidates.where & ~jnp.isnan(values)
         has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
@@ -340,7 +340,7 @@ def _propose(
             fixed,
             config.ascent_steps,
         )
-        worth = jnp.where(_is_new(refined, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
+        worth = jnp.where(_may_be_proposed(layout, refined, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
         points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
         order = jnp.argsort(-values, stable=True)
         points, values = points[order], values[order]
@@ -378,6 +378,12 @@ def _best_trials(trials: TrialRecord, n: int) -> Array:
     last = jnp.iinfo(jnp.int32).max
     order = jnp.argsort(jnp.where(trials.history.where, trials.history.level, last), stable=True)
     return trials.points[order[jnp.minimum(jnp.arange(n), len(order) - 1)]]
+
+
+def _may_be_proposed(layout: SpaceLayout, points: Array, trials: TrialRecord) -> Array:
+    """Returns which points f[N, P] are new and satisfy the rules of the space, bool[N]."""
+    is_new = _is_new(points, trials)
+    return is_new & layout.allowed(points, jnp) if layout.rules else is_new
 
 
 def _is_new(points: Array, trials: TrialRecord) -> Array:

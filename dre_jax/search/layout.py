@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
@@ -129,12 +129,43 @@ class Level:
 
 
 @dataclass(frozen=True)
+class Combination:
+    """Values that are forbidden together: positions of hyperparameters, and levels or numbers of each."""
+
+    values: tuple[tuple[int, tuple[float, ...]], ...]
+
+    def allows(self, values: Any, active: Any, xp: Any = np) -> Any:
+        """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
+        held = (
+            active[i] & reduce(or_, (xp.abs(values[i] - x) < 1e-6 * max(1.0, abs(x)) for x in xs))
+            for i, xs in self.values
+        )
+        return ~reduce(and_, held)
+
+
+@dataclass(frozen=True)
+class Order:
+    """Positions of a number and of a larger one."""
+
+    smaller: int
+    larger: int
+    or_equal: bool = False
+
+    def allows(self, values: Any, active: Any, xp: Any = np) -> Any:
+        """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
+        smaller, larger = values[self.smaller], values[self.larger]
+        in_order = smaller <= larger if self.or_equal else smaller < larger
+        return in_order | ~active[self.smaller] | ~active[self.larger]
+
+
+@dataclass(frozen=True)
 class SpaceLayout:
     """The hyperparameters of a search space, in an order in which those that others depend on come first."""
 
     parts: tuple[Number | Level, ...]
     n_columns: int
     """D"""
+    rules: tuple[Combination | Order, ...] = ()
 
     @property
     def n_parts(self) -> int:
@@ -161,6 +192,12 @@ class SpaceLayout:
                 active = active & masks[parent] & reduce(or_, (level == value for value in levels))
             masks.append(active)
         return masks
+
+    def allowed(self, points: Any, xp: Any = np) -> Any:
+        """Returns the mask bool[...] of points f[..., P] that satisfy all rules."""
+        active, values = self.active(points, xp), [part.values(points[..., i], xp) for i, part in enumerate(self.parts)]
+        masks = (rule.allows(values, active, xp) for rule in self.rules)
+        return reduce(and_, masks, xp.ones(points.shape[:-1], bool))
 
     def columns(self, points: Any, xp: Any = np) -> Any:
         """Returns the columns f[..., D] of points f[..., P]."""

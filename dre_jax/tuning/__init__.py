@@ -10,6 +10,7 @@ from dre_jax.tuning.sources import Sources, SourceStudy
 from dre_jax.tuning.space.hpob import HPOB_SPACES, R_DEFAULTS, hpob_space
 from dre_jax.tuning.space.json_format import read_space, write_space
 from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int
+from dre_jax.tuning.space.rules import Forbidden, Less
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
@@ -23,7 +24,9 @@ __all__ = [
     "Evaluated",
     "Exclusion",
     "Float",
+    "Forbidden",
     "Int",
+    "Less",
     "Optimizer",
     "Params",
     "Past",

@@ -1,26 +1,32 @@
 """Search spaces from and to ConfigSpace, the format of SMAC, auto-sklearn and YAHPO Gym (extra `configspace`).
 
-Bounds, logarithms, choices, their order, default values and the conditions of a hyperparameter carry over. What
+Bounds, logarithms, choices, their order, default values, the conditions of a hyperparameter, forbidden combinations and
+the order of two numbers carry over. What
 ConfigSpace has beside them is left out, prior distributions, weights and notes, and so is what this library has: likely
 values. What only one of the two can say is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter, plain_value
+from dre_jax.tuning.space.rules import Forbidden, Less, Rule
 from dre_jax.tuning.space.space import Space
+
+_MOST_LEVELS = 1000
+"""Of a whole number that others depend on."""
 
 
 def from_configspace(config_space: Any) -> Space:
     """Returns the space of a `ConfigSpace.ConfigurationSpace`; a constant becomes a categorical of one choice.
 
     Raises:
-      ConfigError: for anything else, forbidden clauses, alternative conditions (`OrConjunction`), a condition on a
-        hyperparameter without levels, or a choice that is no text, number, truth value or None; the message names it.
+      ConfigError: for anything else, a forbidden range or equality of two numbers, alternative conditions on different
+        hyperparameters, a condition on a real number, or a choice that is no text, number, truth value or None; the
+        message names it.
       MissingExtraError: without ConfigSpace.
 
     Example:
@@ -32,16 +38,14 @@ def from_configspace(config_space: Any) -> Space:
     library = _library()
     if not isinstance(config_space, library.ConfigurationSpace):
         raise ConfigError(f"a space must be a ConfigurationSpace, but got {config_space!r}")
-    if config_space.forbidden_clauses:
-        raise ConfigError(f"a space has no forbidden clauses, but this one has {config_space.forbidden_clauses[0]!r}")
     when: dict[str, dict[str, tuple[Choice, ...]]] = {}
     for condition in config_space.conditions:
-        for one in _single(condition):
-            allowed = when.setdefault(one.child.name, {})
-            levels = _allowed(one)
-            before = allowed.get(one.parent.name, levels)
-            allowed[one.parent.name] = tuple(level for level in levels if level in before)
-    return Space({name: _parameter(one, when.get(name)) for name, one in config_space.items()})
+        for child, parent, levels in _conditions(condition):
+            allowed = when.setdefault(child, {})
+            before = allowed.get(parent, levels)
+            allowed[parent] = tuple(level for level in levels if level in before)
+    parameters = {name: _parameter(one, when.get(name)) for name, one in config_space.items()}
+    return Space(parameters, rules=[rule for clause in config_space.forbidden_clauses for rule in _rules(clause)])
 
 
 def to_configspace(space: Space, *, name: str | None = None, seed: int | None = None) -> Any:
@@ -55,7 +59,8 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
       seed: seed of the result.
 
     Raises:
-      ConfigError: for a number with a step, or choices that ConfigSpace takes for equal (1 and True).
+      ConfigError: for a number with a step, choices that ConfigSpace takes for equal (1 and True), or a rule that the
+        default values do not satisfy.
       MissingExtraError: without ConfigSpace.
 
     Example:
@@ -73,6 +78,11 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
         conditions = [_condition(library, config_space, one, *each) for each in space[one].when]
         if conditions:
             config_space.add(conditions[0] if len(conditions) == 1 else library.AndConjunction(*conditions))
+    for rule in space.rules:
+        try:
+            config_space.add(_clause(library, config_space, rule))
+        except ValueError as error:
+            raise ConfigError(f"ConfigSpace needs default values that satisfy {str(rule)!r}: {error}") from error
     return config_space
 
 
@@ -84,24 +94,69 @@ def _library() -> Any:
     return ConfigSpace
 
 
-def _single(condition: Any) -> Iterable[Any]:
-    """Yields the conditions of a conjunction."""
+def _conditions(condition: Any) -> Iterator[tuple[str, str, tuple[Choice, ...]]]:
+    """Yields the conditions that must hold together: child, parent, and the values of the parent."""
     library = _library()
     if isinstance(condition, library.AndConjunction):
         for part in condition.components:
-            yield from _single(part)
+            yield from _conditions(part)
     elif isinstance(condition, library.OrConjunction):
-        raise ConfigError(f"conditions must hold together, but one of these is enough: {condition!r}")
+        alternatives = [list(_conditions(part)) for part in condition.components]
+        if any(len(one) > 1 for one in alternatives) or len({one[0][1] for one in alternatives}) > 1:
+            raise ConfigError(f"alternative conditions must be on one hyperparameter, but got {condition!r}")
+        levels = dict.fromkeys(level for one in alternatives for level in one[0][2])
+        yield (*alternatives[0][0][:2], tuple(levels))
     else:
-        yield condition
+        yield condition.child.name, condition.parent.name, _allowed(condition)
 
 
 def _allowed(condition: Any) -> tuple[Choice, ...]:
-    """Returns the choices of the parent that satisfy a condition."""
-    levels = _levels(condition.parent)
+    """Returns the values of the parent that satisfy a condition."""
+    parent, levels = condition.parent, _levels(condition.parent)
+    if levels is None and isinstance(parent.lower, int) and parent.upper - parent.lower < _MOST_LEVELS:
+        levels = tuple(range(parent.lower, parent.upper + 1))
     if levels is None:
-        raise ConfigError(f"a hyperparameter can depend on a categorical, but this does not: {condition!r}")
-    return tuple(level for level in levels if condition.satisfied_by_value({condition.parent.name: level}))
+        raise ConfigError(f"a hyperparameter can depend on few values, but this depends on a range: {condition!r}")
+    return tuple(level for level in levels if condition.satisfied_by_value({parent.name: level}))
+
+
+def _rules(clause: Any) -> Iterator[Rule]:
+    """Yields the rules of a forbidden clause."""
+    library = _library()
+    if isinstance(clause, library.ForbiddenOrConjunction):
+        for part in clause.components:
+            yield from _rules(part)
+        return
+    parts = clause.components if isinstance(clause, library.ForbiddenAndConjunction) else (clause,)
+    kinds = (library.ForbiddenEqualsClause, library.ForbiddenInClause)
+    if all(isinstance(part, kinds) for part in parts):
+        yield Forbidden({part.hyperparameter.name: _values(part) for part in parts})
+        return
+    orders = {
+        library.ForbiddenGreaterThanRelation: (False, True),
+        library.ForbiddenGreaterThanEqualsRelation: (False, False),
+        library.ForbiddenLessThanRelation: (True, True),
+        library.ForbiddenLessThanEqualsRelation: (True, False),
+    }
+    if type(clause) not in orders:
+        raise ConfigError(f"a space can forbid combinations of values and an order of two numbers, but got {clause!r}")
+    is_swapped, or_equal = orders[type(clause)]
+    names = [clause.left.name, clause.right.name]
+    smaller, larger = reversed(names) if is_swapped else names
+    yield Less(smaller, larger, or_equal)
+
+
+def _values(clause: Any) -> list[Choice]:
+    return [plain_value(value) for value in getattr(clause, "values", [getattr(clause, "value", None)])]
+
+
+def _clause(library: Any, config_space: Any, rule: Rule) -> Any:
+    """Returns the forbidden clause of a rule."""
+    if isinstance(rule, Less):
+        kind = library.ForbiddenGreaterThanRelation if rule.or_equal else library.ForbiddenGreaterThanEqualsRelation
+        return kind(config_space[rule.smaller], config_space[rule.larger])
+    parts = [library.ForbiddenInClause(config_space[name], list(values)) for name, values in rule.values]
+    return parts[0] if len(parts) == 1 else library.ForbiddenAndConjunction(*parts)
 
 
 def _levels(one: Any) -> tuple[Any, ...] | None:

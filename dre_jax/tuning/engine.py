@@ -21,6 +21,7 @@ from dre_jax.tuning.initial_design import InitialDesign, trial_seed, with_fixed
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
+from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
@@ -173,7 +174,8 @@ class Engine:
                 ranking = self._rank_candidates(observed, encoded, number, fixed_coordinates, dtype)
         else:
             ranking = _Ranking(self._design.sobol_configurations(number, fixed_coordinates))
-        unevaluated = (params for params in ranking.configurations if self._encode(params).identity not in evaluated)
+        allowed = (params for params in ranking.configurations if self.space.allows(params))
+        unevaluated = (params for params in allowed if self._encode(params).identity not in evaluated)
         best = next(unevaluated, None)
         if best is not None:
             return Suggestion(best, *ranking[1:])
@@ -253,11 +255,16 @@ class Engine:
         )
         trials = TrialRecord(history._replace(level=level), *arrays)
         key = jax.random.key(self.seed)
-        sobol = sobol_points(self._candidates.even, len(self.space), trial_seed(self.seed, number))
         belief, densities = None, self._design.log_densities
+
+        def draw(n: int) -> np.ndarray:
+            points = sobol_points(n, len(self.space), trial_seed(self.seed, number))
+            if densities is not None:  # of half, as several likely ranges may share a small part of the space
+                points = np.vstack([points[: n // 2], to_quantiles(densities, points[n // 2 :])])
+            return with_fixed(points, fixed_coordinates) if self.space.rules else points
+
+        sobol = allowed_points(self.space.layout, draw, self._candidates.even)
         if densities is not None:
-            half = len(sobol) // 2  # the likely values of several hyperparameters may share a small part of the space
-            sobol = np.vstack([sobol[:half], to_quantiles(densities, sobol[half:])])
             power = weight_after(
                 densities, self.space.layout, points, clip_responses(all_responses), self.config.belief_weight
             )

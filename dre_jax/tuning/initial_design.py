@@ -10,6 +10,7 @@ import numpy as np
 
 from dre_jax.errors import DataError
 from dre_jax.tuning.space.beliefs import to_quantiles
+from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.space import Params, Space
 
 N_START = 4
@@ -41,7 +42,9 @@ class InitialDesign:
         defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
         if n_evaluated >= (N_START if self.start is None else len(start) + bool(defaults)):
             return
-        points = self._sobol_points(0)  # the same for every trial, so that evaluated configurations are recognised
+        points = self._sobol_points(
+            0, fixed_coordinates
+        )  # the same for every trial, so that evaluated configurations are recognised
         if defaults:
             active = self.space.params(with_fixed(points[0], self.coordinates(defaults)))
             start = ({name: value for name, value in defaults.items() if name in active}, *start)
@@ -64,14 +67,16 @@ class InitialDesign:
         if not set(params) <= set(configuration):
             return None
         if not np.isnan(fixed_coordinates).all():
-            return self.space.params(with_fixed(point, fixed_coordinates))
-        return self.space.check(configuration | params)  # to the last digit
+            configuration = self.space.params(with_fixed(point, fixed_coordinates))
+        else:
+            configuration |= params  # to the last digit
+        return self.space.check(configuration) if self.space.allows(configuration) else None
 
     def sobol_configurations(self, number: int, fixed_coordinates: np.ndarray) -> Iterable[Params]:
         """Returns configurations of the trial's points of a Sobol sequence."""
-        return (self.space.params(with_fixed(point, fixed_coordinates)) for point in self._sobol_points(number))
+        return (self.space.params(point) for point in self._sobol_points(number, fixed_coordinates))
 
-    def _sobol_points(self, number: int) -> np.ndarray:
+    def _sobol_points(self, number: int, fixed_coordinates: np.ndarray) -> np.ndarray:
         """Returns points of a scrambled Sobol sequence, of likely values for every other trial.
 
         The first trials share one sequence.
@@ -79,10 +84,14 @@ class InitialDesign:
         from dre_jax.search.candidates import sobol_points
 
         first = number < N_START
-        points = sobol_points(256, len(self.space), trial_seed(self.seed, 0 if first else number))
-        points = np.roll(points, -number if first else 0, axis=0)
-        densities = self.log_densities
-        return points if densities is None or number % 2 else to_quantiles(densities, points)
+        densities = None if number % 2 else self.log_densities
+
+        def draw(n: int) -> np.ndarray:
+            points = sobol_points(n, len(self.space), trial_seed(self.seed, 0 if first else number))
+            return with_fixed(points if densities is None else to_quantiles(densities, points), fixed_coordinates)
+
+        points = allowed_points(self.space.layout, draw, 256)
+        return np.roll(points, -number if first else 0, axis=0)
 
 
 def with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:

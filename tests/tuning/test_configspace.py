@@ -7,7 +7,7 @@ import pytest
 
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.search.candidates import sobol_points
-from dre_jax.tuning import Bool, Categorical, Float, Int, Space, from_configspace, to_configspace
+from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Less, Space, from_configspace, to_configspace
 
 cs = pytest.importorskip("ConfigSpace")
 
@@ -21,7 +21,13 @@ SPACE = Space(
         "scale": Bool(when={"kernel": ["poly", None], "size": ["s", "m"]}, default=True),
         "depth": Float(-1.0, 3.0, when={"scale": [True]}, default=0.5),
         "one": Categorical(["only"]),
-    }
+        "heads": Int(1, 8, when={"layers": [3, 7, 11]}, default=2),
+    },
+    rules=[
+        Forbidden({"kernel": [3, "rbf"], "size": "l"}),
+        Less("degree", "layers"),
+        Less("heads", "degree", or_equal=True),
+    ],
 )
 
 
@@ -72,13 +78,30 @@ def test_everything_that_carries_over():
 def test_there_and_back():
     there = to_configspace(SPACE, name="svm", seed=0)
     assert there.name == "svm"
-    assert dict(from_configspace(there)) == dict(SPACE)
+    assert from_configspace(there).is_reordered(SPACE)
     # What each draws, the other takes for its own.
     back = from_configspace(there)
     for drawn in there.sample_configuration(50):
         assert back.check(dict(drawn)) == SPACE.check(dict(drawn))
     for point in sobol_points(64, len(SPACE), 0):
-        cs.Configuration(there, values=SPACE.params(point)).check_valid_configuration()
+        params = SPACE.params(point)
+        try:
+            cs.Configuration(there, values=params).check_valid_configuration()
+        except cs.ForbiddenValueError:
+            assert not SPACE.allows(params)
+        else:
+            assert SPACE.allows(params)
+
+
+def test_alternatives_and_orders():
+    made = beside(lambda s: cs.OrConjunction(*(cs.EqualsCondition(s["c"], s["n"], value) for value in (2, 5))))
+    made.add(cs.UniformIntegerHyperparameter("m", 1, 9, default_value=3))
+    made.add(
+        cs.ForbiddenLessThanRelation(made["m"], made["n"]), cs.ForbiddenLessThanEqualsRelation(made["n"], made["c"])
+    )
+    space = from_configspace(made)
+    assert space["c"].when == (("n", (2, 5)),)
+    assert space.rules == (Less("n", "m", or_equal=True), Less("c", "n"))
 
 
 def test_a_number_of_one_value_is_a_constant():
@@ -97,16 +120,16 @@ def beside(add):
     ("add", "message"),
     [
         (
-            lambda s: cs.ForbiddenEqualsClause(s["a"], "y"),
-            "a space has no forbidden clauses, but this one has Forbidden: a == 'y'",
+            lambda s: cs.ForbiddenGreaterThanClause(s["n"], 4),
+            "a space can forbid combinations of values and an order of two numbers, but got Forbidden: n > 4",
         ),
         (
-            lambda s: cs.EqualsCondition(s["c"], s["n"], 3),
-            "a hyperparameter can depend on a categorical, but this does not: c | n == 3",
+            lambda s: cs.GreaterThanCondition(s["n"], s["c"], 0.3),
+            "a hyperparameter can depend on few values, but this depends on a range: n | c > 0.3",
         ),
         (
             lambda s: cs.OrConjunction(*(cs.EqualsCondition(s["c"], s[name], "x") for name in "ab")),
-            "conditions must hold together, but one of these is enough: (c | a == 'x' || c | b == 'x')",
+            "alternative conditions must be on one hyperparameter, but got (c | a == 'x' || c | b == 'x')",
         ),
         (
             lambda s: cs.AndConjunction(*(cs.EqualsCondition(s["c"], s["a"], value) for value in "xy")),

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Categorical, Float, Int, Space, Surrogate
+from dre_jax.tuning import Categorical, Float, Forbidden, Int, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.sklearn import DRESearchCV
 
@@ -121,10 +121,12 @@ def test_a_batch_is_suggested_at_once(data, monkeypatch):
     assert pending == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
 
 
-def test_conditional_parameters(data):
+def test_conditional_parameters_and_rules(data):
     space = SPACE | {"kernel": Categorical(["rbf", "poly"]), "degree": Int(2, 3, when={"kernel": "poly"})}
+    space = Space(space, rules=[Forbidden({"kernel": "poly", "degree": 3})])
     search = DRESearchCV(SVC(), space, n_iter=6, cv=2, random_state=0).fit(*data)
-    assert {("degree" in params) == (params["kernel"] == "poly") for params in search.cv_results_["params"]} == {True}
+    kernels = [(params["kernel"], params.get("degree")) for params in search.cv_results_["params"]]
+    assert set(kernels) == {("rbf", None), ("poly", 2)}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:One or more of the test scores")

@@ -77,12 +77,14 @@ class Translation:
                 narrowed = _with_belief_of(parameters[name], _to_parameter(name, distribution))
                 narrower = {**parameters, name: replace(narrowed, when=parameters[name].when)}
                 try:
-                    inside = not self.space.mismatches(Space(narrower))
+                    inside = not self.space.mismatches(Space(narrower, rules=self.space.rules))
                 except ConfigError:  # a choice is gone that others depend on
                     inside = False
                 if inside:
                     parameters, adopted = narrower, {**adopted, name: distribution}
-        return self if adopted == self.distributions else Translation(Space(parameters), adopted)
+        return (
+            self if adopted == self.distributions else Translation(Space(parameters, rules=self.space.rules), adopted)
+        )
 
     def from_optuna_value(self, name: str, value: Any) -> Any:
         """Returns the space's value of a value of Optuna's. Raises `DataError` if the space does not have it."""

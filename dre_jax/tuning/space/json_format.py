@@ -13,6 +13,7 @@ from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
 from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.rules import Forbidden, Less, Rule
 from dre_jax.tuning.space.space import Space
 
 FORMAT = 1
@@ -34,6 +35,8 @@ def to_json(space: Space) -> dict[str, Any]:
         "format": FORMAT,
         "parameters": {name: _parameter(parameter) for name, parameter in space.items()},
     }
+    if space.rules:
+        content["rules"] = [_rule(rule) for rule in space.rules]
     if space.codes:
         content["codes"] = {name: _code(code) for name, code in space.codes.items()}
         content["columns"] = [column.name for column in space.columns]
@@ -59,15 +62,17 @@ def from_json(content: Any) -> Space:
         return Space({name: _from_parameter(name, value) for name, value in content.items()})
     if content.get("format", FORMAT) != FORMAT:
         raise ConfigError(f"a space must be of format {FORMAT}, but got {show(content['format'])}")
-    unknown = set(content) - {"format", "parameters", "codes", "columns"}
+    unknown = set(content) - {"format", "parameters", "rules", "codes", "columns"}
     if unknown:
-        raise ConfigError(f"a space has format, parameters, codes and columns, but got {_names(unknown)}")
+        raise ConfigError(f"a space has format, parameters, rules, codes and columns, but got {_names(unknown)}")
     parameters = {name: _from_parameter(name, value) for name, value in entries.items()}
+    rules = content.get("rules", [])
+    rules = [_from_rule(rule) for rule in (rules if isinstance(rules, list) else [rules])]
     if "codes" not in content:
-        return Space(parameters)
+        return Space(parameters, rules=rules)
     try:
         codes = {name: _from_code(value) for name, value in content["codes"].items()}
-        return Space(parameters, codes=codes, order=[str(name) for name in content["columns"]])
+        return Space(parameters, codes=codes, order=[str(name) for name in content["columns"]], rules=rules)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"the codes of a space must be as they were written, but: {error!r}") from error
 
@@ -150,6 +155,21 @@ def _create_parameter(name: Any, kind: Any, fields: Mapping[str, Any]) -> Parame
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from error
     return parameter
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    if isinstance(rule, Less):
+        return {"less": [rule.smaller, rule.larger]} | ({"or_equal": True} if rule.or_equal else {})
+    return {"forbidden": {name: list(values) for name, values in rule.values}}
+
+
+def _from_rule(content: Any) -> Rule:
+    match content:
+        case {"forbidden": Mapping() as values, **others} if not others:
+            return Forbidden(values)
+        case {"less": [str(smaller), str(larger)], **others} if set(others) <= {"or_equal"}:
+            return Less(smaller, larger, bool(others.get("or_equal")))
+    raise ConfigError(f"a rule must be {{'forbidden': {{...}}}} or {{'less': [name, name]}}, but got {show(content)}")
 
 
 def _code(code: Code) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from dre_jax.tuning.space.parameters import (
     plain_value,
     value_at_step,
 )
+from dre_jax.tuning.space.rules import Rule, check_rule, layout_rule
 
 Params = dict[str, Choice]
 """A configuration: values by name, of the hyperparameters that are active."""
@@ -56,6 +57,7 @@ class Space(Mapping[str, Parameter]):
         *,
         codes: Mapping[str, Code] | None = None,
         order: Sequence[str] | None = None,
+        rules: Iterable[Rule] = (),
     ) -> None:
         """Creates a search space.
 
@@ -63,10 +65,11 @@ class Space(Mapping[str, Parameter]):
           parameters: hyperparameters by name.
           codes: encodings other than the default ones, as those of existing meta-datasets.
           order: names of all columns, if they do not follow the order of the hyperparameters.
+          rules: forbidden combinations and orders of numbers, `dre_jax.tuning.Forbidden` and `Less`.
 
         Raises:
-          ConfigError: for an empty space, a name that is none, or a condition on a hyperparameter that is not there,
-            has no such value, has no levels, or depends on itself.
+          ConfigError: for an empty space, a name that is none, a condition on a hyperparameter that is not there, has
+            no such value, has no levels, or depends on itself, or a rule that is not about the hyperparameters.
         """
         if not isinstance(parameters, Mapping) or not parameters:
             raise ConfigError(f"a space must map at least one name to a hyperparameter, but got {parameters!r}")
@@ -83,6 +86,8 @@ class Space(Mapping[str, Parameter]):
                 raise ConfigError(f"a code must be of a hyperparameter of the space, but got one of {name!r}")
             check_code(name, self._parameters[name], code)
         self._sequence = _parents_first(self._parameters)
+        self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
+        """Forbidden combinations and orders of numbers."""
         columns = [column for name in self._parameters for column in self._columns_of(name)]
         self._order = tuple(column.name for column in columns) if order is None else tuple(order)
         by_name = {column.name: column for column in columns}
@@ -103,12 +108,12 @@ class Space(Mapping[str, Parameter]):
         return len(self._parameters)
 
     def __repr__(self) -> str:
-        return f"Space({self._parameters!r})"
+        return f"Space({self._parameters!r}{f', rules={list(self.rules)!r}' if self.rules else ''})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Space):
             return NotImplemented
-        return (self._parameters, self._codes, self._order) == (other._parameters, other._codes, other._order)
+        return self.is_reordered(other) and self._order == other._order
 
     def __hash__(self) -> int:
         return hash((tuple(self._parameters.items()), self._order))
@@ -136,17 +141,19 @@ class Space(Mapping[str, Parameter]):
         for name in self._sequence:
             parameter = self._parameters[name]
             conditions = tuple(
-                (index[parent], tuple(_levels(self._parameters[parent]).index(v) for v in values))
+                (index[parent], tuple(_level(self._parameters[parent], value) for value in values))
                 for parent, values in parameter.when
             )
             code = target.code(name) if name in target else None
             if isinstance(parameter, Categorical):
-                theirs = parameter if code is None else _levels(target[name])
+                theirs = parameter if code is None else target[name]
+                assert isinstance(theirs, Categorical)
                 own = name in target.codes
                 parts.append(level_part(name, parameter, theirs, code, own, position, conditions))
             else:
                 parts.append(number_part(name, parameter, code, position, conditions))
-        return SpaceLayout(tuple(parts), len(target.columns))
+        rules = tuple(layout_rule(rule, self._parameters, index) for rule in self.rules)
+        return SpaceLayout(tuple(parts), len(target.columns), rules)
 
     def code(self, name: str) -> Code:
         """The encoding of a hyperparameter."""
@@ -164,8 +171,23 @@ class Space(Mapping[str, Parameter]):
 
         Raises:
           DataError: for a hyperparameter that is unknown, missing or inactive, or a value that it does not take; the
-            message names it.
+            message names it. For a configuration that a rule forbids.
         """
+        checked = self._typed(params)
+        self._check_rules(checked)
+        return checked
+
+    def allows(self, params: Params) -> bool:
+        """Returns whether a configuration satisfies all rules."""
+        return all(rule.allows(params) for rule in self.rules)
+
+    def _check_rules(self, params: Params) -> None:
+        for rule in self.rules:
+            if not rule.allows(params):
+                raise DataError(f"a configuration must satisfy {str(rule)!r}, but got {params!r}")
+
+    def _typed(self, params: Mapping[str, Any]) -> Params:
+        """Returns a configuration with values of the declared types, whether or not rules allow it."""
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
         self.check_names(params)
@@ -185,12 +207,15 @@ class Space(Mapping[str, Parameter]):
         """Returns a part of a configuration with values of the declared types.
 
         Raises:
-          DataError: for a hyperparameter that is unknown, or a value that it does not take; the message names it.
+          DataError: for a hyperparameter that is unknown, or a value that it does not take; the message names it. For
+            values that a rule forbids.
         """
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
         self.check_names(params)
-        return {name: _checked(name, self._parameters[name], value) for name, value in params.items()}
+        checked = {name: _checked(name, self._parameters[name], value) for name, value in params.items()}
+        self._check_rules(checked)
+        return checked
 
     def check_names(self, names: Iterable[str]) -> None:
         """Checks that names are those of hyperparameters. Raises `DataError`; the message has the first other one."""
@@ -226,8 +251,11 @@ class Space(Mapping[str, Parameter]):
         return {name: decoded[name] for name in self if name in decoded}
 
     def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
-        """Returns the point f64[P] of a configuration, 0.5 where inactive; see `dre_jax.search.layout`."""
-        checked = self.check(params)
+        """Returns the point f64[P] of a configuration, 0.5 where inactive; see `dre_jax.search.layout`.
+
+        Rules need not allow it: they may be newer than a past study.
+        """
+        checked = self._typed(params)
         coordinates = np.full(len(self), 0.5)
         for i, name in enumerate(self._sequence):
             if name in checked:
@@ -288,7 +316,8 @@ class Space(Mapping[str, Parameter]):
 
     def is_reordered(self, other: Space) -> bool:
         """Returns whether another space has the same hyperparameters and encodings, in this or another order."""
-        return self._parameters == other._parameters and self._codes == other._codes
+        same = self._parameters == other._parameters and self._codes == other._codes
+        return same and set(self.rules) == set(other.rules)
 
     def mismatches(self, other: Space) -> list[str]:
         """Returns the reasons why this space cannot encode configurations of another space; empty if it can.
@@ -328,8 +357,8 @@ class Space(Mapping[str, Parameter]):
                 continue
             if parent not in config:
                 return False
-            levels = _levels(self._parameters[parent])
-            if levels.index(config[parent]) not in [levels.index(value) for value in values]:
+            own = self._parameters[parent]
+            if _level(own, config[parent]) not in [_level(own, value) for value in values]:
                 return False
         return True
 
@@ -357,26 +386,23 @@ class Space(Mapping[str, Parameter]):
         return _value(parameter, float(x))
 
 
-def _levels(parameter: Parameter) -> Categorical:
-    assert isinstance(parameter, Categorical)  # conditions are on nothing else
-    return parameter
+def _level(parameter: Parameter, value: Any) -> int:
+    """Returns the position of a choice, or a whole number itself: what conditions compare."""
+    return parameter.index(value) if isinstance(parameter, Categorical) else int(value)
 
 
 def _parents_first(parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
     """The names, those that others depend on first."""
     for name, parameter in parameters.items():
         for parent, values in parameter.when:
-            if not isinstance(parameters.get(parent), Categorical):
-                rule = "a hyperparameter can depend on a Categorical of its space"
+            if not isinstance(parameters.get(parent), (Categorical, Int)):
+                rule = "a hyperparameter can depend on a Categorical or an Int of its space"
                 raise ConfigError(f"{rule}, but {name!r} depends on {parent!r}")
             for value in values:
                 try:
-                    _levels(parameters[parent]).index(value)
-                except ValueError:
-                    known = list(_levels(parameters[parent]).choices)
-                    raise ConfigError(
-                        f"{name!r} depends on {parent} = {value!r}, but its choices are {known}"
-                    ) from None
+                    _checked(parent, parameters[parent], value)
+                except DataError as error:
+                    raise ConfigError(f"{name!r} depends on {parent} = {value!r}, but {error}") from None
     order: dict[str, None] = {}
     while len(order) < len(parameters):
         ready = [

@@ -9,7 +9,7 @@ from optuna.samplers import PartialFixedSampler, RandomSampler
 from optuna.trial import TrialState
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import Categorical, Float, Int, Space, Surrogate
+from dre_jax.tuning import Categorical, Float, Int, Less, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.optuna import DRESampler
 
@@ -232,6 +232,13 @@ def test_conditions_of_the_space_are_kept(asked):
     study.optimize(everything, n_trials=6)
     assert len(asked[-1]["observed"]) == 5
     assert {("degree" in o.params) for o in asked[-1]["observed"] if o.params["kernel"] == "rbf"} == {False}
+
+
+def test_rules_of_the_space_are_obeyed():
+    space = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}, rules=[Less("x", "y")])
+    study = study_of(DRESampler(space, seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0.0, 1.0) - trial.suggest_float("y", 0.0, 1.0), n_trials=6)
+    assert all(trial.params["x"] < trial.params["y"] for trial in study.trials)
 
 
 @pytest.mark.usefixtures("sobol_points")

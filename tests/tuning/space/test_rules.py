@@ -1,0 +1,93 @@
+"""Forbidden combinations, orders of numbers, and conditions on whole numbers."""
+
+import numpy as np
+import pytest
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.candidates import sobol_points
+from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Less, Optimizer, Space
+from dre_jax.tuning.space.json_format import from_json, to_json
+
+SPACE = Space(
+    {
+        "solver": Categorical(["lbfgs", "saga", None]),
+        "penalty": Categorical(["l1", "l2"]),
+        "layers": Int(1, 4),
+        "width": Float(0.0, 1.0, when={"layers": [3, 4]}),
+        "low": Float(0.0, 2.0),
+        "high": Int(0, 3),
+    },
+    rules=[
+        Forbidden({"solver": ["lbfgs", None], "penalty": "l1"}),
+        Forbidden({"layers": 4}),
+        Less("low", "high"),
+        Less("width", "low", or_equal=True),
+    ],
+)
+
+
+def is_allowed(p):
+    wrong = p["solver"] != "saga" and p["penalty"] == "l1"
+    return not wrong and p["layers"] < 4 and p["low"] < p["high"] and p.get("width", 0.0) <= p["low"]
+
+
+def test_points_are_allowed_as_their_configurations_are():
+    points = sobol_points(512, len(SPACE), 0)
+    configurations = [SPACE.params(point) for point in points]
+    expected = [is_allowed(params) for params in configurations]
+    assert 20 < sum(expected) < 200
+    assert SPACE.layout.allowed(points).tolist() == [SPACE.allows(params) for params in configurations] == expected
+    assert all(("width" in params) == (params["layers"] >= 3) for params in configurations)
+
+
+def test_a_search_obeys_its_rules():
+    """The optimum without rules is forbidden: l1, four layers, and numbers in the wrong order."""
+    optimizer = Optimizer(SPACE, direction="minimize", seed=0)
+    for _ in range(25):
+        trial = optimizer.ask()
+        p = trial.params
+        assert is_allowed(p)
+        optimizer.tell(trial, (p["penalty"] == "l2") + 4 - p["layers"] + (p["low"] - p["high"] + 1.0) ** 2)
+    assert (optimizer.best.params["solver"], optimizer.best.params["layers"]) == ("saga", 3)
+    for wrong in ({"low": 1.5, "high": 1}, {"solver": None, "penalty": "l1"}):
+        with pytest.raises(DataError, match="must satisfy"):
+            optimizer.enqueue(wrong)
+
+
+def test_rules_of_which_few_configurations_are_left():
+    names = [f"x{i}" for i in range(5)]
+    space = Space(dict.fromkeys(names, Float(0.0, 1.0)), rules=map(Less, names, names[1:]))  # one of 120
+    optimizer = Optimizer(space, seed=1)
+    for _ in range(7):
+        trial = optimizer.ask()
+        assert np.all(np.diff([trial.params[name] for name in names]) > 0)
+        optimizer.tell(trial, sum(trial.params.values()))
+    none = Space({"a": Bool(), "b": Float(0, 1)}, rules=[Forbidden({"a": [True, False]})])
+    with pytest.raises(ConfigError, match="allow none of"):
+        Optimizer(none).ask()
+
+
+def test_a_file_holds_them():
+    assert from_json(to_json(SPACE)) == SPACE
+    assert Space(dict(SPACE)) != SPACE
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Less("low", "solver"), "two numbers"),
+        (Less("low", "depth"), "'depth' of 'low < depth' is none"),
+        (Forbidden({"penalty": "l3"}), "choices of 'penalty', but got 'l3'"),
+        (Forbidden({"low": 1.0}), "'low' is a real number"),
+        ("low < high", "must be Forbidden or Less"),
+    ],
+)
+def test_refused(rule, message):
+    with pytest.raises(ConfigError, match=message):
+        Space(dict(SPACE), rules=[rule])
+
+
+@pytest.mark.parametrize("rule", [{"less": ["low"]}, {"forbidden": {"penalty": "l1"}, "less": []}, "less", None])
+def test_files_that_are_refused(rule):
+    with pytest.raises(ConfigError, match="a rule must be"):
+        from_json({**to_json(Space(dict(SPACE))), "rules": [rule]})
