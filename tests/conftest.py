@@ -117,6 +117,32 @@ def left_by_kills(tmp_path):
 
 
 @pytest.fixture
+def registries():
+    """Leaves the registries of methods, losses and acquisition functions as they were."""
+    from dre_jax.losses import LOSSES
+    from dre_jax.methods.registry import CONFIGURATIONS, METHODS, PARAMETERS
+    from dre_jax.search.acquisition import ACQUISITIONS
+
+    tables = (METHODS, CONFIGURATIONS, PARAMETERS, LOSSES, ACQUISITIONS)
+    before = [dict(table) for table in tables]
+    yield
+    for table, content in zip(tables, before, strict=True):
+        table.clear()
+        table.update(content)
+
+
+@pytest.fixture
+def quiet_optuna():
+    """No line a trial."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+@pytest.fixture
 def jobs_in_this_process(monkeypatch):
     """Has a grid of jobs work without processes of its own, which take seconds to start."""
     from dre_jax.hpob import jobs as grid

@@ -53,18 +53,15 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
 
 
 @pytest.fixture
-def studies(tmp_path):
+def studies(tmp_path, quiet_optuna):
     """A journal of three studies that fit, and one that does not."""
     path = tmp_path / "studies.log"
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
     storage = JournalStorage(JournalFileBackend(str(path)))
     for i, low in enumerate((0.0, 0.1, 0.2, 7.0)):
         study = optuna.create_study(
             study_name=f"week {i}", storage=storage, sampler=optuna.samplers.RandomSampler(seed=i)
         )
         study.optimize(lambda trial, low=low: trial.suggest_float("x", low, low + 0.5) ** 2, n_trials=5)
-    optuna.logging.set_verbosity(before)
     return path
 
 

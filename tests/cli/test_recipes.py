@@ -10,27 +10,18 @@ import pytest
 from dre_jax import native
 from dre_jax.data import bundled, load_space, read_results
 from dre_jax.losses import LOSSES, RankedList
-from dre_jax.methods import METHODS
-from dre_jax.methods.registry import CONFIGURATIONS, PARAMETERS
-from dre_jax.search.acquisition import ACQUISITIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "extend.md"
 FILES = ("nearest.py", "first.py", "margin.py", "absolute.py")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path, monkeypatch, registries):
     """The current folder: files with the code of the page, and nothing else."""
     code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     for name, source in zip(FILES, code, strict=True):
         (tmp_path / name).write_text(source)
     monkeypatch.chdir(tmp_path)
-    tables = (METHODS, CONFIGURATIONS, PARAMETERS, LOSSES, ACQUISITIONS)
-    before = [dict(table) for table in tables]
-    yield tmp_path
-    for table, content in zip(tables, before, strict=True):
-        table.clear()
-        table.update(content)
 
 
 @pytest.fixture

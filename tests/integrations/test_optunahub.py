@@ -41,7 +41,7 @@ def test_the_front_matter_is_whole():
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_the_example_runs(module, monkeypatch, capsys):
+def test_the_example_runs(module, monkeypatch, capsys, quiet_optuna):
     asked = []
 
     def load_module(package):
@@ -49,10 +49,6 @@ def test_the_example_runs(module, monkeypatch, capsys):
         return module
 
     monkeypatch.setitem(sys.modules, "optunahub", SimpleNamespace(load_module=load_module))
-    before = optuna.logging.get_verbosity()
-    try:
-        runpy.run_path(str(PACKAGE / "example.py"), run_name="__main__")
-    finally:
-        optuna.logging.set_verbosity(before)
+    runpy.run_path(str(PACKAGE / "example.py"), run_name="__main__")
     assert asked == ["samplers/dre"]
     assert float(capsys.readouterr().out.split()[-1]) < 0.6

@@ -7,6 +7,8 @@ import pytest
 from dre_jax.errors import ConfigError
 from dre_jax.losses import LOSSES, Loss, register_loss
 
+pytestmark = pytest.mark.usefixtures("registries")
+
 
 def squares(scores, lists):
     return jnp.sum(jnp.where(lists.where, (scores - lists.response) ** 2, 0.0), axis=-1)
@@ -14,14 +16,6 @@ def squares(scores, lists):
 
 def sums(scores, lists):
     return jnp.sum(jnp.where(lists.where, scores, 0.0), axis=-1)
-
-
-@pytest.fixture(autouse=True)
-def registry():
-    before = dict(LOSSES)
-    yield
-    LOSSES.clear()
-    LOSSES.update(before)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from dre_jax.methods.checkpoints.serialization import (
     config_from_json,
     config_to_json,
 )
-from dre_jax.methods.registry import CONFIGURATIONS, PARAMETERS, entry_of, load_entry_points
+from dre_jax.methods.registry import entry_of, load_entry_points
 from dre_jax.search import Candidates, Capabilities, make_history
 from dre_jax.search.method import (
     CAPABILITY_FUNCTIONS,
@@ -53,22 +53,12 @@ class Forgetful(Mean):
 
 ENTRY = Entry(name="mean", summary="the mean", paper="this test", default=Mean(), free=("scale",))
 
+pytestmark = pytest.mark.usefixtures("registries")
 PAST = past_of(
     Space({"x": Float(0.0, 1.0)}),
     {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]},
     direction="maximize",
 )
-
-
-@pytest.fixture(autouse=True)
-def registries():
-    """Leaves the registries as they were."""
-    tables = (METHODS, CONFIGURATIONS, PARAMETERS)
-    before = [dict(table) for table in tables]
-    yield
-    for table, content in zip(tables, before, strict=True):
-        table.clear()
-        table.update(content)
 
 
 def altered(**attributes):

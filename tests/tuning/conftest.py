@@ -1,12 +1,13 @@
-"""Strategies of the tests of damaged files, and Optuna without its lines."""
+"""Strategies of the tests of damaged files, and suggestions without a method."""
 
 import copy
 import os
 
-import optuna
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
+
+from dre_jax.tuning.engine import Engine
 
 NUMBERS = (
     st.integers()
@@ -16,12 +17,23 @@ NUMBERS = (
 
 
 @pytest.fixture
-def quiet_optuna():
-    """No line a trial."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    yield
-    optuna.logging.set_verbosity(before)
+def even_points(monkeypatch):
+    """Suggestions are evenly spread points: a method would be compiled for every new space."""
+    monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
+
+
+@pytest.fixture
+def asked(monkeypatch, even_points):
+    """What the engine is asked with, call by call."""
+    calls = []
+    propose = Engine.propose
+
+    def record(self, observed, **given):
+        calls.append({"observed": list(observed), **given})
+        return propose(self, observed, **given)
+
+    monkeypatch.setattr(Engine, "propose", record)
+    return calls
 
 
 def examples(many):

@@ -17,16 +17,10 @@ from sklearn.svm import SVC
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning import Categorical, Float, Forbidden, Int, Space, Surrogate
-from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.sklearn import DRESearchCV
 
+pytestmark = pytest.mark.usefixtures("even_points")
 SPACE = {"C": Float(1e-2, 1e2, log=True), "kernel": Categorical(["rbf", "linear"])}
-
-
-@pytest.fixture(autouse=True)
-def sobol_points(monkeypatch):
-    """No method, which every space would compile."""
-    monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
 
 
 @pytest.fixture(scope="module")
@@ -108,16 +102,9 @@ def test_names_of_a_pipeline_and_several_jobs(data, backend):
         assert set(search.fit(*data).best_params_) == {"logisticregression__C"}
 
 
-def test_a_batch_is_suggested_at_once(data, monkeypatch):
-    pending = []
-    propose = Engine.propose
-
-    def record(self, observed, **given):
-        pending.append((len(observed), len(given["pending"])))
-        return propose(self, observed, **given)
-
-    monkeypatch.setattr(Engine, "propose", record)
+def test_a_batch_is_suggested_at_once(data, asked):
     DRESearchCV(SVC(), SPACE, n_iter=5, batch=2, cv=2, random_state=0).fit(*data)
+    pending = [(len(call["observed"]), len(call["pending"])) for call in asked]
     assert pending == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
 
 
@@ -130,16 +117,8 @@ def test_conditional_parameters_and_rules(data):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:One or more of the test scores")
-def test_fits_that_fail(data, monkeypatch):
+def test_fits_that_fail(data, monkeypatch, asked):
     """Each of which scikit-learn would refuse alone."""
-    failed = []
-    propose = Engine.propose
-
-    def record(self, observed, **given):
-        failed.append([params["x"] for params in given["failed"]])
-        return propose(self, observed, **given)
-
-    monkeypatch.setattr(Engine, "propose", record)
     monkeypatch.setattr(Picky, "fits", 0)
     results = picky().fit(*data).cv_results_
     assert Picky.fits == 2 * 8 + 1  # each once, and the best for all data
@@ -148,7 +127,8 @@ def test_fits_that_fail(data, monkeypatch):
     np.testing.assert_array_equal(np.isnan(results["mean_test_score"]), x > 0.6)
     assert (x > 0.6).any()
     assert results["rank_test_score"].argmin() == np.argmax(np.where(x > 0.6, -1, x))
-    assert sorted(failed[-1]) == sorted(x[:-1][x[:-1] > 0.6])
+    failed = [params["x"] for params in asked[-1]["failed"]]
+    assert sorted(failed) == sorted(x[:-1][x[:-1] > 0.6])
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")

@@ -16,7 +16,6 @@ from dre_jax.methods.checkpoints.fitted import load_fitted, save_fitted
 from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.tuning import Evaluated, Float, Optimizer, Space, Surrogate, past_of
-from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.optuna import DRESampler
 from dre_jax.tuning.past.studies import MAX_ROWS, MAX_STUDIES, compare_studies, keep_studies
 from tests.oracles import matern52
@@ -168,8 +167,8 @@ def test_sources_of_an_optimizer(hedged):
     assert list(hedged.sources(optimizer.trials).past_weights) == [0, 1]
 
 
-def test_a_misleading_past_gives_one_warning(monkeypatch, tmp_path):
-    monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)  # evenly spread points
+@pytest.mark.usefixtures("even_points")
+def test_a_misleading_past_gives_one_warning(tmp_path):
     random = np.random.default_rng(0)
     here = loss(random.random(3))
     studies = {str(i): evaluated(here, random.random((20, 3))) for i in range(3)}

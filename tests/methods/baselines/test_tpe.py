@@ -7,6 +7,7 @@ optuna = pytest.importorskip("optuna", reason="the extra optuna is not installed
 
 from dre_jax.methods.baselines.tpe import TPE, MultivariateTPE  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("quiet_optuna")
 COLUMNS = 3
 
 
@@ -37,11 +38,6 @@ def own(x, y, *, multivariate, monkeypatch):
             study.add_trial(optuna.trial.create_trial(params=params, distributions=columns, value=-response))
         suggested = list(study.ask(columns).params.values())
     return np.array(suggested), seen
-
-
-@pytest.fixture(autouse=True)
-def quiet():
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")

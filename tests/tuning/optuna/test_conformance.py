@@ -14,7 +14,7 @@ class Suites(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTes
         return partial(DRESampler, seed=0)
 
 
-@pytest.mark.usefixtures("sobol_points")
+@pytest.mark.usefixtures("even_points")
 class TestEvenPoints(Suites):
     """All but the method, of which every new space compiles one."""
 

@@ -13,6 +13,7 @@ from dre_jax.tuning import Categorical, Float, Int, Less, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.optuna import DRESampler
 
+pytestmark = pytest.mark.usefixtures("even_points", "quiet_optuna")
 SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
 DISTRIBUTIONS = {"x": FloatDistribution(0.0, 1.0), "kernel": CategoricalDistribution(["rbf", "poly"])}
 
@@ -36,7 +37,6 @@ def configurations(study):
     return [tuple(sorted(trial.params.items())) for trial in study.trials]
 
 
-@pytest.mark.usefixtures("sobol_points")
 @pytest.mark.parametrize("space", [SPACE, DISTRIBUTIONS])
 def test_a_search_space_is_searched_from_the_first_trial_on(space):
     sampler = DRESampler(space, seed=0)
@@ -121,7 +121,6 @@ def test_enqueued_trials_count_as_running(asked):
     assert asked[-1]["pending"] == [{"x": 0.25, "kernel": "poly"}]
 
 
-@pytest.mark.usefixtures("sobol_points")
 def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(surrogate, monkeypatch):
     """Another worker suggests between a worker's look at the study and its own suggestion."""
     studies = [
@@ -144,14 +143,12 @@ def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(surr
     assert len(set(configurations(study))) == 4
 
 
-@pytest.mark.usefixtures("sobol_points")
 def test_a_space_that_is_used_up_ends_nothing():
     study = study_of(DRESampler(seed=0))
     study.optimize(lambda trial: trial.suggest_categorical("k", ["a", "b"]) == "a", n_trials=6)
     assert len(study.trials) == 6
 
 
-@pytest.mark.usefixtures("sobol_points")
 def test_a_pickled_sampler_goes_on(surrogate):
     one, two = (study_of(DRESampler(surrogate=surrogate, seed=3)) for _ in range(2))
     for study in (one, two):
@@ -241,7 +238,6 @@ def test_rules_of_the_space_are_obeyed():
     assert all(trial.params["x"] < trial.params["y"] for trial in study.trials)
 
 
-@pytest.mark.usefixtures("sobol_points")
 def test_values_of_one_choice_and_of_any_type():
     study = study_of(DRESampler(seed=0))
 
@@ -257,7 +253,6 @@ def test_values_of_one_choice_and_of_any_type():
     assert all(isinstance(trial.params["shape"], tuple) for trial in study.trials)
 
 
-@pytest.mark.usefixtures("sobol_points")
 def test_what_is_not_searched_together_is_drawn_by_the_trial():
     one, two = (study_of(DRESampler(seed=seed)) for seed in (0, 1))
     assert one.ask(DISTRIBUTIONS).params != one.ask(DISTRIBUTIONS).params
@@ -341,7 +336,6 @@ def test_trials_without_all_hyperparameters_count(asked):
     assert [o.params for o in asked[-1]["observed"]] == [{"x": 0.5} | trial.params for trial in study.trials[:6]]
 
 
-@pytest.mark.usefixtures("sobol_points")
 def test_independent_sampling_is_warned_of_once(caplog):
     def by_run(trial):
         return trial.suggest_float("x", 0.0, 1.0) + (trial.suggest_float("y", 0, 1) if trial.number != 1 else 0.0)
