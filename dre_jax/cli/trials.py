@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from types import FrameType, TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -22,6 +22,9 @@ from dre_jax.tuning.command.runner import Progress
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.trial import Trial
 
+if TYPE_CHECKING:
+    from dre_jax.tuning.command.shared_study import SharedStudy
+
 _MAX_ROWS = 8
 """Maximum number of ended trials in the table."""
 
@@ -29,7 +32,9 @@ _MAX_ROWS = 8
 class TrialsDisplay:
     """Shows the progress of trials on standard error."""
 
-    def __init__(self, optimizer: Optimizer, total: int, *, metric: str | None = None, quiet: bool = False) -> None:
+    def __init__(
+        self, optimizer: Optimizer | SharedStudy, total: int, *, metric: str | None = None, quiet: bool = False
+    ) -> None:
         self._optimizer, self._total, self._metric, self._quiet = optimizer, total, metric, quiet
         self._last: deque[tuple[Trial, Outcome]] = deque(maxlen=_MAX_ROWS)
         self._has_read = False

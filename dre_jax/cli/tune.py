@@ -6,11 +6,15 @@ import contextlib
 import sys
 from pathlib import Path
 from types import EllipsisType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dre_jax.cli import options
+
+if TYPE_CHECKING:
+    from dre_jax.tuning import Optimizer
+    from dre_jax.tuning.command.shared_study import SharedStudy
 
 _MAX_STUDIES = 5
 """Maximum number of past studies in the closing lines."""
@@ -21,8 +25,8 @@ def tune(
         list[str],
         typer.Argument(
             metavar="COMMAND",
-            help="After `--`. {lr} stands for a hyperparameter, {trial} for the trial's number, {params} for all as "
-            "JSON, {{ for a brace.",
+            help="After `--`. {lr} stands for a hyperparameter, {trial} for the trial's number, {worker} for a number "
+            "below --workers (of a GPU, say), {params} for all hyperparameters as JSON, {{ for a brace.",
             show_default=False,
         ),
     ],
@@ -68,6 +72,15 @@ def tune(
     ] = None,
     ignore_extra: options.IgnoreExtra = False,
     study: Annotated[Path, typer.Option(help="Study file, kept up to date and resumed from.")] = Path("study.json"),
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Storage of Optuna that several processes share, on several machines: the address of a database "
+            "(sqlite:///tune.db) or the path of a journal file. --study is then the study's name.",
+            show_default=False,
+        ),
+    ] = None,
     direction: Annotated[
         str | None, typer.Option(help="minimize or maximize. Default for a new study: minimize.", show_default=False)
     ] = None,
@@ -95,7 +108,7 @@ def tune(
     command to resume an interrupted study.
     """
     from dre_jax.cli.trials import TrialsDisplay, format_json, signals_as_interrupts
-    from dre_jax.errors import ConfigError
+    from dre_jax.errors import ConfigError, import_extra
     from dre_jax.tuning import EngineConfig, Surrogate, read_space
     from dre_jax.tuning.command.runner import StudyFile, run_trials
     from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
@@ -115,8 +128,17 @@ def tune(
     if surrogate not in (None, "none"):
         learned = Surrogate.load(surrogate, space=searched, ignore_extra=ignore_extra)
     config = EngineConfig(ignore_extra=True) if ignore_extra else None
-    with StudyFile(study) as file:
-        optimizer = file.open(searched, learned, direction=direction, seed=seed, config=config)
+    optimizer: Optimizer | SharedStudy
+    with contextlib.ExitStack() as stack:
+        if storage is None:
+            file = stack.enter_context(StudyFile(study))
+            optimizer = file.open(searched, learned, direction=direction, seed=seed, config=config)
+        else:
+            import_extra("optuna", "optuna", "optuna")
+            from dre_jax.tuning.command.shared_study import SharedStudy
+
+            file, past = None, None if learned is ... else learned
+            optimizer = SharedStudy(storage, study.stem, searched, past, direction=direction, seed=seed)
         progress = run_trials(
             optimizer,
             template,
@@ -144,12 +166,13 @@ def tune(
         if optimizer.surrogate is not None and optimizer.surrogate.studies is not None:
             sources = optimizer.surrogate.sources(optimizer.trials, direction=optimizer.direction)
             print("\n".join(sources.lines(_MAX_STUDIES)))
+        place = study if storage is None else storage
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = study.with_name(f"{study.name}.png")
         try:
             plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture)
         except Exception as error:  # of the file system or matplotlib: the study is complete without a picture
-            print(f"tune: saved in {study}")
+            print(f"tune: saved in {place}")
             print(f"tune: no picture: {error}", file=sys.stderr)
         else:
-            print(f"tune: saved in {study}, picture {picture}")
+            print(f"tune: saved in {place}, picture {picture}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import EllipsisType
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError
@@ -23,6 +23,9 @@ from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
+
+if TYPE_CHECKING:
+    from dre_jax.tuning.command.shared_study import SharedStudy
 
 _POLL_INTERVAL = 0.05
 """Seconds between two polls of the commands."""
@@ -90,9 +93,9 @@ class StudyFile:
 
 
 def run_trials(
-    optimizer: Optimizer,
+    optimizer: Optimizer | SharedStudy,
     template: Template,
-    file: StudyFile,
+    file: StudyFile | None,
     *,
     trials: int,
     workers: int = 1,
@@ -109,7 +112,7 @@ def run_trials(
     Args:
       optimizer: the study.
       template: the command.
-      file: is written before a command starts, and after it has ended.
+      file: is written before a command starts, and after it has ended; None for a study that processes share.
       trials: number of trials of the study, existing ones included.
       workers: number of parallel commands.
       timeout: time limit in seconds; a trial that exceeds it fails.
@@ -136,55 +139,72 @@ def run_trials(
     if logs is not None:
         make_folder(logs)
 
-    def start(trial: Trial) -> Command:
-        arguments = template.fill(trial.params, trial.number)
+    def start(trial: Trial, worker: int) -> Command:
+        arguments = template.fill(trial.params, trial.number, worker)
         return Command(arguments, timeout=timeout, metric=metric, logs=logs and logs / str(trial.number))
 
     def is_over() -> bool:
-        is_late = len(optimizer.trials) >= trials or time.monotonic() >= deadline
+        started = len(optimizer.trials) if isinstance(optimizer, Optimizer) else optimizer.n_started
+        is_late = started >= trials or time.monotonic() >= deadline
         return is_late or (stop_when_gain_below is not None and optimizer.gain_is_below(stop_when_gain_below))
 
-    return _run(optimizer, file, start, is_over, workers)
+    def save() -> None:
+        if isinstance(optimizer, Optimizer) and file is not None:
+            optimizer.save(file.path)
+
+    return _run(optimizer, save, start, is_over, workers)
+
+
+class _Job(NamedTuple):
+    """A trial that runs."""
+
+    trial: Trial
+    command: Command
+    worker: int
 
 
 def _run(
-    optimizer: Optimizer,
-    file: StudyFile,
-    start: Callable[[Trial], Command],
+    optimizer: Optimizer | SharedStudy,
+    save: Callable[[], None],
+    start: Callable[[Trial, int], Command],
     is_over: Callable[[], bool],
     workers: int,
 ) -> Generator[Progress]:
-    resumed = [trial for trial in optimizer.trials if trial.state == "running"]
-    commands: dict[int, Command] = {}
+    # Running trials of a study that processes share are those of others.
+    is_shared = not isinstance(optimizer, Optimizer)
+    resumed = [] if is_shared else [trial for trial in optimizer.trials if trial.state == "running"]
+    jobs: list[_Job] = []
     next_trial: Future[Trial] | None = None
     # A thread computes suggestions: compilation must not delay a time-out.
     with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as executor, contextlib.ExitStack() as at_end:
-        at_end.callback(lambda: terminate(list(commands.values())))
+        at_end.callback(lambda: terminate([job.command for job in jobs]))
         while True:
-            ended = tuple(_tell(optimizer, commands))
+            ended = tuple(_tell(optimizer, jobs))
             if next_trial is not None and next_trial.done():
                 trial, next_trial = next_trial.result(), None
-                optimizer.save(file.path)
-                commands[trial.number] = start(trial)
+                save()
+                worker = min(set(range(workers)) - {job.worker for job in jobs})
+                jobs.append(_Job(trial, start(trial, worker), worker))
             elif ended:
-                optimizer.save(file.path)
-            guard.set_groups(command.group for command in commands.values())
-            if next_trial is None and len(commands) < workers and (resumed or not is_over()):
+                save()
+            guard.set_groups(job.command.group for job in jobs)
+            if next_trial is None and len(jobs) < workers and (resumed or not is_over()):
                 next_trial = executor.submit(resumed.pop, 0) if resumed else executor.submit(optimizer.ask)
-            yield Progress(tuple((optimizer.trials[n], command.seconds) for n, command in commands.items()), ended)
-            if not commands and next_trial is None:
+            yield Progress(tuple((job.trial, job.command.seconds) for job in jobs), ended)
+            if not jobs and next_trial is None:
                 return
             time.sleep(_POLL_INTERVAL)
 
 
-def _tell(optimizer: Optimizer, commands: dict[int, Command]) -> Iterator[tuple[Trial, Outcome]]:
-    """Tells the outcomes of commands that have ended, and removes these commands."""
-    for number, command in list(commands.items()):
-        command.poll()
-        if command.outcome is not None:
-            if command.outcome.ambiguous and all(trial.value is None for trial in optimizer.trials):
-                raise ConfigError(f"trial {number}: {command.outcome.reason}")
-            del commands[number]
-            value = command.outcome.value
+def _tell(optimizer: Optimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tuple[Trial, Outcome]]:
+    """Tells the outcomes of commands that have ended, and removes their jobs."""
+    for job in list(jobs):
+        job.command.poll()
+        outcome, number = job.command.outcome, job.trial.number
+        if outcome is not None:
+            if outcome.ambiguous and all(trial.value is None for trial in optimizer.trials):
+                raise ConfigError(f"trial {number}: {outcome.reason}")
+            jobs.remove(job)
+            value = outcome.value
             trial = optimizer.tell_failed(number) if value is None else optimizer.tell(number, value)
-            yield trial, command.outcome
+            yield trial, outcome

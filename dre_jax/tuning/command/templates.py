@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dre_jax.errors import ConfigError
@@ -16,6 +16,8 @@ ALL = "params"
 """`{params}` is the whole configuration as a JSON object, unless a hyperparameter has that name."""
 NUMBER = "trial"
 """`{trial}` is the trial's number, unless a hyperparameter has that name."""
+WORKER = "worker"
+"""`{worker}` is a number from 0 that no other running trial of the process has, unless it is a hyperparameter."""
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
 
 Piece = tuple[bool, str]
@@ -40,20 +42,21 @@ class Template(NamedTuple):
     """Each in pieces; the first is the program."""
     space: Space
 
-    def fill(self, params: Params, number: int) -> list[str]:
+    def fill(self, params: Params, number: int, worker: int = 0) -> list[str]:
         """Returns the arguments of a trial's command.
 
         An argument that names an inactive hyperparameter is left out. So is the flag before it: an argument that starts
         with `-` and names nothing, unless the one left out is a flag itself, as `--lr={lr}`.
         """
-        texts = [self._fill_one(pieces, params, number) for pieces in self.arguments]
+        own = {ALL: json.dumps(params), NUMBER: str(number), WORKER: str(worker)}
+        texts = [self._fill_one(pieces, params, own) for pieces in self.arguments]
         return [text for i, text in enumerate(texts) if text is not None and not self._is_idle_flag(i, texts)]
 
-    def _fill_one(self, pieces: tuple[Piece, ...], params: Params, number: int) -> str | None:
+    def _fill_one(self, pieces: tuple[Piece, ...], params: Params, own: Mapping[str, str]) -> str | None:
         """Returns an argument; None if it names an inactive hyperparameter."""
         if any(is_name and text in self.space and text not in params for is_name, text in pieces):
             return None
-        return "".join(self._value(text, params, number) if is_name else text for is_name, text in pieces)
+        return "".join(self._value(text, params, own) if is_name else text for is_name, text in pieces)
 
     def _is_idle_flag(self, i: int, texts: Sequence[str | None]) -> bool:
         """Returns whether an argument is a flag whose value is left out."""
@@ -62,10 +65,8 @@ class Template(NamedTuple):
             return False
         return not _has_names(self.arguments[i]) and _is_flag(texts[i] or "")
 
-    def _value(self, name: str, params: Params, number: int) -> str:
-        if name in self.space:
-            return as_text(params[name])
-        return json.dumps(params) if name == ALL else str(number)
+    def _value(self, name: str, params: Params, own: Mapping[str, str]) -> str:
+        return as_text(params[name]) if name in self.space else own[name]
 
 
 def parse(arguments: Sequence[str], space: Space) -> Template:
@@ -113,7 +114,7 @@ def _split(argument: str, space: Space) -> tuple[Piece, ...]:
             raise ConfigError(f"a brace must be doubled unless it encloses a name, but got {argument!r}")
         elif name is None:
             pieces.append((False, text))
-        elif name in space or name in (ALL, NUMBER):
+        elif name in space or name in (ALL, NUMBER, WORKER):
             pieces.append((True, name))
         else:
             names = ", ".join(f"{{{one}}}" for one in space)

@@ -139,7 +139,7 @@ def _in_storage(source: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]
     opened_storage: BaseStorage | None = None
     try:
         if isinstance(source, (str, os.PathLike)):
-            storage = opened_storage = _open_storage(os.fspath(source))
+            storage = opened_storage = open_storage(os.fspath(source))
         else:
             storage = source
         studies = [load_study(study_name=name, storage=storage) for name in get_all_study_names(storage)]
@@ -163,14 +163,24 @@ def _close(storage: BaseStorage) -> None:
         engine.dispose()
 
 
-def _open_storage(address: str) -> BaseStorage:
-    """Returns the storage at an address; creates none."""
+def open_storage(address: str, *, create: bool = False) -> BaseStorage:
+    """Returns the storage at the address of a database, or at the path of an SQLite or a journal file.
+
+    Args:
+      address: as above.
+      create: whether a file that is not there is created, at an address as a database, at a path as a journal.
+
+    Raises:
+      DataError: if there is no file.
+    """
     from optuna.storages import JournalStorage, RDBStorage
     from optuna.storages.journal import JournalFileBackend
 
     if "://" in address and not address.startswith("sqlite:///"):
         return RDBStorage(address)
     path = Path(address.removeprefix("sqlite:///"))
+    if create and not path.exists():
+        return RDBStorage(address) if "://" in address else JournalStorage(JournalFileBackend(address))
     if not path.is_file():
         raise DataError(f"{path}: there is no file with Optuna's studies")
     with path.open("rb") as stream:

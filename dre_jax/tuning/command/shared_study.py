@@ -1,0 +1,202 @@
+"""A study in one of Optuna's storages, whose trials several processes run, on one machine or many."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import platform
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning.optuna.distributions import translation_of
+from dre_jax.tuning.optuna.sampler import DRESampler
+from dre_jax.tuning.past.optuna_studies import open_storage
+from dre_jax.tuning.space.json_format import to_json
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial import State, Trial
+
+_REFRESH = 1.0  # seconds between two readings of the storage
+_SPACE, _WORKER, _RETRIED = "dre_jax:space", "dre_jax:worker", "dre_jax:retried"
+_STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.RUNNING: "running"}
+
+
+class SharedStudy:
+    """A study with the functions of `Optimizer` that a runner of trials needs.
+
+    A trial of a process that has ended without a result, on this machine, is told as failed, and its configuration
+    runs again.
+    """
+
+    def __init__(
+        self,
+        storage: str,
+        name: str,
+        space: Space,
+        surrogate: Surrogate | None = None,
+        *,
+        direction: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Opens a study of a storage, or creates it.
+
+        Args:
+          storage: the address of a database, or the path of a journal file.
+          name: of the study.
+          space: the search space.
+          surrogate: knowledge of past tasks.
+          direction: None takes the study's, "minimize" for a new one.
+          seed: of the suggestions of this process; by default random ones.
+
+        Raises:
+          DataError: for a storage that cannot be used, or a study of another space or direction.
+        """
+        self.space, self.surrogate = space, surrogate
+        self._translation = translation_of(space)
+        self._sampler = DRESampler(space, surrogate=surrogate, seed=seed)
+        self._study = _open_study(storage, name, direction, self._sampler)
+        self.direction = self._study.direction.name.lower()
+        if surrogate is not None:
+            surrogate.require_direction(self.direction)
+        if direction not in (None, self.direction):
+            raise DataError(f"{name} must be a study to {direction}, but it is one to {self.direction}")
+        content = to_json(space)
+        if self._study.user_attrs.setdefault(_SPACE, content) != content:
+            raise DataError(f"{name} must be a study of the space given, but it is one of another space")
+        self._study.set_user_attr(_SPACE, content)
+        self._worker = f"{platform.node()} {os.getpid()}"
+        self._read_at = -math.inf
+        self._trials: tuple[Trial, ...] = ()
+        self._n_retried = 0
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials that have started, those of other processes included; at most a second old."""
+        if time.monotonic() - self._read_at > _REFRESH:
+            frozen = [trial for trial in self._frozen() if trial.state != TrialState.WAITING]
+            self._trials = tuple(map(self._to_trial, frozen))
+            self._n_retried = sum(_RETRIED in trial.user_attrs for trial in frozen)
+            self._read_at = time.monotonic()
+        return self._trials
+
+    @property
+    def n_started(self) -> int:
+        """Number of trials that have started, without those that run again."""
+        return len(self.trials) - self._n_retried
+
+    @property
+    def best(self) -> Trial:
+        """The complete trial with the best value. Raises `DataError` without any."""
+        try:
+            return self._to_trial(self._study.best_trial)
+        except ValueError:
+            raise DataError("there is a best trial once one is complete, but none is") from None
+
+    def ask(self) -> Trial:
+        """Returns the next trial."""
+        self._retry_abandoned()
+        trial = self._study.ask()
+        trial.set_user_attr(_WORKER, self._worker)
+        params: Params = {}
+        for name in self.space.sequence:
+            if name in self.space.active_part({**params, name: None}):
+                value = _suggest(trial, name, self._translation.distributions[name])
+                params[name] = self._translation.from_optuna_value(name, value)
+        self._read_at = -math.inf
+        return Trial(trial.number, {name: params[name] for name in self.space if name in params})
+
+    def tell(self, trial: int, value: float) -> Trial:
+        """Reports the value of a trial of this process."""
+        return self._tell(trial, value, TrialState.COMPLETE)
+
+    def tell_failed(self, trial: int) -> Trial:
+        """Reports that a trial of this process failed."""
+        return self._tell(trial, None, TrialState.FAIL)
+
+    def gain_is_below(self, threshold: float) -> bool:
+        """Refuses: raises `ConfigError`, as each process knows its own suggestions only."""
+        raise ConfigError("a study that processes share has no limit of the expected gain: pass a study file")
+
+    def _tell(self, number: int, value: float | None, state: TrialState) -> Trial:
+        self._read_at = -math.inf
+        return self._to_trial(self._study.tell(number, value, state=state))
+
+    def _frozen(self) -> Sequence[FrozenTrial]:
+        return self._study.get_trials(deepcopy=False)
+
+    def _to_trial(self, trial: FrozenTrial) -> Trial:
+        values = {
+            name: self._translation.from_optuna_value(name, value)
+            for name, value in trial.params.items()
+            if name in self.space
+        }
+        return Trial(trial.number, values, _STATES.get(trial.state, "failed"), trial.value)
+
+    def _retry_abandoned(self) -> None:
+        """Tells trials of ended processes as failed, and adds their configurations to those that wait."""
+        for trial in self._frozen():
+            if trial.state == TrialState.RUNNING and _has_ended(trial.user_attrs.get(_WORKER, "")):
+                with contextlib.suppress(Exception):  # another process was faster
+                    self._study._storage.set_trial_user_attr(trial._trial_id, _RETRIED, True)
+                    self._study.tell(trial.number, state=TrialState.FAIL)
+                    self._study.enqueue_trial(trial.params)
+
+
+def _open_study(storage: str, name: str, direction: str | None, sampler: DRESampler) -> optuna.Study:
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        opened = _create_storage(storage)
+        with contextlib.suppress(KeyError):
+            return optuna.load_study(study_name=name, storage=opened, sampler=sampler)
+        new: Any = {"direction": direction, "load_if_exists": True}
+        return optuna.create_study(study_name=name, storage=opened, sampler=sampler, **new)
+    except (DataError, ConfigError):
+        raise
+    except Exception as error:  # of any database and driver
+        reason = next(iter(str(error).strip().splitlines()), repr(error))
+        raise DataError(f"{storage} must be a storage of Optuna's studies, but: {reason}") from error
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _create_storage(address: str) -> optuna.storages.BaseStorage:
+    """Returns the storage at an address; processes that create its tables at the same time disturb each other."""
+    for wait in (0.2, 0.5, 1.0):
+        try:
+            return open_storage(address, create=True)
+        except (DataError, ConfigError):
+            raise
+        except Exception:  # of any database and driver
+            time.sleep(wait)
+    return open_storage(address, create=True)
+
+
+def _suggest(trial: optuna.Trial, name: str, distribution: BaseDistribution) -> Any:
+    """Returns the value of a trial in a distribution."""
+    if isinstance(distribution, CategoricalDistribution):
+        return trial.suggest_categorical(name, distribution.choices)
+    suggest = trial.suggest_int if isinstance(distribution, IntDistribution) else trial.suggest_float
+    numbers: Any = distribution
+    return suggest(name, numbers.low, numbers.high, step=numbers.step, log=numbers.log)
+
+
+def _has_ended(worker: str) -> bool:
+    """Returns whether a process of this machine has ended; False for those of other machines."""
+    node, _, process = worker.rpartition(" ")
+    if node != platform.node():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # of another user
+        return False
+    return False

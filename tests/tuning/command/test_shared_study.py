@@ -1,0 +1,85 @@
+"""Studies in Optuna's storages, which several processes share."""
+
+import platform
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning import Categorical, Float, Space, from_studies
+from dre_jax.tuning.command.runner import run_trials
+from dre_jax.tuning.command.shared_study import SharedStudy
+from dre_jax.tuning.command.templates import parse
+
+SPACE = Space({"x": Float(-1.0, 1.0), "k": Categorical(["a", None]), "y": Float(0.0, 1.0, when={"k": "a"})})
+
+
+@pytest.fixture(params=["sqlite:///{}/study.db", "{}/study.log"])
+def storage(request, tmp_path):
+    return request.param.format(tmp_path)
+
+
+def shared(storage, **options):
+    return SharedStudy(storage, "study", SPACE, **options)
+
+
+def test_processes_share_trials(storage):
+    first, second = shared(storage, direction="maximize", seed=0), shared(storage, seed=1)
+    trials = [study.ask() for study in (first, second, first, second)]
+    assert [trial.number for trial in trials] == [0, 1, 2, 3]
+    assert len({tuple(trial.params.items()) for trial in trials}) == 4
+    for study, trial in zip((first, second, first), trials, strict=False):
+        study.tell(trial.number, trial["x"])
+    second.tell_failed(3)
+    assert [trial.state for trial in first.trials] == ["complete"] * 3 + ["failed"]
+    assert [trial.params for trial in shared(storage).trials] == [trial.params for trial in trials]
+    assert first.best.value == second.best.value == max(trial["x"] for trial in trials[:3])
+    past = from_studies(storage.removeprefix("sqlite:///"), SPACE)
+    assert past.direction == "maximize"
+    assert past.tasks["study"].n_rows == 3
+
+
+def test_a_trial_of_a_killed_process_runs_again_once(storage):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    killed, *others = (shared(storage, seed=seed) for seed in range(3))
+    killed._worker = f"{platform.node()} {ended.pid}"
+    elsewhere = shared(storage, seed=3)
+    elsewhere._worker = f"another machine {ended.pid}"
+    running, lost = elsewhere.ask(), killed.ask()
+    again, other = (study.ask() for study in others)
+    assert again.params == lost.params != other.params
+    assert [trial.state for trial in others[0].trials] == ["running", "failed", "running", "running"]
+    assert others[0].n_started == 3
+    assert others[0].trials[running.number].params == running.params
+
+
+def test_commands_know_their_worker(storage, tmp_path):
+    template = parse(
+        ["sh", "-c", 'echo "{worker}" > $1; sleep 0.2; echo "$0"', "{x}", f"{tmp_path}/{{trial}}", "{k}{y}"], SPACE
+    )
+    template = template._replace(arguments=template.arguments[:-1])
+    with ThreadPoolExecutor() as executor:
+        studies = [shared(storage, seed=seed) for seed in range(2)]
+        list(executor.map(lambda study: list(run_trials(study, template, None, trials=4, workers=2)), studies))
+    trials = shared(storage).trials
+    assert 4 <= len(trials) <= 7
+    assert all(trial.value == trial["x"] for trial in trials)
+    assert {(tmp_path / str(trial.number)).read_text() for trial in trials} == {"0\n", "1\n"}
+
+
+def test_refused(storage, tmp_path):
+    shared(storage, direction="maximize")
+    with pytest.raises(DataError, match="a study to minimize, but it is one to maximize"):
+        shared(storage, direction="minimize")
+    with pytest.raises(DataError, match="another space"):
+        SharedStudy(storage, "study", Space({"x": Float(0.0, 1.0)}))
+    with pytest.raises(DataError, match="once one is complete"):
+        _ = shared(storage).best
+    with pytest.raises(ConfigError, match="no limit of the expected gain"):
+        shared(storage).gain_is_below(0.1)
+    (tmp_path / "text").write_text("no storage")
+    with pytest.raises(DataError, match="must be a storage of Optuna's studies"):
+        shared(str(tmp_path / "text"))
