@@ -22,7 +22,6 @@ from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
 from dre_jax.methods.hedged_prior.task_process import TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining
-from dre_jax.methods.hedged_prior.weight_selection import WeightSelectionConfig
 from dre_jax.nn.mlp import MLPConfig
 from dre_jax.optim.full_batch import FullBatchConfig, HistoryFitConfig
 from dre_jax.search import AcquisitionConfig
@@ -62,8 +61,6 @@ REFUSED = [
     (Hypothesis(weight=1.0), {"slope_mean": float("inf")}),
     (TaskProcessConfig(), {"lengthscales": (), "initial_lengthscales": (0.0,), "noise_var": 0.0, "steps": -1}),
     (TaskProcessConfig(), {"fitted_weight": 1.0}),
-    (WeightSelectionConfig(history_lengths=(5, 10)), {"min_tasks": 1, "rows": 9, "strength": 0.0, "designs": 0}),
-    (WeightSelectionConfig(), {"history_lengths": (0, 5)}),
 ]
 CASES = [(config, field, value) for config, wrong in REFUSED for field, value in wrong.items()]
 

@@ -82,10 +82,7 @@ def _train(space: str, out: Path, scale: Size, seed: int, quiet: bool) -> None:
     from dre_jax.data import bundled
     from dre_jax.methods import find
 
-    more = {
-        "dre": {"training.evaluate_every": scale.steps // 2},
-        "hedged-prior": {"weight_selection.min_tasks": 6},  # with five, a quarter of the time changes nothing
-    }
+    more = {"dre": {"training.evaluate_every": scale.steps // 2}}
     methods = {name: find(name).make({"training.steps": scale.steps, **more.get(name, {})}) for name in META_TRAINED}
     train_space(bundled.load(space), methods, jax.random.key(seed), out / "checkpoints" / space, quiet=quiet)
 

@@ -18,8 +18,19 @@ from dre_jax.data import SearchSpace, fingerprint
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 
-REMOVED_FIELDS: dict[str, Any] = {"reuse": False, "ties": "breslow", "products": "float32"}
-"""Fields that configurations no longer have, and the value in files that stands for what remains."""
+_ANY = object()
+_REMOVED_FIELDS = {"reuse": False, "ties": "breslow", "products": "float32", "weight_selection": _ANY}
+"""Fields that configurations or parameters no longer have, and the value in files that stands for what remains."""
+
+
+def is_removed(field: str, value: Any) -> bool:
+    """Returns whether a field in a file is to be skipped.
+
+    Example:
+      >>> is_removed("reuse", False), is_removed("reuse", True)
+      (True, False)
+    """
+    return field in _REMOVED_FIELDS and _REMOVED_FIELDS[field] in (_ANY, value)
 
 
 def provenance(meta: SearchSpace, key: Array, *, fitted: bool = False) -> dict[str, Any]:
@@ -84,7 +95,7 @@ def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str 
 
 
 def without_removed_fields(config: Any) -> Any:
-    """Returns a configuration in a file without the fields of `REMOVED_FIELDS` that stand for what remains.
+    """Returns a configuration in a file without the fields that `is_removed` skips.
 
     Example:
       >>> without_removed_fields({"tuning": {"steps": 50}, "reuse": False})
@@ -94,8 +105,7 @@ def without_removed_fields(config: Any) -> Any:
         return [without_removed_fields(item) for item in config]
     if not isinstance(config, Mapping):
         return config
-    fields = {k: v for k, v in config.items() if k not in REMOVED_FIELDS or v != REMOVED_FIELDS[k]}
-    return {name: without_removed_fields(value) for name, value in fields.items()}
+    return {name: without_removed_fields(value) for name, value in config.items() if not is_removed(name, value)}
 
 
 def check_same_training(

@@ -18,7 +18,7 @@ import numpy as np
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError
 from dre_jax.gp.regression import ConditionedGP
-from dre_jax.methods.checkpoints.provenance import REMOVED_FIELDS
+from dre_jax.methods.checkpoints.provenance import is_removed
 from dre_jax.methods.declaration import declared_parameters, parameter_classes, static_fields, unstorable_parts
 from dre_jax.methods.registry import CONFIGURATIONS, PARAMETERS
 from dre_jax.methods.settings import convert
@@ -87,7 +87,7 @@ def config_from_json(value: Any, path: str = "") -> Any:
         raise ConfigError(f"{where} must be of a class of registered methods, but got {show(value)}")
     types, names, fields = get_type_hints(kind), dict(_fields(kind)), {}
     for name, field in value.items():
-        if name == "class" or (name in REMOVED_FIELDS and field == REMOVED_FIELDS[name]):
+        if name == "class" or is_removed(name, field):
             continue
         if name not in names:
             raise ConfigError(f"{kind.__name__} has no field {path}{name}")
@@ -176,6 +176,7 @@ def structure_from_json(structure: Any, leaf: Callable[[str, jax.ShapeDtypeStruc
             case {"class": name, "fields": fields}:
                 kind = _parameter_class(name)
                 names = {} if kind is None else dict(_fields(kind))
+                fields = {name: field for name, field in fields.items() if not is_removed(name, field)}
                 if kind is None or sorted(names) != sorted(fields):
                     here = "unknown" if kind is None else ", ".join(names)
                     raise ConfigError(f"parameters differ: {name} ({here} here, {', '.join(fields)} in the checkpoint)")

@@ -109,7 +109,7 @@ class Steps:
 
         Args:
           step: its number.
-          like: shapes and dtypes, in the dictionaries that were saved.
+          like: shapes and dtypes, in the dictionaries that were saved; arrays that it lacks are not read.
 
         Raises:
           CheckpointError: if they cannot be read.
@@ -118,7 +118,7 @@ class Steps:
         device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         target = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=device), like)
         arguments = ocp.checkpoint_utils.construct_restore_args(target)
-        restore = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(target, restore_args=arguments))
+        restore = ocp.args.Composite(arrays=ocp.args.PyTreeRestore(target, arguments, partial_restore=True))
         try:
             with self._manager(create=False) as manager:
                 arrays = manager.restore(step, args=restore).arrays

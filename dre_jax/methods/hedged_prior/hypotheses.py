@@ -173,12 +173,3 @@ def condition_prior(
         return student_t.gp, student_t.variance_scale, log_weight
 
     return PriorPosterior(features, trend_mean, *jax.vmap(condition_on)(hypotheses))
-
-
-def hypothesis_log_likelihoods(
-    config: LearnedPriorConfig, hypotheses: HypothesisArrays, priors: LearnedPrior, *history: Array
-) -> Array:
-    """Returns the log of the mean over members of p(y | h, j), f[H], up to a constant that all hypotheses share."""
-    posteriors = jax.vmap(lambda prior: condition_prior(config, hypotheses, prior, *history))(priors)
-    log_likelihood = posteriors.log_weight - hypotheses.log_weight[None, :]
-    return jax.nn.logsumexp(log_likelihood, axis=0) - math.log(log_likelihood.shape[0])

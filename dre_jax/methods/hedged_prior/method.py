@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -36,8 +35,7 @@ from dre_jax.methods.hedged_prior.posterior import (
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, fix_columns, pad_columns, unvaried_columns
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, explain_training, train_priors
-from dre_jax.methods.hedged_prior.weight_selection import WeightSelectionConfig, explain_weights, fit_weights
-from dre_jax.methods.hedged_prior.weights import HedgedPriorParams, weight_selection
+from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
@@ -75,8 +73,6 @@ class HedgedPrior:
     """Processes of the task."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
     """Fits to past tasks that give the prior of the length scales of those processes."""
-    weight_selection: WeightSelectionConfig = field(default_factory=WeightSelectionConfig)
-    """Selection of the hypotheses' weights on validation tasks."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
     """Acquisition function."""
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -98,7 +94,7 @@ class HedgedPrior:
 
     @on_one_thread
     def fit(self, meta: SearchSpace, key: Array) -> HedgedPriorParams:
-        """Trains the priors on the training tasks and selects the hypotheses' weights on the validation tasks."""
+        """Trains the priors on the training tasks."""
         from scipy.special import logit  # importing it takes a tenth of a second
 
         tasks = meta.require_train_tasks()
@@ -106,12 +102,10 @@ class HedgedPrior:
         fit = train_priors(self.prior, self.training, tasks, key, lengths)
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         log_odds = jnp.float32(logit(np.float64(fit.transfer_probability)))
-        hypotheses, selection = hypothesis_arrays(self.hypotheses), weight_selection(0)
         # Past tasks teach nothing about a hyperparameter that none of them varies; the trials may.
         priors = fix_columns(fit.priors, *unvaried_columns(meta))
-        params = HedgedPriorParams(priors, hypotheses, selection, log_odds, hyperpriors, fit.steps, fit.held_out)
-        config, tasks = self.weight_selection, meta.validation
-        return fit_weights(self, params, config, self.prior, tasks, jax.random.fold_in(key, 1))
+        hypotheses = hypothesis_arrays(self.hypotheses)
+        return HedgedPriorParams(priors, hypotheses, log_odds, hyperpriors, fit.steps, fit.held_out)
 
     def pad_columns(self, params: HedgedPriorParams, n_columns: int, width: int) -> HedgedPriorParams:
         """Returns parameters for tables with more columns; see `dre_jax.methods.hedged_prior.prior.pad_columns`."""
@@ -160,14 +154,11 @@ class HedgedPrior:
         return sample_responses(self.prior, params, self.condition(params, history), candidates.x, key)
 
     def explain_fit(self, params: HedgedPriorParams) -> Mapping[str, str]:
-        """Returns the length of the training and the selection of weights with their reasons."""
+        """Returns the length of the training and the probability of transfer with their reasons."""
         from scipy.special import expit
 
         probability = float(expit(np.float64(params.transfer_log_odds)))
-        return {
-            "training": explain_training(int(params.steps), probability, params.held_out),
-            "weights of hypotheses": explain_weights(self.weight_selection, params.weight_selection),
-        }
+        return {"training": explain_training(int(params.steps), probability, params.held_out)}
 
 
 ENTRIES = (

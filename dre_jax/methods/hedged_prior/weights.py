@@ -1,7 +1,6 @@
-"""Weights of hypotheses from validation tasks (empirical Bayes; Robbins 1956), and the parameters of the method.
+"""Weights of hypotheses from past tasks (empirical Bayes; Robbins 1956), and the parameters of the method.
 
-With E_ahs the marginal likelihood of history s of task a under hypothesis h (`hypothesis_log_likelihoods`), the weights
-pi maximise
+With E_ahs the marginal likelihood of history s of task a under hypothesis h, the weights pi maximise
 
     sum_a 1/S sum_s log sum_h pi_h E_ahs + C sum_h pi^0_h log pi_h.
 
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax import Array
@@ -26,42 +24,13 @@ Floats = npt.NDArray[np.float64]
 _STEPS = 200
 
 
-class WeightSelection(NamedTuple):
-    """Result of the selection of hypotheses' weights on validation tasks."""
-
-    tasks: Array
-    """i32: number of validation tasks; 0 for none."""
-    regret_reduction: Array
-    """Reduction of the regret by the fitted weights, the mean over tasks."""
-    standard_error: Array
-    """Standard error of that mean."""
-    accepted: Array
-    """bool: whether the fitted weights replace the initial ones."""
-
-
-def weight_selection(
-    tasks: int, regret_reduction: float = 0.0, standard_error: float = 0.0, *, accepted: bool = False
-) -> WeightSelection:
-    """Returns `WeightSelection` with arrays as fields.
-
-    Example:
-      >>> bool(weight_selection(3).accepted)
-      False
-    """
-    return WeightSelection(
-        jnp.int32(tasks), jnp.float32(regret_reduction), jnp.float32(standard_error), jnp.bool_(accepted)
-    )
-
-
 class HedgedPriorParams(NamedTuple):
     """Parameters of `HedgedPrior`: learned priors, hypotheses and hyperpriors."""
 
     priors: LearnedPrior
     """J members, J in front of each array."""
     hypotheses: HypothesisArrays
-    """Hypotheses with the weights of this search space."""
-    weight_selection: WeightSelection
-    """How validation tasks selected those weights."""
+    """Hypotheses with their weights."""
     transfer_log_odds: Array
     """Scalar: log-odds, before the first trial, of the learned priors against the processes of the task."""
     hyperpriors: TaskHyperpriors

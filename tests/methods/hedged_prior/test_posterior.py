@@ -13,12 +13,12 @@ from dre_jax.methods.hedged_prior import draws as draws_module
 from dre_jax.methods.hedged_prior import hypotheses
 from dre_jax.methods.hedged_prior.draws import sample_responses
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
-from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, hypothesis_log_likelihoods
+from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.posterior import condition_mixture, mean_and_improvement, predict_mixture
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, init
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
-from dre_jax.methods.hedged_prior.weights import HedgedPriorParams, weight_selection
+from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from tests.oracles import in_slots, learned_prior, log_augmented_improvement, matern52
 
 CONFIG = LearnedPriorConfig(trend=(6, 5), layers=(7, 4), members=3, degrees_of_freedom=3.5)
@@ -50,7 +50,7 @@ def make_params(priors, transfer=TRANSFER):
     log_odds = jnp.float32(np.log(transfer) - np.log1p(-transfer))
     facts = HeldOutEvidence(*[jnp.int32(0)] * 3, *[jnp.float32(0.0)] * 2)
     by = hypotheses.hypothesis_arrays(HYPOTHESES)
-    return HedgedPriorParams(priors, by, weight_selection(0), log_odds, hyperpriors, jnp.int32(1), facts)
+    return HedgedPriorParams(priors, by, log_odds, hyperpriors, jnp.int32(1), facts)
 
 
 @jax.jit
@@ -167,16 +167,6 @@ def test_sampled_functions_have_the_moments_of_the_mixture(priors, monkeypatch):
     _, _, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float), errors[:5])
     np.testing.assert_allclose(found.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
     np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.25)
-
-
-def test_likelihoods_update_the_initial_weights(priors):
-    rng = np.random.default_rng(7)
-    trials = slots(rng.uniform(size=(9, COLUMNS)), rng.normal(size=9))
-    by = hypotheses.hypothesis_arrays(HYPOTHESES)
-    after = predict(priors, *trials, np.zeros((CANDIDATES, COLUMNS), np.float32), CERTAIN)[0]
-    evidence = jax.jit(hypothesis_log_likelihoods, static_argnums=0)(CONFIG, by, priors, *trials)
-    share, expected = np.asarray(after).sum(axis=0), softmax(np.asarray(by.log_weight) + np.asarray(evidence))
-    np.testing.assert_allclose(share, expected, rtol=1e-4)
 
 
 def test_equal_responses_keep_the_initial_weights(priors):
