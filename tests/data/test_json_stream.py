@@ -83,11 +83,6 @@ def test_malformed_files(write, text, message):
         list(iter_datasets(write(text), "a"))
 
 
-def test_damage_after_the_space_is_found(write):
-    with pytest.raises(DataError, match="the file ends inside an object"):
-        next(iter_datasets(write('{"a": {"one": {}}, "b": {"two": {'), "a"))
-
-
 def test_skipping_holds_next_to_nothing(write):
     table = {"X": [[i / 7.0, 0.5, 0.25] for i in range(2000)], "y": [[i / 3.0] for i in range(2000)]}
     path = write(json.dumps({"big": {str(i): table for i in range(200)}, "small": {"one": {}}}))

@@ -6,7 +6,6 @@ import pytest
 from dre_jax.data import Results, add_trace, lengths, read_results, write_results
 from dre_jax.errors import DataError, DataWarning
 
-PUBLISHED = ("GP", "DRE", "RF", "RS-C", "loss-list-weighted_t", "scorer-16x2")
 NAN = float("nan")
 
 
@@ -111,11 +110,3 @@ def test_defects_of_published_files(save, tmp_path):
     with pytest.warns(DataWarning, match=r"NaN throughout and left out \(2 such runs in this file\)"):
         results = read_results(save(constant))
     assert [run[:3] for run in results.runs()] == [("s", "d", "test1")]
-
-
-@pytest.mark.filterwarnings("ignore::dre_jax.errors.DataWarning")
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_published_results(shared_data, name):
-    results = read_results(shared_data / "hpob-traces" / f"{name}.json")
-    assert lengths(results) == {"RF": {6: 430}, "scorer-16x2": {101: 450}}.get(name, {101: 430})
-    assert len(results.traces) == 16

@@ -99,7 +99,6 @@ COMMITTEE = {
     "members.1.meta_training.steps": 4,
     "members.1.meta_training.batch": 8,
 }
-LATER = {"members.0.fitting.steps": 2, "members.1.tuning.steps": 2}
 
 
 @pytest.fixture(scope="module")
@@ -109,20 +108,6 @@ def committee(spaces, tmp_path_factory):
     method = find("committee").make(COMMITTEE)
     meta_train_method("committee", method, spaces["s"], key=jax.random.key(0), folder=root / "s")
     return root
-
-
-@pytest.mark.thorough
-def test_from_a_checkpoint_as_fitted_anew(plan, committee, spaces, tmp_path, content):
-    here = dataclasses.replace(plan, spaces=("s",), method="committee", trials=2)
-    anew = dataclasses.replace(here, checkpoints=None, settings=COMMITTEE | LATER)
-    read = dataclasses.replace(here, checkpoints=committee, settings=LATER)
-    assert [len(list(Evaluation(one, tmp_path / f"{one.checkpoints is None}.json"))) for one in (anew, read)] == [3, 3]
-    ours, theirs = content(tmp_path / "False.json"), content(tmp_path / "True.json")
-    assert ours["s"] == theirs["s"]
-    assert ours["_meta"]["configuration"] == theirs["_meta"]["configuration"]
-    assert (theirs["_meta"]["method"], theirs["_meta"]["checkpoints"]) == ("committee", {})
-    facts = {"method": "committee", "step": 2, "fingerprint": fingerprint(spaces["s"]), "key": [0, 0]}
-    assert ours["_meta"]["checkpoints"] == {"s": facts}
 
 
 def test_the_ensemble_of_a_committee(plan, committee, tmp_path, content):

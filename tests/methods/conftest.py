@@ -1,5 +1,6 @@
 """Past tasks, candidates and little configurations for methods."""
 
+import json
 from functools import cache
 
 import jax
@@ -104,3 +105,18 @@ def mean_regrets():
         return np.mean(found, axis=0)
 
     return measure
+
+
+@pytest.fixture
+def rewrite():
+    """Changes the metadata of the last step in a folder, as another version would have written it."""
+
+    def rewrite(steps, change):
+        step = max(steps.iterdir(), key=lambda path: int(path.name))
+        path = step / "metadata" / "metadata"
+        metadata = json.loads(path.read_text())
+        change(metadata)
+        path.write_text(json.dumps(metadata))
+        (step / "digests.json").unlink(missing_ok=True)
+
+    return rewrite

@@ -17,12 +17,6 @@ NUMBERS = (
 
 
 @pytest.fixture
-def even_points(monkeypatch):
-    """Suggestions are evenly spread points: a method would be compiled for every new space."""
-    monkeypatch.setattr(Engine, "_can_value", lambda self, observed: False)
-
-
-@pytest.fixture
 def asked(monkeypatch, even_points):
     """What the engine is asked with, call by call."""
     calls = []

@@ -16,6 +16,7 @@ from dre_jax.methods.dre.fine_tuning import draw_epochs, fine_tune
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.search import make_history, sort_history
+from tests.oracles import widen
 
 MODEL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4))
 CONFIG = FineTuneConfig(epochs=12, learning_rate=0.01)
@@ -34,10 +35,6 @@ def history(capacity=N_TRIALS, n=N_TRIALS):
 @cache
 def start():
     return init(MODEL, 3, jax.random.key(1))
-
-
-def widen(tree):
-    return jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, tree)
 
 
 def epochs_of(config, key=KEY, capacity=N_TRIALS, n=N_TRIALS):

@@ -18,6 +18,7 @@ from dre_jax.methods.dre.tpu.kernel import max_groups_per_pass
 from dre_jax.methods.dre.training_config import FineTuneConfig, LossConfig
 from dre_jax.optim.adam import step_sizes
 from dre_jax.search import make_history, sort_history
+from tests.oracles import widen
 
 CONFIG = FineTuneConfig(epochs=7, learning_rate=0.01)
 COLUMNS, FILLED, CAPACITY = 3, 11, 13
@@ -47,10 +48,6 @@ def drawn(h):
     return draw_epochs(CONFIG, h.response, h.level, h.where, jax.random.key(3))
 
 
-def widened(tree):
-    return jax.tree.map(lambda a: a.astype(jnp.float64) if a.dtype == jnp.float32 else a, tree)
-
-
 def tuned(way, model, h, params, epochs, steps):
     """Parameters and scores of two runs side by side."""
 
@@ -71,7 +68,7 @@ def test_the_kernel_equals_the_scan(name):
     model = MODELS[name]
     given = inputs(model)
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
-        h, params, epochs, steps = widened(given)
+        h, params, epochs, steps = widen(given)
         lanes = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
         wanted, wanted_scores = tuned(partial(_scan_epochs, "listmle", model), model, h, params, epochs, steps)
         found, found_scores = tuned(lanes, model, h, params, epochs, steps)

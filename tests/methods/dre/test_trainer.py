@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import random
 import shutil
 
@@ -250,18 +249,18 @@ def test_more_steps_of_a_cosine_are_refused(tmp_path):
     assert "training.steps (14 here, 10 in the checkpoint)" in message
 
 
-def test_a_checkpoint_of_before_an_option_has_its_default(tmp_path):
+def test_a_checkpoint_of_before_an_option_has_its_default(tmp_path, rewrite):
     key = jax.random.key(0)
     done = start(MODEL, CONFIG, 2, key)._replace(step=jnp.int32(CONFIG.steps))
     run = TrainingRun(done, [LossEntry(CONFIG.steps, 1.0, 2.0)])
     ResumableTraining(tmp_path, SPACE, MODEL, CONFIG, key).save(run)
-    path = tmp_path / "steps" / str(CONFIG.steps)
-    metadata = json.loads((path / "metadata" / "metadata").read_text())
-    del metadata["model"]["range_slope"]
-    metadata["model"]["products"] = "float32"
-    metadata["training"]["loss"]["ties"] = "breslow"  # of 0.1.0
-    (path / "metadata" / "metadata").write_text(json.dumps(metadata))
-    (path / "digests.json").unlink()
+
+    def of_an_earlier_version(metadata):
+        del metadata["model"]["range_slope"]
+        metadata["model"]["products"] = "float32"
+        metadata["training"]["loss"]["ties"] = "breslow"
+
+    rewrite(tmp_path / "steps", of_an_earlier_version)
     assert go(key=key, folder=tmp_path).resumed_from == CONFIG.steps
 
 
