@@ -1,4 +1,12 @@
-"""Suggestions in engines that run trials: Ray Tune and Dask, where they are installed."""
+"""Suggestions in tools that run trials: Ray Tune, Dask, Syne Tune and CARP-S, where they are installed."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import pytest
@@ -9,6 +17,7 @@ from dre_jax.tuning import Float, Space
 from dre_jax.tuning.optuna import DRESampler, to_optuna
 from dre_jax.tuning.sklearn import DRESearchCV
 
+FOLDER = Path(__file__).resolve().parents[2] / "integrations"
 pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("default")]
 
 
@@ -47,3 +56,36 @@ def test_dask_evaluates_a_search():
     with cluster, distributed.Client(cluster), joblib.parallel_config("dask"):
         search = DRESearchCV(SVC(), space, **options).fit(*data)
     assert search.cv_results_["params"] == alone.cv_results_["params"]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_syne_tune_asks_a_searcher(sign, monkeypatch):
+    cs = pytest.importorskip("syne_tune.config_space")
+    module = "syne_tune.optimizer.schedulers.single_objective_scheduler"
+    monkeypatch.syspath_prepend(FOLDER / "syne_tune")
+    from dre_searcher import DRESearcher
+
+    space = {"lr": cs.loguniform(1e-4, 1), "n": cs.randint(1, 9), "k": cs.choice(["a", "b"])}
+    space |= {"size": cs.ordinal([1, 2, 4]), "rate": cs.finrange(0.1, 0.5, 5), "epochs": 7}
+    searcher = DRESearcher(space, random_seed=0)
+    scheduler = pytest.importorskip(module).SingleObjectiveScheduler(
+        space, metric="loss", do_minimize=sign > 0, searcher=searcher
+    )
+    for number in range(12):
+        config = scheduler.suggest().config
+        assert config["epochs"] == 7
+        trial = SimpleNamespace(trial_id=number, config=config)
+        loss = (math.log10(config["lr"]) + 2) ** 2 + (config["k"] == "a") + config["rate"]
+        scheduler.on_trial_complete(trial, {"loss": sign * loss}) if number else scheduler.on_trial_error(trial)
+    assert searcher.optimizer.trials[0].state == "failed"
+    assert searcher.optimizer.best.value < 0.6
+
+
+def test_carps_runs_an_optimizer(tmp_path):
+    pytest.importorskip("carps")
+    options = ["+optimizer/dre_jax=config", "+task/DUMMY=config", "seed=1", "task.optimization_resources.n_trials=8"]
+    command = [sys.executable, "-m", "carps.run", "--config-dir", str(FOLDER / "carps" / "configs"), *options]
+    path = os.pathsep.join([str(FOLDER / "carps"), *sys.path])
+    subprocess.run(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, check=True, capture_output=True)
+    (log,) = tmp_path.rglob("trial_logs.jsonl")
+    assert len([json.loads(line) for line in log.read_text().splitlines()]) == 8
