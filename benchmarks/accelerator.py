@@ -1,9 +1,10 @@
 """Speed on an accelerator, in one command: ``python -m benchmarks.accelerator [--out FILE.json] [--full] [--small]``.
 
 The rows of ``python -m benchmarks`` against both PyTorch peers on the same GPU; all 430 runs of HPO-B, 100 trials of
-1000 epochs each, on synthetic tables of its real shapes; and 500,000 meta-training steps of one list (a part is timed
-unless ``--full``). ``--small`` does all of it in miniature, on a CPU if there is nothing else. Peers run only where
-PyTorch sees a GPU; without one they are left out, or run on the CPU with ``--small``.
+1000 epochs each, on synthetic tables of its real shapes, and the memory that they take; 500,000 meta-training steps of
+one list (a part is timed unless ``--full``); and runs of two methods beside the same on the CPU: do they find the same?
+``--small`` does all of it in miniature, on a CPU if there is nothing else. Peers run only where PyTorch sees a GPU;
+without one they are left out, or run on the CPU with ``--small``.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     sizes, model, catalogue = SMALL if small else LARGE, ours.default_model(2 if small else 10), plan.catalogue()
     portions = STEPS // 200 if options.full else 1 if small else 50
     rows: dict[str, plan.Measure] = {
+        "same-as-cpu": same_as_cpu_row,
         "hpob-430-runs": partial(hpob_row, model=model, small=small),
         f"meta-train-{STEPS}": partial(steps_row, model=model, portions=portions, most_rows=128 if small else 10**9),
     }
@@ -72,6 +74,25 @@ def peer_device(small: bool) -> str | None:
         return None
     on_gpu = jax.devices()[0].platform not in ("cpu", "tpu") and torch.cuda.is_available()
     return "cuda" if on_gpu else "cpu" if small else None
+
+
+def same_as_cpu_row(bench: Any, name: str) -> Any:
+    """Compares runs on one device with those of a process that sees the CPU alone."""
+    import time
+
+    from benchmarks.suite.rows import Row, Timing
+    from benchmarks.suite.traces import equal_share, traces, traces_of_cpu
+
+    begin = time.perf_counter()
+    ours = traces()
+    seconds = time.perf_counter() - begin
+    return Row(
+        name=name,
+        unit="8 runs of 20 trials of gp and of dre, with compiling and 200 steps of meta-training",
+        ours=Timing(median=seconds, low=seconds, high=seconds),
+        notes=("the share of trials before the best response first differs from the CPU's, by method",),
+        extra={"equal": equal_share(ours, traces_of_cpu())},
+    )
 
 
 def hpob_row(bench: Any, name: str, *, model: Any, small: bool) -> Any:
@@ -106,8 +127,15 @@ def hpob_row(bench: Any, name: str, *, model: Any, small: bool) -> Any:
         ours=Timing(median=total, low=total, high=total, compile_s=compile_s),
         floor_s=floor,
         notes=("once; synthetic tables of HPO-B's shapes; no peer, as theirs take hours",),
-        extra={"rows_per_task": rows, "runs": n_runs},
+        extra={"rows_per_task": rows, "runs": n_runs, "peak_bytes": peak_bytes()},
     )
+
+
+def peak_bytes() -> int | None:
+    """Returns the most bytes that arrays took on the first device so far; None on a CPU."""
+    import jax
+
+    return (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")
 
 
 def steps_row(bench: Any, name: str, *, model: Any, portions: int, most_rows: int) -> Any:

@@ -113,7 +113,8 @@ def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
     assert accelerator.main(["--small", "--out", str(out)]) == 0
     found = read_json(out)
     names = [row["name"] for row in found["rows"]]
-    assert names == ["hpob-430-runs", "meta-train-500000", "trial-10"]
-    assert found["rows"][0]["runs"] == 20
-    assert found["rows"][0]["compile_s"] > 0
+    assert names == ["same-as-cpu", "hpob-430-runs", "meta-train-500000", "trial-10"]
+    assert found["rows"][0]["equal"] == {"gp": 1.0, "dre": 1.0}
+    assert found["rows"][1]["runs"] == 20
+    assert found["rows"][1]["compile_s"] > 0
     assert all(row["ours_s"] > 0 and row["eager_s"] is None for row in found["rows"])
