@@ -112,7 +112,7 @@ def driven(suggester, n):
 
 
 def test_a_constant_acquisition_is_uniform_random_search():
-    suggesters = [Suggester(RandomSearch(), key=jax.random.key(seed)) for seed in range(400)]
+    suggesters = [Suggester(RandomSearch(), key=jax.random.key(seed)) for seed in range(200)]
     points = np.array([suggester.observe_and_suggest(POINTS, HEIGHTS) for suggester in suggesters])
     assert points.dtype == np.float64
     for column in points.T:
