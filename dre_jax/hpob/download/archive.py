@@ -15,15 +15,11 @@ _DATA = re.compile(r"[\w.-]+\.json(\.gz)?", re.ASCII)
 _MAX_BYTES, _FREE_BYTES, _MAX_RATIO = 32 * 10**9, 100 * 10**6, 200
 
 
-class ArchiveError(DataError):
-    """An archive is damaged, or does not hold what it must."""
-
-
 def unpack(archive: Path, folder: Path, key: str, progress: ProgressCallback) -> None:
     """Unpacks the JSON files beside `key` into `folder`, under their bare names, so that no name can lead elsewhere.
 
     Raises:
-      ArchiveError: for a damaged archive, if no or several of its folders hold the key, and for more than a hundred
+      DataError: for a damaged archive, if no or several of its folders hold the key, and for more than a hundred
         megabytes that come out of next to nothing; sizes are judged before the first byte is written.
       OSError: if the disk is full or not writable.
     """
@@ -42,7 +38,7 @@ def unpack(archive: Path, folder: Path, key: str, progress: ProgressCallback) ->
     except Exception as error:  # a damaged archive raises errors of six modules
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which an offset outside the file causes
             raise
-        raise ArchiveError(f"{archive} must be a whole zip archive of the data, but: {error}") from error
+        raise DataError(f"{archive} must be a whole zip archive of the data, but: {error}") from error
 
 
 def _members(infos: list[zipfile.ZipInfo], key: str) -> list[zipfile.ZipInfo]:

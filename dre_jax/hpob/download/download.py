@@ -1,35 +1,27 @@
-"""Downloads HPO-B's data with pooch (extra `download`), checks them, and only then puts them in place.
+"""Downloads an archive of HPO-B's data with pooch (extra `download`), checks it, and only then puts its files in place.
 
-All work is done in a folder beside the target, `<target>.part`. Files that were downloaded to their end stay there
-until the whole is in place, so that a rerun does not download them again; wrong content does not stay.
+All work is done in a folder beside the target, `<target>.part`. An archive that was downloaded to its end stays there
+until the whole is in place, so that a rerun does not download it again; wrong content does not stay.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import time
-import warnings
-from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from dre_jax.checks import one_of
-from dre_jax.data.files import find_json, make_folder, read_json, write_json
-from dre_jax.errors import DataError, DataWarning, import_extra
-from dre_jax.hpob.download.archive import ArchiveError, unpack
-from dre_jax.hpob.download.sources import COLLECTIONS, Collection, ProgressCallback, is_archive, is_url, parse_source
+from dre_jax.data.files import make_folder
+from dre_jax.errors import DataError, import_extra
+from dre_jax.hpob.download.archive import unpack
+from dre_jax.hpob.download.sources import COLLECTIONS, Collection, ProgressCallback, check_source, is_url
 from dre_jax.runtime.locks import folder_lock
 
-MARKER = "dre-jax-download.json"
 _PAUSES = (1.0, 4.0)  # seconds between attempts
 _TIMEOUT = 30.0
 _CHUNK = 1 << 16
-
-
-class SourceError(DataError):
-    """A file cannot be downloaded, or is not what it must be: another source may have it."""
 
 
 def download(
@@ -41,9 +33,8 @@ def download(
 ) -> str:
     """Downloads a collection (`hpo-b` or `hpo-b-surrogates`) into the folder `out`, and returns a one-line summary.
 
-    `url` is the address or the path of a zip archive or of a folder of loose files; without it, the authors' addresses
-    are tried in turn. The folder appears at once, when its content has been read and is HPO-B's. If it is there
-    already, nothing is done.
+    `url` is the address or the path of a zip archive, by default the authors'. The folder appears at once, when its
+    content has been read and is HPO-B's. If it is there already, nothing is done.
 
     Raises:
       ConfigError: for an unknown collection, and a `url` that is none of these.
@@ -51,8 +42,11 @@ def download(
       MissingExtraError: without pooch, for a URL.
     """
     one_of("what to download", name, COLLECTIONS)
-    sources = COLLECTIONS[name].sources if url is None else {parse_source(url): None}
-    folder = Path(COLLECTIONS[name].folder if out is None else out)
+    collection = COLLECTIONS[name]
+    if url is not None:
+        check_source(url)
+        collection = collection._replace(url=url, sha256=None)
+    folder = Path(collection.folder if out is None else out)
     target = Path(os.path.realpath(folder))
     work = target.with_name(f"{target.name}.part")
     if (summary := _existing(target, name)) is None:
@@ -60,7 +54,7 @@ def download(
         with folder_lock(work):
             try:
                 if (summary := _existing(target, name)) is None:  # another process may have been at it
-                    return f"{folder}: {_fill(target, work, name, sources, progress)}"
+                    return f"{folder}: {_fill(target, work, collection, progress)}"
             except OSError as error:
                 raise DataError(f"{work} cannot be written: {error.strerror or error}") from error
             finally:
@@ -75,94 +69,32 @@ def _existing(target: Path, name: str) -> str | None:
     try:
         if not os.path.lexists(target) or not any(target.iterdir()):
             return None
-        if not (target / MARKER).exists():
-            return COLLECTIONS[name].check(target)
-        note = read_json(target / MARKER)
-        files = note.get("files") if isinstance(note, dict) else None
-        if not isinstance(files, dict) or note.get("collection") != name:
-            raise DataError(f"{target / MARKER} tells of something else")
-        for file, size in files.items():
-            if not (target / file).is_file() or (target / file).stat().st_size != size:
-                raise DataError(f"{target / file} is no longer the file that was downloaded; remove the folder")
-        return str(note.get("holds"))
+        return COLLECTIONS[name].check(target)
     except (DataError, OSError) as error:
         raise DataError(f"the folder must be new, empty, or hold {name} already, but: {error}") from error
 
 
-def _fill(target: Path, work: Path, name: str, sources: Mapping[str, str | None], progress: ProgressCallback) -> str:
-    """Puts the files of the first source that has them in place, and returns a summary."""
+def _fill(target: Path, work: Path, collection: Collection, progress: ProgressCallback) -> str:
+    """Puts the files of an archive in place, and returns a summary."""
     work.mkdir(exist_ok=True)
     for partial in work.rglob("tmp*"):  # so pooch names the file at hand; a process was killed
         partial.unlink()
-    failures: list[str] = []
-    for number, (source, sha256) in enumerate(sources.items(), 1):
-        try:
-            content = _collect(source, sha256, work, COLLECTIONS[name], progress)
-            break
-        except SourceError as error:
-            failures.append(str(error))
-            if number < len(sources):
-                warnings.warn(f"{error}; trying the next source", DataWarning, stacklevel=3)
-    else:
-        raise DataError(f"{name} cannot be downloaded: {'; '.join(failures)}")
+    source, content = collection.url, work / "content"
+    shutil.rmtree(content, ignore_errors=True)
+    archive = _retrieve(collection, work, progress) if is_url(source) else Path(source)
     try:
-        summary = COLLECTIONS[name].check(content)
+        unpack(archive, content, collection.key, progress)
+        summary = collection.check(content)
     except DataError as error:
-        shutil.rmtree(work, ignore_errors=True)  # it would be no better the next time
-        raise DataError(str(error).replace(str(content), source)) from error
-    files = {path.name: path.stat().st_size for path in sorted(content.iterdir())}
-    for file in files:  # else a power cut may keep the rename and lose the content
-        with (content / file).open("rb") as stream:
+        if is_url(source):
+            archive.unlink()  # else the next call would use it again
+        raise DataError(str(error).replace(str(archive), source).replace(str(content), source)) from error
+    for path in content.iterdir():  # else a power cut may keep the rename and lose the content
+        with path.open("rb") as stream:
             os.fsync(stream.fileno())
-    note = {"collection": name, "source": source, "holds": summary, "files": files}
-    write_json(content / MARKER, note, indent=1)
     os.rename(content, target)  # also over an empty folder
     shutil.rmtree(work, ignore_errors=True)
     return f"{summary}, from {source}"
-
-
-def _collect(source: str, sha256: str | None, work: Path, collection: Collection, progress: ProgressCallback) -> Path:
-    """Returns a folder inside `work` with the source's files, unchecked; loose files of a server have one of their own.
-
-    Raises `SourceError`, and `DataError` for a local folder without the required files.
-    """
-    content = work / "content"
-    shutil.rmtree(content, ignore_errors=True)
-    if is_archive(source):
-        archive = _retrieve(source, work, None, sha256, progress) if is_url(source) else Path(source)
-        try:
-            unpack(archive, content, collection.required[0], progress)
-        except ArchiveError as error:
-            if is_url(source):
-                archive.unlink()  # else the next call would use it again
-            raise SourceError(str(error).replace(str(archive), source)) from error
-        return content
-    if is_url(source):
-        content = work / hashlib.sha256(source.encode()).hexdigest()[:16]
-    content.mkdir(exist_ok=True)
-    for stem in collection.required:
-        _add_file(source, stem, content, progress)
-    for stem in collection.optional(content):
-        try:
-            _add_file(source, stem, content, progress)
-        except DataError as error:
-            if is_url(source):
-                warnings.warn(f"{error}; going on without it", DataWarning, stacklevel=4)
-    return content
-
-
-def _add_file(source: str, stem: str, content: Path, progress: ProgressCallback) -> None:
-    if not is_url(source):
-        path = find_json(source, stem)
-        shutil.copyfile(path, content / path.name)
-        return
-    url = f"{source.rstrip('/')}/{stem}.json"
-    path = _retrieve(url, content, f"{stem}.json", None, progress)
-    with path.open("rb") as stream:
-        start = stream.read(60).lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not start.startswith(b"{"):
-        path.unlink()
-        raise SourceError(f"{url} must be a JSON object, but starts with {start!r}")
 
 
 class _PoochBar:
@@ -183,11 +115,12 @@ class _PoochBar:
         pass
 
 
-def _retrieve(url: str, folder: Path, file_name: str | None, sha256: str | None, progress: ProgressCallback) -> Path:
-    """Downloads a file into a folder, if it is not there from an earlier call, and returns its path.
+def _retrieve(collection: Collection, folder: Path, progress: ProgressCallback) -> Path:
+    """Downloads an archive into a folder, if it is not there from an earlier call, and returns its path.
 
-    Raises `SourceError`, and `MissingExtraError` without pooch.
+    Raises `DataError`, and `MissingExtraError` without pooch.
     """
+    url = collection.url
     pooch, requests = (import_extra(module, "pooch", "download") for module in ("pooch", "requests"))
     pooch.get_logger().setLevel("WARNING")  # else it prints every file with its hash
     label, pauses = PurePosixPath(urlsplit(url).path).name, list(_PAUSES)
@@ -196,14 +129,14 @@ def _retrieve(url: str, folder: Path, file_name: str | None, sha256: str | None,
         bar = _PoochBar(label, progress)
         downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=_CHUNK, timeout=_TIMEOUT, headers=headers)
         try:
-            return Path(pooch.retrieve(url, sha256, fname=file_name, path=folder, downloader=downloader))
+            return Path(pooch.retrieve(url, collection.sha256, path=folder, downloader=downloader))
         except requests.RequestException as error:
             is_client_error = error.response is not None and error.response.status_code < 500
             if is_client_error or not pauses or isinstance(error, ValueError):  # a ValueError is a URL that is none
-                raise SourceError(f"{url} cannot be downloaded: {_reason(error)}") from error
+                raise DataError(f"{url} cannot be downloaded: {_reason(error)}") from error
             time.sleep(pauses.pop(0))
         except ValueError as error:  # of the hash
-            raise SourceError(f"{url}: {error} If it is a newer version, name it with --url.") from error
+            raise DataError(f"{url}: {error} If it is a newer version, name it with --url.") from error
 
 
 def _reason(error: BaseException) -> str:

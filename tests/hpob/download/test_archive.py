@@ -7,7 +7,8 @@ import zipfile
 
 import pytest
 
-from dre_jax.hpob.download.archive import ArchiveError, unpack
+from dre_jax.errors import DataError
+from dre_jax.hpob.download.archive import unpack
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_bomb_and_damage(packed, unpacked, change, message):
     content = bytearray(archive.read_bytes())
     change(content)
     archive.write_bytes(content)
-    with pytest.raises(ArchiveError, match=message):
+    with pytest.raises(DataError, match=message):
         unpacked(archive)
 
 
@@ -93,7 +94,7 @@ def test_every_single_byte_spoilt(packed, tmp_path, steps):
         folder = tmp_path / "content"
         try:
             unpack(archive, folder, "key", steps)
-        except ArchiveError:
+        except DataError:
             pass
         else:
             assert (folder / "key.json").read_bytes() == b'{"a": 1}'
@@ -105,5 +106,5 @@ def test_every_single_byte_spoilt(packed, tmp_path, steps):
     [([], "none"), (["a.json"], "none"), (["a/key.json", "b/key.json"], "a, b"), (["a/key.json", "key.json"], "., a")],
 )
 def test_no_single_folder_with_the_key(packed, unpacked, names, given):
-    with pytest.raises(ArchiveError, match=f"one folder must hold key.json or key.json.gz, but these do: {given}"):
+    with pytest.raises(DataError, match=f"one folder must hold key.json or key.json.gz, but these do: {given}"):
         unpacked(packed(*((name, b"") for name in names)))

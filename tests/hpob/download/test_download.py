@@ -14,9 +14,9 @@ import zipfile
 import pytest
 
 from dre_jax.data import list_spaces, load_space, write_dataset
-from dre_jax.errors import ConfigError, DataError, DataWarning, MissingExtraError
+from dre_jax.errors import ConfigError, DataError, MissingExtraError
 from dre_jax.hpob.download import sources
-from dre_jax.hpob.download.download import MARKER, download
+from dre_jax.hpob.download.download import download
 
 HOLDS = "1 search spaces, 2 / 2 / 2 tasks for training / validation / test, 5 initial designs"
 COUNTS = {"N_SPACES": 1, "N_TEST_TASKS": 2}
@@ -24,28 +24,30 @@ COUNTS = {"N_SPACES": 1, "N_TEST_TASKS": 2}
 
 @pytest.fixture(scope="module")
 def loose(tmp_path_factory, make_space):
-    """A folder of loose files, all of the optional ones among them; treat as read-only."""
+    """A folder with the files of the archive; treat as read-only."""
     folder, names = tmp_path_factory.mktemp("loose"), [(f"{split}0", f"{split}1") for split in "tve"]
     splits = dict(zip(("train", "validation", "test"), names, strict=True))
     write_dataset(folder, [make_space("svm", n_rows=8, designs=(5, 5), **splits)])
-    shutil.copy(folder / "meta-train-dataset.json", folder / "meta-train-dataset-augmented.json")
-    for stem in ("meta-dataset-descriptors", "meta-test-tasks-per-space"):
-        (folder / f"{stem}.json").write_text("{}")
+    (folder / "meta-dataset-descriptors.json").write_text("{}")
     return folder
 
 
 @pytest.fixture
 def stocked(server, loose, monkeypatch):
-    """The server with the archive and, in another place, the loose files; counts are theirs."""
+    """The server with the archive; counts are its own."""
     for name, count in COUNTS.items():
         monkeypatch.setattr(sources, name, count)
+    server.files, server.zip = {"a.zip": pack(loose)}, f"{server.url}/a.zip"
+    return server
+
+
+def pack(folder):
+    """Returns a zip archive of a folder's files."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        for path in loose.iterdir():
+        for path in folder.iterdir():
             archive.write(path, f"hpob-data/{path.name}")
-    server.files = {"a.zip": stream.getvalue()} | {f"files/{path.name}": path.read_bytes() for path in loose.iterdir()}
-    server.zip, server.folder = f"{server.url}/a.zip", f"{server.url}/files"
-    return server
+    return stream.getvalue()
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def assert_complete(tmp_path, loose):
 
     def check():
         out = tmp_path / "out"
-        assert {path.name for path in out.iterdir()} == {MARKER, *(path.name for path in loose.iterdir())}
+        assert {path.name for path in out.iterdir()} == {path.name for path in loose.iterdir()}
         assert all((out / path.name).read_bytes() == path.read_bytes() for path in loose.iterdir())
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
         assert list_spaces(out) == ["svm"]
@@ -63,43 +65,45 @@ def assert_complete(tmp_path, loose):
     return check
 
 
-@pytest.mark.parametrize("place", ["archive", "files", "local archive", "local folder", "empty target"])
-def test_every_source(stocked, tmp_path, loose, tmp_path_factory, assert_complete, steps, place):
+@pytest.mark.parametrize("place", ["server", "local", "empty target"])
+def test_every_source(stocked, tmp_path, tmp_path_factory, assert_complete, steps, place):
     local = tmp_path_factory.mktemp("archive") / "mine.zip"
     local.write_bytes(stocked.files["a.zip"])
-    urls = {"archive": f"{stocked.zip}?download=", "files": stocked.folder, "local archive": str(local)}
-    url = urls.get(place, str(loose))
+    url = f"{stocked.zip}?download=" if place == "server" else str(local)
     if place == "empty target":
         (tmp_path / "out").mkdir()
     assert download("hpo-b", tmp_path / "out", url=url, progress=steps) == f"{tmp_path / 'out'}: {HOLDS}, from {url}"
     assert_complete()
     assert local.exists()
     size = len(stocked.files["a.zip"])
-    assert (("a.zip", size, size) in steps) is (place == "archive")
+    assert (("a.zip", size, size) in steps) is (place == "server")
     assert all(0 <= done <= total for _, done, total in steps)
-    if place == "files":  # the small file, and the one that tells most, come first
-        assert stocked.requests[:2] == ["files/bo-initializations.json", "files/meta-test-dataset.json"]
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("a.zip", lambda whole: b"<!DOCTYPE html><p>", "must be a whole zip archive.* not a zip file"),
-        ("files/meta-train-dataset.json", lambda whole: b"<html>", "must be a JSON object, but starts with b'<html>'"),
-        ("files/meta-train-dataset.json", lambda whole: whole[:-9], "ends inside an object"),
-        ("files/meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "have the search spaces"),
+        (None, lambda whole: b"<!DOCTYPE html><p>", "must be a whole zip archive.* not a zip file"),
+        ("meta-train-dataset.json", lambda whole: whole[:-9], "a.zip/meta-train-dataset.json: .*ends inside an object"),
+        ("meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "have the search spaces"),
     ],
 )
-def test_wrong_files(stocked, tmp_path, assert_complete, name, change, message):
-    whole, url = stocked.files[name], stocked.zip if name == "a.zip" else stocked.folder
-    stocked.files[name] = change(whole)
+def test_wrong_files(stocked, tmp_path, loose, tmp_path_factory, assert_complete, name, change, message):
+    whole = stocked.files["a.zip"]
+    if name is None:
+        stocked.files["a.zip"] = change(whole)
+    else:
+        wrong = tmp_path_factory.mktemp("wrong") / "files"
+        shutil.copytree(loose, wrong)
+        (wrong / name).write_bytes(change((wrong / name).read_bytes()))
+        stocked.files["a.zip"] = pack(wrong)
     with pytest.raises(DataError, match=message) as raised:
-        download("hpo-b", tmp_path / "out", url=url)
-    assert url in str(raised.value) or name.startswith("files/meta-test")
+        download("hpo-b", tmp_path / "out", url=stocked.zip)
+    assert stocked.zip in str(raised.value)
     assert str(tmp_path) not in str(raised.value)
     assert not (tmp_path / "out").exists()
-    stocked.files[name] = whole  # nothing wrong is left
-    download("hpo-b", tmp_path / "out", url=url)
+    stocked.files["a.zip"] = whole  # nothing wrong is left
+    download("hpo-b", tmp_path / "out", url=stocked.zip)
     assert_complete()
 
 
@@ -133,35 +137,21 @@ def test_nobody_answers(server, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_rerun_downloads_the_other_files(stocked, tmp_path, assert_complete):
-    stocked.statuses = [200, 200, 503, 503, 503]
-    with pytest.raises(DataError, match="503 Server Error"):
-        download("hpo-b", tmp_path / "out", url=stocked.folder)
-    assert [path.name for path in tmp_path.iterdir()] == ["out.part"]
-    stocked.requests.clear()
-    download("hpo-b", tmp_path / "out", url=stocked.folder)
-    assert stocked.requests[0] == "files/meta-validation-dataset.json"
-    assert_complete()
-
-
-def test_full_disk(stocked, tmp_path, loose, monkeypatch):
+def test_full_disk(stocked, tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(shutil, "copyfile", refuse)
+    monkeypatch.setattr(zipfile.ZipFile, "extract", refuse)
     with pytest.raises(DataError, match=r"out\.part cannot be written: No space left"):
-        download("hpo-b", tmp_path / "out", url=str(loose))
-    assert list(tmp_path.iterdir()) == []
+        download("hpo-b", tmp_path / "out", url=stocked.zip)
+    assert [path.suffix for path in (tmp_path / "out.part").iterdir()] == [".zip"]  # for the next call
 
 
-def test_existing_data(stocked, tmp_path, loose):
+def test_existing_data(stocked, tmp_path):
     out = tmp_path / "out"
     download("hpo-b", out, url=stocked.zip)
     stocked.requests.clear()
     assert download("hpo-b", out, url=stocked.zip) == f"{out} is there already: {HOLDS}"
-    shutil.copytree(loose, tmp_path / "copy")  # put there by hand: it is read
-    assert "is there already: 1 search spaces" in download("hpo-b", tmp_path / "copy", url=stocked.zip)
-    assert not (tmp_path / "copy" / MARKER).exists()
     assert stocked.requests == []
 
 
@@ -170,15 +160,12 @@ def test_existing_data(stocked, tmp_path, loose):
     [
         lambda out: (out / "bo-initializations.json").unlink(),
         lambda out: (out / "bo-initializations.json").write_text("{}"),
-        lambda out: (out / MARKER).write_text("[]"),
-        lambda out: (out / MARKER).write_text('{"collection": "hpo-b", "files": 3}'),
-        lambda out: (out / MARKER).write_text('{"collection": "hpo-b-surrogates", "files": {}}'),
         lambda out: [path.unlink() for path in out.glob("*.json")] + [(out / "thesis.tex").touch()],
         lambda out: [shutil.rmtree(out), out.write_text("years of work")],
     ],
 )
 def test_another_content_is_left_alone(stocked, tmp_path, loose, change):
-    download("hpo-b", tmp_path / "out", url=str(loose))
+    shutil.copytree(loose, tmp_path / "out")
     change(tmp_path / "out")
     with pytest.raises(DataError, match="the folder must be new, empty, or hold hpo-b already, but"):
         download("hpo-b", tmp_path / "out", url=stocked.zip)
@@ -213,34 +200,17 @@ def test_killed(stocked, tmp_path, assert_complete, stage):
     assert_complete()
 
 
-@pytest.mark.parametrize("fault", ["missing", "hash"])
-def test_mirrors(stocked, tmp_path, assert_complete, monkeypatch, fault):
-    places = {f"{stocked.url}/b.zip": None} if fault == "missing" else {stocked.zip: "0" * 64}
-    message = "404 Client Error" if fault == "missing" else "does not match the known hash"
-    changed = sources.COLLECTIONS["hpo-b"]._replace(sources=places | {stocked.folder: None})
-    monkeypatch.setitem(sources.COLLECTIONS, "hpo-b", changed)
-    with pytest.warns(DataWarning, match=f"{message}.*; trying the next source"):
-        assert download("hpo-b", tmp_path / "out").endswith(f"from {stocked.folder}")
+def test_hash_of_the_authors(stocked, tmp_path, assert_complete, monkeypatch):
+    collection = sources.COLLECTIONS["hpo-b"]
+    assert [len(one.sha256) for one in sources.COLLECTIONS.values()] == [64, 64]
+    monkeypatch.setitem(sources.COLLECTIONS, "hpo-b", collection._replace(url=stocked.zip))
+    with pytest.raises(DataError, match="does not match the known hash"):
+        download("hpo-b", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+    right = hashlib.sha256(stocked.files["a.zip"]).hexdigest()
+    monkeypatch.setitem(sources.COLLECTIONS, "hpo-b", collection._replace(url=stocked.zip, sha256=right))
+    assert download("hpo-b", tmp_path / "out").endswith("a.zip")
     assert_complete()
-    right = {stocked.zip: hashlib.sha256(stocked.files["a.zip"]).hexdigest()}
-    monkeypatch.setitem(sources.COLLECTIONS, "hpo-b", changed._replace(sources=right))
-    assert download("hpo-b", tmp_path / "again").endswith("a.zip")
-    monkeypatch.setitem(
-        sources.COLLECTIONS, "hpo-b", changed._replace(sources={f"{stocked.url}/{i}": None for i in "xy"})
-    )
-    with (
-        pytest.warns(DataWarning),
-        pytest.raises(DataError, match=r"hpo-b cannot be downloaded: .*/x/bo.* 404 .*; .*/y/bo.* 404 "),
-    ):
-        download("hpo-b", tmp_path / "nowhere")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "out"]
-
-
-def test_optional_file(stocked, tmp_path):
-    del stocked.files["files/meta-dataset-descriptors.json"]
-    with pytest.warns(DataWarning, match="meta-dataset-descriptors.json cannot be .* 404 .*; going on without it"):
-        download("hpo-b", tmp_path / "out", url=stocked.folder)
-    assert not (tmp_path / "out" / "meta-dataset-descriptors.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -251,25 +221,6 @@ def test_no_sources(text, tmp_path, monkeypatch):
     with pytest.raises(ConfigError):
         download("hpo-b", url=text)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "source"),
-    [
-        ("HTTPS://h.org/A.ZIP?x=1", "HTTPS://h.org/A.ZIP?x=1"),
-        ("https://huggingface.co/datasets/a/b/tree/v2", "https://huggingface.co/datasets/a/b/resolve/v2"),
-        ("https://huggingface.co/datasets/a/b/resolve/v2", "https://huggingface.co/datasets/a/b/resolve/v2"),
-    ],
-)
-def test_addresses(text, source):
-    assert sources.parse_source(text) == source
-    assert sources.is_archive(source) is ("ZIP" in text)
-
-
-def test_sources_of_the_authors():
-    for each in sources.COLLECTIONS.values():
-        assert [len(digest) for digest in each.sources.values() if digest] == [64]
-        assert all(sources.parse_source(source) == source for source in each.sources)
 
 
 def test_without_pooch(tmp_path, monkeypatch):
