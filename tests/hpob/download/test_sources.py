@@ -82,5 +82,5 @@ def test_surrogates(surrogates, monkeypatch):
 
 def test_wrong_statistics(surrogates):
     (surrogates / "summary-stats.json").write_text("[]")
-    with pytest.raises(DataError, match="must hold .surrogate: "):
+    with pytest.raises(DataError, match="but holds list"):
         check_surrogates(surrogates)
