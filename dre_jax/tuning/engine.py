@@ -121,9 +121,14 @@ class Engine:
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
+    @property
+    def uses_standard_errors(self) -> bool:
+        """Whether the method can use standard errors of responses."""
+        return capabilities_of(self._method).heteroscedastic
+
     def require_standard_errors(self) -> None:
         """Raises `ConfigError` if the method cannot use standard errors of responses."""
-        if not capabilities_of(self._method).heteroscedastic:
+        if not self.uses_standard_errors:
             name = DEFAULT_METHOD if self.surrogate is None else self.surrogate.name
             rule = "standard errors need a method that uses them, as hedged-prior, or gp without a surrogate"
             raise ConfigError(f"{rule}, but {name} does not: tell the value without stderr")

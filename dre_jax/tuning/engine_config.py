@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dre_jax.checks import at_least, one_of
+from dre_jax.errors import ConfigError
 from dre_jax.search.pending import PENDING_STRATEGIES
 
 
@@ -50,6 +51,8 @@ class EngineConfig:
     """Whether the probability of success is learned from failed trials; constraints are always learned."""
     belief_weight: float = 5.0
     """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
+    stopping_error: float = 0.05
+    """Share of the best trials that `Optimizer.should_stop` may stop."""
     ignore_extra: bool = False
     """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
 
@@ -57,3 +60,5 @@ class EngineConfig:
         one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
         at_least(2, self, "max_history")
         at_least(0, self, "belief_weight")
+        if not 0 < self.stopping_error < 1:
+            raise ConfigError(f"stopping_error must be a share between 0 and 1, but got {self.stopping_error!r}")

@@ -18,8 +18,10 @@ import numpy as np
 from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
+from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past_check import PastCheck
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.study_file import Stamp, Study, origin_of, read_study, resume_surrogate, write_study
@@ -64,6 +66,7 @@ class Optimizer:
         direction: str = "minimize",
         seed: int = 0,
         config: EngineConfig | None = None,
+        past_curves: PastCurves | None = None,
     ) -> None:
         """Creates a study without trials.
 
@@ -73,6 +76,7 @@ class Optimizer:
           direction: "minimize" or "maximize".
           seed: seed of all suggestions.
           config: treatment of pending and failed trials.
+          past_curves: learning curves of past studies, for `should_stop`.
 
         Raises:
           ConfigError: for an unknown direction, a seed that is no whole number from 0, or no space.
@@ -88,6 +92,7 @@ class Optimizer:
         self._trials: list[Trial] = []
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._enqueued: list[Params] = []
+        self._curves = StudyCurves(past_curves, self._engine.config.stopping_error)
         self._past_check = PastCheck()
         self._improvements: list[float] = []  # expected, of the latest suggestions
         self._make_locks()
@@ -167,7 +172,7 @@ class Optimizer:
                 batch.append(params)
             with self._lock:
                 del self._enqueued[: len(batch)]
-                trials = [self._append(params) for params in batch]
+                trials = [replace(self._append(params), _study=self) for params in batch]
             return trials[0] if n is None else trials
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
@@ -281,7 +286,41 @@ class Optimizer:
             return self.tell_failed(trial)
         with self._lock:
             values = constraint_values(constraints, self._trials)
+            forecast = self._curves.stopped.pop(find_trial(self._trials, trial).number, None)
+            if forecast is not None:
+                return self._finish(trial, "stopped", self._sign * forecast.response, forecast.stderr, values)
             return self._finish(trial, "complete", number, stderr, values)
+
+    def report(self, trial: Trial | int, value: float, step: float) -> None:
+        """Reports an intermediate value of a running trial, for example the validation loss after an epoch.
+
+        Args:
+          trial: as `ask` returned it, or its number.
+          value: a number that would be the trial's value if it ended now; NaN counts as the worst.
+          step: a number from 0, such as the epoch. The largest step of complete trials is the horizon of the study.
+
+        Raises:
+          DataError: if the trial is of another study or has ended already, or for numbers that are none.
+        """
+        step, number = checked_report(value, step)
+        with self._lock:
+            own = self._running(trial)
+            self._curves.stopped.pop(own.number, None)
+            self._trials[own.number] = replace(own, _reports={**own._reports, step: number})
+
+    def should_stop(self, trial: Trial | int) -> bool:
+        """Returns whether a running trial is to stop: its probability to become the best is below a bound.
+
+        The bound is calibrated so that a share `EngineConfig.stopping_error` of the best trials may be stopped; see
+        `dre_jax.tuning.curves.forecast`. The first six trials run to the end, three with `past_curves`. If a trial is
+        told after True and no further report, its state is "stopped", and its value and standard error are those of the
+        posterior of its final value, whatever value is told.
+
+        Raises:
+          DataError: if the trial is of another study or has ended already.
+        """
+        with self._lock:
+            return self._curves.should_stop(self._running(trial), self._trials, self._sign)
 
     def tell_failed(self, trial: Trial | int) -> Trial:
         """Reports that a trial failed: its configuration is not proposed again, and others are where success is likely.
@@ -354,6 +393,7 @@ class Optimizer:
         *,
         space: Space | None = None,
         config: EngineConfig | None = None,
+        past_curves: PastCurves | None = None,
     ) -> Optimizer:
         """Reads a study that `save` wrote. Running trials stay running: tell their values, or that they failed.
 
@@ -363,6 +403,7 @@ class Optimizer:
             it again; None continues without one.
           space: the expected space, its hyperparameters in any order; by default any.
           config: treatment of pending and failed trials; by default the study's.
+          past_curves: learning curves of past studies, which the file does not have.
 
         Raises:
           DataError: if the file is truncated, of another version, or not a study, or needs a surrogate; the file stays
@@ -378,7 +419,8 @@ class Optimizer:
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         surrogate = resume_surrogate(path, study.origin, surrogate)
         config = study.config if config is None else config
-        optimizer = cls(study.space, surrogate, direction=study.direction, seed=study.seed, config=config)
+        settings: dict[str, Any] = {"direction": study.direction, "seed": study.seed, "config": config}
+        optimizer = cls(study.space, surrogate, past_curves=past_curves, **settings)
         optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
         optimizer._stamps[os.path.realpath(path)] = before
         optimizer._past_check = PastCheck(sum(t.state == "complete" for t in study.trials))
@@ -397,9 +439,9 @@ class Optimizer:
         trials = self.trials
         suggestion = self._engine.propose(
             [
-                Observation(t._params, self._response(t), t.stderr or 0.0, t._constraints)
+                Observation(t._params, self._response(t), self._stderr(t), t._constraints)
                 for t in trials
-                if t.state == "complete"
+                if t.state in ("complete", "stopped")
             ],
             number=len(trials) + len(batch),
             pending=[*(t._params for t in trials if t.state == "running"), *batch],
@@ -413,13 +455,29 @@ class Optimizer:
     def _is_running(self, params: Params) -> bool:
         return any(trial.state == "running" and trial._params == params for trial in self.trials)
 
+    def _running(self, trial: Trial | int) -> Trial:
+        own = find_trial(self._trials, trial)
+        if own.state != "running":
+            outcome = "failed" if own.state == "failed" else f"gave {own.value!r}"
+            raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
+        return own
+
     def _append(self, params: Params) -> Trial:
         self._trials.append(Trial(len(self._trials), params))
         return self._trials[-1]
 
     def _response(self, trial: Trial) -> float:
         assert trial.value is not None
-        return trial.value if self.direction == "maximize" else -trial.value
+        return self._sign * trial.value
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "maximize" else -1.0
+
+    def _stderr(self, trial: Trial) -> float:
+        """Returns a response's standard error; 0 for the posterior of a stopped trial if the method cannot use it."""
+        is_usable = trial.state == "complete" or self._engine.uses_standard_errors
+        return trial.stderr or 0.0 if is_usable else 0.0
 
     def _finish(
         self,
@@ -429,10 +487,8 @@ class Optimizer:
         stderr: float | None = None,
         constraints: Mapping[str, float] = MappingProxyType({}),
     ) -> Trial:
-        own = find_trial(self._trials, trial)
-        if own.state != "running":
-            outcome = "failed" if own.state == "failed" else f"gave {own.value!r}"
-            raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
+        own = self._running(trial)
+        self._curves.stopped.pop(own.number, None)
         self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr, _constraints=dict(constraints))
         return self._trials[own.number]
 

@@ -21,7 +21,7 @@ from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial, constraint_values, validate_study
 
 FORMAT = 1
-_STATES = ("running", "complete", "failed")
+_STATES = ("running", "complete", "stopped", "failed")
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -161,7 +161,7 @@ def read_study(path: Path) -> Study:
             state, value = record["state"], record.get("value")
             value = _INFINITIES.get(value, value) if isinstance(value, str) else value
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
-            if state not in _STATES or is_number != (state == "complete"):
+            if state not in _STATES or is_number != (state in ("complete", "stopped")):
                 raise ConfigError(
                     f"a trial is running, failed or complete with a value, but trial {number} is {record!r}"
                 )
@@ -171,10 +171,11 @@ def read_study(path: Path) -> Study:
                 raise ConfigError(
                     f"a standard error is a finite number from 0 with a value, but trial {number} is {record!r}"
                 )
+            reports = {float(step): float(number) for step, number in record.get("reports", ())}
             constraints = constraint_values(record.get("constraints", {}), trials if state == "complete" else ())
-            if constraints and state != "complete":
+            if constraints and not is_number:
                 raise ConfigError(f"a trial with constraints is complete, but trial {number} is {record!r}")
-            trials.append(Trial(number, space.check(record["params"]), state, value, stderr, constraints))
+            trials.append(Trial(number, space.check(record["params"]), state, value, stderr, constraints, reports))
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
         kept = content.get("surrogate", ... if trials else None)
@@ -190,6 +191,9 @@ def read_study(path: Path) -> Study:
 
 def _trial(trial: Trial) -> dict[str, Any]:
     record: dict[str, Any] = {"params": trial.params, "state": trial.state}
+    if trial._reports:  # as text where JSON has no number
+        reports = trial._reports.items()
+        record["reports"] = [[step, number if math.isfinite(number) else str(number)] for step, number in reports]
     if trial.value is not None:
         finite = math.isfinite(trial.value)
         record |= {} if trial.stderr is None else {"stderr": trial.stderr}

@@ -15,7 +15,7 @@ from dre_jax.tuning.space.parameters import Choice, plain_value
 from dre_jax.tuning.space.space import Params
 
 DIRECTIONS = ("minimize", "maximize")
-State = Literal["running", "complete", "failed"]
+State = Literal["running", "complete", "stopped", "failed"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,12 +34,36 @@ class Trial:
     """From 0, in the order of `ask`."""
     _params: Mapping[str, Choice]
     state: State = "running"
-    """Running, complete or failed."""
+    """Running, complete, stopped early or failed."""
     value: float | None = None
-    """The objective's value, if the trial is complete."""
+    """The objective's value if the trial is complete, its posterior mean if the trial was stopped."""
     stderr: float | None = None
     """The value's standard error, if it is known."""
     _constraints: Mapping[str, float] = field(default_factory=dict)
+    _reports: Mapping[float, float] = field(default_factory=dict)
+    _study: Any = field(default=None, compare=False)
+
+    @property
+    def reports(self) -> dict[float, float]:
+        """Intermediate values by step, as `report` got them; a copy."""
+        return dict(self._reports)
+
+    def report(self, value: float, step: float) -> None:
+        """Reports an intermediate value of the running trial, of the objective's kind; see `Optimizer.report`."""
+        self._own_study().report(self, value, step)
+
+    def should_stop(self) -> bool:
+        """Returns whether this trial will hardly become the best; see `Optimizer.should_stop`."""
+        return bool(self._own_study().should_stop(self))
+
+    def _own_study(self) -> Any:
+        if self._study is None:
+            raise DataError(f"trial {self.number} must be as `ask` returned it, to report values, but is a copy")
+        return self._study
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the trial without its study."""
+        return self.__dict__ | {"_study": None}
 
     @property
     def constraints(self) -> dict[str, float]:

@@ -1,13 +1,14 @@
-"""Optuna: a sampler, and search spaces as distributions."""
+"""Optuna: a sampler, a pruner, and search spaces as distributions."""
 
 from dre_jax.errors import MissingExtraError
 
 try:
     from dre_jax.tuning.optuna.distributions import from_optuna, to_optuna
+    from dre_jax.tuning.optuna.pruner import DREPruner
     from dre_jax.tuning.optuna.sampler import DRESampler
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "optuna":
         raise
     raise MissingExtraError("optuna", "optuna") from error
 
-__all__ = ["DRESampler", "from_optuna", "to_optuna"]
+__all__ = ["DREPruner", "DRESampler", "from_optuna", "to_optuna"]

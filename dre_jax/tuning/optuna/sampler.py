@@ -148,7 +148,7 @@ class DRESampler(BaseSampler):
         others = _others(study, trial)
         fixed = _fixed_values(trial, others, translation, search_space)
         for _ in range(_TRIES):
-            reading = read_trials(others, reader, maximise=maximise)
+            reading = read_trials(others, reader, maximise=maximise, uses_errors=engine.uses_standard_errors)
             suggestion = _suggest(engine, reading, trial.number, fixed)
             values = translation.to_optuna_values(suggestion.params)
             share_suggestion(study, trial, values, translation)

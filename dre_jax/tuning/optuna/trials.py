@@ -18,6 +18,8 @@ from dre_jax.tuning.optuna.distributions import Translation
 from dre_jax.tuning.space.space import Params
 
 _KEY = "dre:relative_params"
+POSTERIOR = "dre:posterior"
+"""System attribute of a pruned trial: posterior mean and standard deviation of its final value, by `DREPruner`."""
 _CHUNK = 2045
 """Maximum number of characters of an attribute in every storage."""
 _HUGE = 1e300
@@ -59,8 +61,10 @@ class TrialReader:
         return any(self.read(trial) == params for trial in trials if trial.state != TrialState.WAITING)
 
 
-def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise: bool) -> StudyTrials:
-    """Returns the trials of a study."""
+def read_trials(
+    trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise: bool, uses_errors: bool = False
+) -> StudyTrials:
+    """Returns the trials of a study, with the standard errors of pruned ones if the method uses them."""
     finished: list[FrozenTrial] = []
     observed: list[Params] = []
     pending: list[Params] = []
@@ -77,7 +81,7 @@ def read_trials(trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise:
             (pending if state == TrialState.RUNNING else failed).append(params)
     values = responses(finished, maximise=maximise)
     observations = [
-        Observation(params, value, constraints=trial.constraints)
+        Observation(params, value, _posterior(trial)[1] if uses_errors else 0.0, trial.constraints)
         for params, value, trial in zip(observed, values, finished, strict=True)
     ]
     return StudyTrials(observations, pending, failed)
@@ -140,24 +144,34 @@ def responses(trials: Sequence[FrozenTrial], *, maximise: bool) -> list[float]:
     """Responses of finished trials, higher is better.
 
     - Complete ones have their value.
-    - A trial that was pruned has no value that can be compared with others': its last report is of an earlier step. It
-      was behind others, so it is set between the median and the worst of those that are feasible: the later it was
-      stopped the higher, and of those stopped at one step, by their last reports (the order is that of Optuna's TPE).
+    - A trial that `DREPruner` pruned has the posterior mean of its final value.
+    - Another trial that was pruned has no value that can be compared with others': its last report is of an earlier
+      step. It was behind others, so it is set between the median and the worst of those that are feasible: the later it
+      was stopped the higher, and of those stopped at one step, by their last reports (the order of Optuna's TPE).
     """
     result = np.zeros(len(trials))
     sign = 1.0 if maximise else -1.0
     complete = [i for i, trial in enumerate(trials) if trial.state == TrialState.COMPLETE]
+    all_pruned = [i for i, trial in enumerate(trials) if trial.state == TrialState.PRUNED]
+    forecast = [i for i in all_pruned if POSTERIOR in trials[i].system_attrs]
+    result[forecast] = [sign * _posterior(trials[i])[0] for i in forecast]
     for i in complete:
         value = trials[i].value
         assert value is not None
         result[i] = sign * value
     feasible = [i for i in complete if all(value <= 0 for value in trials[i].constraints.values())]
     pruned = sorted(
-        (i for i, trial in enumerate(trials) if trial.state == TrialState.PRUNED),
+        (i for i in all_pruned if POSTERIOR not in trials[i].system_attrs),
         key=lambda i: _progress(trials[i], sign),
     )
     result[pruned] = _below_the_median(result[feasible or complete], len(pruned))
     return [float(value) for value in result]
+
+
+def _posterior(trial: FrozenTrial) -> tuple[float, float]:
+    """Returns the posterior mean and standard deviation of a trial that `DREPruner` pruned; of others, a known 0."""
+    mean, deviation = trial.system_attrs.get(POSTERIOR, (0.0, 0.0)) if trial.state == TrialState.PRUNED else (0.0, 0.0)
+    return float(mean), float(deviation)
 
 
 def _progress(trial: FrozenTrial, sign: float) -> tuple[float, float]:

@@ -59,8 +59,8 @@ def from_studies(
     tasks: dict[str, list[Evaluated]] = {}
     exclusions: list[Exclusion] = []
     directions, metrics = set[str](), set[str | None]()
-    for study in _all(studies):
-        name = _unused(study.study_name, tasks)
+    for study in open_studies(studies):
+        name = unused_name(study.study_name, tasks)
         if len(study.directions) > 1:
             exclusions.append(Exclusion(name, f"a study must have one objective, but has {len(study.directions)}"))
         else:
@@ -102,7 +102,7 @@ def _infeasible_last(values: np.ndarray, violations: np.ndarray) -> list[float]:
     return [float(value) for value in np.where(feasible, values, low - span * (2.0 + rank / len(values)))]
 
 
-def _unused(name: str, names: Iterable[str]) -> str:
+def unused_name(name: str, names: Iterable[str]) -> str:
     """Returns the name, with a number if a study of another storage has the same name."""
     number, unique = 1, name
     while unique in names:
@@ -111,7 +111,7 @@ def _unused(name: str, names: Iterable[str]) -> str:
     return unique
 
 
-def _all(studies: Any) -> Iterator[Study]:
+def open_studies(studies: Any) -> Iterator[Study]:
     """Yields the studies."""
     try:
         from optuna.storages import BaseStorage

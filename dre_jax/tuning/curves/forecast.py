@@ -1,0 +1,146 @@
+"""Forecasts of final values from the beginnings of learning curves, and the rule that stops trials.
+
+The curves of a study are draws of one Gaussian process (`processes`), whose prior is generic or learned from past
+studies (`priors`). The finished curves of the study weigh these priors by how well each predicts the last value of a
+curve that is left out, so that misleading past studies lose their weight. A trial is stopped if the probability that it
+becomes the best is below a bound. The surprise of a curve is -log of the least probability that its beginnings gave to
+the event that the curve ends above the next lower one: a trial that would have become the best is stopped only if the
+bound is above exp(-surprise). The bound is set so that this happens to a share `error` of the best trials, with
+surprises of a gamma distribution; its rate has a conjugate prior, which past studies inform.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv, gammaln
+
+from dre_jax.tuning.curves.priors import (
+    PastPriors,
+    generic_prior,
+    next_lower,
+    past_priors,
+    surprises,
+    top_weights,
+    upper_tail,
+)
+from dre_jax.tuning.curves.processes import Predictions, condition, predict_last
+from dre_jax.tuning.curves.warp import fit_warp
+from dre_jax.tuning.past.curves import Curve, PastCurves
+
+_STEPS = 16
+_MAX_CURVES = 100
+_MIN_CURVES, _MIN_CURVES_WITH_PAST = 6, 3
+_SURPRISE_COUNT, _SURPRISE, _SHAPE = 5.0, 5.0, 2.0
+_PAST_COUNT = 5.0
+"""Number of surprises that those of past studies are worth."""
+
+
+class Forecast(NamedTuple):
+    """What the beginning of a curve says of its last value."""
+
+    response: float
+    """Posterior mean."""
+    stderr: float
+    """Posterior standard deviation."""
+    probability_of_best: float
+    """Probability that the last value is above that of every finished curve."""
+    bound: float
+    """Probability below which the trial is to be stopped."""
+
+
+class CurveModel:
+    """Posterior of the curves of a study."""
+
+    def __init__(self, finished: Sequence[Curve], past: PastCurves | None = None, *, error: float = 0.05) -> None:
+        """Learns from finished curves.
+
+        Args:
+          finished: curves of the study. There are no forecasts with less than 6, or 3 with past studies.
+          past: curves of past studies.
+          error: share of best trials that may be stopped.
+        """
+        past = past or PastCurves()
+        finished = [curve for curve in finished if len(curve) > 1][-_MAX_CURVES:]
+        self.is_ready = False
+        if len(finished) < (_MIN_CURVES_WITH_PAST if past else _MIN_CURVES):
+            return
+        self._steps = _grid(max(max(curve) for curve in finished))
+        responses, self._floor = _responses(finished, self._steps)
+        if len(self._steps) > 1 and np.unique(responses[:, -1]).size > 1:
+            self.is_ready = True
+            self._fit(responses, _past_priors(past, tuple(self._steps / self._steps[-1])), error)
+
+    def _fit(self, responses: np.ndarray, past: PastPriors, error: float) -> None:
+        self._warp = fit_warp(responses)
+        curves = self._warp.forward(responses)
+        last = curves[:, -1:]
+        self._best = last.max()
+        priors = (generic_prior(self._steps), *past.priors)
+        others = 1.0 - np.eye(len(curves))
+        left_out = [predict_last(condition(prior, curves, others), curves) for prior in priors]
+        evidence = np.array([_log_density(predictions, last).mean(-1).sum() for predictions in left_out])
+        self._weights = np.exp(evidence - evidence.max()) / np.exp(evidence - evidence.max()).sum()
+        self._posteriors = [condition(prior, curves, np.ones(len(curves))) for prior in priors]
+        bars, weights = next_lower(last[:, 0])[:, None], top_weights(last[:, 0])
+        tails = np.tensordot(self._weights, [upper_tail(predictions, bars) for predictions in left_out], 1)
+        past_count = _PAST_COUNT * self._weights[1:].sum() if past.surprises.size else 0.0
+        count = _SURPRISE_COUNT + weights.sum() + past_count
+        total = _SURPRISE_COUNT * _SURPRISE + weights @ surprises(tails)
+        total += past_count * past.surprises.mean() if past_count else 0.0
+        self.surprise_posterior = count, total
+        fraction = betaincinv(_SHAPE, _SHAPE * count, 1.0 - error)  # of the sum of all surprises and a new one
+        self.bound = math.exp(-total * fraction / (1.0 - fraction))
+
+    def forecast(self, curve: Curve) -> Forecast | None:
+        """Returns the forecast of a running trial; None before the first step of the grid, or from the horizon on."""
+        if not self.is_ready or not curve:
+            return None
+        reached = int(np.searchsorted(self._steps, max(curve), side="right"))
+        if not 0 < reached < len(self._steps):
+            return None
+        values = self._warp.forward(_responses([curve], self._steps, self._floor)[0][0])
+        predictions = [predict_last(posterior, values) for posterior in self._posteriors]
+        probability = self._weights @ [upper_tail(one, self._best)[reached - 1] for one in predictions]
+        means, scales, degrees = np.array([[part[reached - 1] for part in one] for one in predictions]).T
+        mean = self._weights @ means
+        deviation = math.sqrt(self._weights @ (scales**2 * degrees / (degrees - 2) + (means - mean) ** 2))
+        low, middle, high = self._warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
+        return Forecast(float(middle), float(high - low) / 2, float(probability), self.bound)
+
+
+def _grid(horizon: float) -> np.ndarray:
+    """Returns at most 16 steps up to the last one, denser at the start."""
+    steps = horizon * (np.arange(1, _STEPS + 1) / _STEPS) ** 1.5
+    return np.unique(np.maximum(np.round(steps), 1.0)) if horizon > _STEPS else np.arange(1.0, horizon + 1)
+
+
+def _responses(curves: Sequence[Curve], steps: np.ndarray, floor: float | None = None) -> tuple[np.ndarray, float]:
+    """Returns f64[n, G], curves at steps, and the worst finite response, which replaces NaN and infinite ones.
+
+    Curves are linear between reports, and constant before the first and after the last.
+    """
+    values = [np.fromiter(curve.values(), float) for curve in curves]
+    finite = np.concatenate([one[np.isfinite(one)] for one in values])
+    floor = (float(finite.min()) if len(finite) else 0.0) if floor is None else floor
+    clean = [np.where(np.isfinite(one), one, floor) for one in values]
+    return np.array([np.interp(steps, list(curve), one) for curve, one in zip(curves, clean, strict=True)]), floor
+
+
+@lru_cache(maxsize=8)
+def _past_priors(past: PastCurves, positions: tuple[float, ...]) -> PastPriors:
+    """Returns what past studies teach of curves at steps relative to the last one."""
+    steps = np.array(positions)
+    tasks = [_responses(curves, steps * max(max(one) for one in curves))[0] for curves in past.tasks.values()]
+    return past_priors(steps, [curves for curves in tasks if np.unique(curves[:, -1]).size > 1])
+
+
+def _log_density(predictions: Predictions, values: np.ndarray) -> np.ndarray:
+    """Returns log densities of Student-t distributions."""
+    location, scale, degrees = predictions
+    normaliser = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - np.log(np.pi * degrees) / 2 - np.log(scale)
+    return normaliser - (degrees + 1) / 2 * np.log1p(((values - location) / scale) ** 2 / degrees)

@@ -1,0 +1,93 @@
+"""Priors of learning curves: a generic one, and those that past studies teach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtr
+
+from dre_jax.tuning.curves.processes import CurvePrior, Predictions, condition, predict_last
+from dre_jax.tuning.curves.warp import fit_warp
+
+COUNTS = (8.0, 64.0)
+"""Numbers of curves that past studies may be worth; the study's own curves choose."""
+_GENERIC_COUNT = 4.0
+_TASK_WEIGHT = 30.0
+"""Number of curves that a past task is worth, at most."""
+_DECAY, _NOISE, _ASYMPTOTE, _TRANSIENT = 0.3, 0.02, 0.6, 1.2
+
+
+class PastPriors(NamedTuple):
+    """What past studies teach of curves at the steps of a study."""
+
+    priors: tuple[CurvePrior, ...]
+    """One for each of `COUNTS`."""
+    surprises: np.ndarray
+    """f64[S]: mean surprise (see `surprises`) of the best curves of a study, predicted from the other studies."""
+
+
+def generic_prior(steps: np.ndarray) -> CurvePrior:
+    """Returns the prior without past studies: curves that approach asymptotes.
+
+    The covariance of steps t and t' is that of the asymptotes, of the decays, b / (b + t + t'), and of noise (the
+    exponential decay kernel of Swersky, Snoek and Adams 2014, with t relative to the last step).
+
+    Args:
+      steps: f64[G], increasing.
+    """
+    t = steps / steps[-1]
+    decay = _DECAY / (_DECAY + t[:, None] + t)
+    covariance = _ASYMPTOTE + _TRANSIENT * decay + _NOISE * np.eye(len(t))
+    rise = _DECAY / (_DECAY + t)
+    mean = (rise[-1] - rise) / (1.0 - rise[-1])
+    return CurvePrior(mean, covariance, 1.0, _GENERIC_COUNT)
+
+
+def past_priors(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> PastPriors:
+    """Returns what past studies teach.
+
+    Args:
+      steps: f64[G].
+      tasks: responses f64[n, G] of each past study, two different ones at least.
+    """
+    warped = [fit_warp(curves).forward(curves) for curves in tasks]
+    if not warped:
+        return PastPriors((), np.zeros(0))
+    held_out: list[float] = []
+    for i, curves in enumerate(warped[: len(warped) * (len(warped) > 1)]):
+        priors = _learn(steps, warped[:i] + warped[i + 1 :])
+        bars, weights = next_lower(curves[:, -1])[:, None], top_weights(curves[:, -1])
+        tails = np.mean([upper_tail(predict_last(prior, curves), bars) for prior in priors], 0)
+        held_out.append(np.average(surprises(tails), weights=weights))
+    return PastPriors(_learn(steps, warped), np.array(held_out))
+
+
+def _learn(steps: np.ndarray, tasks: Sequence[np.ndarray]) -> tuple[CurvePrior, ...]:
+    weights = np.concatenate([np.full(len(task), min(1.0, _TASK_WEIGHT / len(task))) for task in tasks])
+    prior = condition(generic_prior(steps), np.concatenate(tasks), weights)
+    return tuple(prior._replace(mean_count=count / 2, covariance_count=count) for count in COUNTS)
+
+
+def upper_tail(predictions: Predictions, values: np.ndarray | float) -> np.ndarray:
+    """Returns the probabilities that last values are above some values."""
+    return stdtr(predictions.degrees, (predictions.location - values) / predictions.scale)
+
+
+def next_lower(values: np.ndarray) -> np.ndarray:
+    """Returns for each value the greatest one below it, which a curve with this value must exceed to be the best."""
+    ordered = np.sort(values)
+    return ordered[np.maximum(np.searchsorted(ordered, values) - 1, 0)]
+
+
+def surprises(tails: np.ndarray) -> np.ndarray:
+    """Returns -log of the least of the probabilities f64[n, G - 1] that parts of a curve gave."""
+    return -np.log(np.maximum(tails.min(-1), 1e-300))
+
+
+def top_weights(last: np.ndarray) -> np.ndarray:
+    """Returns the weights of curves in calibration: 1 for the best third, 0.1 for the others."""
+    weights = np.full(len(last), 0.1)
+    weights[np.argsort(-last, kind="stable")[: -(-len(last) // 3)]] = 1.0
+    return weights

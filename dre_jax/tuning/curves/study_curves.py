@@ -1,0 +1,61 @@
+"""Learning curves of the trials of a study: which running trials to stop, and what stopped ones teach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dre_jax.errors import DataError
+from dre_jax.tuning.curves.forecast import CurveModel, Forecast
+from dre_jax.tuning.past.curves import Curve, PastCurves, as_curve
+from dre_jax.tuning.trial import Trial, objective_value
+
+
+class StudyCurves:
+    """Forecasts of running trials; the model is fitted again after each trial that completes."""
+
+    def __init__(self, past: PastCurves | None, error: float) -> None:
+        """Creates forecasts without trials; see `CurveModel`. Raises `DataError` if the past is none."""
+        if past is not None and not isinstance(past, PastCurves):
+            raise DataError(f"past_curves must be PastCurves or None, but got {past!r}")
+        self._past, self._error = past, error
+        self._fitted: tuple[list[Curve], CurveModel] = [], CurveModel([])
+        self.stopped: dict[int, Forecast] = {}
+        """Forecasts of running trials that are to stop, by number."""
+
+    def should_stop(self, trial: Trial, trials: Iterable[Trial], sign: float) -> bool:
+        """Returns whether a running trial is to stop.
+
+        Args:
+          trial: with its reports.
+          trials: of the study.
+          sign: of responses, -1 if values are minimised.
+        """
+        complete = [one for one in trials if one.state == "complete" and one._reports]
+        forecast = self.forecast([_curve(one, sign) for one in complete], _curve(trial, sign))
+        if forecast is None or forecast.probability_of_best >= forecast.bound:
+            return False
+        self.stopped[trial.number] = forecast
+        return True
+
+    def forecast(self, finished: list[Curve], curve: Curve) -> Forecast | None:
+        """Returns the forecast of a curve; None if it is too short, or too few have finished."""
+        curves, model = self._fitted
+        if curves != finished:
+            model = CurveModel(finished, self._past, error=self._error)
+            self._fitted = finished, model
+        return model.forecast(curve)
+
+
+def checked_report(value: Any, step: Any) -> tuple[float, float]:
+    """Returns the step and the value of a report as floats. Raises `DataError`."""
+    number = objective_value(step, "the step of a report")
+    if not 0 <= number < float("inf"):
+        raise DataError(f"the step of a report must be a finite number from 0, but got {step!r}")
+    return number, objective_value(value, "the value of a report")
+
+
+def _curve(trial: Trial, sign: float) -> Curve:
+    return as_curve(
+        {s: sign * v for s, v in trial._reports.items()}, None if trial.value is None else sign * trial.value
+    )

@@ -1,0 +1,243 @@
+"""Compares pruners on learning curves of scikit-learn's models; docs/results/curves.md has the results.
+
+    python scripts/compare_curves.py TABLES [--seeds 3] [--epochs 2000] [--sampler tpe] [--pruners none DREPruner]
+
+The curves, 150 configurations of a model on a data set over 50 epochs or stages, are in files in TABLES, which the
+first run writes in some 15 minutes. A study replays the curve of the configuration nearest to the sampler's until it
+has used its epochs. The past of a study is 60 curves of the same model on each data set of another origin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import optuna
+
+from dre_jax.tuning import Float, PastCurves, Space
+from dre_jax.tuning.optuna import DREPruner, DRESampler
+
+N_CONFIGURATIONS, N_STEPS = 150, 50
+MODELS: dict[str, dict[str, tuple[float, float, bool]]] = {  # low, high, log
+    "mlp": {
+        "learning_rate": (1e-4, 1e-1, True),
+        "alpha": (1e-6, 1.0, True),
+        "batch_size": (16, 256, True),
+        "width": (8, 128, True),
+    },
+    "boosting": {
+        "learning_rate": (0.01, 1.0, True),
+        "max_depth": (1, 6, False),
+        "subsample": (0.3, 1.0, False),
+        "max_features": (0.1, 1.0, True),
+    },
+}
+PASTS = {"DREPruner": "", "DREPruner, past": "same", "DREPruner, other past": "other", "DREPruner, negated": "negated"}
+SAMPLERS = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}
+Task = tuple[str, str]
+Table = tuple[np.ndarray, np.ndarray]
+DATASETS = ("digits", "even digits", "high digits", "cancer", "wine", "iris", "diabetes", "hastie", "moons")
+
+
+def _dataset(name: str) -> tuple[Any, Any]:
+    from sklearn import datasets
+
+    if name.endswith("digits"):
+        x, y = datasets.load_digits(return_X_y=True)
+        return x, {"digits": y, "even digits": y % 2, "high digits": y >= 5}[name]
+    if name == "diabetes":
+        x, y = datasets.load_diabetes(return_X_y=True)
+        return x, y > np.median(y)
+    if name in ("hastie", "moons"):
+        hastie, moons = datasets.make_hastie_10_2, datasets.make_moons
+        return hastie(1500, random_state=0) if name == "hastie" else moons(1000, noise=0.3, random_state=0)
+    load: Any = getattr(datasets, f"load_{'breast_cancer' if name == 'cancer' else name}")
+    return load(return_X_y=True)
+
+
+def _curve(model: str, params: Mapping[str, float], data: Sequence[Any]) -> list[float]:
+    """Returns the validation loss after each epoch or stage."""
+    from sklearn.ensemble import GradientBoostingClassifier
+    from sklearn.metrics import log_loss
+    from sklearn.neural_network import MLPClassifier
+
+    train, test, train_labels, test_labels = data
+    labels = np.unique(train_labels)
+    if model == "mlp":
+        names = {"learning_rate_init": params["learning_rate"], "alpha": params["alpha"]}
+        sizes = {
+            "batch_size": min(round(params["batch_size"]), len(train)),
+            "hidden_layer_sizes": (round(params["width"]),),
+        }
+        mlp = MLPClassifier(**names, **sizes, random_state=0)
+        predictions = (mlp.partial_fit(train, train_labels, classes=labels).predict_proba(test) for _ in range(N_STEPS))
+    else:
+        more = {name: params[name] for name in ("learning_rate", "subsample", "max_features")}
+        boosting = GradientBoostingClassifier(
+            n_estimators=N_STEPS, max_depth=round(params["max_depth"]), random_state=0, **more
+        )
+        predictions = boosting.fit(train, train_labels).staged_predict_proba(test)
+    return [
+        float(log_loss(test_labels, np.nan_to_num(one, nan=1.0 / len(labels)), labels=labels)) for one in predictions
+    ]
+
+
+def make_tables(model: str, folder: Path) -> None:
+    """Writes the learning curves of random configurations on every data set."""
+    from sklearn.model_selection import train_test_split
+    from sklearn.preprocessing import StandardScaler
+
+    warnings.simplefilter("ignore")
+    folder.mkdir(parents=True, exist_ok=True)
+    unit = np.random.default_rng(0).random((N_CONFIGURATIONS, len(MODELS[model])))
+    for name in DATASETS:
+        path = folder / f"{model} {name}.json"
+        if path.exists() or (model == "boosting" and name == "digits"):  # ten trees a stage
+            continue
+        x, y = _dataset(name)
+        data = train_test_split(StandardScaler().fit_transform(x), y, test_size=0.33, random_state=0, stratify=y)
+        curves = [_curve(model, from_unit(model, row), data) for row in unit]
+        path.write_text(json.dumps({"unit": unit.tolist(), "curves": curves}))
+        print(path, flush=True)
+
+
+def from_unit(model: str, row: Sequence[float]) -> dict[str, float]:
+    """Returns a configuration of a point in the unit cube."""
+    return {
+        name: float(low * (high / low) ** u if log else low + u * (high - low))
+        for (name, (low, high, log)), u in zip(MODELS[model].items(), row, strict=True)
+    }
+
+
+class Outcome(NamedTuple):
+    """A study."""
+
+    best: np.ndarray
+    """f64[epochs]: the best complete value so far, as regret: 0 is the table's best value, 1 its median."""
+    lost: bool
+    """Whether a pruned trial would have become the best."""
+    trials: int
+
+
+def past_curves(tables: Mapping[Task, Table], task: Task, kind: str) -> PastCurves:
+    """Returns learning curves of the other data sets: of the same model, of the other one, or negated."""
+    other = next(model for model in MODELS if model != task[0])
+    model, sign = other if kind == "other" else task[0], 1.0 if kind == "negated" else -1.0
+    return PastCurves(
+        {
+            f"{model} {name}": [dict(enumerate((sign * curve).tolist(), 1)) for curve in curves[:60]]
+            for (model_of, name), (_, curves) in tables.items()
+            if model_of == model and _origin(name) != _origin(task[1])
+        }
+    )
+
+
+def _origin(name: str) -> str:
+    return name.split()[-1]
+
+
+def make_pruner(name: str, past: PastCurves | None) -> optuna.pruners.BasePruner:
+    """Returns a pruner with Optuna's defaults, or `DREPruner`."""
+    if name in PASTS:
+        return DREPruner(past)
+    pruners: dict[str, Any] = {
+        "none": optuna.pruners.NopPruner,
+        "Median": optuna.pruners.MedianPruner,
+        "Hyperband": lambda: optuna.pruners.HyperbandPruner(min_resource=1, max_resource=N_STEPS),
+        "Wilcoxon": optuna.pruners.WilcoxonPruner,
+    }
+    return pruners[name]()
+
+
+def run_study(table: Table, pruner: optuna.pruners.BasePruner, sampler: str, seed: int, epochs: int) -> Outcome:
+    """Runs a study until its epochs are used; the last trial is completed only if they suffice."""
+    from optuna.exceptions import ExperimentalWarning
+
+    unit, curves = table
+    warnings.simplefilter("ignore", ExperimentalWarning)
+    if sampler in SAMPLERS:
+        chosen: Any = SAMPLERS[sampler](seed=seed)
+    else:
+        chosen = DRESampler(Space({f"x{i}": Float(0.0, 1.0) for i in range(unit.shape[1])}), seed=seed)
+    study = optuna.create_study(sampler=chosen, pruner=pruner)
+    regrets = (curves[:, -1] - curves[:, -1].min()) / (np.median(curves[:, -1]) - curves[:, -1].min())
+    best, used, seen = np.full(epochs, np.nan), 0, np.inf
+    while used < epochs:
+        trial = study.ask()
+        x = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(unit.shape[1])]
+        row = int(np.argmin(((unit - x) ** 2).sum(1)))
+        is_pruned = False
+        for step in range(N_STEPS):
+            used += 1
+            trial.report(curves[row, step], step + 1)
+            if used >= epochs or (step < N_STEPS - 1 and trial.should_prune()):
+                is_pruned = step < N_STEPS - 1
+                break
+        if is_pruned and used < epochs:
+            seen = min(seen, regrets[row])
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED) if is_pruned else study.tell(trial, curves[row, -1])
+        if not is_pruned:
+            best[used - 1] = regrets[row]
+    best = np.fmin.accumulate(best)
+    return Outcome(best, bool(seen < best[-1]), len(study.trials))
+
+
+def print_table(outcomes: Mapping[str, Sequence[Outcome]], epochs: int) -> None:
+    """Prints a row for each pruner: regrets, epochs to the final value without a pruner, lost optima."""
+    at = [epochs // 8, epochs // 4, epochs // 2, epochs]
+    print(
+        f"\n| pruner | {' | '.join(f'regret at {n}' for n in at)} | epochs to the same value | lost optima | trials |"
+    )
+    print(f"|---|{'---:|' * (len(at) + 3)}")
+    for name, runs in outcomes.items():
+        regrets = [np.nan_to_num([run.best[n - 1] for run in runs], nan=1.0) for n in at]
+        cells = [f"{r.mean():.3f} ± {r.std(ddof=1) / len(r) ** 0.5:.3f}" for r in regrets]
+        # The first number of epochs at which the mean regret is that of studies without a pruner at the end.
+        target = np.mean([run.best[-1] for run in outcomes["none"]])
+        mean = np.mean([np.nan_to_num(run.best, nan=1.0) for run in runs], 0)
+        reached = np.flatnonzero(mean <= target + 1e-12)
+        share = f"{100 * (reached[0] + 1) / epochs:.0f} %" if len(reached) else "more"
+        lost = np.mean([run.lost for run in runs])
+        trials = np.mean([run.trials for run in runs])
+        print(
+            f"| {name} | {' | '.join(cells)} | {share} | {100 * lost:.1f} % of {len(runs)} | {trials:.0f} |", flush=True
+        )
+
+
+def main() -> None:
+    """Makes the tables that are missing, runs the studies and prints the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", type=Path)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=2000)
+    parser.add_argument("--sampler", choices=[*SAMPLERS, "dre"], default="tpe")
+    parser.add_argument("--pruners", nargs="+", default=["none", "Median", "Hyperband", "Wilcoxon", *PASTS])
+    given = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    tables: dict[Task, Table] = {}
+    for model in MODELS:
+        make_tables(model, given.tables)
+        for name in DATASETS:
+            path = given.tables / f"{model} {name}.json"
+            if path.exists():
+                content = json.loads(path.read_text())
+                tables[model, name] = np.array(content["unit"]), np.array(content["curves"])
+    outcomes: dict[str, list[Outcome]] = {}
+    for name in given.pruners:
+        outcomes[name] = []
+        for task, table in tables.items():
+            past = past_curves(tables, task, PASTS[name]) if PASTS.get(name) else None
+            for seed in range(given.seeds):
+                pruner = make_pruner(name, past)
+                outcomes[name].append(run_study(table, pruner, given.sampler, seed, given.epochs))
+        print_table({"none": outcomes["none"], name: outcomes[name]}, given.epochs)
+    print_table(outcomes, given.epochs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Forecasts of learning curves: distributions by brute force, calibration of the rule, studies that stop trials."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning import EngineConfig, Float, Optimizer, PastCurves, Space
+from dre_jax.tuning.curves.forecast import CurveModel
+from dre_jax.tuning.curves.priors import generic_prior
+from dre_jax.tuning.curves.processes import CurvePrior, condition, predict_last
+from dre_jax.tuning.curves.warp import fit_warp
+
+STEPS = np.arange(1.0, 21.0)
+
+
+def exponential_curves(rng, n):
+    """f64[n, 20]: asymptotes and rates at random, some of which cross."""
+    asymptote, rise, rate = -rng.gamma(2.0, 0.2, (n, 1)), rng.uniform(0.2, 1.0, (n, 1)), rng.uniform(0.05, 0.5, (n, 1))
+    return asymptote - rise * np.exp(-rate * STEPS) + rng.normal(0, 0.005, (n, 20))
+
+
+def as_dicts(curves):
+    return [dict(zip(STEPS.tolist(), curve.tolist(), strict=True)) for curve in curves]
+
+
+def study(curves, past):
+    """Whether the best curve was stopped, and the share of steps that ran, if trials run one after the other."""
+    finished, stopped, steps = [], set(), 0
+    for i, curve in enumerate(as_dicts(curves)):
+        model = CurveModel(finished, past)
+        for step in curve:
+            steps += 1
+            forecast = model.forecast({s: v for s, v in curve.items() if s <= step})
+            if forecast is not None and forecast.probability_of_best < forecast.bound:
+                stopped.add(i)
+                break
+        else:
+            finished.append(curve)
+    return int(np.argmax(curves[:, -1])) in stopped, steps / curves.size
+
+
+class TestProcesses:
+    rng = np.random.default_rng(0)
+    curves = exponential_curves(rng, 7)[:, ::4]
+    prior = CurvePrior(rng.normal(size=5), np.cov(rng.normal(size=(5, 30))), 2.0, 3.0)
+
+    def test_distribution_given_a_known_covariance(self):
+        """Many curves' worth of prior is a Gaussian; its conditional distributions by brute force."""
+        prior = self.prior._replace(mean_count=1e12, covariance_count=1e12)
+        predictions = predict_last(prior, self.curves[0])
+        mean, covariance = prior.mean, prior.covariance
+        for t in range(1, 5):
+            gain = covariance[4, :t] @ np.linalg.inv(covariance[:t, :t])
+            assert predictions.location[t - 1] == pytest.approx(
+                mean[4] + gain @ (self.curves[0, :t] - mean[:t]), rel=1e-4
+            )
+            variance = covariance[4, 4] - gain @ covariance[:t, 4]
+            assert predictions.scale[t - 1] ** 2 == pytest.approx(variance, rel=1e-4)
+
+    def test_posterior_and_conditional_student_distribution(self):
+        """The density of a last value is the ratio of two predictive densities of scipy's multivariate Student-t."""
+        posterior = condition(self.prior, self.curves[1:], np.ones(6))
+        one_by_one = self.prior
+        for curve in self.curves[1:]:
+            one_by_one = condition(one_by_one, curve[None], np.ones(1))
+        for a, b in zip(posterior, one_by_one, strict=True):
+            np.testing.assert_allclose(a, b)
+        # Murphy (2007), Conjugate Bayesian analysis of the Gaussian distribution, equation 258
+        degrees = 3.0 + 6 + 2
+        shape = posterior.covariance * (3.0 + 6) * (1 + 1 / (2.0 + 6)) / degrees
+        predictions = predict_last(posterior, self.curves[0])
+        for t in range(1, 5):
+            keep = [*range(t), 4]
+            joint = stats.multivariate_t(posterior.mean[keep], shape[np.ix_(keep, keep)], degrees)
+            before = stats.multivariate_t(posterior.mean[:t], shape[:t, :t], degrees)
+            y = self.curves[0]
+            expected = joint.pdf(y[keep]) / before.pdf(y[:t])
+            location, scale, freedom = (part[..., t - 1] for part in predictions)
+            assert stats.t.pdf(y[4], freedom, location, scale) == pytest.approx(expected, rel=1e-3)
+
+    def test_parts_of_a_curve_do_not_know_what_follows(self):
+        whole, part = (predict_last(self.prior, self.curves[0] * [1, 1, 1, x, x]) for x in (1.0, np.nan))
+        np.testing.assert_array_equal(whole.location[:3], part.location[:3])
+
+
+class TestModel:
+    def test_warp(self):
+        curves = exponential_curves(np.random.default_rng(0), 31)
+        warp = fit_warp(curves)
+        scores = warp.forward(curves)
+        assert np.median(scores[:, -1]) == pytest.approx(0, abs=1e-9)
+        np.testing.assert_allclose(warp.backward(scores), curves)
+        assert np.isfinite(warp.forward(np.array([-1e300, 1e300]))).all()
+
+    def test_generic_prior_is_a_distribution(self):
+        assert np.linalg.eigvalsh(generic_prior(STEPS).covariance).min() > 0
+
+    def test_forecast_is_calibrated(self):
+        """Of new curves, two thirds end within a standard error, and half above the forecast."""
+        rng = np.random.default_rng(1)
+        model = CurveModel(as_dicts(exponential_curves(rng, 40)))
+        new = exponential_curves(rng, 200)
+        forecasts = [model.forecast(dict(zip(STEPS[:7], curve[:7], strict=True))) for curve in new]
+        scores = [(curve[-1] - one.response) / one.stderr for curve, one in zip(new, forecasts, strict=True)]
+        assert 0.55 < np.mean(np.abs(scores) < 1) < 0.95
+        assert abs(np.median(scores)) < 0.3
+
+    def test_bound_has_the_stated_error(self):
+        """P(surprise > -log bound) is the error under the posterior of the rate, by numerical integration."""
+        model = CurveModel(as_dicts(exponential_curves(np.random.default_rng(2), 12)), error=0.1)
+        count, total = model.surprise_posterior
+        rate = stats.gamma(2.0 * count, scale=1 / total)
+        density = lambda r: stats.gamma.sf(-np.log(model.bound), 2.0, scale=1 / r) * rate.pdf(r)  # noqa: E731
+        assert integrate.quad(density, 0, rate.ppf(1 - 1e-12), limit=200)[0] == pytest.approx(0.1, rel=1e-4)
+
+    @pytest.mark.parametrize("past", ["none", "same", "reversed", "noise"])
+    def test_best_curves_survive_any_past(self, past):
+        rng = np.random.default_rng(3)
+        tasks = [exponential_curves(rng, 20) for _ in range(3)]
+        tasks = {"none": [], "same": tasks, "reversed": [-t for t in tasks], "noise": [rng.normal(size=(20, 20))] * 2}[
+            past
+        ]
+        past_curves = PastCurves({str(i): as_dicts(task) for i, task in enumerate(tasks)})
+        outcomes = np.array([study(exponential_curves(np.random.default_rng(s), 25), past_curves) for s in range(10)])
+        assert outcomes[:, 0].mean() <= 0.1
+        assert outcomes[:, 1].mean() < (0.7 if past in ("none", "same") else 1.0)
+
+    def test_no_forecast(self):
+        curves = as_dicts(exponential_curves(np.random.default_rng(4), 8))
+        assert CurveModel(curves[:5]).forecast(curves[7]) is None
+        assert CurveModel([curves[0]] * 8).forecast({1.0: -1.0}) is None  # equal values
+        model = CurveModel(curves)
+        assert model.forecast({}) is None
+        assert model.forecast(curves[7]) is None  # at the horizon
+        assert model.forecast({1.0: np.nan, 2.0: -np.inf}).probability_of_best < 0.5
+
+
+class TestOptimizer:
+    def run(self, optimizer, n_trials=20):
+        def objective(trial):
+            for step in range(1, 21):
+                value = abs(trial["x"]) + np.exp(-step / 4)
+                trial.report(value, step)
+                if trial.should_stop():
+                    break
+            return value
+
+        optimizer.optimize(objective, n_trials)
+        return optimizer
+
+    def test_stops_and_learns(self, tmp_path):
+        optimizer = self.run(Optimizer({"x": Float(-1.0, 1.0)}, direction="minimize"))
+        stopped = [trial for trial in optimizer.trials if trial.state == "stopped"]
+        assert stopped
+        for trial in stopped:  # the curves differ in their level only
+            assert trial.value == pytest.approx(abs(trial["x"]), abs=max(0.1, 3 * trial.stderr))
+            assert len(trial.reports) < 20
+        assert optimizer.best.state == "complete"
+        optimizer.save(tmp_path / "study.json")
+        assert Optimizer.load(tmp_path / "study.json").trials == optimizer.trials
+        trial = optimizer.ask()
+        assert pickle.loads(pickle.dumps(trial)) == trial
+
+    def test_a_trial_that_continues_is_complete(self):
+        optimizer = self.run(Optimizer({"x": Float(-1.0, 1.0)}, direction="minimize"), 8)
+        trial = optimizer.ask()
+        for step in range(1, 21):
+            trial.report(100.0, step)
+        assert optimizer.tell(trial, 100.0).state == "complete"
+
+    def test_errors(self):
+        optimizer = Optimizer({"x": Float(-1.0, 1.0)}, direction="minimize")
+        trial = optimizer.ask()
+        with pytest.raises(DataError, match="the step of a report must be a finite number from 0, but got -1"):
+            trial.report(1.0, -1)
+        with pytest.raises(DataError, match="must be as `ask` returned it"):
+            optimizer.trials[0].report(1.0, 1)
+        optimizer.tell(trial, 1.0)
+        with pytest.raises(DataError, match="a trial is told once"):
+            trial.report(1.0, 1)
+        with pytest.raises(DataError, match="past_curves must be PastCurves or None"):
+            Optimizer(Space({"x": Float(0.0, 1.0)}), past_curves=[])
+        with pytest.raises(ConfigError, match="stopping_error must be a share between 0 and 1, but got 0"):
+            EngineConfig(stopping_error=0)
