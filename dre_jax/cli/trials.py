@@ -64,6 +64,7 @@ class TrialsDisplay:
         elif not self._quiet:
             for trial, outcome in progress.ended:
                 result = f"{trial.value:g}{self._best()}" if trial.value is not None else f"failed, {outcome.reason}"
+                result = f"stopped, about {result}" if trial.state == "stopped" else result
                 _print(
                     f"trial {trial.number}: {result}, {outcome.seconds:.1f} s, {format_json(trial.params, sys.stderr)}"
                 )
@@ -71,7 +72,7 @@ class TrialsDisplay:
     def _tell_first_value(self, progress: Progress) -> None:
         """Tells which line the first value was read from."""
         for trial, outcome in progress.ended:
-            if trial.value is not None and not self._has_read:
+            if trial.state == "complete" and not self._has_read:
                 self._has_read = True
                 hint = "; --metric NAME reads another value" if self._metric is None else ""
                 line = f"tune: read {trial.value:g} from the line {outcome.line!r}{hint}"
@@ -103,7 +104,7 @@ class TrialsDisplay:
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("hyperparameters", overflow="ellipsis", no_wrap=True, ratio=1)
         for trial, outcome in self._last:
-            value = "failed" if trial.value is None else f"{trial.value:g}"
+            value = "failed" if trial.value is None else f"{'~' * (trial.state == 'stopped')}{trial.value:g}"
             about = outcome.reason if trial.value is None else _format_params(trial)
             table.add_row(str(trial.number), value, f"{outcome.seconds:.1f}", Text(about))
         for trial, seconds in progress.running:

@@ -95,6 +95,23 @@ def tune(
     logs: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the output of trial 7 in DIR/7.out and DIR/7.err.")
     ] = None,
+    curve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX",
+            help=r"Lines that report a step and a value, as 'step (\d+): loss (\S+)': a command that will hardly "
+            "become the best is ended.",
+            show_default=False,
+        ),
+    ] = None,
+    past_curves: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Curves of past studies for --curve: CSV with the columns task, trial, step, value.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of a new study. Default: 0.", min=0, max=2**32 - 1, show_default=False)
     ] = None,
@@ -109,7 +126,7 @@ def tune(
     """
     from dre_jax.cli.trials import TrialsDisplay, format_json, signals_as_interrupts
     from dre_jax.errors import ConfigError, import_extra
-    from dre_jax.tuning import EngineConfig, Surrogate, read_space
+    from dre_jax.tuning import EngineConfig, PastCurves, Surrogate, read_space
     from dre_jax.tuning.command.runner import StudyFile, run_trials
     from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
@@ -133,6 +150,8 @@ def tune(
         if storage is None:
             file = stack.enter_context(StudyFile(study))
             optimizer = file.open(searched, learned, direction=direction, seed=seed, config=config)
+            if past_curves is not None:
+                optimizer.set_past_curves(PastCurves.from_csv(past_curves, direction=optimizer.direction))
         else:
             import_extra("optuna", "optuna", "optuna")
             from dre_jax.tuning.command.shared_study import SharedStudy
@@ -150,6 +169,7 @@ def tune(
             stop_when_gain_below=stop_when_gain_below,
             metric=metric,
             logs=logs,
+            curve=curve,
         )
         with (
             signals_as_interrupts(),

@@ -308,6 +308,10 @@ class Optimizer:
             self._curves.stopped.pop(own.number, None)
             self._trials[own.number] = replace(own, _reports={**own._reports, step: number})
 
+    def set_past_curves(self, past_curves: PastCurves | None) -> None:
+        """Sets the learning curves of past studies, for `should_stop`. Raises `DataError` if they are none."""
+        self._curves = StudyCurves(past_curves, self._engine.config.stopping_error)
+
     def should_stop(self, trial: Trial | int) -> bool:
         """Returns whether a running trial is to stop: its probability to become the best is below a bound.
 
@@ -393,7 +397,6 @@ class Optimizer:
         *,
         space: Space | None = None,
         config: EngineConfig | None = None,
-        past_curves: PastCurves | None = None,
     ) -> Optimizer:
         """Reads a study that `save` wrote. Running trials stay running: tell their values, or that they failed.
 
@@ -403,7 +406,6 @@ class Optimizer:
             it again; None continues without one.
           space: the expected space, its hyperparameters in any order; by default any.
           config: treatment of pending and failed trials; by default the study's.
-          past_curves: learning curves of past studies, which the file does not have.
 
         Raises:
           DataError: if the file is truncated, of another version, or not a study, or needs a surrogate; the file stays
@@ -419,8 +421,7 @@ class Optimizer:
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
         surrogate = resume_surrogate(path, study.origin, surrogate)
         config = study.config if config is None else config
-        settings: dict[str, Any] = {"direction": study.direction, "seed": study.seed, "config": config}
-        optimizer = cls(study.space, surrogate, past_curves=past_curves, **settings)
+        optimizer = cls(study.space, surrogate, direction=study.direction, seed=study.seed, config=config)
         optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
         optimizer._stamps[os.path.realpath(path)] = before
         optimizer._past_check = PastCheck(sum(t.state == "complete" for t in study.trials))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.command.printed_value import read_value
+from dre_jax.tuning.command.printed_value import read_reports, read_value
 from dre_jax.tuning.command.process_guard import GRACE
 
 _TAIL = 1 << 16
@@ -53,6 +54,7 @@ class Command:
         timeout: float | None = None,
         metric: str | None = None,
         logs: Path | None = None,
+        curve: re.Pattern[str] | None = None,
     ) -> None:
         """Starts the process, without a shell and without input.
 
@@ -61,13 +63,17 @@ class Command:
           timeout: time limit in seconds.
           metric: see `read_value`.
           logs: prefix of the files for its output, `LOGS.out` and `LOGS.err`.
+          curve: see `curve_pattern`.
 
         Raises:
           ConfigError: if the process cannot be started.
           DataError: if its output cannot be written.
         """
         self.outcome: Outcome | None = None
-        self._metric, self._timeout = metric, timeout
+        self._metric, self._timeout, self._curve = metric, timeout, curve
+        self._n_read = 0  # bytes of the output, for reports
+        self.is_stopped = False
+        """Whether `stop` was called."""
         self._terminated_at: float | None = None  # when SIGTERM was sent
         self._started_at = time.monotonic()
         with contextlib.ExitStack() as files:
@@ -91,12 +97,26 @@ class Command:
         """Sets `outcome` if the process has ended, and ends the process after its time limit."""
         if self.outcome is not None:
             return
-        if self._timeout is not None and self.seconds > self._timeout:
+        if self.is_stopped or (self._timeout is not None and self.seconds > self._timeout):
             self._end()
         status = self._process.poll()
         if status is not None:
             self.outcome = self._read(status)
             self._files.close()
+
+    def read_reports(self) -> list[tuple[float, float]]:
+        """Returns the steps and values in the lines that the process has printed since the last call."""
+        if self._curve is None or self.outcome is not None:
+            return []
+        # Not by `seek`: the process writes at the position that the file has here.
+        printed = os.pread(self._out.fileno(), os.fstat(self._out.fileno()).st_size - self._n_read, self._n_read)
+        lines = printed[: printed.rfind(b"\n") + 1]
+        self._n_read += len(lines)
+        return read_reports(lines.decode("utf-8", errors="replace"), self._curve)
+
+    def stop(self) -> None:
+        """Ends the process at the next polls, as after the time limit."""
+        self.is_stopped = True
 
     def _start(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
         try:
@@ -118,6 +138,8 @@ class Command:
     def _read(self, status: int) -> Outcome:
         if self._terminated_at is not None:
             self._signal(signal.SIGKILL)  # other processes of the group may have ignored SIGTERM
+            if self.is_stopped:
+                return Outcome(None, "it was stopped, as it will hardly become the best", self.seconds)
             return Outcome(None, f"it took longer than {self._timeout} s", self.seconds)
         if status:
             how = f"exit status {status}" if status > 0 else f"ended by signal {-status}"

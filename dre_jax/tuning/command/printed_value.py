@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
+
+from dre_jax.errors import ConfigError
 
 VALUE = "value"
 """Key of the value in a JSON object if no metric is named."""
@@ -73,6 +76,38 @@ def read_value(printed: str, metric: str | None = None) -> PrintedValue:
     """
     text = _ESCAPES.sub("", printed)
     return _unnamed(text) if metric is None else _named(text, metric)
+
+
+def curve_pattern(text: str) -> re.Pattern[str]:
+    r"""Returns the pattern of lines that report a step and a value, its two groups, or those named `step` and `value`.
+
+    Raises:
+      ConfigError: for text that is no regular expression with two groups.
+
+    Example:
+      >>> read_reports("step 3: loss 0.41\nsaved\n", curve_pattern(r"step (\d+): loss (\S+)"))
+      [(3.0, 0.41)]
+    """
+    rule = r"a curve must be a regular expression with two groups, such as 'step (\d+): loss (\S+)'"
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"{rule}, but {text!r}: {error}") from error
+    if pattern.groups != 2:
+        raise ConfigError(f"{rule}, but {text!r} has {pattern.groups}")
+    return pattern
+
+
+def read_reports(printed: str, pattern: re.Pattern[str]) -> list[tuple[float, float]]:
+    """Returns the steps and values in the lines that match a pattern, where both are numbers."""
+    reports: list[tuple[float, float]] = []
+    for match in map(pattern.search, _ESCAPES.sub("", printed).splitlines()):
+        with contextlib.suppress(ValueError, TypeError):  # other text, or a group that is left out
+            if match is not None:
+                named = match.groupdict()
+                step, value = (named["step"], named["value"]) if named.keys() >= {"step", "value"} else match.groups()
+                reports.append((float(step), float(value)))
+    return reports
 
 
 def _named(text: str, metric: str) -> PrintedValue:

@@ -16,6 +16,7 @@ from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.locks import file_in_use
 from dre_jax.tuning.command.commands import Command, Outcome, terminate
+from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
 from dre_jax.tuning.engine_config import EngineConfig
@@ -104,6 +105,7 @@ def run_trials(
     stop_when_gain_below: float | None = None,
     metric: str | None = None,
     logs: Path | None = None,
+    curve: str | None = None,
 ) -> Generator[Progress]:
     """Runs one command per trial until the study has enough trials; the end of the loop or process ends the commands.
 
@@ -120,6 +122,8 @@ def run_trials(
       stop_when_gain_below: no command starts once `Optimizer.gain_is_below` is true of this number.
       metric: see `read_value`.
       logs: folder for the output of each command, `NUMBER.out` and `NUMBER.err`.
+      curve: regular expression of the lines that report a step and a value (`curve_pattern`); a command is ended if
+        `Optimizer.should_stop` is true of its trial.
 
     Returns:
       The progress, some twenty times a second.
@@ -135,13 +139,17 @@ def run_trials(
         raise ConfigError(f"trials, workers and time-outs must be positive, but got {settings}")
     if stop_when_gain_below is not None:
         optimizer.gain_is_below(stop_when_gain_below)  # checks the number and the method
+    if curve is not None and not isinstance(optimizer, Optimizer):
+        raise ConfigError("a study that processes share stops no command by its curve: pass a study file")
+    pattern = None if curve is None else curve_pattern(curve)
     deadline = math.inf if total_timeout is None else time.monotonic() + total_timeout
     if logs is not None:
         make_folder(logs)
 
     def start(trial: Trial, worker: int) -> Command:
         arguments = template.fill(trial.params, trial.number, worker)
-        return Command(arguments, timeout=timeout, metric=metric, logs=logs and logs / str(trial.number))
+        logs_of_trial = logs and logs / str(trial.number)
+        return Command(arguments, timeout=timeout, metric=metric, logs=logs_of_trial, curve=pattern)
 
     def is_over() -> bool:
         started = len(optimizer.trials) if isinstance(optimizer, Optimizer) else optimizer.n_started
@@ -199,6 +207,8 @@ def _run(
 def _tell(optimizer: Optimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tuple[Trial, Outcome]]:
     """Tells the outcomes of commands that have ended, and removes their jobs."""
     for job in list(jobs):
+        if isinstance(optimizer, Optimizer) and not job.command.is_stopped:
+            _report(optimizer, job)
         job.command.poll()
         outcome, number = job.command.outcome, job.trial.number
         if outcome is not None:
@@ -206,5 +216,16 @@ def _tell(optimizer: Optimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tupl
                 raise ConfigError(f"trial {number}: {outcome.reason}")
             jobs.remove(job)
             value = outcome.value
+            if job.command.is_stopped:
+                value = 0.0  # `tell` replaces it by the forecast
             trial = optimizer.tell_failed(number) if value is None else optimizer.tell(number, value)
             yield trial, outcome
+
+
+def _report(optimizer: Optimizer, job: _Job) -> None:
+    """Reports what a command has printed, and stops the command if its trial will hardly become the best."""
+    reports = job.command.read_reports()
+    for step, value in reports:
+        optimizer.report(job.trial.number, value, step)
+    if reports and optimizer.should_stop(job.trial.number):
+        job.command.stop()

@@ -253,6 +253,24 @@ class TestRun:
         found = run(study, "echo loss: 0.5; [ {trial} = 0 ] || echo epoch: 3 # {x}", trials=2)
         assert [trial.state for trial in found.trials] == ["complete", "failed"]
 
+    def test_a_command_that_will_not_be_the_best_is_ended(self, study, file):
+        optimizer = file.open(SPACE)
+        for i in range(8):
+            number = optimizer.add_running({"x": i / 10}).number
+            for step in range(1, 11):
+                optimizer.report(number, i / 10 + 1 / step, step)
+            optimizer.tell(number, i / 10)
+        script = "echo step 1: loss 9; echo step 2: loss 8.5; printf 'step 3: loss 7'; sleep 100; echo {x}"
+        template = parse(["sh", "-c", script], SPACE)
+        list(run_trials(optimizer, template, file, trials=9, curve=r"step (\d+): loss (\S+)"))
+        stopped = Optimizer.load(study).trials[-1]
+        assert stopped.state == "stopped"
+        assert stopped.reports == {1.0: 9.0, 2.0: 8.5}  # the third line has no end
+        assert stopped.value > 1
+        for curve, problem in (("(", "unterminated"), ("(.)", "has 1")):
+            with pytest.raises(ConfigError, match=f"a curve must be a regular expression with two groups.*{problem}"):
+                list(run_trials(optimizer, template, file, trials=9, curve=curve))
+
     @pytest.mark.parametrize(
         "options", [{"trials": 0}, {"workers": 0}, {"timeout": 0.0}, {"timeout": math.nan}, {"timeout": -1.0}]
     )

@@ -138,6 +138,19 @@ class TestModel:
         assert model.forecast({1.0: np.nan, 2.0: -np.inf}).probability_of_best < 0.5
 
 
+def test_past_curves_of_a_table(tmp_path):
+    rows = [f"{task},{trial},{step},{trial + 1 / step}" for task in "ab" for trial in range(3) for step in (2, 1)]
+    path = tmp_path / "curves.csv"
+    path.write_text("\n".join(["task, trial, epoch, value", *rows]))
+    past = PastCurves.from_csv(path, direction="minimize", step="epoch")
+    assert past.tasks["b"] == [{1.0: -trial - 1.0, 2.0: -trial - 0.5} for trial in range(3)]
+    with pytest.raises(DataError, match="must have the columns task, trial, step, value, but has no 'step'"):
+        PastCurves.from_csv(path, direction="minimize")
+    path.write_text("task,trial,step,value\na,0,1,many")
+    with pytest.raises(DataError, match="column 'value' must hold numbers, but has 'many'"):
+        PastCurves.from_csv(path, direction="minimize")
+
+
 class TestOptimizer:
     def run(self, optimizer, n_trials=20):
         def objective(trial):
