@@ -51,7 +51,8 @@ def test_tune(page, cli):
 
 
 def test_suggest(page, cli):
-    status, out, error = cli(*words(page["sh"][1]))
+    (block,) = (block for block in page["sh"] if block.startswith("dre-jax suggest"))
+    status, out, error = cli(*words(block))
     assert status == 0, error
     space = read_space("space.json")
     assert [space.check(json.loads(line)) for line in out.splitlines()] == list(map(json.loads, out.splitlines()))
