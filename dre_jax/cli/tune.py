@@ -190,7 +190,7 @@ def tune(
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = study.with_name(f"{study.name}.png")
         try:
-            plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture)
+            plot_study(study_plot_data(optimizer.trials, optimizer.direction or ""), picture)
         except Exception as error:  # of the file system or matplotlib: the study is complete without a picture
             print(f"tune: saved in {place}")
             print(f"tune: no picture: {error}", file=sys.stderr)

@@ -53,7 +53,7 @@ def check_capabilities(method: Any, name: str) -> None:
         if declared:
             for function in CAPABILITY_FUNCTIONS.get(field.name, ()):
                 _check_function(method, function, name, f"{field.name} is True, so it must")
-    for needy in ("slotwise_fit", "weighs_past"):
+    for needy in ("slotwise_fit", "weighs_past", "predicts_components"):
         if getattr(capabilities, needy) and not capabilities.fits_history:
             raise ConfigError(f"method {name}: {needy} is True, so fits_history must be True, but is False")
     if capabilities.committee and not isinstance(getattr(method, "members", None), tuple):

@@ -1,4 +1,4 @@
-"""Input of a method: the history of trials, and the candidates."""
+"""Input of a method: the history of trials, and the candidates; predictions of candidates."""
 
 from __future__ import annotations
 
@@ -38,6 +38,17 @@ class Candidates(NamedTuple):
     """f32[N, D]"""
     where: Array
     """bool[N]: which may be evaluated next."""
+
+
+class Components(NamedTuple):
+    """Predictions of N candidates by a mixture of K Gaussians."""
+
+    log_weight: Array
+    """f[K]: logarithms of weights that sum to one."""
+    mean: Array
+    """f[N, K]"""
+    deviation: Array
+    """f[N, K]"""
 
 
 @jit_eager_calls()

@@ -11,7 +11,7 @@ from jax import Array
 
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
-from dre_jax.search.history import Candidates, History
+from dre_jax.search.history import Candidates, Components, History
 
 
 class Method(Protocol):
@@ -62,6 +62,9 @@ class Capabilities:
     improvement: bool = False
     """With the acquisition function "ei", values of candidates are logarithms of the expected improvement of responses
     that are standardised over the history."""
+    predicts_components: bool = False
+    """`predict_components`: predictions by a mixture of Gaussians, which studies of several objectives need. Needs
+    ``fits_history``."""
     weighs_past: bool = False
     """`past_weight`: the fit to a history says how far it relies on past tasks. Needs ``fits_history``."""
     transfer: bool | None = None
@@ -88,6 +91,10 @@ class CapableMethod(Method, Protocol):
         """Returns values f32[N] of the candidates, higher = evaluate first, by one sampled model."""
         ...
 
+    def predict_components(self, fitted_params: Any, history: History, candidates: Candidates) -> Components:
+        """Returns the predicted responses of the candidates, standardised over the history."""
+        ...
+
     def past_weight(self, fitted_params: Any) -> Array:
         """Returns the weight in [0, 1] of models that use what past tasks taught, a scalar."""
         ...
@@ -108,6 +115,7 @@ class CapableMethod(Method, Protocol):
 CAPABILITY_FUNCTIONS = {
     "fits_history": ("fit_history", "score_candidates"),
     "samples_posterior": ("sample_posterior",),
+    "predicts_components": ("predict_components",),
     "weighs_past": ("past_weight",),
     "pads_columns": ("pad_columns",),
     "may_run_sequentially": ("runs_sequentially",),

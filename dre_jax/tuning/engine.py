@@ -121,6 +121,8 @@ class Engine:
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 
+    n_objectives = 1
+
     @property
     def uses_standard_errors(self) -> bool:
         """Whether the method can use standard errors of responses."""
@@ -278,7 +280,7 @@ class Engine:
             self._method,
             self._layout,
             self._candidates,
-            self._params,
+            self._params_for(observed, rows, capacity, dtype),
             trials,
             jax.device_put(sobol.astype(dtype)),
             key,
@@ -361,9 +363,13 @@ class Engine:
 
     @cached_property
     def _method(self) -> Method:
-        from dre_jax.methods import find
+        return default_method() if self.surrogate is None else self.surrogate.method
 
-        return find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS)) if self.surrogate is None else self.surrogate.method
+    def _params_for(
+        self, observed: Sequence[Observation], rows: np.ndarray, capacity: int, dtype: type[np.floating[Any]]
+    ) -> Any:
+        """Returns the method's parameters for the observations of some rows, in a history of a capacity."""
+        return self._params
 
     @cached_property
     def _params(self) -> Any:
@@ -384,6 +390,13 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
+
+
+def default_method() -> Method:
+    """Returns the method without past tasks."""
+    from dre_jax.methods import find
+
+    return find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS))
 
 
 def _encode_params(space: Space, params: Mapping[str, Any]) -> _EncodedParams:

@@ -23,6 +23,8 @@ class Observation(NamedTuple):
     """Standard error of the response, for `heteroscedastic` methods."""
     constraints: Mapping[str, float] = MappingProxyType({})
     """By name; the trial is feasible if all are at most 0."""
+    objectives: tuple[float, ...] = ()
+    """Values of several objectives, higher is better; see `dre_jax.tuning.objectives`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,10 +21,27 @@ from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
 from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.objectives.engine import ObjectivesEngine
+from dre_jax.tuning.objectives.objectives import (
+    check_directions,
+    front_of,
+    has_failed,
+    objective_values,
+    responses_of,
+    surrogates_by_objective,
+)
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past_check import PastCheck
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.study_file import Stamp, Study, origin_of, read_study, resume_surrogate, write_study
+from dre_jax.tuning.study_file import (
+    Stamp,
+    Study,
+    origin_of,
+    read_study,
+    resume_surrogate,
+    resume_surrogates,
+    write_study,
+)
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import (
     State,
@@ -61,9 +78,10 @@ class Optimizer:
     def __init__(
         self,
         space: Space | Mapping[str, Any] | None = None,
-        surrogate: Surrogate | None = None,
+        surrogate: Surrogate | Mapping[str, Surrogate | None] | None = None,
         *,
         direction: str = "minimize",
+        directions: Mapping[str, str] | None = None,
         seed: int = 0,
         config: EngineConfig | None = None,
         past_curves: PastCurves | None = None,
@@ -72,28 +90,44 @@ class Optimizer:
 
         Args:
           space: the search space; None for the surrogate's.
-          surrogate: knowledge of past tasks; without one, the best method that needs none is used.
+          surrogate: knowledge of past tasks; without one, the best method that needs none is used. With several
+            objectives, a mapping of them to surrogates or None.
           direction: "minimize" or "maximize".
+          directions: of several objectives, by name, in place of ``direction``.
           seed: seed of all suggestions.
           config: treatment of pending and failed trials.
           past_curves: learning curves of past studies, for `should_stop`.
 
         Raises:
-          ConfigError: for an unknown direction, a seed that is no whole number from 0, or no space.
+          ConfigError: for an unknown direction, a seed that is no whole number from 0, no space, or a surrogate of
+            several objectives whose method does not predict values, as `dre` does not.
           DataError: for a surrogate of another space or direction; the message says what differs.
         """
         validate_study(direction, seed)
-        self.space = space_of(space, surrogate)
-        if surrogate is not None:
-            surrogate.require_direction(direction)
-        self.direction = direction
         self.seed = int(seed)
-        self._engine = Engine(self.space, surrogate, seed=self.seed, config=config)
+        self._directions: dict[str | None, str]
+        self._engine: Engine
+        if directions is None:
+            if isinstance(surrogate, Mapping):
+                raise ConfigError("surrogates by objective need directions= of the objectives, but got none")
+            self.space = space_of(space, surrogate)
+            if surrogate is not None:
+                surrogate.require_direction(direction)
+            self._directions = {None: direction}
+            self._engine = Engine(self.space, surrogate, seed=self.seed, config=config)
+        else:
+            if direction != "minimize":
+                raise ConfigError(f"a study has direction= or directions=, but got {direction!r} and {directions!r}")
+            named = check_directions(directions)
+            surrogates = surrogates_by_objective(surrogate, named)
+            self.space = space_of(space, next((one for one in surrogates.values() if one is not None), None))
+            self._directions = dict(named.items())
+            self._engine = ObjectivesEngine(self.space, surrogates, seed=self.seed, config=config)
         self._trials: list[Trial] = []
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._enqueued: list[Params] = []
         self._curves = StudyCurves(past_curves, self._engine.config.stopping_error)
-        self._past_check = PastCheck()
+        self._past_checks = [PastCheck() for _ in self._directions]
         self._improvements: list[float] = []  # expected, of the latest suggestions
         self._make_locks()
 
@@ -114,9 +148,24 @@ class Optimizer:
         self._make_locks()
 
     @property
+    def direction(self) -> str | None:
+        """The direction of the objective; None with several objectives."""
+        return self._directions.get(None)
+
+    @property
+    def directions(self) -> dict[str, str]:
+        """The directions of several objectives by name; empty with one objective."""
+        return {name: direction for name, direction in self._directions.items() if name is not None}
+
+    @property
     def surrogate(self) -> Surrogate | None:
-        """Knowledge of past tasks; None without."""
-        return self._engine.surrogate
+        """Knowledge of past tasks; None without, and with several objectives."""
+        return None if self.directions else self._engine.surrogate
+
+    @property
+    def surrogates(self) -> dict[str, Surrogate | None]:
+        """Knowledge of past tasks by objective; empty with one objective."""
+        return dict(self._engine.surrogates) if isinstance(self._engine, ObjectivesEngine) else {}
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -126,7 +175,12 @@ class Optimizer:
 
     @property
     def best(self) -> Trial:
-        """The complete, feasible trial with the best value, the first of equal ones. Raises `DataError` without any."""
+        """The complete, feasible trial with the best value, the first of equal ones.
+
+        Raises `DataError` without any, and with several objectives, which have a `front`.
+        """
+        if self.directions:
+            raise DataError("a study of several objectives has no best trial: front has its best trade-offs")
         complete = [trial for trial in self.trials if trial.state == "complete"]
         if not complete:
             raise DataError("there is a best trial once one is complete, but none is")
@@ -134,7 +188,12 @@ class Optimizer:
         if not feasible:
             rule = "there is a best trial once one satisfies all constraints"
             raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
-        return max(feasible, key=lambda trial: (self._response(trial), -trial.number))
+        return max(feasible, key=lambda trial: (self._responses(trial), -trial.number))
+
+    @property
+    def front(self) -> tuple[Trial, ...]:
+        """The complete, feasible trials that no other one equals or beats in all objectives and beats in one."""
+        return front_of(self.trials, self._directions)
 
     @overload
     def ask(self, n: None = None) -> Trial: ...
@@ -157,7 +216,9 @@ class Optimizer:
             raise ConfigError(f"the number of trials to ask for must be at least 1, but got {n!r}")
         check_not_forked()  # before the lock, which a thread of the other process may have held
         with self._turn:
-            self._past_check.warn_if_misleading(self._trials, self.direction, self.surrogate)
+            for check, (name, direction) in zip(self._past_checks, self._directions.items(), strict=True):
+                surrogate = self.surrogate if name is None else self.surrogates[name]
+                check.warn_if_misleading(self._trials, direction, surrogate, name)
             batch: list[Params] = []
             n_enqueued = len(self._enqueued)
             for i in range(1 if n is None else n):
@@ -218,7 +279,7 @@ class Optimizer:
 
     def optimize(
         self,
-        f: Callable[[Trial], float],
+        f: Callable[[Trial], float | Mapping[str, float]],
         n_trials: int | None = None,
         *,
         timeout: float | None = None,
@@ -230,7 +291,8 @@ class Optimizer:
         """Asks, evaluates and tells.
 
         Args:
-          f: the objective: the value of a trial, NaN if it failed. `trial["x"]` is a value, `trial.params` has all.
+          f: the objective: the value of a trial, as `tell` takes it, NaN if it failed.
+            `trial["x"]` is a value, `trial.params` has all.
           n_trials: number of further trials; by default as many as the time allows.
           timeout: seconds after which no trial starts; those that run are completed.
           stop_when_gain_below: no trial starts once `gain_is_below` is true of this number.
@@ -251,7 +313,7 @@ class Optimizer:
     def tell(
         self,
         trial: Trial | int,
-        value: float,
+        value: float | Mapping[str, float],
         *,
         stderr: float | None = None,
         constraints: Mapping[str, float] = MappingProxyType({}),
@@ -261,7 +323,7 @@ class Optimizer:
         Args:
           trial: as `ask` returned it, or its number.
           value: a number, also of NumPy, JAX or PyTorch; infinity is worse, or better, than all others. NaN makes the
-            trial one that failed.
+            trial one that failed. With several objectives, a mapping of them to numbers.
           stderr: standard error of the value, for example over folds: a value with a large error counts less. The
             optimizer estimates the errors of other values. `recommended` uses it, and `gp`, the method without a
             surrogate.
@@ -281,15 +343,16 @@ class Optimizer:
             stderr = objective_value(stderr, "the standard error of a value")
             if not 0 <= stderr < math.inf:
                 raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
-        number = objective_value(value)
-        if math.isnan(number):
+        values = objective_values(value, self.directions) if self.directions else {}
+        number = None if values else objective_value(value)
+        if has_failed(values or {"": number or 0.0}):
             return self.tell_failed(trial)
         with self._lock:
-            values = constraint_values(constraints, self._trials)
+            checked = constraint_values(constraints, self._trials)
             forecast = self._curves.stopped.pop(find_trial(self._trials, trial).number, None)
             if forecast is not None:
-                return self._finish(trial, "stopped", self._sign * forecast.response, forecast.stderr, values)
-            return self._finish(trial, "complete", number, stderr, values)
+                return self._finish(trial, "stopped", self._sign * forecast.response, forecast.stderr, checked)
+            return self._finish(trial, "complete", number, stderr, checked, values)
 
     def report(self, trial: Trial | int, value: float, step: float) -> None:
         """Reports an intermediate value of a running trial, for example the validation loss after an epoch.
@@ -321,8 +384,10 @@ class Optimizer:
         posterior of its final value, whatever value is told.
 
         Raises:
-          DataError: if the trial is of another study or has ended already.
+          DataError: if the trial is of another study or has ended already, or with several objectives.
         """
+        if self.directions:
+            raise DataError("should_stop needs a study of one objective")
         with self._lock:
             return self._curves.should_stop(self._running(trial), self._trials, self._sign)
 
@@ -339,7 +404,11 @@ class Optimizer:
             return self._finish(trial, "failed", None)
 
     def add(
-        self, params: Mapping[str, Any], value: float | None, *, constraints: Mapping[str, float] = MappingProxyType({})
+        self,
+        params: Mapping[str, Any],
+        value: float | Mapping[str, float] | None,
+        *,
+        constraints: Mapping[str, float] = MappingProxyType({}),
     ) -> Trial:
         """Adds an external evaluation; the value is None if it failed. Constraints are those of `tell`.
 
@@ -383,9 +452,11 @@ class Optimizer:
             example; it stays unchanged.
         """
         with self._lock:
-            origin = None if self.surrogate is None else origin_of(self.surrogate)
+            origin: Any = origin_of(self.surrogate)
+            if self.directions:
+                origin = {name: origin_of(surrogate) for name, surrogate in self.surrogates.items()}
             state = (self._trials, self._enqueued, self._engine.config, origin)
-            study = Study(self.space, self.direction, self.seed, *state)
+            study = Study(self.space, self.directions or self._directions[None], self.seed, *state)
             file = os.path.realpath(path)
             self._stamps[file] = write_study(Path(path), study, known=self._stamps.get(file))
 
@@ -393,7 +464,7 @@ class Optimizer:
     def load(
         cls,
         path: str | os.PathLike[str],
-        surrogate: Surrogate | EllipsisType | None = ...,
+        surrogate: Surrogate | Mapping[str, Surrogate | None] | EllipsisType | None = ...,
         *,
         space: Space | None = None,
         config: EngineConfig | None = None,
@@ -419,12 +490,18 @@ class Optimizer:
         study = read_study(path)
         if space is not None and not study.space.is_reordered(space):
             raise DataError(f"{path} must hold a study of the space given, but holds one of {study.space!r}")
-        surrogate = resume_surrogate(path, study.origin, surrogate)
         config = study.config if config is None else config
-        optimizer = cls(study.space, surrogate, direction=study.direction, seed=study.seed, config=config)
+        more: dict[str, Any] = {"seed": study.seed, "config": config}
+        if isinstance(study.direction, str):
+            more |= {"surrogate": resume_surrogate(path, study.origin, surrogate), "direction": study.direction}
+        else:
+            surrogates = resume_surrogates(path, study.origin, surrogate, study.direction)
+            more |= {"surrogate": surrogates, "directions": study.direction}
+        optimizer = cls(study.space, **more)
         optimizer._trials, optimizer._enqueued = list(study.trials), list(study.enqueued)
         optimizer._stamps[os.path.realpath(path)] = before
-        optimizer._past_check = PastCheck(sum(t.state == "complete" for t in study.trials))
+        n_complete = sum(t.state == "complete" for t in study.trials)
+        optimizer._past_checks = [PastCheck(n_complete) for _ in optimizer._past_checks]
         return optimizer
 
     def _suggest(self, batch: Sequence[Params], fixed: Params | None) -> Suggestion:
@@ -440,7 +517,7 @@ class Optimizer:
         trials = self.trials
         suggestion = self._engine.propose(
             [
-                Observation(t._params, self._response(t), self._stderr(t), t._constraints)
+                Observation(t._params, self._responses(t)[0], self._stderr(t), t._constraints, self._responses(t))
                 for t in trials
                 if t.state in ("complete", "stopped")
             ],
@@ -459,7 +536,7 @@ class Optimizer:
     def _running(self, trial: Trial | int) -> Trial:
         own = find_trial(self._trials, trial)
         if own.state != "running":
-            outcome = "failed" if own.state == "failed" else f"gave {own.value!r}"
+            outcome = "failed" if own.state == "failed" else f"gave {own.values or own.value!r}"
             raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
         return own
 
@@ -467,9 +544,8 @@ class Optimizer:
         self._trials.append(Trial(len(self._trials), params))
         return self._trials[-1]
 
-    def _response(self, trial: Trial) -> float:
-        assert trial.value is not None
-        return self._sign * trial.value
+    def _responses(self, trial: Trial) -> tuple[float, ...]:
+        return responses_of(trial, self._directions)
 
     @property
     def _sign(self) -> float:
@@ -487,10 +563,12 @@ class Optimizer:
         value: float | None,
         stderr: float | None = None,
         constraints: Mapping[str, float] = MappingProxyType({}),
+        values: Mapping[str, float] = MappingProxyType({}),
     ) -> Trial:
         own = self._running(trial)
         self._curves.stopped.pop(own.number, None)
-        self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr, _constraints=dict(constraints))
+        fields: dict[str, Any] = {"_constraints": dict(constraints), "_values": dict(values)}
+        self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr, **fields)
         return self._trials[own.number]
 
 

@@ -21,20 +21,24 @@ class PastCheck:
         """Creates a check; earlier sessions have checked the first complete trials of a number."""
         self.next_check = max(_FIRST_CHECK, _CHECK_GROWTH * n_checked)
 
-    def warn_if_misleading(self, trials: Sequence[Trial], direction: str, surrogate: Surrogate | None) -> None:
-        """Warns the caller's caller once if the past studies mislead."""
+    def warn_if_misleading(
+        self, trials: Sequence[Trial], direction: str, surrogate: Surrogate | None, objective: str | None = None
+    ) -> None:
+        """Warns the caller's caller once if the past studies mislead; objective: one of several."""
         if surrogate is None or surrogate.studies is None or len(trials) < self.next_check:
             return  # without a walk over the trials, for every suggestion of a long study
         complete = [trial for trial in tuple(trials) if trial.state == "complete"]
         if len(complete) < self.next_check:
             return
         self.next_check = max(_CHECK_GROWTH * len(complete), _FIRST_CHECK)
+        if objective is not None:
+            complete = [trial.with_objective(objective) for trial in complete]
         sources = compare_sources(complete, direction, surrogate.space, surrogate.studies, None, None)
         if sources.mislead:
             self.next_check = math.inf
-            rule = (
-                f"the past studies mislead: they predict the {len(complete)} trials worse than these do by themselves"
-            )
+            of = "" if objective is None else f" of {objective!r}"
+            fault = f"they predict the {len(complete)} trials worse than these do by themselves"
+            rule = f"the past studies{of} mislead: {fault}"
             evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"
             remedy = "surrogate.sources(optimizer.trials) compares them; check the direction of the past values"
             warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)

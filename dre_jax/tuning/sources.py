@@ -16,7 +16,7 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
-from dre_jax.tuning.trial import DIRECTIONS
+from dre_jax.tuning.trial import DIRECTIONS, Trial
 from dre_jax.tuning.trial_selection import select_trials
 
 if TYPE_CHECKING:
@@ -221,6 +221,10 @@ def _encoded(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np
     for trial in trials:
         state: Any = getattr(trial, "state", "complete")
         is_complete = str(getattr(state, "name", state)).lower() == "complete"
+        if is_complete and isinstance(trial, Trial) and trial.values:
+            raise DataError(
+                "trials must have one value: pass trial.with_objective(name) of trials of several objectives"
+            )
         if not is_complete or trial.value is None or math.isnan(trial.value):
             continue
         known = {name: value for name, value in trial.params.items() if name in space}

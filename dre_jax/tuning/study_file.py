@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from types import EllipsisType
@@ -15,6 +15,7 @@ from dre_jax.data.files import read_json, stamp, write_json
 from dre_jax.errors import ConfigError, DataError, DataWarning, DreError
 from dre_jax.runtime.locks import folder_lock
 from dre_jax.tuning.engine_config import EngineConfig
+from dre_jax.tuning.objectives.objectives import check_directions, surrogates_by_objective
 from dre_jax.tuning.space.json_format import from_json, to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
@@ -48,18 +49,22 @@ class Study(NamedTuple):
     """The content of a study file."""
 
     space: Space
-    direction: str
+    direction: str | Mapping[str, str]
+    """Of several objectives by name."""
     seed: int
     trials: Sequence[Trial]
     enqueued: Sequence[Params] = ()
     """Values of hyperparameters that the next trials have, in order."""
     config: EngineConfig = EngineConfig()
-    origin: Origin | EllipsisType | None = None
-    """The surrogate's; None without a surrogate; `...` if the file does not say whether there was one."""
+    origin: Origin | Mapping[str, Origin | None] | EllipsisType | None = None
+    """The surrogate's; None without a surrogate; by objective if there are several; `...` if the file does not say
+    whether there was one."""
 
 
-def origin_of(surrogate: Surrogate) -> Origin:
-    """Returns what a study file says of a surrogate."""
+def origin_of(surrogate: Surrogate | None) -> Origin | None:
+    """Returns what a study file says of a surrogate; None without one."""
+    if surrogate is None:
+        return None
     from dre_jax.methods.settings import leaves, to_text
 
     configuration: dict[str, str] = {}
@@ -68,9 +73,7 @@ def origin_of(surrogate: Surrogate) -> Origin:
     return Origin(surrogate.fingerprint, surrogate.path, surrogate.name, configuration)
 
 
-def resume_surrogate(
-    path: Path, origin: Origin | EllipsisType | None, surrogate: Surrogate | EllipsisType | None
-) -> Surrogate | None:
+def resume_surrogate(path: Path, origin: Any, surrogate: Any) -> Surrogate | None:
     """Returns the surrogate that a study continues with; warns if it is another one than before.
 
     Args:
@@ -99,6 +102,17 @@ def resume_surrogate(
     return surrogate
 
 
+def resume_surrogates(
+    path: Path, origin: Any, surrogates: Any, directions: Mapping[str, str]
+) -> dict[str, Surrogate | None]:
+    """Returns `resume_surrogate` of each objective."""
+    if surrogates is not ...:
+        surrogates = surrogates_by_objective(surrogates, directions)
+    else:
+        surrogates = dict.fromkeys(directions, ...)
+    return {name: resume_surrogate(path, origin[name], surrogates[name]) for name in directions}
+
+
 def write_study(path: Path, study: Study, known: Stamp | None = None) -> Stamp | None:
     """Writes a study, completely or not at all.
 
@@ -122,7 +136,7 @@ def write_study(path: Path, study: Study, known: Stamp | None = None) -> Stamp |
     }
     content |= {"enqueued": list(study.enqueued)} if study.enqueued else {}
     content |= {"config": dataclasses.asdict(study.config)} if study.config != EngineConfig() else {}
-    content["surrogate"] = study.origin._asdict() if isinstance(study.origin, Origin) else None
+    content["surrogate"] = _origin_content(study.origin)
     with folder_lock(path.parent):
         current = stamp(path)
         if current is not None and current != known and path.stat().st_size:
@@ -155,17 +169,21 @@ def read_study(path: Path) -> Study:
         raise DataError(f"{path} must hold a study of format {FORMAT}, but is of {content['dre_jax_study']!r}")
     try:
         space, direction, seed = from_json(content["space"]), content["direction"], content["seed"]
-        validate_study(direction, seed)
+        several = check_directions(direction) if isinstance(direction, dict) else {}
+        validate_study("minimize" if several else direction, seed)
         trials: list[Trial] = []
         for number, record in enumerate(content["trials"]):
-            state, value = record["state"], record.get("value")
-            value = _INFINITIES.get(value, value) if isinstance(value, str) else value
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+            state, values = record["state"], record.get("values", {})
+            values = {name: _number(value) for name, value in values.items()}
+            value = _number(record.get("value"))
+            is_number = value is not None or (bool(several) and values.keys() == several.keys())
+            if values and (None in values.values() or not is_number or value is not None):
+                raise ConfigError(f"values are numbers of all objectives, but trial {number} is {record!r}")
             if state not in _STATES or is_number != (state in ("complete", "stopped")):
                 raise ConfigError(
                     f"a trial is running, failed or complete with a value, but trial {number} is {record!r}"
                 )
-            value, stderr = float(value) if is_number else None, record.get("stderr")
+            stderr = record.get("stderr")
             stderr = None if stderr is None else float(stderr)
             if stderr is not None and not (is_number and 0 <= stderr < math.inf):
                 raise ConfigError(
@@ -175,13 +193,16 @@ def read_study(path: Path) -> Study:
             constraints = constraint_values(record.get("constraints", {}), trials if state == "complete" else ())
             if constraints and not is_number:
                 raise ConfigError(f"a trial with constraints is complete, but trial {number} is {record!r}")
-            trials.append(Trial(number, space.check(record["params"]), state, value, stderr, constraints, reports))
+            trials.append(
+                Trial(number, space.check(record["params"]), state, value, stderr, constraints, reports, values)
+            )
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
         kept = content.get("surrogate", ... if trials else None)
-        origin = Origin(**kept) if isinstance(kept, dict) else kept
-        if origin not in (None, ...) and not isinstance(origin, Origin):
-            raise ConfigError(f"a surrogate is null or described by its fields, but the study has {kept!r}")
+        if several:
+            origin = {name: _origin_of_content((kept or {})[name] if kept is not ... else None) for name in several}
+        else:
+            origin = _origin_of_content(kept)
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
@@ -189,14 +210,40 @@ def read_study(path: Path) -> Study:
     return Study(space, direction, seed, trials, enqueued, config, origin)
 
 
+def _origin_content(origin: Any) -> Any:
+    if isinstance(origin, Origin):
+        return origin._asdict()
+    return {name: _origin_content(one) for name, one in origin.items()} if isinstance(origin, Mapping) else None
+
+
+def _origin_of_content(content: Any) -> Any:
+    origin = Origin(**content) if isinstance(content, dict) else content
+    if origin not in (None, ...) and not isinstance(origin, Origin):
+        raise ConfigError(f"a surrogate is null or described by its fields, but the study has {content!r}")
+    return origin
+
+
+def _number(value: Any) -> float | None:
+    """Returns the number that a file has; None if it is none."""
+    value = _INFINITIES.get(value, value) if isinstance(value, str) else value
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    return float(value) if is_number else None
+
+
+def _plain_number(value: float) -> float | str:
+    return value if math.isfinite(value) else next(k for k, v in _INFINITIES.items() if v == value)
+
+
 def _trial(trial: Trial) -> dict[str, Any]:
     record: dict[str, Any] = {"params": trial.params, "state": trial.state}
     if trial._reports:  # as text where JSON has no number
         reports = trial._reports.items()
         record["reports"] = [[step, number if math.isfinite(number) else str(number)] for step, number in reports]
-    if trial.value is not None:
-        finite = math.isfinite(trial.value)
+    if trial.state in ("complete", "stopped"):
         record |= {} if trial.stderr is None else {"stderr": trial.stderr}
         record |= {"constraints": trial.constraints} if trial.constraints else {}
-        record["value"] = trial.value if finite else next(k for k, v in _INFINITIES.items() if v == trial.value)
+        if trial.value is not None:
+            record["value"] = _plain_number(trial.value)
+        else:
+            record["values"] = {name: _plain_number(value) for name, value in trial.values.items()}
     return record

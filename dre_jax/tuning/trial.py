@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -36,12 +36,29 @@ class Trial:
     state: State = "running"
     """Running, complete, stopped early or failed."""
     value: float | None = None
-    """The objective's value if the trial is complete, its posterior mean if the trial was stopped."""
+    """The objective's value if the trial is complete, its posterior mean if the trial was stopped; None with several
+    objectives."""
     stderr: float | None = None
     """The value's standard error, if it is known."""
     _constraints: Mapping[str, float] = field(default_factory=dict)
     _reports: Mapping[float, float] = field(default_factory=dict)
+    _values: Mapping[str, float] = field(default_factory=dict)
     _study: Any = field(default=None, compare=False)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Values of several objectives by name, if the trial is complete; empty with one objective. A copy."""
+        return dict(self._values)
+
+    def with_objective(self, name: str) -> Trial:
+        """Returns the trial with one of several objectives as its value, as `past_of` and `Surrogate.sources` read it.
+
+        Raises:
+          DataError: if a complete trial has no such objective.
+        """
+        if self.state == "complete" and name not in self._values:
+            raise DataError(f"the objectives of trial {self.number} are {list(self._values)}, but got {name!r}")
+        return replace(self, value=self._values.get(name), _values={})
 
     @property
     def reports(self) -> dict[float, float]:
@@ -93,7 +110,8 @@ class Trial:
     def __repr__(self) -> str:
         more = "" if self.stderr is None else f", stderr={self.stderr!r}"
         more += f", constraints={self.constraints}" if self._constraints else ""
-        return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, value={self.value!r}{more})"
+        value = f"values={self.values}" if self._values else f"value={self.value!r}"
+        return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, {value}{more})"
 
 
 def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
@@ -123,10 +141,12 @@ def trial_frame(trials: Sequence[Trial], names: Iterable[str]) -> Any:
     """
     pandas = import_extra("pandas", "pandas", "pandas")
     constraints = dict.fromkeys(f"constraints_{name}" for trial in trials for name in trial.constraints)
-    reserved = ("number", "state", "value", *constraints, "task")
+    values = dict.fromkeys(f"values_{name}" for trial in trials for name in trial.values) or ("value",)
+    reserved = ("number", "state", *values, *constraints, "task")
     columns = {name: f"params_{name}" if name in reserved else name for name in names}
     rows = [
         dict[str, Any](number=trial.number, state=trial.state, value=trial.value)
+        | {f"values_{name}": value for name, value in trial.values.items()}
         | {f"constraints_{name}": value for name, value in trial.constraints.items()}
         | {columns[name]: value for name, value in trial.params.items()}
         for trial in trials

@@ -25,7 +25,7 @@ class TrialLoop:
     def __init__(
         self,
         optimizer: Any,
-        f: Callable[[Trial], float],
+        f: Callable[[Trial], Any],
         n_trials: int | None,
         timeout: float | None,
         stop_when_gain_below: float | None,

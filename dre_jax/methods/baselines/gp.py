@@ -23,7 +23,7 @@ from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.baselines.shared import NoMetaLearning
 from dre_jax.methods.entry import Entry
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
-from dre_jax.search.history import Candidates, History
+from dre_jax.search.history import Candidates, Components, History
 from dre_jax.search.method import Capabilities
 
 
@@ -57,6 +57,7 @@ class GaussianProcess(NoMetaLearning):
         differentiable=True,
         heteroscedastic=True,
         improvement=True,
+        predicts_components=True,
     )
 
     def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
@@ -75,9 +76,14 @@ class GaussianProcess(NoMetaLearning):
 
     def score_candidates(self, fitted_params: FittedProcess, history: History, candidates: Candidates) -> Array:
         """Values the candidates by the fitted process."""
-        mean, variance = predict_in_blocks(fitted_params.process, history.x, fitted_params.prepared, candidates.x)
+        _, mean, deviation = self.predict_components(fitted_params, history, candidates)
         noise = jnp.exp(0.5 * fitted_params.process.log_noise)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), fitted_params.incumbent, noise)
+        return acquire_by_response(self.acquisition, mean[:, 0], deviation[:, 0], fitted_params.incumbent, noise)
+
+    def predict_components(self, fitted_params: FittedProcess, history: History, candidates: Candidates) -> Components:
+        """Returns the predictions of the fitted process, one component."""
+        mean, variance = predict_in_blocks(fitted_params.process, history.x, fitted_params.prepared, candidates.x)
+        return Components(jnp.zeros(1, mean.dtype), mean[:, None], jnp.sqrt(variance)[:, None])
 
 
 ENTRIES = (

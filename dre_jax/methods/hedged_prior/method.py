@@ -27,6 +27,7 @@ from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, hypo
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
 from dre_jax.methods.hedged_prior.posterior import (
     HedgedPosterior,
+    component_moments,
     condition_mixture,
     mean_and_improvement,
     past_weight,
@@ -36,9 +37,10 @@ from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, fix_columns, 
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
 from dre_jax.methods.hedged_prior.training import PriorTraining, explain_training, train_priors
 from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
+from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
-from dre_jax.search.history import Candidates, History
+from dre_jax.search.history import Candidates, Components, History
 from dre_jax.search.method import Capabilities
 
 
@@ -85,6 +87,7 @@ class HedgedPrior:
         differentiable=True,
         heteroscedastic=True,
         improvement=True,
+        predicts_components=True,
         weighs_past=True,
     )
 
@@ -136,6 +139,18 @@ class HedgedPrior:
             return jnp.where(has_incumbent, improvement, mean)
         mean, variance = predict_mixture(self.prior, params, posterior, candidates.x)
         return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), incumbent)
+
+    def predict_components(
+        self, fitted_params: ConditionedPriors, history: History, candidates: Candidates
+    ) -> Components:
+        """Returns the predictions of all components of the conditioned mixture."""
+        params, posterior, _ = fitted_params
+
+        def predict(rows: Array) -> tuple[Array, Array]:
+            means, variances = component_moments(self.prior, params, posterior, rows)
+            return means.T, jnp.sqrt(variances).T
+
+        return Components(posterior.log_weight, *by_blocks(predict, candidates.x))
 
     def past_weight(self, fitted_params: ConditionedPriors) -> Array:
         """Returns the total weight of the components that use what past tasks taught."""

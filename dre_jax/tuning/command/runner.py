@@ -87,6 +87,8 @@ class StudyFile:
             surrogate = None if surrogate is ... else surrogate
             return Optimizer(space, surrogate, direction=direction or "minimize", seed=seed or 0, config=config)
         study = Optimizer.load(self.path, surrogate, space=space, config=config)
+        if study.directions:
+            raise DataError(f"{self.path} must hold a study of one objective, but has {len(study.directions)}")
         for what, value, own in (("direction", direction, study.direction), ("seed", seed, study.seed)):
             if value is not None and value != own:
                 raise DataError(f"{self.path} must hold a study of the {what} given, {value}, but its own is {own}")

@@ -19,6 +19,7 @@ from dre_jax.checks import check_seed
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.engine_config import EngineConfig
+from dre_jax.tuning.objectives.engine import ObjectivesEngine
 from dre_jax.tuning.optuna.distributions import Translation, can_hold, translation_of
 from dre_jax.tuning.optuna.trials import (
     StudyTrials,
@@ -40,12 +41,13 @@ _TRIES = 16
 
 
 class DRESampler(BaseSampler):
-    """Sampler for Optuna studies with one objective.
+    """Sampler for Optuna studies with one objective or several.
 
     The sampler has no state beside the study: samplers in any number of threads, processes and machines, with equal or
     different seeds, give different suggestions, and a pickled sampler continues unchanged. Running trials are pending,
     and pruned trials rank below the others (`dre_jax.tuning.optuna.trials`). Trials that failed and constraints teach
-    the sampler where trials succeed and are feasible (`dre_jax.tuning.feasibility`).
+    the sampler where trials succeed and are feasible (`dre_jax.tuning.feasibility`). With several objectives, the
+    sampler maximises the expected hypervolume improvement (`dre_jax.tuning.objectives`).
 
     Example:
       >>> import optuna
@@ -59,7 +61,7 @@ class DRESampler(BaseSampler):
     def __init__(
         self,
         search_space: Space | Mapping[str, BaseDistribution] | Surrogate | None = None,
-        surrogate: Surrogate | None = None,
+        surrogate: Surrogate | Sequence[Surrogate | None] | None = None,
         *,
         seed: int | None = None,
         config: EngineConfig | None = None,
@@ -74,7 +76,7 @@ class DRESampler(BaseSampler):
             within the bounds of the latest trial. Without a surrogate, the default is the hyperparameters that all
             complete trials have, so that the first trials are drawn at random. A surrogate may take this place.
           surrogate: knowledge of past tasks, of the study's direction; without one, the best method without transfer is
-            used.
+            used. For several objectives a sequence, in their order, of which some may be None.
           seed: of all suggestions; None for one by chance.
           config: treatment of pending and failed trials.
           independent_sampler: draws what is not in the search space; by default Optuna's `RandomSampler`, seeded by the
@@ -97,34 +99,38 @@ class DRESampler(BaseSampler):
             if surrogate is not None:
                 raise ConfigError("a sampler has one surrogate, but got search_space= and surrogate=")
             search_space, surrogate = None, search_space
-        if surrogate is not None and not isinstance(surrogate, Surrogate):
-            raise ConfigError(f"surrogate must be a Surrogate or None, but got {surrogate!r}")
+        surrogates = tuple(surrogate) if isinstance(surrogate, (list, tuple)) else (surrogate,)
+        if not surrogates or not all(one is None or isinstance(one, Surrogate) for one in surrogates):
+            rule = "surrogate must be a Surrogate or None, or a sequence of them for several objectives"
+            raise ConfigError(f"{rule}, but got {surrogate!r}")
         if seed is not None:
             check_seed(seed)
         self._seed = secrets.randbits(32) if seed is None else int(seed)
-        self._surrogate = surrogate
+        self._surrogates = surrogates
         self._config = config
         self._independent = independent_sampler
         self._warns = warn_independent_sampling
         self._warned: set[str] = set()
         self._constraints_func = constraints_func
-        space = search_space if search_space is not None else surrogate.space if surrogate is not None else None
+        spaces = (one.space for one in surrogates if one is not None)
+        space = search_space if search_space is not None else next(spaces, None)
         self._search_space = None if space is None else translation_of(space)
         self._engine: Engine | None = None
         self._reader: TrialReader | None = None
         if self._search_space is not None:
-            self._engine_for(self._search_space.space)
+            self._engine_for(self._search_space.space, len(surrogates))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The distributions that are searched together: those with more than one value.
 
         Raises:
-          ValueError: for a study of several objectives.
+          ConfigError: for a study of another number of objectives than surrogates.
           DataError: for a study of another direction than the surrogate's.
         """
-        _require_one_objective(study)
-        if self._surrogate is not None:
-            self._surrogate.require_direction(study.direction.name.lower())
+        surrogates = self._surrogates_for(len(study.directions))
+        for surrogate, direction in zip(surrogates, study.directions, strict=True):
+            if surrogate is not None:
+                surrogate.require_direction(direction.name.lower())
         trials = study.get_trials(deepcopy=False)
         latest = latest_distributions(trials)
         if self._search_space is None:
@@ -137,14 +143,13 @@ class DRESampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Values for a trial. Raises `ValueError` for a study of several objectives."""
-        _require_one_objective(study)
+        """Values for a trial."""
         if not search_space:
             return {}
         reader = self._reader_for(study, search_space)
         translation = reader.translation
-        engine = self._engine_for(translation.space)
-        maximise = study.direction == StudyDirection.MAXIMIZE
+        engine = self._engine_for(translation.space, len(study.directions))
+        maximise = [direction == StudyDirection.MAXIMIZE for direction in study.directions]
         others = _others(study, trial)
         fixed = _fixed_values(trial, others, translation, search_space)
         for _ in range(_TRIES):
@@ -164,8 +169,7 @@ class DRESampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A value for a hyperparameter searched on its own. Raises `ValueError` for a study of several objectives."""
-        _require_one_objective(study)
+        """A value for a hyperparameter searched on its own."""
         self._warn_independent_sampling(study, trial, param_name)
         sampler = self._independent
         if sampler is None:  # by trial and name, so that workers of one seed do not draw the same
@@ -227,22 +231,30 @@ class DRESampler(BaseSampler):
             self._reader = reader = TrialReader(translation, study._storage)
         return reader
 
-    def _engine_for(self, space: Space) -> Engine:
+    def _surrogates_for(self, n_objectives: int) -> tuple[Surrogate | None, ...]:
+        if self._surrogates == (None,):
+            return self._surrogates * n_objectives
+        if len(self._surrogates) != n_objectives:
+            rule = f"a study of {n_objectives} objectives needs as many surrogates, in a list that may have None"
+            raise ConfigError(f"{rule}, but the sampler has {len(self._surrogates)}")
+        return self._surrogates
+
+    def _engine_for(self, space: Space, n_objectives: int) -> Engine:
         """Returns the engine of a space; the last engine is cached with its arrays on the device."""
         engine = self._engine
-        if engine is None or engine.space != space:
-            engine = Engine(space, self._surrogate, seed=self._seed, config=self._config)
+        if engine is None or engine.space != space or engine.n_objectives != n_objectives:
+            surrogates = self._surrogates_for(n_objectives)
+            more: dict[str, Any] = {"seed": self._seed, "config": self._config}
+            if n_objectives == 1:
+                engine = Engine(space, surrogates[0], **more)
+            else:
+                engine = ObjectivesEngine(space, {str(i): one for i, one in enumerate(surrogates)}, **more)
             self._engine = engine
         return engine
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without what is read from the study again."""
         return self.__dict__ | {"_reader": None}
-
-
-def _require_one_objective(study: Study) -> None:
-    if len(study.directions) > 1:
-        raise ValueError(f"DRESampler needs a study of one objective, but this one has {len(study.directions)}")
 
 
 def _others(study: Study, trial: FrozenTrial) -> list[FrozenTrial]:

@@ -62,9 +62,12 @@ class TrialReader:
 
 
 def read_trials(
-    trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise: bool, uses_errors: bool = False
+    trials: Iterable[FrozenTrial], reader: TrialReader, *, maximise: Sequence[bool], uses_errors: bool = False
 ) -> StudyTrials:
-    """Returns the trials of a study, with the standard errors of pruned ones if the method uses them."""
+    """Returns the trials of a study, with the standard errors of pruned ones if the method uses them.
+
+    Each objective is maximised or minimised. Of several, a pruned trial has no values, so it counts as failed.
+    """
     finished: list[FrozenTrial] = []
     observed: list[Params] = []
     pending: list[Params] = []
@@ -74,15 +77,15 @@ def read_trials(
         params = None if state == TrialState.WAITING else reader.read(trial)
         if params is None:
             continue
-        if state in FINISHED:
+        if state == TrialState.COMPLETE or (state == TrialState.PRUNED and len(maximise) == 1):
             finished.append(trial)
             observed.append(params)
         else:
             (pending if state == TrialState.RUNNING else failed).append(params)
-    values = responses(finished, maximise=maximise)
+    values = zip(*(responses(finished, maximise=way, objective=i) for i, way in enumerate(maximise)), strict=True)
     observations = [
-        Observation(params, value, _posterior(trial)[1] if uses_errors else 0.0, trial.constraints)
-        for params, value, trial in zip(observed, values, finished, strict=True)
+        Observation(params, one[0], _posterior(trial)[1] if uses_errors else 0.0, trial.constraints, one)
+        for params, one, trial in zip(observed, values, finished, strict=True)
     ]
     return StudyTrials(observations, pending, failed)
 
@@ -140,8 +143,8 @@ def _shared(trial: FrozenTrial) -> dict[str, float]:
         return {}
 
 
-def responses(trials: Sequence[FrozenTrial], *, maximise: bool) -> list[float]:
-    """Responses of finished trials, higher is better.
+def responses(trials: Sequence[FrozenTrial], *, maximise: bool, objective: int = 0) -> list[float]:
+    """Responses of finished trials in one objective, higher is better.
 
     - Complete ones have their value.
     - A trial that `DREPruner` pruned has the posterior mean of its final value.
@@ -156,9 +159,7 @@ def responses(trials: Sequence[FrozenTrial], *, maximise: bool) -> list[float]:
     forecast = [i for i in all_pruned if POSTERIOR in trials[i].system_attrs]
     result[forecast] = [sign * _posterior(trials[i])[0] for i in forecast]
     for i in complete:
-        value = trials[i].value
-        assert value is not None
-        result[i] = sign * value
+        result[i] = sign * trials[i].values[objective]
     feasible = [i for i in complete if all(value <= 0 for value in trials[i].constraints.values())]
     pruned = sorted(
         (i for i in all_pruned if POSTERIOR not in trials[i].system_attrs),

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 
 
 def from_studies(
-    studies: Studies, space: Space, *, absent: Mapping[str, Any] | None = None, renamed: Mapping[str, str] | None = None
+    studies: Studies,
+    space: Space,
+    *,
+    objective: int | None = None,
+    absent: Mapping[str, Any] | None = None,
+    renamed: Mapping[str, str] | None = None,
 ) -> Past:
     """Returns past tasks from Optuna studies.
 
@@ -35,6 +40,7 @@ def from_studies(
       studies: a study or several; a storage, or its address (`sqlite:///studies.db`), or the path of a journal or of an
         SQLite file, then all studies in it.
       space: the search space. A study without any of its hyperparameters is excluded.
+      objective: number of the objective, from 0; None excludes studies of several objectives.
       absent: values of hyperparameters that earlier models did not set, as in `past_of`.
       renamed: new names of hyperparameters by their old ones.
 
@@ -61,12 +67,15 @@ def from_studies(
     directions, metrics = set[str](), set[str | None]()
     for study in open_studies(studies):
         name = unused_name(study.study_name, tasks)
-        if len(study.directions) > 1:
-            exclusions.append(Exclusion(name, f"a study must have one objective, but has {len(study.directions)}"))
+        n = len(study.directions)
+        if n > 1 and objective is None:
+            exclusions.append(Exclusion(name, f"a study must have one objective, but has {n}: pass objective="))
+        elif not 0 <= (objective or 0) < n:
+            exclusions.append(Exclusion(name, f"a study must have objective {objective}, but has {n}, from 0"))
         else:
-            tasks[name] = list(_evaluated(study, changes))
-            directions.add(study.direction.name.lower())
-            metrics.add(study.metric_names[0] if study.metric_names else None)
+            tasks[name] = list(_evaluated(study, changes, objective or 0))
+            directions.add(study.directions[objective or 0].name.lower())
+            metrics.add(study.metric_names[objective or 0] if study.metric_names else None)
     # These are responses, whatever the directions.
     past = past_of(space, tasks, direction="maximize", exclusions=exclusions, absent=absent, renamed=renamed)
     return replace(past, direction=_only(directions), metric=_only(metrics))
@@ -76,14 +85,15 @@ def _only(names: set[str] | set[str | None]) -> str | None:
     return next(iter(names)) if len(names) == 1 else None
 
 
-def _evaluated(study: Study, changes: SpaceChanges) -> Iterator[Evaluated]:
+def _evaluated(study: Study, changes: SpaceChanges, objective: int) -> Iterator[Evaluated]:
     from optuna.study import StudyDirection
     from optuna.trial import TrialState
 
     from dre_jax.tuning.optuna.trials import responses
 
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    values = responses(trials, maximise=study.direction == StudyDirection.MAXIMIZE)
+    maximise = study.directions[objective] == StudyDirection.MAXIMIZE
+    values = responses(trials, maximise=maximise, objective=objective)
     violations = [sum(value for value in trial.constraints.values() if value > 0) for trial in trials]
     for trial, value in zip(trials, _infeasible_last(np.array(values), np.array(violations)), strict=True):
         yield Evaluated(changes.without_inactive(trial.params), value)

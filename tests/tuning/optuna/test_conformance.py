@@ -3,12 +3,12 @@
 from functools import partial
 
 import pytest
-from optuna.testing.pytest_samplers import BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase
+from optuna.testing.pytest_samplers import BasicSamplerTestCase, MultiObjectiveSamplerTestCase, RelativeSamplerTestCase
 
 from dre_jax.tuning.optuna import DRESampler
 
 
-class Suites(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+class Suites(BasicSamplerTestCase, RelativeSamplerTestCase, MultiObjectiveSamplerTestCase):
     @pytest.fixture
     def sampler(self, quiet_optuna):
         return partial(DRESampler, seed=0)

@@ -1,6 +1,7 @@
 """`DRESampler` in studies: what it goes by, and that no two workers try the same."""
 
 import pickle
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -9,8 +10,10 @@ from optuna.samplers import PartialFixedSampler, RandomSampler
 from optuna.trial import TrialState
 
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.methods import find
 from dre_jax.tuning import Categorical, Float, Int, Less, Space, Surrogate
-from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.engine import Engine, Suggestion
+from dre_jax.tuning.objectives.engine import ObjectivesEngine
 from dre_jax.tuning.optuna import DRESampler
 
 pytestmark = pytest.mark.usefixtures("even_points", "quiet_optuna")
@@ -111,6 +114,28 @@ def test_trials_that_are_not_told_yet_count_as_running(asked):
     for trial in trials:
         trial.suggest_categorical("kernel", ["rbf", "poly"])
     assert len(set(configurations(study))) == 6
+
+
+def test_several_objectives_have_their_values_and_surrogates(surrogate, monkeypatch):
+    """A pruned trial has no values, so it failed; each objective is turned by its own direction."""
+    surrogate = replace(surrogate, method=find("gp").make())
+    study = study_of(DRESampler(surrogate=[surrogate, None], seed=0), directions=["maximize", "minimize"])
+    calls = []
+    monkeypatch.setattr(
+        ObjectivesEngine,
+        "propose",
+        lambda self, observed, **rest: calls.append((observed, rest)) or Suggestion({"x": 0.3, "kernel": "rbf"}),
+    )
+    first, pruned = study.ask(DISTRIBUTIONS), study.ask(DISTRIBUTIONS)
+    study.tell(first, (1.0, 2.0))
+    study.tell(pruned, state=TrialState.PRUNED)
+    study.ask(DISTRIBUTIONS)
+    observed, rest = calls[-1]
+    assert [o.objectives for o in observed] == [(1.0, -2.0)]
+    assert rest["failed"] == [pruned.params]
+    assert study.sampler._engine.surrogates == {"0": surrogate, "1": None}
+    with pytest.raises(ConfigError, match="a study of 3 objectives needs as many surrogates"):
+        study_of(study.sampler, directions=["minimize"] * 3).ask(DISTRIBUTIONS)
 
 
 def test_enqueued_trials_count_as_running(asked):

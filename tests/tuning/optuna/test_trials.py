@@ -69,7 +69,7 @@ def test_trials_that_break_constraints_keep_their_value():
     found = responses(trials, maximise=False)
     assert found == [100.0, -1.0, -3.0, -2.0]
     observed = read_trials(
-        trials, TrialReader(translation_of({"x": FloatDistribution(0.0, 1.0)}), None), maximise=False
+        trials, TrialReader(translation_of({"x": FloatDistribution(0.0, 1.0)}), None), maximise=[False]
     )
     assert [o.constraints for o in observed.observed] == [{"c": 0.5}, {}, {"c": -1.0}, {"c": 0.0}]
 

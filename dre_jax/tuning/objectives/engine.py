@@ -1,0 +1,141 @@
+"""Suggestions for a study of several objectives."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dre_jax.errors import ConfigError
+from dre_jax.search.method import Method, capabilities_of
+from dre_jax.tuning.engine import Engine, Suggestion, default_method
+from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_values
+from dre_jax.tuning.objectives.method import HypervolumeMethod, ObjectiveParams
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.surrogate import Surrogate
+
+_PARENTS = 12  # points of the front that candidates are drawn around
+
+
+class ObjectivesEngine(Engine):
+    """Suggestions by the expected hypervolume improvement, with one surrogate, or none, per objective."""
+
+    def __init__(
+        self,
+        space: Space,
+        surrogates: Mapping[str, Surrogate | None],
+        *,
+        seed: int = 0,
+        config: EngineConfig | None = None,
+    ) -> None:
+        """Creates an engine.
+
+        Args:
+          space: the search space.
+          surrogates: knowledge of past tasks, by objective.
+          seed: seed of all suggestions.
+          config: settings.
+
+        Raises:
+          DataError: for a surrogate of another space.
+          ConfigError: for surrogates of different spaces, a method without the capability ``predicts_components``, or a
+            pending strategy that a method does not support.
+        """
+        self.surrogates = dict(surrogates)
+        self.n_objectives = len(self.surrogates)
+        strategy = (config or EngineConfig()).pending_strategy
+        self._objectives_method = HypervolumeMethod(
+            members=tuple(_method_of(name, one) for name, one in surrogates.items()), pending_strategy=strategy
+        )
+        super().__init__(space, _combine(self.surrogates, self._objectives_method), seed=seed, config=config)
+
+    def require_standard_errors(self) -> None:
+        """Raises `ConfigError`."""
+        raise ConfigError("standard errors need a study of one objective: tell the values without stderr")
+
+    def require_improvement(self) -> None:
+        """Raises `ConfigError`."""
+        raise ConfigError("an expected gain needs a study of one objective")
+
+    def propose(
+        self,
+        observed: Sequence[Observation],
+        *,
+        number: int,
+        pending: Iterable[Mapping[str, Any]] = (),
+        failed: Iterable[Mapping[str, Any]] = (),
+        fixed: Mapping[str, Any] | None = None,
+    ) -> Suggestion:
+        """Returns the configuration to evaluate next, from observations with ``objectives``; see `Engine.propose`."""
+        if observed:
+            order = order_by_front(unit_values(np.array([one.objectives for one in observed], np.float64)))
+            observed = [one._replace(response=float(place)) for one, place in zip(observed, order, strict=True)]
+        return super().propose(observed, number=number, pending=pending, failed=failed, fixed=fixed)
+
+    def _can_value(self, observed: Sequence[Observation]) -> bool:
+        return bool(observed)
+
+    def _params_for(
+        self, observed: Sequence[Observation], rows: np.ndarray, capacity: int, dtype: type[np.floating[Any]]
+    ) -> ObjectiveParams:
+        import jax
+
+        from dre_jax.data.tasks import tie_levels
+
+        values = np.array([one.objectives for one in observed], np.float64)
+        scaled = unit_values(values)
+        feasible = np.array([all(value <= 0 for value in one.constraints.values()) for one in observed])
+        empty = (0, capacity - len(rows))
+        arrays = (
+            np.stack([np.pad(column, empty) for column in scaled[rows].T]),
+            np.stack([np.pad(tie_levels(column), empty) for column in values[rows].T]),
+            np.arange(capacity) < len(rows),
+            boxes_above(scaled, np.array([one.response for one in observed]), feasible, capacity),
+        )
+        arrays = jax.tree.map(lambda a: a.astype(dtype) if a.dtype == np.float64 else a, arrays)
+        learned = self._params or (None,) * len(self.surrogates)
+        return ObjectiveParams(learned, *jax.device_put(arrays))
+
+    @cached_property
+    def _method(self) -> Method:
+        return self._objectives_method
+
+    @cached_property
+    def _candidates(self) -> Any:
+        from dre_jax.search.candidates import default_candidates
+
+        strategy = "none" if self.config.pending_strategy == "none" else "mean"  # the method imputes by objective
+        return replace(default_candidates(self._method, self._layout, strategy), parents=_PARENTS)
+
+
+def _method_of(objective: str, surrogate: Surrogate | None) -> Method:
+    if surrogate is None:
+        return default_method()
+    if not capabilities_of(surrogate.method).predicts_components:
+        rule = "a study of several objectives needs surrogates of hedged-prior or gp"
+        raise ConfigError(f"{rule}, but that of {objective!r} is of {surrogate.name}")
+    return surrogate.method
+
+
+def _combine(surrogates: Mapping[str, Surrogate | None], method: HypervolumeMethod) -> Surrogate | None:
+    """Returns one surrogate of all objectives, whose start designs take turns; None if there is none."""
+    known = {name: one for name, one in surrogates.items() if one is not None}
+    if not known:
+        return None
+    (first, *others), space = known, next(iter(known.values())).space
+    for name in others:
+        if known[name].space != space:
+            rule = "the surrogates of a study must have one space"
+            raise ConfigError(f"{rule}, but those of {first!r} and {name!r} differ: fit them on spaces that are equal")
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*(one.start for one in known.values())))
+    start: list[Params] = []
+    for params in turns:
+        if params is not None and params not in start:
+            start.append(params)
+    params = tuple(None if one is None else one.params for one in surrogates.values())
+    return Surrogate(space, "objectives", method, params, tuple(start))

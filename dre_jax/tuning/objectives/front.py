@@ -1,0 +1,76 @@
+"""The front of a study's trials, and the order of trials by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from dre_jax.data.tasks import unit_scale
+from dre_jax.search.hypervolume import Boxes, Floats, decompose, dominates, pad_boxes
+from dre_jax.tuning.response_clipping import clip_responses
+
+_MARGIN = 0.1  # of the range of the values, which is 1
+
+
+def order_by_front(values: Floats) -> Floats:
+    """Returns a response f64[n] for values f64[n, M]: higher is better, by fronts, then by distance from others.
+
+    The fronts are those of non-dominated sorting, and the distance is the crowding distance of NSGA-II (Deb et al.
+    2002). The first front has responses in [0, 1], the next one in [-2, -1], and so on.
+
+    Example:
+      >>> order_by_front(np.array([[0.0, 2.0], [2.0, 0.0], [1.0, 1.0], [0.0, 0.0]])).tolist()
+      [1.0, 1.0, 0.6666666666666666, -1.0]
+    """
+    beats = dominates(values)
+    n_better = beats.sum(axis=0)
+    left, response = np.ones(len(values), bool), np.empty(len(values))
+    level = 0
+    while left.any():
+        front = left & (n_better == 0)
+        distance = _crowding_distance(values[front])
+        response[front] = distance / (1.0 + distance) - 2.0 * level
+        left &= ~front
+        n_better = n_better - beats[front].sum(axis=0)
+        level += 1
+    return response
+
+
+def _crowding_distance(values: Floats) -> Floats:
+    """Returns distances f64[n] of the neighbours in each objective, summed; huge at an objective's ends."""
+    distance = np.zeros(len(values))
+    for column in values.T:
+        order = np.argsort(column, kind="stable")
+        span = np.ptp(column)
+        gaps = np.full(len(values), 1e300)
+        gaps[1:-1] = (column[order[2:]] - column[order[:-2]]) / (span if span > 0 else 1.0)
+        distance[order] += gaps
+    return distance
+
+
+def unit_values(values: Floats) -> Floats:
+    """Returns values f64[n, M] of which each objective has the range [0, 1], without far outliers or infinities."""
+    return np.stack([unit_scale(clip_responses(column)) for column in values.T], axis=1)
+
+
+def boxes_above(values: Floats, order: Floats, feasible: npt.NDArray[np.bool_], capacity: int) -> Boxes:
+    """Returns what the front of the feasible trials leaves, in arrays of few sizes; of all trials if none is feasible.
+
+    Args:
+      values: f64[n, M], from `unit_values`.
+      order: f64[n], from `order_by_front`.
+      feasible: bool[n].
+      capacity: of the history. A front with more points is thinned; for four objectives and more, which leave many
+        more boxes, to a smaller number.
+
+    The reference point is below the worst value of all trials in each objective, by a tenth of the range. With a point
+    below the worst of the front (Ishibuchi et al. 2018), a search of two objectives covered half of the hypervolume:
+    early fronts are short, and what is beyond their ends counts for nothing.
+    """
+    rows = np.flatnonzero(feasible if feasible.any() else np.ones(len(values), bool))
+    front = rows[~dominates(values[rows]).any(axis=0)]
+    extra = max(values.shape[1] - 3, 0)
+    front = front[np.argsort(-order[front], kind="stable")][: max(capacity // 4**extra, 8)]
+    boxes = decompose(values[front], np.full(values.shape[1], -_MARGIN))
+    n = len(boxes.where)
+    return pad_boxes(boxes, capacity + 2, 4 ** int(np.ceil(np.log(n) / np.log(4))) if extra else 2 * capacity + 1)

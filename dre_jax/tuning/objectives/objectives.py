@@ -1,0 +1,79 @@
+"""What a study of several objectives checks: its directions, the values of its trials, its surrogates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dre_jax.checks import one_of
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.hypervolume import dominates
+from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.trial import DIRECTIONS, Trial, objective_value
+
+
+def check_directions(directions: Any) -> dict[str, str]:
+    """Returns the directions of several objectives by name. Raises `ConfigError` for fewer than two, or none that is.
+
+    Example:
+      >>> check_directions({"error": "minimize", "speed": "maximize"})
+      {'error': 'minimize', 'speed': 'maximize'}
+    """
+    if not isinstance(directions, Mapping) or len(directions) < 2:
+        rule = "directions must map the names of two or more objectives to 'minimize' or 'maximize'"
+        raise ConfigError(f"{rule}, but got {directions!r}: pass direction= for one objective")
+    for name, direction in directions.items():
+        if not isinstance(name, str):
+            raise ConfigError(f"the name of an objective must be a string, but got {name!r}")
+        one_of(f"direction of {name!r}", direction, DIRECTIONS)
+    return dict(directions)
+
+
+def objective_values(values: Any, directions: Mapping[str, str]) -> dict[str, float]:
+    """Returns the values of a trial by objective, as floats. Raises `DataError` for other names or no numbers."""
+    if not isinstance(values, Mapping) or values.keys() != directions.keys():
+        names = ", ".join(map(repr, directions))
+        raise DataError(f"the values of a trial must map the objectives {names} to numbers, but got {values!r}")
+    return {name: objective_value(values[name], f"the value of {name!r}") for name in directions}
+
+
+def surrogates_by_objective(surrogate: Any, directions: Mapping[str, str]) -> dict[str, Surrogate | None]:
+    """Returns a surrogate, or None, for each objective.
+
+    Raises:
+      ConfigError: if there is no mapping, or one with other names.
+      DataError: if a surrogate's direction is not that of its objective.
+    """
+    surrogate = {} if surrogate is None else surrogate
+    if not isinstance(surrogate, Mapping) or not surrogate.keys() <= directions.keys():
+        rule = f"a study of the objectives {', '.join(map(repr, directions))} needs a mapping of them to surrogates"
+        raise ConfigError(f"{rule}, but got surrogate={surrogate!r}")
+    by_name: dict[str, Surrogate | None] = {name: surrogate.get(name) for name in directions}
+    for name, one in by_name.items():
+        if one is not None:
+            one.require_direction(directions[name])
+    return by_name
+
+
+def responses_of(trial: Trial, directions: Mapping[str | None, str]) -> tuple[float, ...]:
+    """Returns the values of a complete trial by objective, higher is better; None is the name of a single one."""
+    values = [trial.value if name is None else trial._values[name] for name in directions]
+    signs = [1.0 if direction == "maximize" else -1.0 for direction in directions.values()]
+    return tuple(sign * (value or 0.0) for sign, value in zip(signs, values, strict=True))
+
+
+def front_of(trials: Sequence[Trial], directions: Mapping[str | None, str]) -> tuple[Trial, ...]:
+    """Returns the complete, feasible trials that no other one dominates, in the order of their numbers."""
+    feasible = [trial for trial in trials if trial.state == "complete" and trial.is_feasible]
+    if not feasible:
+        return ()
+    dominated = dominates(np.array([responses_of(trial, directions) for trial in feasible])).any(axis=0)
+    return tuple(feasible[i] for i in np.flatnonzero(~dominated))
+
+
+def has_failed(values: Mapping[str, float]) -> bool:
+    """Returns whether a value is NaN."""
+    return any(math.isnan(value) for value in values.values())

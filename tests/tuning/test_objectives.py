@@ -1,0 +1,153 @@
+"""Studies of several objectives: what is found, what a front is, what a file keeps, what is refused."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from dre_jax.errors import ConfigError, DataError
+from dre_jax.search.hypervolume import hypervolume
+from dre_jax.tuning import EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning.objectives.front import order_by_front
+
+SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
+DIRECTIONS = {"near": "minimize", "far": "maximize"}
+
+
+def schaffer(params, shift=0.0):
+    """The front is the segment x in [0.3, 0.7], y = 0.4 (+ shift)."""
+    x, y = params["x"] - shift, params["y"] - 0.4 - shift
+    return {"near": (x - 0.3) ** 2 + y**2, "far": -((x - 0.7) ** 2) - y**2}
+
+
+def volume(optimizer):
+    values = np.array([[-trial.values["near"], trial.values["far"]] for trial in optimizer.front])
+    return hypervolume(values, np.full(2, -0.2)) if len(values) else 0.0
+
+
+BEST = volume(Optimizer(SPACE, directions=DIRECTIONS)) + hypervolume(
+    np.array([[-((a / 200 * 0.4) ** 2), -((0.4 - a / 200 * 0.4) ** 2)] for a in range(201)]), np.full(2, -0.2)
+)
+
+
+@pytest.fixture(scope="module")
+def study():
+    """With failures, a constraint, an enqueued trial and one that runs."""
+    optimizer = Optimizer(SPACE, directions=DIRECTIONS, seed=1)
+    optimizer.enqueue({"x": 0.9})
+    for trial in [optimizer.ask(), *optimizer.ask(3)]:
+        optimizer.tell(trial, schaffer(trial), constraints={"x": trial["x"] - 0.6})
+    running = optimizer.ask()
+    for _ in range(14):
+        trial = optimizer.ask()
+        values = schaffer(trial) if trial["y"] < 0.9 else {"near": math.nan, "far": 1.0}
+        optimizer.tell(trial, values, constraints={"x": trial["x"] - 0.6})
+    return optimizer, running
+
+
+def test_the_front_is_found_under_a_constraint(study):
+    optimizer, running = study
+    assert (optimizer.trials[0]["x"], optimizer.trials[running.number].state) == (0.9, "running")
+    complete = [trial for trial in optimizer.trials if trial.state == "complete" and trial["x"] <= 0.6]
+    better = lambda a, b: a["near"] <= b["near"] and a["far"] >= b["far"] and a != b  # noqa: E731
+    expected = [one for one in complete if not any(better(other.values, one.values) for other in complete)]
+    assert list(optimizer.front) == expected
+    limit = hypervolume(np.array([[-((a / 300) ** 2), -((0.4 - a / 300) ** 2)] for a in range(91)]), np.full(2, -0.2))
+    assert volume(optimizer) > 0.8 * limit
+    assert len({tuple(trial.params.values()) for trial in optimizer.trials}) == len(optimizer.trials)
+
+
+def test_a_study_continues_from_its_file_and_a_copy(study, tmp_path):
+    optimizer, _ = study
+    optimizer.save(tmp_path / "study.json")
+    again, copy = Optimizer.load(tmp_path / "study.json"), pickle.loads(pickle.dumps(optimizer))
+    assert (again.directions, again.trials, again.front) == (DIRECTIONS, optimizer.trials, optimizer.front)
+    assert again.ask().params == copy.ask().params
+    again.tell(len(again.trials) - 1, {"near": math.inf, "far": 0.0}, constraints={"x": 0.0})
+    again.save(tmp_path / "study.json")
+    assert Optimizer.load(tmp_path / "study.json").trials[-1].values == {"near": math.inf, "far": 0.0}
+    assert [*again.to_frame().columns[:4]] == ["number", "state", "values_near", "values_far"]
+
+
+@pytest.mark.parametrize("strategy", ["believer", "max"])
+def test_parallel_trials_differ(strategy):
+    optimizer = Optimizer(SPACE, directions=DIRECTIONS, config=EngineConfig(pending_strategy=strategy))
+    for trial in optimizer.ask(6):
+        optimizer.tell(trial, schaffer(trial))
+    batch = optimizer.ask(3)
+    assert len({(round(trial["x"], 4), round(trial["y"], 4)) for trial in batch}) == 3
+
+
+@pytest.mark.thorough
+def test_a_past_of_each_objective_is_used():
+    """Past studies have their front nearby."""
+    rng = np.random.default_rng(0)
+    tasks = {}
+    for name, shift in (("a", -0.05), ("b", 0.05), ("c", 0.02)):
+        tasks[name] = [(params, schaffer(params, shift)) for params in map(dict, rng_params(rng, 40))]
+    surrogates = {}
+    for objective, direction in DIRECTIONS.items():
+        rows = {name: [Evaluated(params, values[objective]) for params, values in task] for name, task in tasks.items()}
+        surrogates[objective] = Surrogate.fit(past_of(SPACE, rows, direction=direction), quiet=True)
+    optimizer = Optimizer(None, surrogates, directions=DIRECTIONS)
+    assert [trial.params for trial in optimizer.ask(2)] == [one.start[0] for one in surrogates.values()]
+    for number in range(2):
+        optimizer.tell(number, schaffer(optimizer.trials[number]))
+    optimizer.optimize(schaffer, 6)
+    assert volume(optimizer) > 0.9 * BEST
+    with pytest.raises(DataError, match=r"must have one value: pass trial.with_objective"):
+        surrogates["near"].sources(optimizer.trials)
+    trials = [trial.with_objective("near") for trial in optimizer.trials]
+    assert len(surrogates["near"].sources(trials).studies) == 3
+
+
+def rng_params(rng, n):
+    return [{"x": x, "y": y} for x, y in rng.uniform(size=(n, 2)).tolist()]
+
+
+def test_the_order_of_trials_is_by_fronts_then_by_distance():
+    values = np.array([[0.0, 3.0], [1.0, 2.9], [2.9, 1.0], [3.0, 0.0], [1.6, 1.5], [1.0, 1.0], [0.5, 0.5]])
+    order = np.argsort(-order_by_front(values), kind="stable").tolist()
+    assert order[:5] == [0, 3, 4, 1, 2]
+    assert order[5:] == [5, 6]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "rule"),
+    [
+        (lambda: Optimizer(SPACE, directions={"a": "minimize"}), ConfigError, "two or more objectives"),
+        (lambda: Optimizer(SPACE, directions={"a": "minimize", "b": "up"}), ConfigError, "direction of 'b' must be"),
+        (
+            lambda: Optimizer(SPACE, direction="maximize", directions=DIRECTIONS),
+            ConfigError,
+            "direction= or directions=",
+        ),
+        (lambda: Optimizer(SPACE, {"near": None}), ConfigError, "need directions="),
+        (lambda: Optimizer(SPACE, {"c": None}, directions=DIRECTIONS), ConfigError, "mapping of them to surrogates"),
+        (
+            lambda: Optimizer(SPACE, {"far": Surrogate(SPACE, "dre", object(), None)}, directions=DIRECTIONS),
+            ConfigError,
+            "surrogates of hedged-prior or gp, but that of 'far' is of dre",
+        ),
+        (
+            lambda: Optimizer(
+                SPACE, {"far": Surrogate(SPACE, "gp", None, None, direction="minimize")}, directions=DIRECTIONS
+            ),
+            DataError,
+            "the surrogate learned to minimize",
+        ),
+        (lambda: Optimizer(SPACE, directions=DIRECTIONS).best, DataError, "front has its best trade-offs"),
+        (lambda: Optimizer(SPACE, directions=DIRECTIONS).expected_improvement(), ConfigError, "one objective"),
+        (lambda: Optimizer(SPACE, directions=DIRECTIONS).add({"x": 0, "y": 0}, 1.0), DataError, "'near', 'far'"),
+        (
+            lambda: Optimizer(SPACE, directions=DIRECTIONS, config=EngineConfig(pending_strategy="draw")),
+            ConfigError,
+            "draws need a method",
+        ),
+    ],
+)
+def test_refused(make, error, rule):
+    with pytest.raises(error, match=rule) as raised:
+        make()
+    assert "\n" not in str(raised.value)
