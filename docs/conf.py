@@ -44,6 +44,7 @@ executed_pages = [
     "index",
     "start",
     "how-to/tuning",
+    "how-to/objectives",
     "how-to/pretrained",
     "how-to/tuning-optuna",
     "how-to/changed-spaces",

@@ -12,6 +12,7 @@ ORDER = (
     "past_studies",
     "optuna_workers",
     "live_model",
+    "objectives",
     "beliefs",
     "new_method",
     "own_class",

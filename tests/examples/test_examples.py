@@ -15,6 +15,7 @@ PICTURES = {
     "live_model": "live_model.png",
     "many_runs": "many_runs/regret.png",
     "new_method": "new_method.png",
+    "objectives": "objectives.png",
     "optuna_workers": "optuna_workers.png",
     "own_class": "own_class.png",
     "past_studies": "past_studies.png",
@@ -94,6 +95,11 @@ def live_model(said, out):
     assert float(re.search(r"log loss ([\d.]+)", said)[1]) < 0.12
 
 
+def objectives(said, out):
+    optimizer, random_search = (float(volume) for volume in re.findall(r"hypervolume ([\d.]+)", said))
+    assert optimizer > random_search
+
+
 PROMISES = {  # what an example says, and the option for a file that it keeps
     "optuna_workers": (workers, ("--journal", "study.log")),
     "past_studies": (studies, ("--surrogate", "surrogate")),
@@ -101,6 +107,7 @@ PROMISES = {  # what an example says, and the option for a file that it keeps
     "new_method": (new_method, ()),
     "many_runs": (many_runs, ()),
     "beliefs": (beliefs, ()),
+    "objectives": (objectives, ()),
     "live_model": (live_model, ("--study", "study.json")),
 }
 
