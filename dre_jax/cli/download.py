@@ -17,7 +17,7 @@ def download(
     url: Annotated[
         str | None,
         typer.Option(
-            help="URL or path of a zip archive. Default: the authors'.",
+            help="URL or path of a .zip, or of a folder of loose files. Default: the authors' archive.",
             show_default=False,
         ),
     ] = None,

@@ -1,22 +1,24 @@
-"""Downloads an archive of HPO-B's data with pooch (extra `download`), checks it, and only then puts its files in place.
+"""Downloads HPO-B's data with pooch (extra `download`), checks them, and only then puts them in place.
 
-All work is done in a folder beside the target, `<target>.part`. An archive that was downloaded to its end stays there
-until the whole is in place, so that a rerun does not download it again; wrong content does not stay.
+All work is done in a folder beside the target, `<target>.part`. Files that were downloaded to their end stay there
+until the whole is in place, so that a rerun does not download them again; wrong content does not stay.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
+import warnings
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from dre_jax.checks import one_of
-from dre_jax.data.files import make_folder
-from dre_jax.errors import DataError, import_extra
+from dre_jax.data.files import find_json, make_folder
+from dre_jax.errors import DataError, DataWarning, import_extra
 from dre_jax.hpob.download.archive import unpack
-from dre_jax.hpob.download.sources import COLLECTIONS, Collection, ProgressCallback, check_source, is_url
+from dre_jax.hpob.download.sources import COLLECTIONS, Collection, ProgressCallback, check_source, is_archive, is_url
 from dre_jax.runtime.locks import folder_lock
 
 _PAUSES = (1.0, 4.0)  # seconds between attempts
@@ -33,8 +35,8 @@ def download(
 ) -> str:
     """Downloads a collection (`hpo-b` or `hpo-b-surrogates`) into the folder `out`, and returns a one-line summary.
 
-    `url` is the address or the path of a zip archive, by default the authors'. The folder appears at once, when its
-    content has been read and is HPO-B's. If it is there already, nothing is done.
+    `url` is the address or the path of a zip archive or of a folder of loose files, by default the authors' archive.
+    The folder appears at once, when its content has been read and is HPO-B's. If it is there already, nothing is done.
 
     Raises:
       ConfigError: for an unknown collection, and a `url` that is none of these.
@@ -75,26 +77,67 @@ def _existing(target: Path, name: str) -> str | None:
 
 
 def _fill(target: Path, work: Path, collection: Collection, progress: ProgressCallback) -> str:
-    """Puts the files of an archive in place, and returns a summary."""
+    """Puts the files of a source in place, and returns a summary."""
     work.mkdir(exist_ok=True)
     for partial in work.rglob("tmp*"):  # so pooch names the file at hand; a process was killed
         partial.unlink()
-    source, content = collection.url, work / "content"
-    shutil.rmtree(content, ignore_errors=True)
-    archive = _retrieve(collection, work, progress) if is_url(source) else Path(source)
+    source = collection.url
+    content = (_unpacked if is_archive(source) else _copied)(collection, work, progress)
     try:
-        unpack(archive, content, collection.key, progress)
         summary = collection.check(content)
     except DataError as error:
-        if is_url(source):
-            archive.unlink()  # else the next call would use it again
-        raise DataError(str(error).replace(str(archive), source).replace(str(content), source)) from error
+        shutil.rmtree(work, ignore_errors=True)  # it would be no better the next time
+        raise DataError(str(error).replace(str(content), source)) from error
     for path in content.iterdir():  # else a power cut may keep the rename and lose the content
         with path.open("rb") as stream:
             os.fsync(stream.fileno())
     os.rename(content, target)  # also over an empty folder
     shutil.rmtree(work, ignore_errors=True)
     return f"{summary}, from {source}"
+
+
+def _unpacked(collection: Collection, work: Path, progress: ProgressCallback) -> Path:
+    """Returns a folder with the files of an archive."""
+    source, content = collection.url, work / "content"
+    shutil.rmtree(content, ignore_errors=True)
+    archive = _retrieve(source, collection.sha256, work, None, progress) if is_url(source) else Path(source)
+    try:
+        unpack(archive, content, collection.required[0], progress)
+    except DataError as error:
+        if is_url(source):
+            archive.unlink()  # else the next call would use it again
+        raise DataError(str(error).replace(str(archive), source)) from error
+    return content
+
+
+def _copied(collection: Collection, work: Path, progress: ProgressCallback) -> Path:
+    """Returns a folder with the loose files of a source; those of a server stay for the next call."""
+    source = collection.url
+    content = work / (hashlib.sha256(source.encode()).hexdigest()[:16] if is_url(source) else "content")
+    content.mkdir(exist_ok=True)
+    for stem in collection.required:
+        _add_file(source, stem, content, progress)
+    for stem in collection.optional(content):
+        try:
+            _add_file(source, stem, content, progress)
+        except DataError as error:
+            if is_url(source):
+                warnings.warn(f"{error}; going on without it", DataWarning, stacklevel=4)
+    return content
+
+
+def _add_file(source: str, stem: str, content: Path, progress: ProgressCallback) -> None:
+    if not is_url(source):
+        path = find_json(source, stem)
+        shutil.copyfile(path, content / path.name)
+        return
+    url = f"{source.rstrip('/')}/{stem}.json"
+    path = _retrieve(url, None, content, f"{stem}.json", progress)
+    with path.open("rb") as stream:
+        start = stream.read(60).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not start.startswith(b"{"):
+        path.unlink()
+        raise DataError(f"{url} must be a JSON object, but starts with {start!r}")
 
 
 class _PoochBar:
@@ -115,12 +158,11 @@ class _PoochBar:
         pass
 
 
-def _retrieve(collection: Collection, folder: Path, progress: ProgressCallback) -> Path:
-    """Downloads an archive into a folder, if it is not there from an earlier call, and returns its path.
+def _retrieve(url: str, sha256: str | None, folder: Path, name: str | None, progress: ProgressCallback) -> Path:
+    """Downloads a file into a folder, if it is not there from an earlier call, and returns its path.
 
     Raises `DataError`, and `MissingExtraError` without pooch.
     """
-    url = collection.url
     pooch, requests = (import_extra(module, "pooch", "download") for module in ("pooch", "requests"))
     pooch.get_logger().setLevel("WARNING")  # else it prints every file with its hash
     label, pauses = PurePosixPath(urlsplit(url).path).name, list(_PAUSES)
@@ -129,7 +171,7 @@ def _retrieve(collection: Collection, folder: Path, progress: ProgressCallback) 
         bar = _PoochBar(label, progress)
         downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=_CHUNK, timeout=_TIMEOUT, headers=headers)
         try:
-            return Path(pooch.retrieve(url, collection.sha256, path=folder, downloader=downloader))
+            return Path(pooch.retrieve(url, sha256, fname=name, path=folder, downloader=downloader))
         except requests.RequestException as error:
             is_client_error = error.response is not None and error.response.status_code < 500
             if is_client_error or not pauses or isinstance(error, ValueError):  # a ValueError is a URL that is none

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from dre_jax.data import checks
 from dre_jax.data.files import place
 from dre_jax.data.hpob import DESIGNS, outline
 from dre_jax.errors import ConfigError, DataError, DataWarning
@@ -16,8 +18,11 @@ from dre_jax.hpob.continuous import read_ranges
 ProgressCallback = Callable[[str, int, int], None]
 """Gets the label of a step, its bytes so far, and its bytes in all (0 where they are unknown)."""
 
+TEST, VALIDATION, TRAIN = (f"meta-{split}-dataset" for split in ("test", "validation", "train"))
 # Of HPO-B v3: designs of a test task.
 N_SPACES, N_TEST_TASKS, N_DESIGNS = 16, 86, 5
+# A surrogate's name becomes a file's name, so nothing else may be in it.
+_SURROGATE = re.compile(r"surrogate-(\w[\w.]*)-(\w[\w.]*)")
 
 
 def check_tables(folder: Path) -> str:
@@ -45,6 +50,17 @@ def check_tables(folder: Path) -> str:
     return f"{N_SPACES} search spaces, {tasks} tasks for training / validation / test, {N_DESIGNS} initial designs"
 
 
+def surrogate_names(folder: Path) -> list[str]:
+    """Returns the stems of the surrogates' files that `summary-stats.json` names.
+
+    Raises `DataError` if it is missing or malformed, or if a name is not `surrogate-<space>-<dataset>`.
+    """
+    for name in (ranges := read_ranges(folder)):
+        if not _SURROGATE.fullmatch(name):
+            raise DataError(f"{folder}: a name must be surrogate-<space>-<dataset>, but got {checks.show(name)}")
+    return list(ranges)
+
+
 def check_surrogates(folder: Path) -> str:
     """Returns a summary of the surrogates that the statistics name; each is checked when it is loaded.
 
@@ -53,9 +69,9 @@ def check_surrogates(folder: Path) -> str:
     Raises:
       DataError: for statistics that cannot be read, and for fewer surrogates or search spaces than HPO-B's.
     """
-    names = list(read_ranges(folder))
+    names = surrogate_names(folder)
     present = [name for name in names if (folder / f"{name}.json").is_file()]
-    n_spaces = len({name.removeprefix("surrogate-").partition("-")[0] for name in present})
+    n_spaces = len({match[1] for name in present if (match := _SURROGATE.fullmatch(name))})
     if n_spaces < N_SPACES or len(present) < N_TEST_TASKS:
         rule = f"surrogates of at least {N_TEST_TASKS} tasks in {N_SPACES} search spaces"
         raise DataError(f"{folder}: HPO-B must have {rule}, but there are {len(present)} in {n_spaces}")
@@ -66,15 +82,17 @@ def check_surrogates(folder: Path) -> str:
 
 
 class Collection(NamedTuple):
-    """Files that belong together, in a zip archive."""
+    """Files that belong together, in a zip archive or a folder."""
 
     folder: str
     """Default target."""
     url: str
     sha256: str | None
     """None for one that nobody knows."""
-    key: str
-    """Stem of a file that marks the folder of the data inside an archive."""
+    required: tuple[str, ...]
+    """Stems, the smallest file first, so that a wrong address shows at once; it marks the folder inside an archive."""
+    optional: Callable[[Path], Sequence[str]]
+    """Returns the stems of further files, by a folder that holds the required ones."""
     check: Callable[[Path], str]
     """Returns a summary of a folder. Raises `DataError` for wrong content."""
 
@@ -85,14 +103,16 @@ COLLECTIONS = {
         folder="hpob-data",
         url=f"{_AUTHORS}/hpob-data.zip",
         sha256="ab1c439e50ffea3d8a3f1e0ad7ee7f03cd3c12df05576de84ad7c3b58fbf3358",
-        key=DESIGNS,
+        required=(DESIGNS, TEST, VALIDATION, TRAIN),
+        optional=lambda folder: ("meta-test-tasks-per-space", "meta-dataset-descriptors", f"{TRAIN}-augmented"),
         check=check_tables,
     ),
     "hpo-b-surrogates": Collection(
         folder="saved-surrogates",
         url=f"{_AUTHORS}/saved-surrogates.zip",
         sha256="bda3a71e8b720efa97ea654a5e883f87aed1345fa35553318980e1d45b7b5662",
-        key="summary-stats",
+        required=("summary-stats",),
+        optional=surrogate_names,
         check=check_surrogates,
     ),
 }
@@ -103,11 +123,20 @@ def is_url(source: str) -> bool:
     return source.lower().startswith(("http://", "https://"))
 
 
+def is_archive(source: str) -> bool:
+    """Returns whether a source is a zip archive; the others are folders of loose files.
+
+    >>> is_archive("https://example.org/hpob-data.zip?download=")
+    True
+    """
+    return urlsplit(source).path.lower().endswith(".zip") if is_url(source) else Path(source).is_file()
+
+
 def check_source(source: str) -> None:
-    """Raises `ConfigError` for a source that is neither an http(s) address nor an existing file."""
+    """Raises `ConfigError` for a source that is neither an http(s) address nor an existing path."""
     if is_url(source):
         address = urlsplit(source)
         if not address.hostname or "@" in address.netloc:
             raise ConfigError(f"a URL must name a host, without user and password, but got {source!r}")
-    elif not Path(source).is_file():
-        raise ConfigError(f"--url must be the http(s) URL or the path of a zip archive, but got {source!r}")
+    elif not source or not Path(source).exists():
+        raise ConfigError(f"--url must be an http(s) URL, or a zip archive or a folder that exists, but got {source!r}")

@@ -14,7 +14,7 @@ import zipfile
 import pytest
 
 from dre_jax.data import list_spaces, load_space, write_dataset
-from dre_jax.errors import ConfigError, DataError, MissingExtraError
+from dre_jax.errors import ConfigError, DataError, DataWarning, MissingExtraError
 from dre_jax.hpob.download import sources
 from dre_jax.hpob.download.download import download
 
@@ -24,30 +24,28 @@ COUNTS = {"N_SPACES": 1, "N_TEST_TASKS": 2}
 
 @pytest.fixture(scope="module")
 def loose(tmp_path_factory, make_space):
-    """A folder with the files of the archive; treat as read-only."""
+    """A folder of loose files, all of the optional ones among them; treat as read-only."""
     folder, names = tmp_path_factory.mktemp("loose"), [(f"{split}0", f"{split}1") for split in "tve"]
     splits = dict(zip(("train", "validation", "test"), names, strict=True))
     write_dataset(folder, [make_space("svm", n_rows=8, designs=(5, 5), **splits)])
-    (folder / "meta-dataset-descriptors.json").write_text("{}")
+    shutil.copy(folder / "meta-train-dataset.json", folder / "meta-train-dataset-augmented.json")
+    for stem in ("meta-dataset-descriptors", "meta-test-tasks-per-space"):
+        (folder / f"{stem}.json").write_text("{}")
     return folder
 
 
 @pytest.fixture
 def stocked(server, loose, monkeypatch):
-    """The server with the archive; counts are its own."""
+    """The server with the archive and, in another place, the loose files; counts are theirs."""
     for name, count in COUNTS.items():
         monkeypatch.setattr(sources, name, count)
-    server.files, server.zip = {"a.zip": pack(loose)}, f"{server.url}/a.zip"
-    return server
-
-
-def pack(folder):
-    """Returns a zip archive of a folder's files."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
-        for path in folder.iterdir():
+        for path in loose.iterdir():
             archive.write(path, f"hpob-data/{path.name}")
-    return stream.getvalue()
+    server.files = {"a.zip": stream.getvalue()} | {f"files/{path.name}": path.read_bytes() for path in loose.iterdir()}
+    server.zip, server.folder = f"{server.url}/a.zip", f"{server.url}/files"
+    return server
 
 
 @pytest.fixture
@@ -65,45 +63,43 @@ def assert_complete(tmp_path, loose):
     return check
 
 
-@pytest.mark.parametrize("place", ["server", "local", "empty target"])
-def test_every_source(stocked, tmp_path, tmp_path_factory, assert_complete, steps, place):
+@pytest.mark.parametrize("place", ["archive", "files", "local archive", "local folder", "empty target"])
+def test_every_source(stocked, tmp_path, loose, tmp_path_factory, assert_complete, steps, place):
     local = tmp_path_factory.mktemp("archive") / "mine.zip"
     local.write_bytes(stocked.files["a.zip"])
-    url = f"{stocked.zip}?download=" if place == "server" else str(local)
+    urls = {"archive": f"{stocked.zip}?download=", "files": stocked.folder, "local archive": str(local)}
+    url = urls.get(place, str(loose))
     if place == "empty target":
         (tmp_path / "out").mkdir()
     assert download("hpo-b", tmp_path / "out", url=url, progress=steps) == f"{tmp_path / 'out'}: {HOLDS}, from {url}"
     assert_complete()
     assert local.exists()
     size = len(stocked.files["a.zip"])
-    assert (("a.zip", size, size) in steps) is (place == "server")
+    assert (("a.zip", size, size) in steps) is (place == "archive")
     assert all(0 <= done <= total for _, done, total in steps)
+    if place == "files":  # the small file, and the one that tells most, come first
+        assert stocked.requests[:2] == ["files/bo-initializations.json", "files/meta-test-dataset.json"]
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        (None, lambda whole: b"<!DOCTYPE html><p>", "must be a whole zip archive.* not a zip file"),
-        ("meta-train-dataset.json", lambda whole: whole[:-9], "a.zip/meta-train-dataset.json: .*ends inside an object"),
-        ("meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "have the search spaces"),
+        ("a.zip", lambda whole: b"<!DOCTYPE html><p>", "must be a whole zip archive.* not a zip file"),
+        ("files/meta-train-dataset.json", lambda whole: b"<html>", "must be a JSON object, but starts with b'<html>'"),
+        ("files/meta-train-dataset.json", lambda whole: whole[:-9], "ends inside an object"),
+        ("files/meta-test-dataset.json", lambda whole: whole.replace(b'"svm"', b'"svn"'), "have the search spaces"),
     ],
 )
-def test_wrong_files(stocked, tmp_path, loose, tmp_path_factory, assert_complete, name, change, message):
-    whole = stocked.files["a.zip"]
-    if name is None:
-        stocked.files["a.zip"] = change(whole)
-    else:
-        wrong = tmp_path_factory.mktemp("wrong") / "files"
-        shutil.copytree(loose, wrong)
-        (wrong / name).write_bytes(change((wrong / name).read_bytes()))
-        stocked.files["a.zip"] = pack(wrong)
+def test_wrong_files(stocked, tmp_path, assert_complete, name, change, message):
+    whole, url = stocked.files[name], stocked.zip if name == "a.zip" else stocked.folder
+    stocked.files[name] = change(whole)
     with pytest.raises(DataError, match=message) as raised:
-        download("hpo-b", tmp_path / "out", url=stocked.zip)
-    assert stocked.zip in str(raised.value)
+        download("hpo-b", tmp_path / "out", url=url)
+    assert url in str(raised.value) or name.startswith("files/meta-test")
     assert str(tmp_path) not in str(raised.value)
     assert not (tmp_path / "out").exists()
-    stocked.files["a.zip"] = whole  # nothing wrong is left
-    download("hpo-b", tmp_path / "out", url=stocked.zip)
+    stocked.files[name] = whole  # nothing wrong is left
+    download("hpo-b", tmp_path / "out", url=url)
     assert_complete()
 
 
@@ -137,14 +133,25 @@ def test_nobody_answers(server, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_full_disk(stocked, tmp_path, monkeypatch):
+def test_rerun_downloads_the_other_files(stocked, tmp_path, assert_complete):
+    stocked.statuses = [200, 200, 503, 503, 503]
+    with pytest.raises(DataError, match="503 Server Error"):
+        download("hpo-b", tmp_path / "out", url=stocked.folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["out.part"]
+    stocked.requests.clear()
+    download("hpo-b", tmp_path / "out", url=stocked.folder)
+    assert stocked.requests[0] == "files/meta-validation-dataset.json"
+    assert_complete()
+
+
+def test_full_disk(stocked, tmp_path, loose, monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(zipfile.ZipFile, "extract", refuse)
+    monkeypatch.setattr(shutil, "copyfile", refuse)
     with pytest.raises(DataError, match=r"out\.part cannot be written: No space left"):
-        download("hpo-b", tmp_path / "out", url=stocked.zip)
-    assert [path.suffix for path in (tmp_path / "out.part").iterdir()] == [".zip"]  # for the next call
+        download("hpo-b", tmp_path / "out", url=str(loose))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_existing_data(stocked, tmp_path):
@@ -165,7 +172,7 @@ def test_existing_data(stocked, tmp_path):
     ],
 )
 def test_another_content_is_left_alone(stocked, tmp_path, loose, change):
-    shutil.copytree(loose, tmp_path / "out")
+    download("hpo-b", tmp_path / "out", url=str(loose))
     change(tmp_path / "out")
     with pytest.raises(DataError, match="the folder must be new, empty, or hold hpo-b already, but"):
         download("hpo-b", tmp_path / "out", url=stocked.zip)
@@ -211,6 +218,13 @@ def test_hash_of_the_authors(stocked, tmp_path, assert_complete, monkeypatch):
     monkeypatch.setitem(sources.COLLECTIONS, "hpo-b", collection._replace(url=stocked.zip, sha256=right))
     assert download("hpo-b", tmp_path / "out").endswith("a.zip")
     assert_complete()
+
+
+def test_optional_file(stocked, tmp_path):
+    del stocked.files["files/meta-dataset-descriptors.json"]
+    with pytest.warns(DataWarning, match="meta-dataset-descriptors.json cannot be .* 404 .*; going on without it"):
+        download("hpo-b", tmp_path / "out", url=stocked.folder)
+    assert not (tmp_path / "out" / "meta-dataset-descriptors.json").exists()
 
 
 @pytest.mark.parametrize(

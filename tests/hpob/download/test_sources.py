@@ -80,7 +80,15 @@ def test_surrogates(surrogates, monkeypatch):
         check_surrogates(surrogates)
 
 
-def test_wrong_statistics(surrogates):
-    (surrogates / "summary-stats.json").write_text("[]")
-    with pytest.raises(DataError, match="but holds list"):
+@pytest.mark.parametrize(
+    ("stem", "content", "message"),
+    [
+        ("summary-stats", "[]", "must hold {surrogate"),
+        ("summary-stats", '{"surrogate-1-../../x": {"y_min": 0, "y_max": 1}}', "a name must be surrogate-"),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_wrong_surrogates(surrogates, stem, content, message):
+    (surrogates / f"{stem}.json").write_text(content)
+    with pytest.raises(DataError, match=message):
         check_surrogates(surrogates)
