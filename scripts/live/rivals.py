@@ -23,7 +23,7 @@ from live.functions import Task
 
 Studies = Mapping[str, Sequence[Evaluated]]
 _METRIC = "loss"
-_FIT_STEPS = 100  # of L-BFGS; a fit to the end takes half a minute of a core with twenty studies
+_FIT_STEPS = 100  # of L-BFGS
 
 
 def multi_task_gp(task: Task, n: int, studies: Studies, random: np.random.Generator) -> list[Evaluated]:

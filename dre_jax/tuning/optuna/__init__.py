@@ -1,9 +1,10 @@
-"""Optuna: a sampler, a pruner, and search spaces as distributions."""
+"""Optuna: a sampler, a pruner, search spaces as distributions, and studies from trials."""
 
 from dre_jax.errors import MissingExtraError
 
 try:
     from dre_jax.tuning.optuna.distributions import from_optuna, to_optuna
+    from dre_jax.tuning.optuna.export import to_study
     from dre_jax.tuning.optuna.pruner import DREPruner
     from dre_jax.tuning.optuna.sampler import DRESampler
 except ModuleNotFoundError as error:
@@ -11,4 +12,4 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtraError("optuna", "optuna") from error
 
-__all__ = ["DREPruner", "DRESampler", "from_optuna", "to_optuna"]
+__all__ = ["DREPruner", "DRESampler", "from_optuna", "to_optuna", "to_study"]

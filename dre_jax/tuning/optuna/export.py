@@ -1,0 +1,73 @@
+"""Trials of an `Optimizer` as a study of Optuna, for its plots, importance of hyperparameters, and dashboard."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import optuna
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from dre_jax.tuning.optuna.distributions import Translation, translation_of
+
+if TYPE_CHECKING:
+    from optuna.storages import BaseStorage
+
+    from dre_jax.tuning.optimizer import Optimizer
+    from dre_jax.tuning.trial import Trial
+
+_STATES = {
+    "complete": TrialState.COMPLETE,
+    "stopped": TrialState.PRUNED,
+    "failed": TrialState.FAIL,
+    "running": TrialState.RUNNING,
+}
+
+
+def to_study(optimizer: Optimizer, *, storage: str | BaseStorage | None = None, name: str | None = None) -> Study:
+    """Returns a new study of Optuna with the trials of an optimizer.
+
+    Its functions then apply: `optuna.visualization.matplotlib.plot_slice`, `plot_contour`, `plot_pareto_front` and
+    others, and `optuna.importance.get_param_importances`.
+
+    Args:
+      optimizer: the trials, with their reports, constraints and several objectives. A trial that was stopped counts
+        as pruned.
+      storage: of the study; by default its memory. A dashboard reads a database.
+      name: of the study.
+
+    Raises:
+      optuna.exceptions.DuplicatedStudyError: if the storage has a study of this name.
+
+    Example:
+      >>> from dre_jax.tuning import Float, Optimizer, Space
+      >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+      >>> optimizer = Optimizer(Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)}))
+      >>> optimizer.optimize(lambda trial: trial["x"], n_trials=4)
+      >>> to_study(optimizer).best_params == optimizer.best.params
+      True
+    """
+    translation = translation_of(optimizer.space)
+    directions: Any = list(optimizer.directions.values()) or [optimizer.direction]
+    study = optuna.create_study(study_name=name, storage=storage, directions=directions)
+    if optimizer.directions:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            study.set_metric_names(list(optimizer.directions))
+    for trial in optimizer.trials:
+        study.add_trial(_frozen(trial, translation))
+    return study
+
+
+def _frozen(trial: Trial, translation: Translation) -> FrozenTrial:
+    values = list(trial.values.values()) or ([] if trial.value is None else [trial.value])
+    return create_trial(
+        state=_STATES[trial.state],
+        values=values or None,
+        params=translation.to_optuna_values(trial.params),
+        distributions={one: translation.distributions[one] for one in trial.params},
+        user_attrs={f"constraint {one}": value for one, value in trial.constraints.items()},
+        system_attrs={"constraints": list(trial.constraints.values())} if trial.constraints else {},
+        intermediate_values={int(step): value for step, value in trial.reports.items()},
+    )

@@ -1,0 +1,55 @@
+"""Trials of an optimizer as a study of Optuna."""
+
+import matplotlib.pyplot as plt
+import optuna
+import pytest
+
+from dre_jax.tuning import Categorical, Float, Int, Optimizer, Space
+from dre_jax.tuning.optuna import to_study
+
+SPACE = Space({"x": Float(0.0, 1.0), "k": Categorical(["a", None]), "n": Int(1, 5, when={"k": "a"})})
+
+
+def told(**options):
+    optimizer = Optimizer(SPACE, seed=0, **options)
+    trials = optimizer.ask(4)
+    for trial in trials[:2]:
+        value = trial["x"] + (trial["k"] == "a")
+        optimizer.report(trial, value, 3)
+        optimizer.tell(trial, value, constraints={"size": trial["x"] - 0.5})
+    optimizer.tell_failed(trials[2])
+    return optimizer
+
+
+@pytest.mark.usefixtures("quiet_optuna")
+def test_all_is_carried_over(tmp_path):
+    optimizer = told(direction="maximize")
+    address = f"sqlite:///{tmp_path}/study.db"
+    to_study(optimizer, storage=address, name="mine")
+    study = optuna.load_study(study_name="mine", storage=address)
+    assert study.direction == optuna.study.StudyDirection.MAXIMIZE
+    assert [trial.params for trial in study.trials] == [trial.params for trial in optimizer.trials]
+    assert [trial.value for trial in study.trials] == [trial.value for trial in optimizer.trials]
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "COMPLETE", "FAIL", "RUNNING"]
+    assert study.trials[0].intermediate_values == {3: optimizer.trials[0].value}
+    sizes = [trial["x"] - 0.5 for trial in optimizer.trials[:2]]
+    assert [trial.system_attrs["constraints"] for trial in study.trials[:2]] == [[size] for size in sizes]
+
+
+@pytest.mark.usefixtures("quiet_optuna")
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore:Some regimes")
+def test_its_functions_apply():
+    study = to_study(told(direction="minimize"))
+    assert set(optuna.importance.get_param_importances(study)) == {"x", "k", "n"}
+    optuna.visualization.matplotlib.plot_slice(study)
+    plt.close("all")
+
+
+@pytest.mark.usefixtures("quiet_optuna")
+def test_several_objectives():
+    optimizer = Optimizer(SPACE, seed=0, directions={"error": "minimize", "speed": "maximize"})
+    optimizer.optimize(lambda trial: {"error": trial["x"], "speed": 1.0 - trial["x"]}, n_trials=3)
+    study = to_study(optimizer)
+    assert study.metric_names == ["error", "speed"]
+    assert [direction.name for direction in study.directions] == ["MINIMIZE", "MAXIMIZE"]
+    assert {trial.number for trial in study.best_trials} == {trial.number for trial in optimizer.front}
