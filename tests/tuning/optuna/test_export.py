@@ -37,7 +37,7 @@ def test_all_is_carried_over(tmp_path):
 
 
 @pytest.mark.usefixtures("quiet_optuna")
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore:Some regimes")
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore::UserWarning")
 def test_its_functions_apply():
     study = to_study(told(direction="minimize"))
     assert set(optuna.importance.get_param_importances(study)) == {"x", "k", "n"}
