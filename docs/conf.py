@@ -45,6 +45,7 @@ executed_pages = [
     "start",
     "how-to/tuning",
     "how-to/objectives",
+    "how-to/curves",
     "how-to/pretrained",
     "how-to/tuning-optuna",
     "how-to/changed-spaces",

@@ -141,10 +141,10 @@ def _origin(name: str) -> str:
     return name.split()[-1]
 
 
-def make_pruner(name: str, past: PastCurves | None) -> optuna.pruners.BasePruner:
+def make_pruner(name: str, past: PastCurves | None, error: float) -> optuna.pruners.BasePruner:
     """Returns a pruner with Optuna's defaults, or `DREPruner`."""
     if name in PASTS:
-        return DREPruner(past)
+        return DREPruner(past, error=error)
     pruners: dict[str, Any] = {
         "none": optuna.pruners.NopPruner,
         "Median": optuna.pruners.MedianPruner,
@@ -214,6 +214,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--error", type=float, default=0.05, help="of DREPruner")
     parser.add_argument("--epochs", type=int, default=2000)
     parser.add_argument("--sampler", choices=[*SAMPLERS, "dre"], default="tpe")
     parser.add_argument("--pruners", nargs="+", default=["none", "Median", "Hyperband", "Wilcoxon", *PASTS])
@@ -233,7 +234,7 @@ def main() -> None:
         for task, table in tables.items():
             past = past_curves(tables, task, PASTS[name]) if PASTS.get(name) else None
             for seed in range(given.seeds):
-                pruner = make_pruner(name, past)
+                pruner = make_pruner(name, past, given.error)
                 outcomes[name].append(run_study(table, pruner, given.sampler, seed, given.epochs))
         print_table({"none": outcomes["none"], name: outcomes[name]}, given.epochs)
     print_table(outcomes, given.epochs)

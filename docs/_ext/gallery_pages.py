@@ -13,6 +13,7 @@ ORDER = (
     "optuna_workers",
     "live_model",
     "objectives",
+    "learning_curves",
     "beliefs",
     "new_method",
     "own_class",

@@ -12,6 +12,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PICTURES = {
     "beliefs": "beliefs.png",
+    "learning_curves": "learning_curves.png",
     "live_model": "live_model.png",
     "many_runs": "many_runs/regret.png",
     "new_method": "new_method.png",
@@ -100,6 +101,13 @@ def objectives(said, out):
     assert optimizer > random_search
 
 
+def learning_curves(said, out):
+    stopped = int(re.search(r"30 trials, of which (\d+) were stopped", said)[1])
+    epochs = int(re.search(r"(\d+) of 900 epochs", said)[1])
+    assert stopped >= 10
+    assert epochs < 750
+
+
 PROMISES = {  # what an example says, and the option for a file that it keeps
     "optuna_workers": (workers, ("--journal", "study.log")),
     "past_studies": (studies, ("--surrogate", "surrogate")),
@@ -108,6 +116,7 @@ PROMISES = {  # what an example says, and the option for a file that it keeps
     "many_runs": (many_runs, ()),
     "beliefs": (beliefs, ()),
     "objectives": (objectives, ()),
+    "learning_curves": (learning_curves, ()),
     "live_model": (live_model, ("--study", "study.json")),
 }
 

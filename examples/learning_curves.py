@@ -1,0 +1,99 @@
+"""Learning curves: a network by epochs, whose trials are stopped once they will hardly become the best.
+
+Random configurations of a network on three data sets are the past: their validation losses by epoch. Then a study on
+another data set reports each trial's loss after every epoch, and ends the trial when ``should_stop`` says so. The past
+teaches how curves go on; the curves of the study itself overrule a past that does not fit.
+
+The script prints the number of trials and epochs, and draws the curves as ``learning_curves.png``: of trials that ran to
+the end, and of those that were stopped, with the forecasts of their final losses.
+
+``python examples/learning_curves.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from gallery import draw, options, run
+from matplotlib.axes import Axes
+from sklearn import datasets
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import StandardScaler
+
+from dre_jax.report.style import COLOURS
+from dre_jax.tuning import Float, Int, Optimizer, PastCurves, Space, Trial
+
+EPOCHS = 30
+SPACE = Space({"lr": Float(1e-4, 0.1, log=True), "alpha": Float(1e-5, 1.0, log=True), "width": Int(8, 64, log=True)})
+
+
+def losses(params: Mapping[str, Any], data: Any) -> Iterator[float]:
+    """Yields the validation loss of a network after each epoch."""
+    x, y = data
+    x = StandardScaler().fit_transform(x)
+    train, test, labels, test_labels = train_test_split(x, y, test_size=0.4, random_state=0, stratify=y)
+    sizes = {"hidden_layer_sizes": (params["width"],), "batch_size": 50}
+    network = MLPClassifier(learning_rate_init=params["lr"], alpha=params["alpha"], random_state=0, **sizes)
+    for _ in range(EPOCHS):
+        yield float(log_loss(test_labels, network.partial_fit(train, labels, classes=np.unique(y)).predict_proba(test)))
+
+
+def past_curves(n: int) -> PastCurves:
+    """Returns the curves of random configurations on three data sets."""
+    rng = np.random.default_rng(0)
+    past = {}
+    for load in (datasets.load_wine, datasets.load_breast_cancer, datasets.load_iris):
+        configurations = [SPACE.params(rng.random(len(SPACE))) for _ in range(n)]
+        runs = [losses(params, load(return_X_y=True)) for params in configurations]
+        past[load.__name__] = [{step: -loss for step, loss in enumerate(one, 1)} for one in runs]  # higher is better
+    return PastCurves(past)
+
+
+def main() -> None:
+    """Tunes and draws."""
+    given = options(__doc__, "a shorter study").parse_args()
+    warnings.simplefilter("ignore")
+    data = datasets.load_digits(return_X_y=True)
+    past = past_curves(5 if given.quick else 20)
+    optimizer = Optimizer(SPACE, direction="minimize", seed=0, past_curves=past)
+
+    def objective(trial: Trial) -> float:
+        for epoch, loss in enumerate(losses(trial.params, data), start=1):
+            trial.report(loss, epoch)
+            if trial.should_stop():
+                break
+        return loss
+
+    optimizer.optimize(objective, 8 if given.quick else 30)
+    trials = optimizer.trials
+    stopped = [trial for trial in trials if trial.state == "stopped"]
+    epochs = sum(len(trial.reports) for trial in trials)
+    print(f"{len(trials)} trials, of which {len(stopped)} were stopped")
+    print(f"{epochs} of {len(trials) * EPOCHS} epochs, best loss {optimizer.best.value:.3f}")
+
+    def paint(axes: Axes) -> None:
+        for trial in trials:
+            colour = COLOURS[1] if trial in stopped else COLOURS[0]
+            axes.plot(list(trial.reports), list(trial.reports.values()), color=colour, linewidth=1.1)
+        axes.plot([], [], color=COLOURS[0], label="complete")
+        axes.plot([], [], color=COLOURS[1], label="stopped")
+        steps = EPOCHS + np.linspace(1, 10, len(stopped))
+        errors = [trial.stderr or 0.0 for trial in stopped]
+        forecasts = [trial.value or 0.0 for trial in stopped]
+        look = {"color": COLOURS[1], "markersize": 4, "linewidth": 0.8}
+        axes.errorbar(steps, forecasts, errors, fmt="o", label="forecast at epoch 30 ± standard error", **look)
+        axes.set(xlabel="epoch", ylabel="validation loss", yscale="log")
+        axes.set(xlim=(0, EPOCHS + 11), ylim=(0.06, 4))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.legend(frameon=False, loc="upper center")
+
+    draw(paint, given.out / "learning_curves.png")
+
+
+if __name__ == "__main__":
+    run(main)
