@@ -4,8 +4,8 @@ Random configurations of a network on three data sets are the past: their valida
 another data set reports each trial's loss after every epoch, and ends the trial when ``should_stop`` says so. The past
 teaches how curves go on; the curves of the study itself overrule a past that does not fit.
 
-The script prints the number of trials and epochs, and draws the curves as ``learning_curves.png``: of trials that ran to
-the end, and of those that were stopped, with the forecasts of their final losses.
+The script prints the number of trials and epochs. It draws the curves as ``learning_curves.png``: of trials that ran to
+the end, and of those that were stopped, with the forecasts of their final losses on the right.
 
 ``python examples/learning_curves.py [--out FOLDER] [--quick]``, with ``pip install 'dre_jax[sklearn]'``
 """

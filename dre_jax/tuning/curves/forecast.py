@@ -36,6 +36,8 @@ _STEPS = 16
 _MAX_CURVES = 100
 _MIN_CURVES, _MIN_CURVES_WITH_PAST = 6, 3
 _SURPRISE_COUNT, _SURPRISE, _SHAPE = 5.0, 5.0, 2.0
+_TRIALS = 15
+"""Number of trials after which the bound falls with its square: the best trials of long studies are rarer."""
 _PAST_COUNT = 5.0
 """Number of surprises that those of past studies are worth."""
 
@@ -96,8 +98,13 @@ class CurveModel:
         fraction = betaincinv(_SHAPE, _SHAPE * count, 1.0 - error)  # of the sum of all surprises and a new one
         self.bound = math.exp(-total * fraction / (1.0 - fraction))
 
-    def forecast(self, curve: Curve) -> Forecast | None:
-        """Returns the forecast of a running trial; None before the first step of the grid, or from the horizon on."""
+    def forecast(self, curve: Curve, n_trials: int = 1) -> Forecast | None:
+        """Returns the forecast of a running trial; None before the first step of the grid, or from the horizon on.
+
+        Args:
+          curve: the reports of the trial.
+          n_trials: number of trials of the study so far.
+        """
         if not self.is_ready or not curve:
             return None
         reached = int(np.searchsorted(self._steps, max(curve), side="right"))
@@ -110,7 +117,9 @@ class CurveModel:
         mean = self._weights @ means
         deviation = math.sqrt(self._weights @ (scales**2 * degrees / (degrees - 2) + (means - mean) ** 2))
         low, middle, high = self._warp.backward(mean + deviation * np.array([-1.0, 0.0, 1.0]))
-        return Forecast(float(middle), float(high - low) / 2, float(probability), self.bound)
+        return Forecast(
+            float(middle), float(high - low) / 2, float(probability), self.bound * min(1.0, (_TRIALS / n_trials) ** 2)
+        )
 
 
 def _grid(horizon: float) -> np.ndarray:

@@ -32,19 +32,19 @@ class StudyCurves:
           sign: of responses, -1 if values are minimised.
         """
         complete = [one for one in trials if one.state == "complete" and one._reports]
-        forecast = self.forecast([_curve(one, sign) for one in complete], _curve(trial, sign))
+        forecast = self.forecast([_curve(one, sign) for one in complete], _curve(trial, sign), trial.number + 1)
         if forecast is None or forecast.probability_of_best >= forecast.bound:
             return False
         self.stopped[trial.number] = forecast
         return True
 
-    def forecast(self, finished: list[Curve], curve: Curve) -> Forecast | None:
-        """Returns the forecast of a curve; None if it is too short, or too few have finished."""
+    def forecast(self, finished: list[Curve], curve: Curve, n_trials: int) -> Forecast | None:
+        """Returns the forecast of a curve in a study of so many trials; None if it is too short, or few have finished."""
         curves, model = self._fitted
         if curves != finished:
             model = CurveModel(finished, self._past, error=self._error)
             self._fitted = finished, model
-        return model.forecast(curve)
+        return model.forecast(curve, n_trials)
 
 
 def checked_report(value: Any, step: Any) -> tuple[float, float]:

@@ -56,7 +56,7 @@ class DREPruner(BasePruner):
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         curve = as_curve({step: sign * value for step, value in trial.intermediate_values.items()})
-        forecast = self._curves.forecast(finished_curves(complete, sign), curve)
+        forecast = self._curves.forecast(finished_curves(complete, sign), curve, trial.number + 1)
         if forecast is None or forecast.probability_of_best >= forecast.bound:
             return False
         posterior = [sign * forecast.response, forecast.stderr]

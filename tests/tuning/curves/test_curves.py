@@ -33,7 +33,7 @@ def study(curves, past):
         model = CurveModel(finished, past)
         for step in curve:
             steps += 1
-            forecast = model.forecast({s: v for s, v in curve.items() if s <= step})
+            forecast = model.forecast({s: v for s, v in curve.items() if s <= step}, i + 1)
             if forecast is not None and forecast.probability_of_best < forecast.bound:
                 stopped.add(i)
                 break
