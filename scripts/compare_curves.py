@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--error", type=float, default=0.05, help="of DREPruner")
     parser.add_argument("--epochs", type=int, default=2000)
     parser.add_argument("--sampler", choices=[*SAMPLERS, "dre"], default="tpe")
-    parser.add_argument("--pruners", nargs="+", default=["none", "Median", "Hyperband", "Wilcoxon", *PASTS])
+    parser.add_argument("--pruners", nargs="+", default=["none", "Median", "Hyperband", *PASTS])
     given = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     tables: dict[Task, Table] = {}

@@ -39,7 +39,7 @@ class StudyCurves:
         return True
 
     def forecast(self, finished: list[Curve], curve: Curve, n_trials: int) -> Forecast | None:
-        """Returns the forecast of a curve in a study of so many trials; None if it is too short, or few have finished."""
+        """Returns the forecast of a curve in a study of so many trials; None without enough reports or curves."""
         curves, model = self._fitted
         if curves != finished:
             model = CurveModel(finished, self._past, error=self._error)
