@@ -9,7 +9,7 @@ import pytest
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.hypervolume import hypervolume
 from dre_jax.tuning import EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
-from dre_jax.tuning.objectives.front import order_by_front
+from dre_jax.tuning.objectives.front import boxes_above, order_by_front
 
 SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
 DIRECTIONS = {"near": "minimize", "far": "maximize"}
@@ -111,6 +111,17 @@ def test_the_order_of_trials_is_by_fronts_then_by_distance():
     order = np.argsort(-order_by_front(values), kind="stable").tolist()
     assert order[:5] == [0, 3, 4, 1, 2]
     assert order[5:] == [5, 6]
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 5])
+def test_fronts_of_any_size_have_arrays_of_one_size(m):
+    """So that only a longer history compiles."""
+    shapes = set()
+    for n in (1, 8, 32):
+        values = np.random.default_rng(n).dirichlet(np.ones(m), n)  # all in the front
+        boxes = boxes_above(values, order_by_front(values), np.ones(n, bool), 32)
+        shapes.add((boxes.thresholds.shape, boxes.lower.shape))
+    assert len(shapes) == 1
 
 
 @pytest.mark.parametrize(

@@ -72,5 +72,7 @@ def boxes_above(values: Floats, order: Floats, feasible: npt.NDArray[np.bool_], 
     extra = max(values.shape[1] - 3, 0)
     front = front[np.argsort(-order[front], kind="stable")][: max(capacity // 4**extra, 8)]
     boxes = decompose(values[front], np.full(values.shape[1], -_MARGIN))
-    n = len(boxes.where)
-    return pad_boxes(boxes, capacity + 2, 4 ** int(np.ceil(np.log(n) / np.log(4))) if extra else 2 * capacity + 1)
+    slots = 8 * capacity if extra else 2 * capacity + 1
+    while slots < len(boxes.where):
+        slots *= 4
+    return pad_boxes(boxes, capacity + 2, slots)
