@@ -52,7 +52,7 @@ class DREPruner(BasePruner):
         self._curves = StudyCurves(past, error)
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Returns whether to prune a trial. Raises `ValueError` for a study of several objectives."""
+        """Returns whether to prune a trial of a study with one objective."""
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         curve = as_curve({step: sign * value for step, value in trial.intermediate_values.items()})

@@ -7,9 +7,10 @@ import optuna
 import pytest
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning import PastCurves
+from dre_jax.tuning import Float, PastCurves, Space
 from dre_jax.tuning.optuna import DREPruner
-from dre_jax.tuning.optuna.trials import POSTERIOR, responses
+from dre_jax.tuning.optuna.distributions import translation_of
+from dre_jax.tuning.optuna.trials import POSTERIOR, TrialReader, read_trials, responses
 
 PRUNED, COMPLETE = optuna.trial.TrialState.PRUNED, optuna.trial.TrialState.COMPLETE
 
@@ -50,6 +51,15 @@ def test_pruned_trials_have_posteriors(study):
     assert [-value for value in values if value is not None] == [
         trial.value if trial.state == COMPLETE else trial.system_attrs[POSTERIOR][0] for trial in study.trials
     ]
+
+
+def test_sampler_learns_from_posteriors(study):
+    """Their standard errors reach methods that use these, and no others."""
+    reader = TrialReader(translation_of(Space({"x": Float(-1.0, 1.0)})), study._storage)
+    for uses_errors in (True, False):
+        observed = read_trials(study.trials, reader, maximise=[False], uses_errors=uses_errors).observed
+        expected = [trial.system_attrs.get(POSTERIOR, (0, 0))[1] * uses_errors for trial in study.trials]
+        assert [one.stderr for one in observed] == expected
 
 
 def test_state_is_the_study_alone(study):
