@@ -361,6 +361,7 @@ class Optimizer:
           trial: as `ask` returned it, or its number.
           value: a number that would be the trial's value if it ended now; NaN counts as the worst.
           step: a number from 0, such as the epoch. The largest step of complete trials is the horizon of the study.
+            A step that the trial has reported already removes later ones, as the trial runs again.
 
         Raises:
           DataError: if the trial is of another study or has ended already, or for numbers that are none.
@@ -369,7 +370,9 @@ class Optimizer:
         with self._lock:
             own = self._running(trial)
             self._curves.stopped.pop(own.number, None)
-            self._trials[own.number] = replace(own, _reports={**own._reports, step: number})
+            runs_again = step in own._reports
+            before = {s: v for s, v in own._reports.items() if s < step or not runs_again}
+            self._trials[own.number] = replace(own, _reports={**before, step: number})
 
     def set_past_curves(self, past_curves: PastCurves | None) -> None:
         """Sets the learning curves of past studies, for `should_stop`. Raises `DataError` if they are none."""

@@ -183,6 +183,10 @@ class TestOptimizer:
         for step in range(1, 21):
             trial.report(100.0, step)
         assert optimizer.tell(trial, 100.0).state == "complete"
+        trial = optimizer.add_running({"x": 0.5})
+        for step in (1, 2, 3, 1, 2):  # as a trial that was interrupted
+            optimizer.report(trial, 0.0, step)
+        assert list(optimizer.trials[trial.number].reports) == [1, 2]
 
     def test_errors(self):
         optimizer = Optimizer({"x": Float(-1.0, 1.0)}, direction="minimize")
