@@ -25,7 +25,6 @@ from dre_jax.tuning.objectives.engine import ObjectivesEngine
 from dre_jax.tuning.objectives.objectives import (
     check_directions,
     front_of,
-    has_failed,
     objective_values,
     responses_of,
     surrogates_by_objective,
@@ -345,7 +344,7 @@ class Optimizer:
                 raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
         values = objective_values(value, self.directions) if self.directions else {}
         number = None if values else objective_value(value)
-        if has_failed(values or {"": number or 0.0}):
+        if any(math.isnan(one) for one in (values.values() if number is None else (number,))):
             return self.tell_failed(trial)
         with self._lock:
             checked = constraint_values(constraints, self._trials)

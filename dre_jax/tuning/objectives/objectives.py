@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -72,8 +71,3 @@ def front_of(trials: Sequence[Trial], directions: Mapping[str | None, str]) -> t
         return ()
     dominated = dominates(np.array([responses_of(trial, directions) for trial in feasible])).any(axis=0)
     return tuple(feasible[i] for i in np.flatnonzero(~dominated))
-
-
-def has_failed(values: Mapping[str, float]) -> bool:
-    """Returns whether a value is NaN."""
-    return any(math.isnan(value) for value in values.values())
