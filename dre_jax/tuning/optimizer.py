@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import reprlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -19,19 +18,14 @@ from dre_jax.data.files import stamp
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
-from dre_jax.tuning.engine import Engine, Suggestion
+from dre_jax.tuning.engine import Suggestion
 from dre_jax.tuning.engine_config import EngineConfig, Observation
 from dre_jax.tuning.objectives.engine import ObjectivesEngine
-from dre_jax.tuning.objectives.objectives import (
-    check_directions,
-    front_of,
-    objective_values,
-    responses_of,
-    surrogates_by_objective,
-)
+from dre_jax.tuning.objectives.objectives import front_of, objective_values, responses_of
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.past_check import PastCheck
 from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.study_engine import make_engine
 from dre_jax.tuning.study_file import (
     Stamp,
     Study,
@@ -104,24 +98,8 @@ class Optimizer:
         """
         validate_study(direction, seed)
         self.seed = int(seed)
-        self._directions: dict[str | None, str]
-        self._engine: Engine
-        if directions is None:
-            if isinstance(surrogate, Mapping):
-                raise ConfigError("surrogates by objective need directions= of the objectives, but got none")
-            self.space = space_of(space, surrogate)
-            if surrogate is not None:
-                surrogate.require_direction(direction)
-            self._directions = {None: direction}
-            self._engine = Engine(self.space, surrogate, seed=self.seed, config=config)
-        else:
-            if direction != "minimize":
-                raise ConfigError(f"a study has direction= or directions=, but got {direction!r} and {directions!r}")
-            named = check_directions(directions)
-            surrogates = surrogates_by_objective(surrogate, named)
-            self.space = space_of(space, next((one for one in surrogates.values() if one is not None), None))
-            self._directions = dict(named.items())
-            self._engine = ObjectivesEngine(self.space, surrogates, seed=self.seed, config=config)
+        self._directions, self._engine = make_engine(space, surrogate, direction, directions, self.seed, config)
+        self.space = self._engine.space
         self._trials: list[Trial] = []
         self._stamps: dict[str, Stamp | None] = {}  # of the files whose content is part of this study
         self._enqueued: list[Params] = []
@@ -572,16 +550,3 @@ class Optimizer:
         fields: dict[str, Any] = {"_constraints": dict(constraints), "_values": dict(values)}
         self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr, **fields)
         return self._trials[own.number]
-
-
-def space_of(space: Space | Mapping[str, Any] | None, surrogate: Surrogate | None) -> Space:
-    """Returns the space to search: the one given, or the surrogate's. Raises `ConfigError` without both."""
-    if space is None and surrogate is not None:
-        return surrogate.space
-    if isinstance(space, Space):
-        return space
-    if not isinstance(space, Mapping):
-        raise ConfigError(
-            f"a search space must be a Space, a mapping, or a surrogate's by surrogate=, but got {reprlib.repr(space)}"
-        )
-    return Space(space)
