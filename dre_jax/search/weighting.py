@@ -27,16 +27,20 @@ _LOGARITHMS = ("ei", "pi")
 _LOG_RESOLUTION = math.log(RESOLUTION)
 
 
-class Feasibility(Protocol):
-    """A model of which configurations can be evaluated and satisfy the constraints; a tree of arrays."""
+class Weight(Protocol):
+    """A weight of configurations; a tree of arrays."""
+
+    def log_weight(self, points: Array) -> Array:
+        """Returns the log weight f[N] of points f[N, P] of the unit cube; it has a gradient."""
+        ...
+
+
+class Feasibility(Weight, Protocol):
+    """A model of which configurations can be evaluated and satisfy the constraints: their weight is at most 1."""
 
     @property
     def decides(self) -> Array:
         """bool: the method's values are ignored, as no improvement is defined before the first feasible trial."""
-        ...
-
-    def log_weight(self, points: Array) -> Array:
-        """Returns the log weight f[N] of points f[N, P] of the unit cube, at most 0; it has a gradient."""
         ...
 
 

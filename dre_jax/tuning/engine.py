@@ -30,6 +30,7 @@ from dre_jax.tuning.trial_selection import select_trials
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
     from dre_jax.search.method import Method
+    from dre_jax.tuning.cost import CostModel
     from dre_jax.tuning.feasibility import FeasibilityModel
 
 DEFAULT_METHOD = "gp"
@@ -289,6 +290,7 @@ class Engine:
             None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
             feasibility,
             belief,
+            self._learn_cost(observed, points, dtype),
         )
         if proposals.undefined:
             raise undefined_values(self._method)
@@ -303,6 +305,17 @@ class Engine:
         improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread
         weight = proposals.past_weight
         return _Ranking(configurations, improvement, None if weight is None else float(weight))
+
+    def _learn_cost(
+        self, observed: Sequence[Observation], points: np.ndarray, dtype: type[np.floating[Any]]
+    ) -> CostModel | None:
+        """Returns what is learned of costs; None if none is known."""
+        costs = np.array([np.nan if one.cost is None else one.cost for one in observed], np.float64)
+        if np.isnan(costs).all():
+            return None
+        from dre_jax.tuning.cost import learn_cost
+
+        return learn_cost(self.space.layout, points, costs, self.config.budget, self.config.max_history, dtype)
 
     def _learn_feasibility(
         self,

@@ -25,6 +25,8 @@ class Observation(NamedTuple):
     """By name; the trial is feasible if all are at most 0."""
     objectives: tuple[float, ...] = ()
     """Values of several objectives, higher is better; see `dre_jax.tuning.objectives`."""
+    cost: float | None = None
+    """Cost of the evaluation, if it is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,9 @@ class EngineConfig:
     """Weight beta / (n + 1) of what is likely (`Float(..., likely=)`) after n trials: beta; 0 ignores it."""
     stopping_error: float = 0.05
     """Share of the best trials that `Optimizer.should_stop` may stop."""
+    budget: float | None = None
+    """Total cost of the study, in the units of `Optimizer.tell(cost=)`: the cost of a trial counts less as this is
+    spent. By default it counts the same throughout."""
     ignore_extra: bool = False
     """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
 
@@ -62,5 +67,7 @@ class EngineConfig:
         one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)
         at_least(2, self, "max_history")
         at_least(0, self, "belief_weight")
+        if self.budget is not None and not self.budget > 0:
+            raise ConfigError(f"the budget must be positive, but got {self.budget!r}")
         if not 0 < self.stopping_error < 1:
             raise ConfigError(f"stopping_error must be a share between 0 and 1, but got {self.stopping_error!r}")

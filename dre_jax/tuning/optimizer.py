@@ -293,6 +293,7 @@ class Optimizer:
         value: float | Mapping[str, float],
         *,
         stderr: float | None = None,
+        cost: float | None = None,
         constraints: Mapping[str, float] = MappingProxyType({}),
     ) -> Trial:
         """Reports the value of a trial.
@@ -304,6 +305,8 @@ class Optimizer:
           stderr: standard error of the value, for example over folds: a value with a large error counts less. The
             optimizer estimates the errors of other values. `recommended` uses it, and `gp`, the method without a
             surrogate.
+          cost: of the trial, above 0, in any unit: seconds, say. Then trials are chosen by the expected improvement per
+            unit of cost; see `EngineConfig.budget`.
           constraints: finite numbers by name, at most 0 where they are satisfied, for example ``{"memory": used -
             limit}``; the same names for all complete trials. Their sizes count, as the optimizer models each one.
 
@@ -313,13 +316,18 @@ class Optimizer:
         Raises:
           ConfigError: for a standard error that the surrogate's method does not use.
           DataError: if the trial is of another study or has ended already, the value is not a number, the standard
-            error is not a finite number from 0, or a constraint is not finite or not one of the study.
+            error is not a finite number from 0, the cost is not finite and positive, or a constraint is not finite or
+            not one of the study.
         """
         if stderr is not None:
             self._engine.require_standard_errors()
             stderr = objective_value(stderr, "the standard error of a value")
             if not 0 <= stderr < math.inf:
                 raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
+        if cost is not None:
+            cost = objective_value(cost, "the cost of a trial")
+            if not 0 < cost < math.inf:
+                raise DataError(f"the cost of a trial must be finite and positive, but got {cost!r}")
         values = objective_values(value, self.directions) if self.directions else {}
         number = None if values else objective_value(value)
         if any(math.isnan(one) for one in (values.values() if number is None else (number,))):
@@ -328,8 +336,9 @@ class Optimizer:
             checked = constraint_values(constraints, self._trials)
             forecast = self._curves.stopped.pop(find_trial(self._trials, trial).number, None)
             if forecast is not None:
-                return self._finish(trial, "stopped", self._sign * forecast.response, forecast.stderr, checked)
-            return self._finish(trial, "complete", number, stderr, checked, values)
+                response = self._sign * forecast.response
+                return self._finish(trial, "stopped", response, forecast.stderr, checked, cost=cost)
+            return self._finish(trial, "complete", number, stderr, checked, values, cost)
 
     def report(self, trial: Trial | int, value: float, step: float) -> None:
         """Reports an intermediate value of a running trial, for example the validation loss after an epoch.
@@ -497,7 +506,9 @@ class Optimizer:
         trials = self.trials
         suggestion = self._engine.propose(
             [
-                Observation(t._params, self._responses(t)[0], self._stderr(t), t._constraints, self._responses(t))
+                Observation(
+                    t._params, self._responses(t)[0], self._stderr(t), t._constraints, self._responses(t), t.cost
+                )
                 for t in trials
                 if t.state in ("complete", "stopped")
             ],
@@ -544,9 +555,10 @@ class Optimizer:
         stderr: float | None = None,
         constraints: Mapping[str, float] = MappingProxyType({}),
         values: Mapping[str, float] = MappingProxyType({}),
+        cost: float | None = None,
     ) -> Trial:
         own = self._running(trial)
         self._curves.stopped.pop(own.number, None)
-        fields: dict[str, Any] = {"_constraints": dict(constraints), "_values": dict(values)}
+        fields: dict[str, Any] = {"_constraints": dict(constraints), "_values": dict(values), "cost": cost}
         self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr, **fields)
         return self._trials[own.number]

@@ -189,12 +189,16 @@ def read_study(path: Path) -> Study:
                 raise ConfigError(
                     f"a standard error is a finite number from 0 with a value, but trial {number} is {record!r}"
                 )
+            cost = record.get("cost")
+            cost = None if cost is None else float(cost)
+            if cost is not None and not (is_number and 0 < cost < math.inf):
+                raise ConfigError(f"a cost is positive and finite, with a value, but trial {number} is {record!r}")
             reports = {float(step): float(number) for step, number in record.get("reports", ())}
             constraints = constraint_values(record.get("constraints", {}), trials if state == "complete" else ())
             if constraints and not is_number:
                 raise ConfigError(f"a trial with constraints is complete, but trial {number} is {record!r}")
             trials.append(
-                Trial(number, space.check(record["params"]), state, value, stderr, constraints, reports, values)
+                Trial(number, space.check(record["params"]), state, value, stderr, constraints, reports, values, cost)
             )
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
@@ -241,6 +245,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
         record["reports"] = [[step, number if math.isfinite(number) else str(number)] for step, number in reports]
     if trial.state in ("complete", "stopped"):
         record |= {} if trial.stderr is None else {"stderr": trial.stderr}
+        record |= {} if trial.cost is None else {"cost": trial.cost}
         record |= {"constraints": trial.constraints} if trial.constraints else {}
         if trial.value is not None:
             record["value"] = _plain_number(trial.value)

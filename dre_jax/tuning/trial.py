@@ -43,6 +43,8 @@ class Trial:
     _constraints: Mapping[str, float] = field(default_factory=dict)
     _reports: Mapping[float, float] = field(default_factory=dict)
     _values: Mapping[str, float] = field(default_factory=dict)
+    cost: float | None = None
+    """The cost that `Optimizer.tell` got, if any."""
     _study: Any = field(default=None, compare=False)
 
     @property
@@ -109,6 +111,7 @@ class Trial:
 
     def __repr__(self) -> str:
         more = "" if self.stderr is None else f", stderr={self.stderr!r}"
+        more += "" if self.cost is None else f", cost={self.cost!r}"
         more += f", constraints={self.constraints}" if self._constraints else ""
         value = f"values={self.values}" if self._values else f"value={self.value!r}"
         return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, {value}{more})"
