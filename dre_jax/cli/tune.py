@@ -130,6 +130,7 @@ def tune(
     from dre_jax.tuning.command.runner import StudyFile, run_trials
     from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
+    from dre_jax.tuning.past.optuna_studies import address_without_password
     from dre_jax.tuning.pretrained.surrogates import pretrained_study
 
     learned: Surrogate | EllipsisType | None = ... if surrogate is None else None
@@ -186,7 +187,7 @@ def tune(
         if optimizer.surrogate is not None and optimizer.surrogate.studies is not None:
             sources = optimizer.surrogate.sources(optimizer.trials, direction=optimizer.direction)
             print("\n".join(sources.lines(_MAX_STUDIES)))
-        place = study if storage is None else storage
+        place = study if storage is None else address_without_password(storage)
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = study.with_name(f"{study.name}.png")
         try:

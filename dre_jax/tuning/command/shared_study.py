@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
-from dre_jax.tuning.past.optuna_studies import open_storage
+from dre_jax.tuning.past.optuna_studies import address_without_password, first_line, open_storage
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
@@ -161,8 +161,8 @@ def _open_study(storage: str, name: str, direction: str | None, sampler: DRESamp
     except (DataError, ConfigError):
         raise
     except Exception as error:  # of any database and driver
-        reason = next(iter(str(error).strip().splitlines()), repr(error))
-        raise DataError(f"{storage} must be a storage of Optuna's studies, but: {reason}") from error
+        address = address_without_password(storage)
+        raise DataError(f"{address} must be a storage of Optuna's studies, but: {first_line(error)}") from error
     finally:
         optuna.logging.set_verbosity(before)
 

@@ -145,7 +145,7 @@ def open_studies(studies: Any) -> Iterator[Study]:
 def _in_storage(source: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]:
     from optuna.study import get_all_study_names, load_study
 
-    address = re.sub(r"//[^@/]*@", "//", str(source))  # without a password
+    address = address_without_password(str(source))
     opened_storage: BaseStorage | None = None
     try:
         if isinstance(source, (str, os.PathLike)):
@@ -156,7 +156,7 @@ def _in_storage(source: str | os.PathLike[str] | BaseStorage) -> Iterator[Study]
     except DreError:
         raise
     except Exception as error:  # of any database and driver
-        raise DataError(f"{address} must be a storage of Optuna's studies, but: {_first_line(error)}") from error
+        raise DataError(f"{address} must be a storage of Optuna's studies, but: {first_line(error)}") from error
     if not studies:
         raise DataError(f"{address} must hold studies, but holds none")
     try:
@@ -200,7 +200,12 @@ def open_storage(address: str, *, create: bool = False) -> BaseStorage:
     return JournalStorage(JournalFileBackend(str(path)))
 
 
-def _first_line(error: Exception) -> str:
-    """The first line of an error: drivers add pages."""
+def address_without_password(address: str) -> str:
+    """Returns the address of a storage as messages show it."""
+    return re.sub(r"//[^@/]*@", "//", address)
+
+
+def first_line(error: Exception) -> str:
+    """Returns the first line of an error: drivers add pages."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else repr(error)
