@@ -22,7 +22,7 @@ from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.search.layout import SpaceLayout
 from dre_jax.search.precision import with_precision
 from dre_jax.search.suggester import coarse_capacity_for
-from dre_jax.tuning.feasibility import FIT_TRIALS, FITTING
+from dre_jax.tuning.feasibility import FIT_TRIALS, FITTING, fit_rows
 from dre_jax.tuning.trial_selection import select_trials
 
 _FEWEST = 3
@@ -85,12 +85,11 @@ def learn_cost(
     points, values = points[known][rows], (logs[rows] - logs.mean()) / logs.std()
     capacity = coarse_capacity_for(len(rows))
     empty = capacity - len(rows)
-    fit_rows = np.arange(FIT_TRIALS) if capacity <= FIT_TRIALS else np.linspace(0, len(rows) - 1, FIT_TRIALS).round()
     arrays = (
         np.pad(points, ((0, empty), (0, 0))),
         np.pad(values, (0, empty)),
         np.arange(capacity) < len(rows),
-        fit_rows.astype(np.int32),
+        fit_rows(len(rows), capacity),
         np.array(power * logs.std()),
     )
     return _fit(layout, *jax.device_put(with_precision(arrays, dtype)))

@@ -182,7 +182,6 @@ def outcomes_of(points: Floats, failed: Mask, constraints: Floats, capacity: int
         deviation = deviation if deviation > 0 else 1.0
         values[k, :n], bounds[k] = (squashed - mean) / deviation, -mean / deviation
     empty = capacity - n
-    rows = np.arange(FIT_TRIALS) if capacity <= FIT_TRIALS else np.linspace(0, n - 1, FIT_TRIALS).round()
     return Outcomes(
         np.pad(points, ((0, empty), (0, 0))),
         np.pad(np.where(failed, -1.0, 1.0), (0, empty), constant_values=1.0) if failed.any() else None,
@@ -190,8 +189,14 @@ def outcomes_of(points: Floats, failed: Mask, constraints: Floats, capacity: int
         np.nan_to_num(values),
         np.isfinite(values),
         bounds,
-        rows.astype(np.int32),
+        fit_rows(n, capacity),
     )
+
+
+def fit_rows(n: int, capacity: int) -> npt.NDArray[np.int32]:
+    """Returns the slots i32[`FIT_TRIALS`] that hyperparameters are fitted to: all of a few, or evenly spaced ones."""
+    rows = np.arange(FIT_TRIALS) if capacity <= FIT_TRIALS else np.linspace(0, n - 1, FIT_TRIALS).round()
+    return rows.astype(np.int32)
 
 
 def _squashed(constraint: Floats) -> Floats:
