@@ -170,6 +170,7 @@ class Engine:
           ConfigError: if the method's values of all candidates are NaN.
         """
         check_not_forked()
+        observed = self._with_responses(observed)
         groups = ([o.params for o in observed], pending, failed)
         encoded = _Encoded(*([self._encode(params) for params in group] for group in groups))
         evaluated = {one.identity for group in encoded for one in group}
@@ -194,6 +195,10 @@ class Engine:
                 if self._encode(params).identity not in excluded:
                     return Suggestion(params, 0.0, ranking.past_weight)
         return Suggestion(fallback[0], 0.0, ranking.past_weight)
+
+    def _with_responses(self, observed: Sequence[Observation]) -> Sequence[Observation]:
+        """Returns the observations with the responses that order them."""
+        return observed
 
     def _can_value(self, observed: Sequence[Observation]) -> bool:
         return bool(observed) or self.surrogate is not None

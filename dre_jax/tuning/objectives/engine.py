@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from dre_jax.errors import ConfigError
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.tuning.engine import Engine, Suggestion, default_method
+from dre_jax.tuning.engine import Engine, default_method
 from dre_jax.tuning.engine_config import EngineConfig, Observation
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_values
 from dre_jax.tuning.objectives.method import HypervolumeMethod, ObjectiveParams
@@ -62,20 +62,12 @@ class ObjectivesEngine(Engine):
         """Raises `ConfigError`."""
         raise ConfigError("an expected gain needs a study of one objective")
 
-    def propose(
-        self,
-        observed: Sequence[Observation],
-        *,
-        number: int,
-        pending: Iterable[Mapping[str, Any]] = (),
-        failed: Iterable[Mapping[str, Any]] = (),
-        fixed: Mapping[str, Any] | None = None,
-    ) -> Suggestion:
-        """Returns the configuration to evaluate next, from observations with ``objectives``; see `Engine.propose`."""
-        if observed:
-            order = order_by_front(unit_values(np.array([one.objectives for one in observed], np.float64)))
-            observed = [one._replace(response=float(place)) for one, place in zip(observed, order, strict=True)]
-        return super().propose(observed, number=number, pending=pending, failed=failed, fixed=fixed)
+    def _with_responses(self, observed: Sequence[Observation]) -> Sequence[Observation]:
+        """Returns observations whose responses are their places in the front, from their ``objectives``."""
+        if not observed:
+            return observed
+        order = order_by_front(unit_values(np.array([one.objectives for one in observed], np.float64)))
+        return [one._replace(response=float(place)) for one, place in zip(observed, order, strict=True)]
 
     def _can_value(self, observed: Sequence[Observation]) -> bool:
         return bool(observed)
