@@ -54,6 +54,11 @@ class Forecast(NamedTuple):
     bound: float
     """Probability below which the trial is to be stopped."""
 
+    @property
+    def stops(self) -> bool:
+        """Whether the trial is to be stopped."""
+        return self.probability_of_best < self.bound
+
 
 class CurveModel:
     """Posterior of the curves of a study."""

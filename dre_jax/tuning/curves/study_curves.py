@@ -33,7 +33,7 @@ class StudyCurves:
         """
         complete = [one for one in trials if one.state == "complete" and one._reports]
         forecast = self.forecast([_curve(one, sign) for one in complete], _curve(trial, sign), trial.number + 1)
-        if forecast is None or forecast.probability_of_best >= forecast.bound:
+        if forecast is None or not forecast.stops:
             return False
         self.stopped[trial.number] = forecast
         return True

@@ -57,7 +57,7 @@ class DREPruner(BasePruner):
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         curve = as_curve({step: sign * value for step, value in trial.intermediate_values.items()})
         forecast = self._curves.forecast(finished_curves(complete, sign), curve, trial.number + 1)
-        if forecast is None or forecast.probability_of_best >= forecast.bound:
+        if forecast is None or not forecast.stops:
             return False
         posterior = [sign * forecast.response, forecast.stderr]
         study._storage.set_trial_system_attr(trial._trial_id, POSTERIOR, posterior)
