@@ -172,34 +172,8 @@ def read_study(path: Path) -> Study:
         several = check_directions(direction) if isinstance(direction, dict) else {}
         validate_study("minimize" if several else direction, seed)
         trials: list[Trial] = []
-        for number, record in enumerate(content["trials"]):
-            state, values = record["state"], record.get("values", {})
-            values = {name: _number(value) for name, value in values.items()}
-            value = _number(record.get("value"))
-            is_number = value is not None or (bool(several) and values.keys() == several.keys())
-            if values and (None in values.values() or not is_number or value is not None):
-                raise ConfigError(f"values are numbers of all objectives, but trial {number} is {record!r}")
-            if state not in _STATES or is_number != (state in ("complete", "stopped")):
-                raise ConfigError(
-                    f"a trial is running, failed or complete with a value, but trial {number} is {record!r}"
-                )
-            stderr = record.get("stderr")
-            stderr = None if stderr is None else float(stderr)
-            if stderr is not None and not (is_number and 0 <= stderr < math.inf):
-                raise ConfigError(
-                    f"a standard error is a finite number from 0 with a value, but trial {number} is {record!r}"
-                )
-            cost = record.get("cost")
-            cost = None if cost is None else float(cost)
-            if cost is not None and not (is_number and 0 < cost < math.inf):
-                raise ConfigError(f"a cost is positive and finite, with a value, but trial {number} is {record!r}")
-            reports = {float(step): float(number) for step, number in record.get("reports", ())}
-            constraints = constraint_values(record.get("constraints", {}), trials if state == "complete" else ())
-            if constraints and not is_number:
-                raise ConfigError(f"a trial with constraints is complete, but trial {number} is {record!r}")
-            trials.append(
-                Trial(number, space.check(record["params"]), state, value, stderr, constraints, reports, values, cost)
-            )
+        for record in content["trials"]:
+            trials.append(_read_trial(record, space, several, trials))
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
         kept = content.get("surrogate", ... if trials else None)
@@ -212,6 +186,31 @@ def read_study(path: Path) -> Study:
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
         raise DataError(f"{path} must hold a whole study, but: {reason}") from error
     return Study(space, direction, seed, trials, enqueued, config, origin)
+
+
+def _read_trial(record: Mapping[str, Any], space: Space, several: Mapping[str, str], earlier: Sequence[Trial]) -> Trial:
+    """Returns the trial of a record after earlier ones; ``several`` are the directions of several objectives."""
+    number, state = len(earlier), record["state"]
+    value, values = _number(record.get("value")), {name: _number(one) for name, one in record.get("values", {}).items()}
+    has_value = value is not None or (bool(several) and values.keys() == several.keys())
+
+    def require(holds: bool, rule: str) -> None:
+        if not holds:
+            raise ConfigError(f"{rule}, but trial {number} is {record!r}")
+
+    is_complete = has_value and value is None and None not in values.values()
+    require(not values or is_complete, "values are numbers of all objectives")
+    is_valid = state in _STATES and has_value == (state in ("complete", "stopped"))
+    require(is_valid, "a trial is running, failed or complete with a value")
+    stderr, cost = (None if record.get(name) is None else float(record[name]) for name in ("stderr", "cost"))
+    is_error = stderr is None or (has_value and 0 <= stderr < math.inf)
+    require(is_error, "a standard error is a finite number from 0 with a value")
+    require(cost is None or (has_value and 0 < cost < math.inf), "a cost is positive and finite, with a value")
+    reports = {float(step): float(report) for step, report in record.get("reports", ())}
+    constraints = constraint_values(record.get("constraints", {}), earlier if state == "complete" else ())
+    require(not constraints or has_value, "a trial with constraints is complete")
+    objectives: Any = values
+    return Trial(number, space.check(record["params"]), state, value, stderr, constraints, reports, objectives, cost)
 
 
 def _origin_content(origin: Any) -> Any:
