@@ -28,9 +28,9 @@ METHODS = ("gcp", "gp", "random")  # a Gaussian copula of past tasks; a Gaussian
 
 def main() -> None:
     """Runs the methods, and reports."""
-    given = options(__doc__, "random search alone, from one design, for five trials").parse_args()
+    given = options(__doc__, "two methods, from one design each").parse_args()
     prepare()  # one device a core
-    methods, trials, designs = (("random",), 5, ["test0"]) if given.quick else (METHODS, 10, None)
+    methods, trials, designs = (("gp", "random"), 10, ["test0"]) if given.quick else (METHODS, 10, None)
     out = given.out / "many_runs"
     files = {}
     for method in methods:

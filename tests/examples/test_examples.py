@@ -1,5 +1,6 @@
 """The examples run as they stand, say what their pages promise, and leave a picture."""
 
+import importlib
 import os
 import re
 import struct
@@ -127,3 +128,17 @@ PROMISES = {  # what an example says, and the option for a file that it keeps
 def test_what_the_page_promises(name, tmp_path):
     check, file = PROMISES[name]
     check(run(name, tmp_path, *file[:1], *(tmp_path / part for part in file[1:])), tmp_path)
+
+
+@pytest.mark.thorough
+@pytest.mark.multiprocess
+def test_a_notebook_of_the_site_runs(tmp_path, monkeypatch):
+    """It has all that it needs: no file of the repository lies beside it."""
+    monkeypatch.syspath_prepend(EXAMPLES.parent / "docs" / "_ext")
+    from nbclient import NotebookClient  # of the extra `docs`
+
+    notebook = importlib.import_module("gallery_pages").notebook("own_class")
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    class_, chance = regrets(notebook.cells[-2].outputs[0].text, 10)
+    assert class_ < chance
+    assert (tmp_path / "own_class.png").read_bytes().startswith(b"\x89PNG")
