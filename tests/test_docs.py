@@ -1,18 +1,26 @@
-"""The example of the README and those of the pages for users, run as they stand there."""
+"""The examples, commands and links of the README and of the pages for users."""
 
 import ast
 import re
+import shlex
 import tomllib
 from functools import partial
 from pathlib import Path
 
 import pytest
+import typer
 
+from dre_jax.cli import app
 from dre_jax.tuning import Surrogate
 from dre_jax.tuning.sklearn import DRESearchCV
 
 REPOSITORY = Path(__file__).parent.parent
 DOCS = REPOSITORY / "docs"
+PAGES = {
+    path: path.read_text()
+    for path in (*REPOSITORY.glob("*.md"), *(REPOSITORY / "examples").glob("*.md"), *DOCS.rglob("*.md"))
+    if path.parent.name != "gallery"  # made by the site
+}
 
 
 def run(page):
@@ -58,3 +66,32 @@ def test_a_test_shows_each_feature_of_an_interface():
     for file, name in tests:
         names = {node.name for node in ast.walk(ast.parse((REPOSITORY / file).read_text())) if hasattr(node, "name")}
         assert name in names, f"{file} has no {name}"
+
+
+def test_commands_have_the_options_of_the_pages():
+    commands = typer.main.get_command(app).commands
+    blocks = [block for text in PAGES.values() for block in re.findall(r"```(?:sh|console)\n(.*?)```", text, re.DOTALL)]
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    calls = [line.removeprefix("$ ") for line in lines if re.match(r"(\$ )?dre-jax \w", line)]
+    assert len(calls) > 20
+    for call in calls:
+        _, name, *arguments = shlex.split(call, comments=True)
+        command = commands[name]
+        command.make_parser(command.context_class(command)).parse_args(arguments)  # raises for one that it has not
+
+
+def test_links_lead_to_files_and_headings():
+    headings = {
+        path: {
+            re.sub(r"[^\w\- ]", "", line).strip().lower().replace(" ", "-")
+            for line in re.findall(r"^#+ (.*)", text, re.M)
+        }
+        for path, text in PAGES.items()
+    }
+    for path, text in PAGES.items():
+        for target in re.findall(r"(?:\]\(|src=\"|srcset=\")([^)\"]+)[)\"]", re.sub(r"`[^`]*`", "", text)):
+            if "://" not in target and not target.startswith("mailto:"):
+                name, _, heading = target.partition("#")
+                file = (path.parent / name).resolve() if name else path
+                assert file.exists(), f"{path.name}: {target}"
+                assert not heading or heading in headings[file], f"{path.name}: {target}"
