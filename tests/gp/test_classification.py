@@ -51,9 +51,8 @@ def mode_and_evidence(matrix, labels):
 def log_probability(logs, x, labels, new):
     """Of label 1, by a classifier and by chance, weighted by their evidence, less one in its logarithm."""
     matrix = covariance(logs, x, x)
-    (signal, place), (rate, chance) = (
-        mode_and_evidence(one, labels) for one in (matrix, np.full_like(matrix, gp._CONSTANT_VAR))
-    )
+    by_row = mode_and_evidence(matrix, labels)
+    (signal, place), (rate, chance) = by_row, mode_and_evidence(np.full_like(matrix, gp._CONSTANT_VAR), labels)
     weight = 1.0 / (1.0 + np.exp(chance - place + 1.0))
     by_place = norm.cdf(covariance(logs, new, x) @ np.linalg.solve(matrix, signal))
     return np.log(weight * by_place + (1.0 - weight) * norm.cdf(rate.mean()))
@@ -86,9 +85,8 @@ def test_mode_and_probability():
 
 def test_evidence_and_its_gradient():
     x, labels = trials()
-    found, gradient = jax.value_and_grad(evidence)(
-        jnp.asarray(LOGS), *oracles.in_slots(19, x, labels, dtype=np.float64)
-    )
+    slots = oracles.in_slots(19, x, labels, dtype=np.float64)
+    found, gradient = jax.value_and_grad(evidence)(jnp.asarray(LOGS), *slots)
     reference = lambda logs: mode_and_evidence(covariance(logs, x, x), labels)[1]  # noqa: E731
     np.testing.assert_allclose(found, reference(LOGS), rtol=1e-6)
     np.testing.assert_allclose(gradient, approx_fprime(LOGS, reference, 1e-4), rtol=1e-2, atol=1e-3)
@@ -98,9 +96,7 @@ def test_labels_with_and_without_a_pattern():
     """Beside a line the probability is near 0 and 1; by chance it is near the rate everywhere."""
     rng = np.random.default_rng(0)
     x = rng.uniform(size=(64, 2))
-    fit = jax.jit(
-        lambda x, labels, where: gp.condition_classifier(gp.fit_classifier(x, labels, where), x, labels, where)
-    )
+    fit = jax.jit(lambda *trials: gp.condition_classifier(gp.fit_classifier(*trials), *trials))
     far = jnp.asarray([[0.1, 0.5], [0.9, 0.5]])
     divided = fit(x, np.where(x[:, 0] > 0.5, -1.0, 1.0), np.ones(64, bool))
     probabilities = np.exp(gp.log_probability(divided, jnp.asarray(x), far))

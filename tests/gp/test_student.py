@@ -14,9 +14,8 @@ DOF, NOISE, N, EMPTY = 4.5, 0.2, 8, 4
 
 @jax.jit
 def log_density(kernel, y, where):
-    return log_student_t_density(
-        add_noise(kernel, jnp.asarray(NOISE, y.dtype), where), y, where, jnp.asarray(DOF, y.dtype)
-    )
+    noise, dof = (jnp.asarray(number, y.dtype) for number in (NOISE, DOF))
+    return log_student_t_density(add_noise(kernel, noise, where), y, where, dof)
 
 
 gradient = jax.jit(jax.grad(log_density, argnums=(0, 1)))

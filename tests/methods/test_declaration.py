@@ -54,11 +54,8 @@ class Forgetful(Mean):
 ENTRY = Entry(name="mean", summary="the mean", paper="this test", default=Mean(), free=("scale",))
 
 pytestmark = pytest.mark.usefixtures("registries")
-PAST = past_of(
-    Space({"x": Float(0.0, 1.0)}),
-    {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]},
-    direction="maximize",
-)
+TASKS = {"a": [Evaluated({"x": x / 4}, x / 4) for x in range(5)]}
+PAST = past_of(Space({"x": Float(0.0, 1.0)}), TASKS, direction="maximize")
 
 
 def altered(**attributes):
@@ -130,33 +127,18 @@ class Plain:
         ({"default": altered(fit=None)}, r"must have a function fit\(meta, key\), but has none"),
         ({"default": altered(acquire=3)}, r"must have a function acquire\(params, history, candidates, key\), but"),
         ({"default": altered(fit=lambda self, meta: 0)}, r"fit must take \(meta, key\), but takes \(meta\)"),
-        (
-            {"default": altered(capabilities={"committee": True})},
-            r"Altered must be Capabilities\(...\), but are {'comm",
-        ),
-        (
-            {"default": Unreadable()},
-            r"Unreadable must be .* but cannot be read: .* no attribute 'misspelled'",
-        ),
+        ({"default": altered(capabilities={"committee": True})}, r"must be Capabilities\(...\), but are {'committee"),
+        ({"default": Unreadable()}, r"Unreadable must be .* but cannot be read: .* no attribute 'misspelled'"),
         ({"default": declaring(differentiable="yes")}, "differentiable must be True or False, but is 'yes'"),
         ({"default": declaring(fits_history=None)}, "fits_history must be True or False, but is None"),
-        (
-            {"default": declaring(fits_history=True)},
-            r"fits_history is True, so it must have a function fit_history\(params, history, key",
-        ),
+        ({"default": declaring(fits_history=True)}, r"so it must have a function fit_history\(params, history, key"),
         ({"default": declaring(samples_posterior=True, sample_posterior=3)}, r"have a function sample_posterior\(par"),
         ({"default": declaring(fits_history=True, fit_history=lambda self, *_: 0)}, r"have a function score_candid"),
-        (
-            {"default": declaring(pads_columns=True, pad_columns=lambda self, params: 0)},
-            r"pad_columns must take \(params",
-        ),
+        ({"default": declaring(pads_columns=True, pad_columns=lambda self, _: 0)}, r"pad_columns must take \(params"),
         ({"default": declaring(may_run_sequentially=True)}, r"must have a function runs_sequentially\(platform,"),
         ({"default": declaring(explains_fit=True)}, r"must have a function explain_fit\(params\), but has none"),
         ({"default": declaring(slotwise_fit=True)}, "slotwise_fit is True, so fits_history must be True, but is False"),
-        (
-            {"default": declaring(weighs_past=True, past_weight=lambda self, fitted_params: 1.0)},
-            "so fits_history must be True",
-        ),
+        ({"default": declaring(weighs_past=True, past_weight=lambda self, f: 1.0)}, "so fits_history must be True"),
         ({"default": declaring(committee=True, members=3)}, "committee is True, so it must have a tuple members"),
         ({"default": Mutable()}, "must be a frozen dataclass with hashable fields, but has unhashable type"),
         ({"default": Plain()}, "must be a frozen dataclass, but Plain is no dataclass"),

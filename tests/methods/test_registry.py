@@ -9,6 +9,7 @@ from dre_jax.methods import METHODS, find
 from dre_jax.methods.dre.model_config import preset
 from dre_jax.methods.dre.training_config import META_TRAINING_PRESETS
 from dre_jax.methods.registry import ALIASES, real_name
+from tests.error_messages import raises_line
 
 
 def test_the_papers_method_is_the_preset():
@@ -50,9 +51,5 @@ def test_who_learns_from_past_tasks_says_that_there_are_none(name):
     [("dree", "dre"), ("radnom", "random"), ("recomended", "recommended"), ("Dre-RI", None), ("", None)],
 )
 def test_an_unknown_name(given, suggested):
-    with pytest.raises(ConfigError) as caught:
+    with raises_line(ConfigError, repr(given), *METHODS, f"did you mean {suggested}?" if suggested else ""):
         find(given)
-    message = str(caught.value)
-    assert repr(given) in message
-    assert all(name in message for name in METHODS)
-    assert suggested is None or f"did you mean {suggested}?" in message

@@ -13,6 +13,7 @@ from dre_jax.methods.dre.training_config import FineTuneConfig
 from dre_jax.methods.foreign import arguments_of
 from dre_jax.methods.settings import configure, convert, leaves, parse, to_text
 from dre_jax.search import AcquisitionConfig
+from tests.error_messages import raises_line
 
 COMPILED = {name: entry for name, entry in METHODS.items() if entry.host is None}
 SHORT = {"epochs": 7, "learning_rate": 0.0123, "acquisition": "pi"}
@@ -57,18 +58,16 @@ def test_every_field_can_be_set_and_short_options_change_what_they_claim(name):
 
 
 def test_a_set_of_changes():
-    found = METHODS["dre"].make(
-        parse(["acquisition.beta=2", "fine_tuning.epochs=10", "model.hidden=8, 4", "training.patience=3"])
-    )
+    texts = ["acquisition.beta=2", "fine_tuning.epochs=10", "model.hidden=8, 4", "training.patience=3"]
+    found = METHODS["dre"].make(parse(texts))
     assert found.acquisition == AcquisitionConfig(kind="lcb", beta=2.0)
     assert found.fine_tuning == FineTuneConfig(epochs=10)
     assert (found.model.hidden, found.training.patience) == ((8, 4), 3)
     assert flat(found) == flat(DRE()) | {
         "acquisition.beta": 2.0, "fine_tuning.epochs": 10, "model.hidden": (8, 4), "training.patience": 3,
     }  # fmt: skip
-    assert METHODS["committee"].make({"members.1.tuning.steps": 7, "members.0.acquisition.beta": 3}).members[
-        0
-    ].acquisition == AcquisitionConfig(kind="ei", beta=3.0)
+    committee = METHODS["committee"].make({"members.1.tuning.steps": 7, "members.0.acquisition.beta": 3})
+    assert committee.members[0].acquisition == AcquisitionConfig(kind="ei", beta=3.0)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +98,8 @@ def test_a_set_of_changes():
     ],
 )  # fmt: skip
 def test_what_is_refused(name, settings, message):
-    with pytest.raises(ConfigError) as caught:
+    with raises_line(ConfigError, message):
         METHODS[name].make(settings)
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.transfer])

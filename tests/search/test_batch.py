@@ -143,9 +143,8 @@ for method, start in ((RandomSearch(), None), (dre, params)):
 @pytest.mark.multiprocess
 def test_the_number_of_devices_does_not_matter():
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4"}
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) == 6
@@ -193,12 +192,8 @@ def test_a_task_without_a_design(methods, tasks):
 @pytest.mark.parametrize("side_by_side", [True, False])
 def test_the_runs_of_a_task_share_its_table(side_by_side):
     rows, columns, n_designs = 1000, 128, 16
-    table = SearchTask(
-        x=jnp.zeros((1, rows, columns)),
-        response=jnp.zeros((1, rows)),
-        level=jnp.zeros((1, rows), jnp.int32),
-        where=jnp.ones((1, rows), bool),
-    )
+    one_row = jnp.zeros((1, rows))
+    table = SearchTask(jnp.zeros((1, rows, columns)), one_row, one_row.astype(jnp.int32), one_row == 0.0)
     config = GridConfig(2, mesh_for(local()[:1], 1, n_designs), side_by_side)
     designs, keys = np.zeros((1, n_designs, 5), np.int32), jax.random.split(jax.random.key(0), (1, n_designs))
     counts = np.array([[[1, n_designs]]], np.int32)

@@ -9,6 +9,7 @@ from dre_jax.data.tasks import sort_task
 from dre_jax.errors import DataError
 from dre_jax.search import History, SearchTask, make_history, sort_history
 from dre_jax.search.loop import history_and_candidates
+from tests.error_messages import error_table
 
 
 def trials(n, seed=0):
@@ -38,20 +39,15 @@ def test_make_history_of_a_column_of_responses_of_nothing_and_of_one_trial():
     np.testing.assert_array_equal(make_history(np.zeros((1, 2)), np.array([7.0])).response, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "capacity", "message"),
-    [
-        (np.zeros(3), np.zeros(3), None, r"got \(3,\) and \(3,\)"),
-        (np.zeros((3, 2)), np.zeros(4), None, r"got \(3, 2\) and \(4,\)"),
-        (np.zeros((3, 2)), np.zeros((3, 2)), None, r"got \(3, 2\) and \(3, 2\)"),
-        (np.full((3, 2), np.nan), np.zeros(3), None, "must hold finite numbers"),
-        (np.zeros((3, 2)), np.array([0.0, np.inf, 1.0]), None, "must hold finite numbers"),
-        (np.zeros((3, 2)), np.zeros(3), 2, "but got capacity=2 for n=3 trials"),
-    ],
+test_make_history_refuses = error_table(
+    DataError,
+    (lambda: make_history(np.zeros(3), np.zeros(3)), "got (3,) and (3,)"),
+    (lambda: make_history(np.zeros((3, 2)), np.zeros(4)), "got (3, 2) and (4,)"),
+    (lambda: make_history(np.zeros((3, 2)), np.zeros((3, 2))), "got (3, 2) and (3, 2)"),
+    (lambda: make_history(np.full((3, 2), np.nan), np.zeros(3)), "must hold finite numbers"),
+    (lambda: make_history(np.zeros((3, 2)), np.array([0.0, np.inf, 1.0])), "must hold finite numbers"),
+    (lambda: make_history(np.zeros((3, 2)), np.zeros(3), 2), "but got capacity=2 for n=3 trials"),
 )
-def test_make_history_refuses(x, y, capacity, message):
-    with pytest.raises(DataError, match=message):
-        make_history(x, y, capacity)
 
 
 def test_sort_history_is_a_stable_sort_with_empty_slots_last():

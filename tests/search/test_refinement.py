@@ -41,13 +41,8 @@ HILL, FLAT = Valued(hill, Capabilities(differentiable=True)), Valued(hill)
 def proposals(method, starts, held=None, space=SPACE, n=8):
     told = sobol_points(4, len(space), 3)
     rows = space.layout.columns(told)
-    tried = TrialRecord(
-        make_history(rows, np.arange(4.0)),
-        jnp.asarray(told),
-        jnp.zeros(4, bool),
-        jnp.zeros((0, len(space))),
-        jnp.zeros(0),
-    )
+    failed = jnp.zeros((0, len(space))), jnp.zeros(0)
+    tried = TrialRecord(make_history(rows, np.arange(4.0)), jnp.asarray(told), jnp.zeros(4, bool), *failed)
     config = CandidateConfig(even=64, steps=32, starts=starts)
     even = jnp.asarray(sobol_points(64, len(space), 0))
     args = config, None, tried, even, jax.random.key(0), jnp.int32(0), n

@@ -69,9 +69,7 @@ def test_search_spaces_together_are_each_alone(monkeypatch, methods, spaces, epo
 def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods, spaces):
     seen = grids(monkeypatch)
     monkeypatch.setattr(batch, "runs_side_by_side", lambda config: True)
-    monkeypatch.setattr(
-        DRE, "runs_sequentially", lambda self, platform, n_columns, longest: longest == 5 + N_TRIALS - 1
-    )
+    monkeypatch.setattr(DRE, "runs_sequentially", lambda self, platform, columns, longest: longest == 4 + N_TRIALS)
     method = methods["dre-as-it-is"][0]
     traces = [together(method, spaces, config) for config in (SIDE_BY_SIDE, ExecutionConfig(devices=1))]
     assert len(traces[0]) == 6

@@ -14,6 +14,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.search import Suggester
 from dre_jax.search.candidates import CandidateConfig
 from dre_jax.search.loop import jitted_suggest
+from tests.error_messages import error_table
 from tests.known_methods import NEAREST, Valued
 
 MODEL = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
@@ -53,23 +54,21 @@ def test_responses_in_any_scale_and_shape(shape):
 X, Y = make_task(8)
 
 
-@pytest.mark.parametrize(
-    ("x_obs", "y_obs", "x_pen", "message"),
-    [
-        (X[:3], Y[:3], X[:0], "at least one row"),
-        (X[:3], Y[:3], X[4], r"X_pen must be an array \(m, D\)"),
-        (X[:3], Y[:3], X[3:, :1], "one column count"),
-        (X[0], Y[:1], X[3:], "one column count"),
-        (X[:3], Y[:3] * np.nan, X[3:], "NaN or infinity"),
-        (X[:3], Y[:3], X[3:] * np.inf, "X_pen must hold finite numbers"),
-        (X[:0], Y[:0], None, "at least one row"),
-        (X[:3] * np.nan, Y[:3], None, "NaN or infinity"),
-    ],
+def suggestion(x_obs, y_obs, x_pen=None):
+    return lambda: Suggester(RandomSearch()).observe_and_suggest(x_obs, y_obs, x_pen)
+
+
+test_bad_input_is_refused = error_table(
+    DataError,
+    (suggestion(X[:3], Y[:3], X[:0]), "at least one row"),
+    (suggestion(X[:3], Y[:3], X[4]), "X_pen must be an array (m, D)"),
+    (suggestion(X[:3], Y[:3], X[3:, :1]), "one column count"),
+    (suggestion(X[0], Y[:1], X[3:]), "one column count"),
+    (suggestion(X[:3], Y[:3] * np.nan, X[3:]), "NaN or infinity"),
+    (suggestion(X[:3], Y[:3], X[3:] * np.inf), "X_pen must hold finite numbers"),
+    (suggestion(X[:0], Y[:0]), "at least one row"),
+    (suggestion(X[:3] * np.nan, Y[:3]), "NaN or infinity"),
 )
-def test_bad_input_is_refused(x_obs, y_obs, x_pen, message):
-    with pytest.raises(DataError, match=message) as caught:
-        Suggester(RandomSearch()).observe_and_suggest(x_obs, y_obs, x_pen)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("method", [DRE(model=MODEL), RankedGaussianProcess(model=MODEL)])

@@ -35,11 +35,8 @@ NEVER, PARTLY, LATER = RootOfColumn(2.0), RootOfColumn(0.5), RootOfColumn(2.0, t
 
 
 def traces(method, make_space, **config):
-    space = make_space("s")
-    key = jax.random.key(0)
-    return list(
-        run_tasks(method, None, space.test, space.designs, n_trials=6, key=key, config=ExecutionConfig(**config))
-    )
+    space, options = make_space("s"), {"key": jax.random.key(0), "config": ExecutionConfig(**config)}
+    return list(run_tasks(method, None, space.test, space.designs, n_trials=6, **options))
 
 
 @pytest.mark.parametrize("side_by_side", [False, True])

@@ -48,9 +48,8 @@ def test_other_values_are_divided_by_their_deviation(values):
 def test_equal_values_are_draws_by_weight():
     values = jnp.zeros(5)
     bits = jax.random.bits(jax.random.key(0), (4000, 5), jnp.uint32)
-    draw = jax.jit(
-        jax.vmap(lambda bits: jnp.argmax(weigh(values, jnp.ones(()), Slope(), POINTS) + tie_noise(values, bits)))
-    )
+    weighed = weigh(values, jnp.ones(()), Slope(), POINTS)
+    draw = jax.jit(jax.vmap(lambda bits: jnp.argmax(weighed + tie_noise(values, bits))))
     rates = np.bincount(draw(bits), minlength=5) / 4000
     weights = np.exp(-3.0 * np.asarray(POINTS[:, 0]))
     np.testing.assert_allclose(rates, weights / weights.sum(), atol=0.03)

@@ -62,9 +62,8 @@ def test_density(z, empty):
 
 
 def test_predictions(z):
-    means, noises = jax.jit(predict_networks, static_argnums=(0, 1))(
-        SMALL, PRIOR, jnp.asarray(z[:20], jnp.float32), jnp.asarray(NEW, jnp.float32)
-    )
+    predict = jax.jit(partial(predict_networks, SMALL, PRIOR))
+    means, noises = predict(jnp.asarray(z[:20], jnp.float32), jnp.asarray(NEW, jnp.float32))
     expected = slow(z[:20], NEW)
     np.testing.assert_allclose(means, expected[0], rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(noises[:, 0], expected[1], rtol=1e-4)
@@ -82,10 +81,8 @@ def test_the_chain_has_the_moments_of_the_posterior(z):
     config = SGHMCConfig(burn_in=1000, samples=400, keep_every=20, step_size=0.01)
     run = jax.jit(jax.vmap(lambda key: sample_chain(config, jax.grad(f), jax.random.normal(key, (11,)), key)[0]))
     samples = run(jax.random.split(jax.random.key(1), 32)).reshape(-1, 11)
-    moments = jax.jit(
-        lambda samples: mixture_moments(*predict_networks(SMALL, PRIOR, samples, jnp.asarray(NEW, jnp.float32)))
-    )
-    found = moments(samples)
+    new = jnp.asarray(NEW, jnp.float32)
+    found = jax.jit(lambda samples: mixture_moments(*predict_networks(SMALL, PRIOR, samples, new)))(samples)
     np.testing.assert_allclose(found[0], mean, atol=0.06)
     np.testing.assert_allclose(np.sqrt(found[1]), np.sqrt(variance), rtol=0.08)
 
@@ -132,9 +129,8 @@ def test_a_step_equals_its_equations(adapting):
     after = take_step(CONFIG, chain, *numbers, adapting=adapting)
     if adapting:
         square = square + (gradient**2 - square) / (window**2 + 1.0)
-    expected = (
-        (1.0 - 0.2) * momentum - 0.05 * square**-0.5 * gradient + np.sqrt(2.0 * 0.05 * 0.2 * square**-0.5) * noise
-    )
+    size = 0.05 * square**-0.5
+    expected = (1.0 - 0.2) * momentum - size * gradient + np.sqrt(2.0 * 0.2 * size) * noise
     np.testing.assert_allclose(after.momentum, expected, rtol=1e-4)
     np.testing.assert_allclose(after.position, position + expected, rtol=1e-4)
     np.testing.assert_allclose(after.scales.square, square, rtol=1e-5)

@@ -27,10 +27,8 @@ def fitted(old, y, where, new):
 
 
 def params(dtype=jnp.float64):
-    length, scale, noise, slope, spread = (
-        jnp.log(jnp.asarray(a, dtype)) for a in (LENGTH, SCALE, NOISE, SLOPE, SPREAD)
-    )
-    return RankedPrior(GPParams(length, scale, noise), slope, spread)
+    *process, slope, spread = (jnp.log(jnp.asarray(a, dtype)) for a in (LENGTH, SCALE, NOISE, SLOPE, SPREAD))
+    return RankedPrior(GPParams(*process), slope, spread)
 
 
 def points(n=9, m=5, members=3, seed=0):

@@ -1,10 +1,10 @@
 """Meta-training into a folder: what `fit` learns, whatever interrupts it, and nothing over something else."""
 
 import dataclasses
-import functools
 import json
 import re
 import shutil
+from functools import partial
 from typing import NamedTuple
 
 import chex
@@ -26,7 +26,7 @@ from dre_jax.methods.settings import configure
 from dre_jax.methods.start_configurations import start_rows
 
 KEY = jax.random.key(1)
-assert_same = functools.partial(chex.assert_trees_all_equal, strict=True)
+assert_same = partial(chex.assert_trees_all_equal, strict=True)
 COLUMNS = (Column("C", "float", "C", True), Column("d", "int", "d"))
 
 
@@ -49,17 +49,9 @@ def interrupt(*_) -> None:
 
 @pytest.mark.parametrize("name", ["committee", "dre-gp", "pairwise", "gcp"])
 def test_what_fit_learns_is_in_the_folder(name, fitted, space, tmp_path):
-    method, params = fitted(name)
-    calls = []
-    trained = meta_train_method(
-        name,
-        method,
-        space,
-        key=KEY,
-        folder=tmp_path,
-        extra={"note": 1},
-        on_fit=lambda: calls.append(has_fitted(tmp_path)),
-    )
+    (method, params), calls = fitted(name), []
+    options = {"extra": {"note": 1}, "on_fit": lambda: calls.append(has_fitted(tmp_path))}
+    trained = meta_train_method(name, method, space, key=KEY, folder=tmp_path, **options)
     assert (trained is None) == (name == "gcp")
     assert calls == ([False] if name in ("committee", "gcp") else [])
     loaded = load_fitted(tmp_path, space="hard", columns=COLUMNS)
@@ -76,19 +68,17 @@ def test_interrupted_twice(fitted, space, tmp_path, monkeypatch):
     """Within the training of the ensemble, then while the rest of the committee is fitted."""
     method, params = fitted("committee")
     often = configure(method, {"members.0.training.evaluate_every": 2}, name="it")
+    train = partial(meta_train_method, "committee", often, space, key=KEY, folder=tmp_path)
     with pytest.raises(Interrupted):
-        meta_train_method(
-            "committee", often, space, key=KEY, folder=tmp_path, report=lambda at: at.step < 4 or interrupt()
-        )
+        train(report=lambda at: at.step < 4 or interrupt())
     assert load_fitted(tmp_path, with_params=False).facts["step"] == 2
     with monkeypatch.context() as patch:
         patch.setattr(FewShotBO, "fit", interrupt)
         with pytest.raises(Interrupted):
-            meta_train_method("committee", often, space, key=KEY, folder=tmp_path)
+            train()
     unfinished = load_fitted(tmp_path, with_params=False)
     assert (unfinished.name, unfinished.facts["step"], unfinished.facts["part_of"]) == ("dre", 4, "committee")
-    trained = meta_train_method("committee", often, space, key=KEY, folder=tmp_path)
-    assert trained.resumed_from == 4
+    assert train().resumed_from == 4
     assert_same(load_fitted(tmp_path).params, params)
 
 
@@ -170,9 +160,8 @@ def test_parameters_that_cannot_be_saved_are_refused_before_the_fit(space, tmp_p
 def test_configurations():
     committee, fsbo = METHODS["committee"], METHODS["fsbo"]
     assert configure_training(committee, {}) == committee.default
-    method = configure_training(
-        committee, {"members.0.fitting.steps": "7"}, preset="paper", training={"steps": 20, "patience": 3}
-    )
+    training = {"steps": 20, "patience": 3}
+    method = configure_training(committee, {"members.0.fitting.steps": "7"}, preset="paper", training=training)
     inside = method.members[0]
     assert inside.model == preset("paper")
     training = dataclasses.replace(META_TRAINING_PRESETS["paper"], steps=20, patience=3, evaluate_every=20)
@@ -190,12 +179,7 @@ def test_configurations():
         ("fsbo", {}, {"training": {"steps": 5}}, "--steps train a ranking ensemble, but fsbo has none: --set sets its"),
         ("fsbo", {}, {"training": {"lists_per_step": 5}, "preset": "paper"}, "--lists-per-step, --preset train"),
         ("fsbo", {"members": "3"}, {}, "fsbo takes epochs, learning_rate"),
-        (
-            "dre",
-            {"training.steps": "5"},
-            {"training": {"steps": 6}},
-            "training.steps must be set once, but got 5 and 6",
-        ),
+        ("dre", {"training.steps": "5"}, {"training": {"steps": 6}}, "steps must be set once, but got 5 and 6"),
         ("dre", {}, {"preset": "thesis"}, "the preset must be one of default, paper, but got 'thesis'"),
     ],
 )

@@ -49,9 +49,8 @@ def test_a_fifth_feeds_the_deep_set_and_the_rest_is_ranked(n, capacity, k):
     epochs = epochs_of(FineTuneConfig(epochs=30), capacity=capacity, n=n)
     assert (epochs.support_where.sum(axis=1) == k).all()
     assert (epochs.ranked.where.sum(axis=1) == n - k).all()
-    for support, filled, query, where in zip(
-        epochs.support, epochs.support_where, epochs.query, epochs.ranked.where, strict=True
-    ):
+    fields = epochs.support, epochs.support_where, epochs.query, epochs.ranked.where
+    for support, filled, query, where in zip(*fields, strict=True):
         # Together each trial once; the query in the order of the history, which is that of relevance.
         assert sorted([*support[filled], *query[where]]) == list(range(n))
         assert (np.diff(query[where]) > 0).all()

@@ -108,13 +108,8 @@ def test_what_the_kernel_does_not_know_is_left_to_the_scan(monkeypatch):
     x, model = jnp.zeros((20, 3)), ModelConfig()
     known = supports_kernel(model, "listmle", x)
     assert known
-    for other in (
-        ModelConfig(context="shared"),
-        ModelConfig(range_limit=3.0),
-        ModelConfig(hidden=(129,)),
-        ModelConfig(rho=(129, 4)),
-    ):
-        assert not supports_kernel(other, "listmle", x)
+    for other in ({"context": "shared"}, {"range_limit": 3.0}, {"hidden": (129,)}, {"rho": (129, 4)}):
+        assert not supports_kernel(ModelConfig(**other), "listmle", x)
     assert not supports_kernel(model, "listnet", x)
     assert not supports_kernel(model, "listmle", jnp.zeros((513, 3)))
     assert not supports_kernel(model, "listmle", jnp.zeros((20, 3), jnp.bfloat16))

@@ -47,10 +47,8 @@ def test_length_scales_of_past_tasks_are_recovered(learned):
 
 def test_the_noise_of_past_tasks_is_learned():
     """The functions are smooth, because a short length scale can replace noise."""
-    little, much = (
-        float(fit_length_scale_prior(CONFIG, draws(12, noise=noise, lengths=5.0 * LENGTHS)).noise_mean)
-        for noise in (0.02, 0.5)
-    )
+    tasks = [draws(12, noise=noise, lengths=5.0 * LENGTHS) for noise in (0.02, 0.5)]
+    little, much = (float(fit_length_scale_prior(CONFIG, one).noise_mean) for one in tasks)
     assert little < much - 1.0
 
 

@@ -102,16 +102,10 @@ def expected_mixture(priors, x, y, new, errors=0.0):
         m, (offset, slope, learned, ard) = learned_prior(prior, rows, len(y))
         trend = trend + m / CONFIG.members
         for h in HYPOTHESES:
-            signal = (
-                offset
-                + h.slope_variance_factor * slope
-                + h.feature_variance_factor * learned
-                + h.ard_variance_factor * ard
-            )
-            noise, weight = (
-                h.noise_variance_factor * np.exp(np.float64(prior.log_noise_var)),
-                h.weight / sum(h.weight for h in HYPOTHESES),
-            )
+            signal = offset + h.slope_variance_factor * slope + h.ard_variance_factor * ard
+            signal = signal + h.feature_variance_factor * learned
+            noise = h.noise_variance_factor * np.exp(np.float64(prior.log_noise_var))
+            weight = h.weight / sum(h.weight for h in HYPOTHESES)
             density, *moments = component(signal, noise, h.slope_mean * m, y, errors)
             cases.append((np.log(TRANSFER * weight / CONFIG.members) + density, *moments))
     for length, noise, slope, share in zip(LENGTHS, NOISES, SLOPES, SHARES, strict=True):
@@ -124,13 +118,8 @@ def expected_mixture(priors, x, y, new, errors=0.0):
     mean = share @ means
     improvement = share @ np.exp(log_augmented_improvement(means, np.sqrt(variances), INCUMBENT, noises[:, None]))
     learned, own = np.split(share, [len(share) - len(SHARES)])
-    return (
-        learned.reshape(CONFIG.members, -1),
-        own,
-        mean,
-        share @ (variances + (means - mean) ** 2),
-        np.log(improvement),
-    )
+    variance = share @ (variances + (means - mean) ** 2)
+    return learned.reshape(CONFIG.members, -1), own, mean, variance, np.log(improvement)
 
 
 @pytest.mark.parametrize(("n", "has_errors"), [(0, False), (1, False), (9, False), (9, True), (CAPACITY, False)])
@@ -139,9 +128,8 @@ def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, prio
     x, new = (rng.uniform(size=(rows, COLUMNS)).astype(np.float32) for rows in (n, CANDIDATES))
     y, new[: min(n, 2)] = rng.normal(size=n), x[:2]  # evaluated configurations, whose variance is small
     errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32) if has_errors else None
-    expected = expected_mixture(
-        priors, x.astype(float), y, new[CHECKED].astype(float), errors[:n] if has_errors else 0.0
-    )
+    variances = errors[:n] if has_errors else 0.0
+    expected = expected_mixture(priors, x.astype(float), y, new[CHECKED].astype(float), variances)
     *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors)
     moments = mean, variance, improvement
     for found, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
@@ -173,7 +161,6 @@ def test_equal_responses_keep_the_initial_weights(priors):
     x, new = np.random.default_rng(6).uniform(size=(9, COLUMNS)), np.zeros((CANDIDATES, COLUMNS), np.float32)
     share, own = map(np.asarray, predict(priors, *slots(x, np.zeros(9)), new)[:2])
     before = TRANSFER * np.array([hypothesis.weight for hypothesis in HYPOTHESES])
-    np.testing.assert_allclose(
-        share, np.tile(before / before.sum() * TRANSFER / CONFIG.members, (CONFIG.members, 1)), rtol=1e-5
-    )
+    expected = np.broadcast_to(before / before.sum() * TRANSFER / CONFIG.members, share.shape)
+    np.testing.assert_allclose(share, expected, rtol=1e-5)
     np.testing.assert_allclose(own, (1.0 - TRANSFER) * SHARES, rtol=1e-5)

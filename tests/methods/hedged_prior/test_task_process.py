@@ -22,9 +22,8 @@ from tests.oracles import in_slots, matern52
 
 COLUMNS, CAPACITY, FREEDOM = 2, 24, 5.0
 CONFIG = TaskProcessConfig()
-HYPERPRIORS = TaskHyperpriors(
-    generic_prior(COLUMNS), generic_prior(COLUMNS)._replace(mean=jnp.log(jnp.array([0.2, 3.0])))
-)
+GENERIC = generic_prior(COLUMNS)
+HYPERPRIORS = TaskHyperpriors(GENERIC, GENERIC._replace(mean=jnp.log(jnp.array([0.2, 3.0]))))
 N_FIXED, N_FITTED = len(CONFIG.lengthscales), len(CONFIG.initial_lengthscales) + 1
 conditioned = jax.jit(condition_processes, static_argnums=(0, 3))
 fitted = jax.jit(fit_sequence, static_argnums=(0, 4))
@@ -58,9 +57,8 @@ def at(tree, i):
 
 def test_the_processes_before_the_first_trial():
     fixed, (starts, priors) = fixed_processes(CONFIG, HYPERPRIORS), start_processes(CONFIG, HYPERPRIORS)
-    np.testing.assert_allclose(
-        np.exp(fixed.log_lengthscale), np.outer(CONFIG.lengthscales, [np.sqrt(2.0)] * 2), rtol=1e-5
-    )
+    lengths = np.outer(CONFIG.lengthscales, [np.sqrt(2.0)] * 2)
+    np.testing.assert_allclose(np.exp(fixed.log_lengthscale), lengths, rtol=1e-5)
     np.testing.assert_allclose(np.exp(starts.log_lengthscale[-1]), [0.2, 3.0], rtol=1e-5)
     assert starts.trend_weight.tolist() == [0.0, 0.0, 1.0]
     np.testing.assert_allclose(priors.mean[0], np.log(GENERIC_LENGTHSCALE * np.sqrt(2.0)), rtol=1e-5)

@@ -288,12 +288,8 @@ def test_members_are_those_of_a_training_of_the_chosen_length(chosen, past):
 def test_held_out_evidence_without_past_tasks_is_of_the_mean_likelihood(chosen, past):
     folds = make_folds(past, members=CONFIG.members, folds=CHOSEN.folds, histories=64, rows=CHOSEN.rows)
     priors = uninformed_priors(CONFIG, COLUMNS)
-    each = [
-        held_out_evidence(
-            CONFIG, jax.tree.map(lambda a, j=j: jnp.stack([a[j]] * CHOSEN.folds), priors), folds.table, folds.held_out
-        )
-        for j in range(3)
-    ]
+    stacked = [jax.tree.map(lambda a, j=j: jnp.stack([a[j]] * CHOSEN.folds), priors) for j in range(3)]
+    each = [held_out_evidence(CONFIG, one, folds.table, folds.held_out) for one in stacked]
     trials = (np.asarray(folds.held_out.where) & ~np.asarray(folds.held_out.context)).sum(axis=-1)
     found = np.log(np.mean(np.exp(np.array(each, np.float64)), axis=0)) / trials
     expected = np.mean([found[folds.task == i].mean() for i in range(6)])
@@ -313,9 +309,8 @@ def test_length_scales_begin_with_those_of_past_tasks(past):
     lengths = LengthScalePrior(jnp.array([-1.5, 0.5]), jnp.ones(2), jnp.float32(-4.0), jnp.float32(1.0))
     fit = train_priors(CONFIG, replace(TRAINING, steps=1), past, KEY, lengths)
     # Adam's first step is as long as the learning rate.
-    np.testing.assert_allclose(
-        fit.priors.log_lengthscale, [[-1.5, 0.5]] * CONFIG.members, atol=1.01 * TRAINING.learning_rate
-    )
+    expected, step = [[-1.5, 0.5]] * CONFIG.members, TRAINING.learning_rate
+    np.testing.assert_allclose(fit.priors.log_lengthscale, expected, atol=1.01 * step)
     assert (np.ptp(fit.priors.trend["hidden_0_kernel"], axis=0) > 0.0).all()
 
 
