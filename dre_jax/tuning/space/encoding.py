@@ -10,7 +10,7 @@ from dre_jax.data.columns import level_column, missing_column
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError
 from dre_jax.search.layout import Conditions, Level, Number
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, is_finite
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, is_finite, levels_of
 
 INVALID = "INVALID"
 """The level of a categorical that is not set."""
@@ -40,6 +40,15 @@ class LevelCode:
 
 
 Code = NumberCode | LevelCode
+
+
+def default_code(parameter: Parameter) -> Code:
+    """Returns the encoding of a hyperparameter by its own bounds or choices."""
+    if isinstance(parameter, Categorical):
+        names = levels_of(parameter.choices)
+        extra = (INVALID,) if parameter.when and not parameter.ordered else ()
+        return LevelCode(names, (*names, *extra))
+    return NumberCode(Scale(parameter.low, parameter.high, parameter.log), missing=bool(parameter.when))
 
 
 def check_code(name: str, parameter: Parameter, code: Code) -> None:

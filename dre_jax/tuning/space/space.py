@@ -15,23 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dre_jax.data.columns import Column, level_column, missing_column
-from dre_jax.data.scale import Scale
+from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import Level, Number, SpaceLayout
-from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode, check_code, level_part, number_part
-from dre_jax.tuning.space.parameters import (
-    Categorical,
-    Choice,
-    Float,
-    Int,
-    Parameter,
-    is_finite,
-    levels_of,
-    plain_value,
-    value_at_step,
-)
+from dre_jax.tuning.space.columns import columns_of, decode_value, is_absent
+from dre_jax.tuning.space.encoding import Code, check_code, default_code, level_part, number_part
+from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter
+from dre_jax.tuning.space.parents import parents_first
 from dre_jax.tuning.space.rules import Rule, check_rule, layout_rule
+from dre_jax.tuning.space.values import checked_value, level_of, nearest_value, unreadable_reasons
 
 Params = dict[str, Choice]
 """A configuration: values by name, of the hyperparameters that are active."""
@@ -85,10 +77,14 @@ class Space(Mapping[str, Parameter]):
             if name not in self._parameters:
                 raise ConfigError(f"a code must be of a hyperparameter of the space, but got one of {name!r}")
             check_code(name, self._parameters[name], code)
-        self._sequence = _parents_first(self._parameters)
+        self._sequence = parents_first(self._parameters)
         self.rules: tuple[Rule, ...] = tuple(check_rule(rule, self._parameters) for rule in rules)
         """Forbidden combinations and orders of numbers."""
-        columns = [column for name in self._parameters for column in self._columns_of(name)]
+        columns = [
+            column
+            for name, parameter in self._parameters.items()
+            for column in columns_of(name, parameter, self.code(name), name in self._codes)
+        ]
         self._order = tuple(column.name for column in columns) if order is None else tuple(order)
         by_name = {column.name: column for column in columns}
         if len(by_name) < len(columns):
@@ -141,7 +137,7 @@ class Space(Mapping[str, Parameter]):
         for name in self._sequence:
             parameter = self._parameters[name]
             conditions = tuple(
-                (index[parent], tuple(_level(self._parameters[parent], value) for value in values))
+                (index[parent], tuple(level_of(self._parameters[parent], value) for value in values))
                 for parent, values in parameter.when
             )
             code = target.code(name) if name in target else None
@@ -157,14 +153,7 @@ class Space(Mapping[str, Parameter]):
 
     def code(self, name: str) -> Code:
         """The encoding of a hyperparameter."""
-        parameter = self._parameters[name]
-        if name in self._codes:
-            return self._codes[name]
-        if isinstance(parameter, Categorical):
-            names = levels_of(parameter.choices)
-            extra = (INVALID,) if parameter.when and not parameter.ordered else ()
-            return LevelCode(names, (*names, *extra))
-        return NumberCode(Scale(parameter.low, parameter.high, parameter.log), missing=bool(parameter.when))
+        return self._codes[name] if name in self._codes else default_code(self._parameters[name])
 
     def check(self, params: Mapping[str, Any]) -> Params:
         """A configuration with values of the declared types, in the space's order.
@@ -197,7 +186,7 @@ class Space(Mapping[str, Parameter]):
             if active and name not in params:
                 raise DataError(f"a configuration must give every active hyperparameter, but {name!r} is missing")
             if active:
-                checked[name] = _checked(name, self._parameters[name], params[name])
+                checked[name] = checked_value(name, self._parameters[name], params[name])
             elif name in params:
                 when = " and ".join(f"{parent} in {list(values)!r}" for parent, values in self._parameters[name].when)
                 raise DataError(f"{name!r} is active only for {when}, but got {name}={params[name]!r}")
@@ -213,7 +202,7 @@ class Space(Mapping[str, Parameter]):
         if not isinstance(params, Mapping):
             raise DataError(f"a configuration must map names to values, but got {params!r}")
         self.check_names(params)
-        checked = {name: _checked(name, self._parameters[name], value) for name, value in params.items()}
+        checked = {name: checked_value(name, self._parameters[name], value) for name, value in params.items()}
         self._check_rules(checked)
         return checked
 
@@ -243,11 +232,12 @@ class Space(Mapping[str, Parameter]):
             values = np.empty(0)
         if values.shape != (len(self.columns),) or np.isnan(values).any():
             raise DataError(f"a row must hold {len(self.columns)} numbers, but got {row!r}")
-        of = dict(zip(self._order, values.tolist(), strict=True))
+        row_values = dict(zip(self._order, values.tolist(), strict=True))
         decoded: Params = {}
         for name in self._sequence:
-            if self._is_active(name, decoded) and not (drop_absent and self._is_absent(name, of)):
-                decoded[name] = self._decode(name, of)
+            code = self.code(name)
+            if self._is_active(name, decoded) and not (drop_absent and is_absent(name, code, row_values)):
+                decoded[name] = decode_value(name, self._parameters[name], code, name in self._codes, row_values)
         return {name: decoded[name] for name in self if name in decoded}
 
     def point(self, params: Mapping[str, Any]) -> npt.NDArray[np.float64]:
@@ -264,7 +254,7 @@ class Space(Mapping[str, Parameter]):
 
     def coordinate(self, name: str, value: Any) -> float:
         """Returns the coordinate of a hyperparameter's value. Raises `DataError` as `check` does."""
-        return self._coordinate(self._sequence.index(name), _checked(name, self._parameters[name], value))
+        return self._coordinate(self._sequence.index(name), checked_value(name, self._parameters[name], value))
 
     def coordinate_of(self, name: str, value: Choice) -> float:
         """Returns the coordinate of a value between the bounds, which need not be at a step."""
@@ -311,7 +301,7 @@ class Space(Mapping[str, Parameter]):
         values: Params = {}
         for i, (name, part) in enumerate(zip(self._sequence, self.layout.parts, strict=True)):
             if active[i]:
-                values[name] = _value(self._parameters[name], float(part.values(point[i])))
+                values[name] = nearest_value(self._parameters[name], float(part.values(point[i])))
         return {name: values[name] for name in self if name in values}
 
     def is_reordered(self, other: Space) -> bool:
@@ -329,26 +319,13 @@ class Space(Mapping[str, Parameter]):
             if name not in self:
                 reasons.append(f"{name} (only here)")
             else:
-                reasons += _unreadable(name, self._parameters[name], other[name])
+                reasons += unreadable_reasons(name, self._parameters[name], other[name])
         return reasons
 
     @cached_property
     def size(self) -> float:
         """Number of configurations, an upper bound with conditions; infinity with a real number."""
         return math.prod(float(size) or math.inf for size in self.layout.sizes)
-
-    def _columns_of(self, name: str) -> Iterator[Column]:
-        parameter, code = self._parameters[name], self.code(name)
-        if isinstance(code, NumberCode):
-            yield Column(name, "int" if isinstance(parameter, Int) else "float", name, code.scale.log)
-            if code.missing:
-                yield Column(missing_column(name), "missing", name)
-        elif isinstance(parameter, Categorical) and parameter.ordered and name not in self._codes:
-            yield Column(name, "ordinal", name)
-            if parameter.when:
-                yield Column(missing_column(name), "missing", name)
-        else:
-            yield from (Column(level_column(name, level), "level", name) for level in code.columns)
 
     def _is_active(self, name: str, config: Params, ignored: Set[str] = frozenset()) -> bool:
         """Returns whether the conditions of a hyperparameter hold, except those on ``ignored`` ones."""
@@ -358,121 +335,6 @@ class Space(Mapping[str, Parameter]):
             if parent not in config:
                 return False
             own = self._parameters[parent]
-            if _level(own, config[parent]) not in [_level(own, value) for value in values]:
+            if level_of(own, config[parent]) not in [level_of(own, value) for value in values]:
                 return False
         return True
-
-    def _is_absent(self, name: str, of: Mapping[str, float]) -> bool:
-        """Returns whether columns, by name, say that a hyperparameter is not set, and none of its values says so."""
-        code = self.code(name)
-        if isinstance(code, NumberCode):
-            return code.missing and code.unset is None and of[missing_column(name)] >= 0.5
-        has_flag = INVALID in code.columns and INVALID not in code.names
-        return has_flag and of[level_column(name, INVALID)] >= 0.5
-
-    def _decode(self, name: str, of: Mapping[str, float]) -> Choice:
-        parameter, code = self._parameters[name], self.code(name)
-        if isinstance(parameter, Categorical):
-            if parameter.ordered and name not in self._codes:
-                last = len(parameter.choices) - 1
-                return parameter.choices[round(min(max(of[name], 0.0), 1.0) * last)]
-            assert isinstance(code, LevelCode)
-            strength = [of[level_column(name, level)] for level in code.names]
-            return parameter.choices[int(np.argmax(strength))]
-        assert isinstance(code, NumberCode)
-        if code.unset is not None and code.missing and of[missing_column(name)] >= 0.5:
-            return _value(parameter, code.unset)
-        x = code.scale.from_unit(min(max(of[name], 0.0), 1.0))
-        return _value(parameter, float(x))
-
-
-def _level(parameter: Parameter, value: Any) -> int:
-    """Returns the position of a choice, or a whole number itself: what conditions compare."""
-    return parameter.index(value) if isinstance(parameter, Categorical) else int(value)
-
-
-def _parents_first(parameters: Mapping[str, Parameter]) -> tuple[str, ...]:
-    """The names, those that others depend on first."""
-    for name, parameter in parameters.items():
-        for parent, values in parameter.when:
-            if not isinstance(parameters.get(parent), (Categorical, Int)):
-                rule = "a hyperparameter can depend on a Categorical or an Int of its space"
-                raise ConfigError(f"{rule}, but {name!r} depends on {parent!r}")
-            for value in values:
-                try:
-                    _checked(parent, parameters[parent], value)
-                except DataError as error:
-                    raise ConfigError(f"{name!r} depends on {parent} = {value!r}, but {error}") from None
-    order: dict[str, None] = {}
-    while len(order) < len(parameters):
-        ready = [
-            name
-            for name, parameter in parameters.items()
-            if name not in order and all(parent in order for parent, _ in parameter.when)
-        ]
-        if not ready:
-            remaining = [name for name in parameters if name not in order]
-            raise ConfigError(f"a hyperparameter must not depend on itself, but {', '.join(remaining)} do")
-        order |= dict.fromkeys(ready)
-    return tuple(order)
-
-
-def _checked(name: str, parameter: Parameter, value: Any) -> Choice:
-    """The value as the hyperparameter has it."""
-    value = plain_value(value)
-    if isinstance(parameter, Categorical):
-        try:
-            return parameter.choices[parameter.index(value)]
-        except (ValueError, TypeError):
-            raise DataError(f"{name} must be one of {list(parameter.choices)!r}, but got {value!r}") from None
-    rule = f"{name} must be a {'whole ' if isinstance(parameter, Int) else ''}number"
-    rule = f"{rule} in [{parameter.low!r}, {parameter.high!r}]"
-    if not is_finite(value):
-        raise DataError(f"{rule}, but got {value!r}")
-    room = 1e-9 * max(abs(parameter.low), abs(parameter.high))
-    if not parameter.low - room <= value <= parameter.high + room:
-        raise DataError(f"{rule}, but got {value!r}")
-    number = _value(parameter, float(value) if isinstance(parameter, Float) else value)
-    assert isinstance(number, (int, float))
-    if abs(number - value) > 1e-6 * max(abs(parameter.step or 0.0), room):
-        raise DataError(f"{rule} and steps of {parameter.step!r} from the lower bound, but got {value!r}")
-    return number
-
-
-def _value(parameter: Parameter, x: float) -> Choice:
-    """Returns the value nearest to a number; for a categorical, the choice with this index."""
-    if isinstance(parameter, Categorical):
-        return parameter.choices[int(x)]
-    x = min(max(x, parameter.low), parameter.high)
-    if isinstance(parameter, Int):
-        steps = round((x - parameter.low) / parameter.step)
-        return min(parameter.low + steps * parameter.step, parameter.high)
-    if parameter.step is None:
-        return float(x)
-    steps = round((x - parameter.low) / parameter.step)
-    return min(value_at_step(parameter.low, parameter.step, steps), parameter.high)
-
-
-def _unreadable(name: str, ours: Parameter, theirs: Parameter) -> Iterator[str]:
-    """Yields the reasons why a hyperparameter of another space cannot be encoded."""
-    if isinstance(ours, Categorical) != isinstance(theirs, Categorical):
-        yield f"{name} ({_kind(theirs)} here, {_kind(ours)} in the surrogate)"
-    elif isinstance(ours, Categorical) and isinstance(theirs, Categorical):
-        unknown = [choice for choice in theirs.choices if not _has(ours, choice)]
-        if unknown:
-            yield f"{name} (choices {list(theirs.choices)!r} here, {list(ours.choices)!r} in the surrogate)"
-    elif theirs.low < ours.low or theirs.high > ours.high:  # type: ignore[union-attr]
-        here, there = (f"[{p.low!r}, {p.high!r}]" for p in (theirs, ours))  # type: ignore[union-attr]
-        yield f"{name} ({here} here, {there} in the surrogate)"
-
-
-def _has(parameter: Categorical, value: Choice) -> bool:
-    try:
-        parameter.index(value)
-    except ValueError:
-        return False
-    return True
-
-
-def _kind(parameter: Parameter) -> str:
-    return {Float: "a number", Int: "a whole number", Categorical: "a categorical"}[type(parameter)]

@@ -1,0 +1,84 @@
+"""Values of one hyperparameter: what it takes, the nearest one to a number, and what another one may have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dre_jax.errors import DataError
+from dre_jax.tuning.space.parameters import (
+    Categorical,
+    Choice,
+    Float,
+    Int,
+    Parameter,
+    is_finite,
+    plain_value,
+    value_at_step,
+)
+
+
+def level_of(parameter: Parameter, value: Any) -> int:
+    """Returns the position of a choice, or a whole number itself: what conditions compare."""
+    return parameter.index(value) if isinstance(parameter, Categorical) else int(value)
+
+
+def checked_value(name: str, parameter: Parameter, value: Any) -> Choice:
+    """Returns the value as the hyperparameter has it. Raises `DataError` for a value that it does not take."""
+    value = plain_value(value)
+    if isinstance(parameter, Categorical):
+        try:
+            return parameter.choices[parameter.index(value)]
+        except (ValueError, TypeError):
+            raise DataError(f"{name} must be one of {list(parameter.choices)!r}, but got {value!r}") from None
+    rule = f"{name} must be a {'whole ' if isinstance(parameter, Int) else ''}number"
+    rule = f"{rule} in [{parameter.low!r}, {parameter.high!r}]"
+    if not is_finite(value):
+        raise DataError(f"{rule}, but got {value!r}")
+    room = 1e-9 * max(abs(parameter.low), abs(parameter.high))
+    if not parameter.low - room <= value <= parameter.high + room:
+        raise DataError(f"{rule}, but got {value!r}")
+    number = nearest_value(parameter, float(value) if isinstance(parameter, Float) else value)
+    assert isinstance(number, (int, float))
+    if abs(number - value) > 1e-6 * max(abs(parameter.step or 0.0), room):
+        raise DataError(f"{rule} and steps of {parameter.step!r} from the lower bound, but got {value!r}")
+    return number
+
+
+def nearest_value(parameter: Parameter, x: float) -> Choice:
+    """Returns the value nearest to a number; for a categorical, the choice with this index."""
+    if isinstance(parameter, Categorical):
+        return parameter.choices[int(x)]
+    x = min(max(x, parameter.low), parameter.high)
+    if isinstance(parameter, Int):
+        steps = round((x - parameter.low) / parameter.step)
+        return min(parameter.low + steps * parameter.step, parameter.high)
+    if parameter.step is None:
+        return float(x)
+    steps = round((x - parameter.low) / parameter.step)
+    return min(value_at_step(parameter.low, parameter.step, steps), parameter.high)
+
+
+def unreadable_reasons(name: str, ours: Parameter, theirs: Parameter) -> Iterator[str]:
+    """Yields the reasons why a hyperparameter of another space cannot be encoded."""
+    if isinstance(ours, Categorical) != isinstance(theirs, Categorical):
+        yield f"{name} ({_kind(theirs)} here, {_kind(ours)} in the surrogate)"
+    elif isinstance(ours, Categorical) and isinstance(theirs, Categorical):
+        unknown = [choice for choice in theirs.choices if not _has(ours, choice)]
+        if unknown:
+            yield f"{name} (choices {list(theirs.choices)!r} here, {list(ours.choices)!r} in the surrogate)"
+    elif theirs.low < ours.low or theirs.high > ours.high:  # type: ignore[union-attr]
+        here, there = (f"[{p.low!r}, {p.high!r}]" for p in (theirs, ours))  # type: ignore[union-attr]
+        yield f"{name} ({here} here, {there} in the surrogate)"
+
+
+def _has(parameter: Categorical, value: Choice) -> bool:
+    try:
+        parameter.index(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _kind(parameter: Parameter) -> str:
+    return {Float: "a number", Int: "a whole number", Categorical: "a categorical"}[type(parameter)]
