@@ -16,6 +16,8 @@ from dre_jax.errors import ConfigError
 from dre_jax.runtime.forks import check_not_forked
 from dre_jax.search.method import capabilities_of
 from dre_jax.search.pending import check_pending_strategy
+from dre_jax.tuning.default_method import DEFAULT_METHOD, default_method
+from dre_jax.tuning.encoded_params import EncodedTrials, ParamsEncoder
 from dre_jax.tuning.engine_config import EngineConfig, Observation
 from dre_jax.tuning.initial_design import InitialDesign, trial_seed, with_fixed
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
@@ -33,23 +35,11 @@ if TYPE_CHECKING:
     from dre_jax.tuning.cost import CostModel
     from dre_jax.tuning.feasibility import FeasibilityModel
 
-DEFAULT_METHOD = "gp"
-"""The method without past tasks: of those without transfer the best rank at 50 trials (docs/results/methods.md)."""
-DEFAULT_SETTINGS: Mapping[str, Any] = {
-    "fitting.optimiser": "bfgs",
-    "fitting.steps": 30,
-    "fitting.first_log_noises": (-9.0, -1.0),
-    "fitting.log_noise_prior": (-6.0, 4.0),
-    "fitting.least_noise": 1e-8,
-}
-"""Settings of the default method: a better fit in a fifth of the time, and a noise floor for float64. The results on
-tables in docs/results are without them."""
-_MAX_ENCODINGS = 100_000
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
-_NOT_PICKLED = ("_params", "_method", "_encodings", "_design")
+_NOT_PICKLED = ("_params", "_method", "_encoder", "_design")
 
 
 class Suggestion(NamedTuple):
@@ -69,23 +59,6 @@ class _Ranking(NamedTuple):
     configurations: Iterable[Params]
     improvement: float | None = None
     past_weight: float | None = None
-
-
-class _EncodedParams(NamedTuple):
-    """A valid configuration, encoded."""
-
-    identity: bytes
-    """Equal for equal configurations, whose numbers may differ by a billionth of their range."""
-    point: np.ndarray
-    """f64[P], see `Space.point`."""
-
-
-class _Encoded(NamedTuple):
-    """Configurations of the trials, encoded."""
-
-    observed: list[_EncodedParams]
-    pending: list[_EncodedParams]
-    failed: list[_EncodedParams]
 
 
 class Engine:
@@ -172,11 +145,12 @@ class Engine:
         check_not_forked()
         observed = self._with_responses(observed)
         groups = ([o.params for o in observed], pending, failed)
-        encoded = _Encoded(*([self._encode(params) for params in group] for group in groups))
+        encode = self._encoder.encode
+        encoded = EncodedTrials(*([encode(params) for params in group] for group in groups))
         evaluated = {one.identity for group in encoded for one in group}
         fixed_coordinates = self._design.coordinates(fixed or {})
         for params in self._design.initial_configurations(len(evaluated), number, fixed_coordinates):
-            if self._encode(params).identity not in evaluated:
+            if encode(params).identity not in evaluated:
                 return Suggestion(params)
         if self._can_value(observed):
             with suggestion_runtime, self._precision() as dtype:
@@ -184,7 +158,7 @@ class Engine:
         else:
             ranking = _Ranking(self._design.sobol_configurations(number, fixed_coordinates))
         allowed = (params for params in ranking.configurations if self.space.allows(params))
-        unevaluated = (params for params in allowed if self._encode(params).identity not in evaluated)
+        unevaluated = (params for params in allowed if encode(params).identity not in evaluated)
         best = next(unevaluated, None)
         if best is not None:
             return Suggestion(best, *ranking[1:])
@@ -192,7 +166,7 @@ class Engine:
         fallback = list(self._design.sobol_configurations(number, fixed_coordinates))
         for excluded in (evaluated, {one.identity for one in encoded.pending}):
             for params in fallback:
-                if self._encode(params).identity not in excluded:
+                if encode(params).identity not in excluded:
                     return Suggestion(params, 0.0, ranking.past_weight)
         return Suggestion(fallback[0], 0.0, ranking.past_weight)
 
@@ -211,7 +185,7 @@ class Engine:
     def _rank_candidates(
         self,
         observed: Sequence[Observation],
-        encoded: _Encoded,
+        encoded: EncodedTrials,
         number: int,
         fixed_coordinates: np.ndarray,
         dtype: type[np.floating[Any]],
@@ -353,21 +327,9 @@ class Engine:
         )
         return model, responses
 
-    def _encode(self, params: Mapping[str, Any]) -> _EncodedParams:
-        """Returns an encoded configuration, from a cache: every suggestion encodes all trials."""
-        cached = self._encodings.get(id(params))
-        if cached is not None:
-            return cached[1]
-        encoded = _encode_params(self.space, params)
-        if len(self._encodings) >= _MAX_ENCODINGS:
-            self._encodings.clear()
-        self._encodings[id(params)] = params, encoded
-        return encoded
-
     @cached_property
-    def _encodings(self) -> dict[int, tuple[Mapping[str, Any], _EncodedParams]]:
-        """Configurations with their encodings, by the identity of the configuration, which it keeps from changing."""
-        return {}
+    def _encoder(self) -> ParamsEncoder:
+        return ParamsEncoder(self.space)
 
     @cached_property
     def _layout(self) -> Any:
@@ -408,18 +370,6 @@ class Engine:
     def __getstate__(self) -> dict[str, Any]:
         """Returns the state without arrays on devices and caches."""
         return {name: value for name, value in self.__dict__.items() if name not in _NOT_PICKLED}
-
-
-def default_method() -> Method:
-    """Returns the method without past tasks."""
-    from dre_jax.methods import find
-
-    return find(DEFAULT_METHOD).make(dict(DEFAULT_SETTINGS))
-
-
-def _encode_params(space: Space, params: Mapping[str, Any]) -> _EncodedParams:
-    point = space.point(params)
-    return _EncodedParams((np.round(point, 9) + 0.0).tobytes(), point)  # no zero with a sign
 
 
 def _padded(rows: np.ndarray, slots: int) -> np.ndarray:

@@ -12,7 +12,8 @@ import numpy as np
 
 from dre_jax.errors import ConfigError
 from dre_jax.search.method import Method, capabilities_of
-from dre_jax.tuning.engine import Engine, default_method
+from dre_jax.tuning.default_method import default_method
+from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import EngineConfig, Observation
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_values
 from dre_jax.tuning.objectives.method import HypervolumeMethod, ObjectiveParams

@@ -1,0 +1,257 @@
+"""The record of a study: its trials, with the values that are told, reported and added."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from dre_jax.errors import DataError
+from dre_jax.tuning.curves.study_curves import StudyCurves, checked_report
+from dre_jax.tuning.engine import Engine
+from dre_jax.tuning.objectives.objectives import front_of, objective_values, responses_of
+from dre_jax.tuning.past.curves import PastCurves
+from dre_jax.tuning.space.space import Params, Space
+from dre_jax.tuning.trial import State, Trial, constraint_values, find_trial, objective_value, trial_frame
+
+
+class StudyRecord:
+    """The trials of a study, which several threads may tell: what `Optimizer` knows without suggesting."""
+
+    def __init__(
+        self, space: Space, directions: Mapping[str | None, str], engine: Engine, past_curves: PastCurves | None
+    ) -> None:
+        """Creates a record without trials.
+
+        Args:
+          space: the search space.
+          directions: by objective; None is the name of a single one.
+          engine: makes suggestions, and decides which standard errors can be used.
+          past_curves: learning curves of past studies.
+        """
+        self.space = space
+        self._directions, self._engine = dict(directions), engine
+        self._trials: list[Trial] = []
+        self._curves = StudyCurves(past_curves, engine.config.stopping_error)
+        self._lock = threading.RLock()  # of the trials
+
+    @property
+    def direction(self) -> str | None:
+        """The direction of the objective; None with several objectives."""
+        return self._directions.get(None)
+
+    @property
+    def directions(self) -> dict[str, str]:
+        """The directions of several objectives by name; empty with one objective."""
+        return {name: direction for name, direction in self._directions.items() if name is not None}
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials, in the order of their numbers."""
+        with self._lock:
+            return tuple(self._trials)
+
+    @property
+    def best(self) -> Trial:
+        """The complete, feasible trial with the best value, the first of equal ones.
+
+        Raises `DataError` without any, and with several objectives, which have a `front`.
+        """
+        if self.directions:
+            raise DataError("a study of several objectives has no best trial: front has its best trade-offs")
+        complete = [trial for trial in self.trials if trial.state == "complete"]
+        if not complete:
+            raise DataError("there is a best trial once one is complete, but none is")
+        feasible = [trial for trial in complete if trial.is_feasible]
+        if not feasible:
+            rule = "there is a best trial once one satisfies all constraints"
+            raise DataError(f"{rule}, but none of the {len(complete)} complete trials does")
+        return max(feasible, key=lambda trial: (self._responses(trial), -trial.number))
+
+    @property
+    def front(self) -> tuple[Trial, ...]:
+        """The complete, feasible trials that no other one equals or beats in all objectives and beats in one."""
+        return front_of(self.trials, self._directions)
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: float | Mapping[str, float],
+        *,
+        stderr: float | None = None,
+        cost: float | None = None,
+        constraints: Mapping[str, float] = MappingProxyType({}),
+    ) -> Trial:
+        """Reports the value of a trial.
+
+        Args:
+          trial: as `ask` returned it, or its number.
+          value: a number, also of NumPy, JAX or PyTorch; infinity is worse, or better, than all others. NaN makes the
+            trial one that failed. With several objectives, a mapping of them to numbers.
+          stderr: standard error of the value, for example over folds: a value with a large error counts less. The
+            optimizer estimates the errors of other values. `recommended` uses it, and `gp`, the method without a
+            surrogate.
+          cost: of the trial, above 0, in any unit: seconds, say. Then trials are chosen by the expected improvement per
+            unit of cost; see `EngineConfig.budget`.
+          constraints: finite numbers by name, at most 0 where they are satisfied, for example ``{"memory": used -
+            limit}``; the same names for all complete trials. Their sizes count, as the optimizer models each one.
+
+        Returns:
+          The trial as it is now.
+
+        Raises:
+          ConfigError: for a standard error that the surrogate's method does not use.
+          DataError: if the trial is of another study or has ended already, the value is not a number, the standard
+            error is not a finite number from 0, the cost is not finite and positive, or a constraint is not finite or
+            not one of the study.
+        """
+        if stderr is not None:
+            self._engine.require_standard_errors()
+            stderr = objective_value(stderr, "the standard error of a value")
+            if not 0 <= stderr < math.inf:
+                raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
+        if cost is not None:
+            cost = objective_value(cost, "the cost of a trial")
+            if not 0 < cost < math.inf:
+                raise DataError(f"the cost of a trial must be finite and positive, but got {cost!r}")
+        values = objective_values(value, self.directions) if self.directions else {}
+        number = None if values else objective_value(value)
+        if any(math.isnan(one) for one in (values.values() if number is None else (number,))):
+            return self.tell_failed(trial)
+        with self._lock:
+            checked = constraint_values(constraints, self._trials)
+            forecast = self._curves.stopped.pop(find_trial(self._trials, trial).number, None)
+            if forecast is not None:
+                response = self._sign * forecast.response
+                return self._finish(trial, "stopped", response, forecast.stderr, checked, cost=cost)
+            return self._finish(trial, "complete", number, stderr, checked, values, cost)
+
+    def report(self, trial: Trial | int, value: float, step: float) -> None:
+        """Reports an intermediate value of a running trial, for example the validation loss after an epoch.
+
+        Args:
+          trial: as `ask` returned it, or its number.
+          value: a number that would be the trial's value if it ended now; NaN counts as the worst.
+          step: a number from 0, such as the epoch. The largest step of complete trials is the horizon of the study.
+            A step that the trial has reported already removes later ones, as the trial runs again.
+
+        Raises:
+          DataError: if the trial is of another study or has ended already, or for numbers that are none.
+        """
+        step, number = checked_report(value, step)
+        with self._lock:
+            own = self._running(trial)
+            self._curves.stopped.pop(own.number, None)
+            runs_again = step in own._reports
+            before = {s: v for s, v in own._reports.items() if s < step or not runs_again}
+            self._trials[own.number] = replace(own, _reports={**before, step: number})
+
+    def set_past_curves(self, past_curves: PastCurves | None) -> None:
+        """Sets the learning curves of past studies, for `should_stop`. Raises `DataError` if they are none."""
+        self._curves = StudyCurves(past_curves, self._engine.config.stopping_error)
+
+    def should_stop(self, trial: Trial | int) -> bool:
+        """Returns whether a running trial is to stop: its probability to become the best is below a bound.
+
+        The bound is calibrated so that a share `EngineConfig.stopping_error` of the best trials may be stopped; see
+        `dre_jax.tuning.curves.forecast`. The first six trials run to the end, three with `past_curves`. If a trial is
+        told after True and no further report, its state is "stopped", and its value and standard error are those of the
+        posterior of its final value, whatever value is told.
+
+        Raises:
+          DataError: if the trial is of another study or has ended already, or with several objectives.
+        """
+        if self.directions:
+            raise DataError("should_stop needs a study of one objective")
+        with self._lock:
+            return self._curves.should_stop(self._running(trial), self._trials, self._sign)
+
+    def tell_failed(self, trial: Trial | int) -> Trial:
+        """Reports that a trial failed: its configuration is not proposed again, and others are where success is likely.
+
+        Returns:
+          The trial as it is now.
+
+        Raises:
+          DataError: as `tell`.
+        """
+        with self._lock:
+            return self._finish(trial, "failed", None)
+
+    def add(
+        self,
+        params: Mapping[str, Any],
+        value: float | Mapping[str, float] | None,
+        *,
+        constraints: Mapping[str, float] = MappingProxyType({}),
+    ) -> Trial:
+        """Adds an external evaluation; the value is None if it failed. Constraints are those of `tell`.
+
+        Raises:
+          DataError: for a configuration of another space, or a value or constraint that `tell` refuses.
+        """
+        with self._lock:
+            trial = self.add_running(params)
+            try:
+                return self.tell_failed(trial) if value is None else self.tell(trial, value, constraints=constraints)
+            except DataError:
+                self._trials.pop()
+                raise
+
+    def add_running(self, params: Mapping[str, Any]) -> Trial:
+        """Adds an external evaluation that is running, to be told later.
+
+        Raises:
+          DataError: for a configuration of another space.
+        """
+        with self._lock:
+            return self._append(self.space.check(params))
+
+    def to_frame(self) -> Any:
+        """Returns the trials as a data frame of pandas: number, state, value, constraints, and hyperparameters.
+
+        A constraint's column has the prefix `constraints_`. A cell of a hyperparameter that is inactive is empty. A
+        hyperparameter that is called like one of the other columns, or `task`, has the prefix `params_`. `from_frame`
+        reads the frame with a column of task names.
+
+        Raises:
+          MissingExtraError: without pandas.
+        """
+        return trial_frame(self.trials, self.space)
+
+    def _running(self, trial: Trial | int) -> Trial:
+        own = find_trial(self._trials, trial)
+        if own.state != "running":
+            outcome = "failed" if own.state == "failed" else f"gave {own.values or own.value!r}"
+            raise DataError(f"a trial is told once, but trial {own.number} {outcome} already")
+        return own
+
+    def _append(self, params: Params) -> Trial:
+        self._trials.append(Trial(len(self._trials), params))
+        return self._trials[-1]
+
+    def _responses(self, trial: Trial) -> tuple[float, ...]:
+        return responses_of(trial, self._directions)
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "maximize" else -1.0
+
+    def _finish(
+        self,
+        trial: Trial | int,
+        state: State,
+        value: float | None,
+        stderr: float | None = None,
+        constraints: Mapping[str, float] = MappingProxyType({}),
+        values: Mapping[str, float] = MappingProxyType({}),
+        cost: float | None = None,
+    ) -> Trial:
+        own = self._running(trial)
+        self._curves.stopped.pop(own.number, None)
+        fields: dict[str, Any] = {"_constraints": dict(constraints), "_values": dict(values), "cost": cost}
+        self._trials[own.number] = replace(own, state=state, value=value, stderr=stderr, **fields)
+        return self._trials[own.number]
