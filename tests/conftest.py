@@ -198,11 +198,8 @@ def save_checkpoint():
     from dre_jax.methods.dre.training_config import MetaTrainConfig
 
     def save(folder, space, *, step=0):
-        model, config, key = (
-            ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)),
-            MetaTrainConfig(),
-            jax.random.key(0),
-        )
+        model = ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,))
+        config, key = MetaTrainConfig(), jax.random.key(0)
         state = start(model, config, space.n_columns, key)._replace(step=jax.numpy.int32(step))
         ResumableTraining(folder, space, model, config, key).save(TrainingRun(state))
 
@@ -277,6 +274,12 @@ def result_file(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A path of a study file."""
+    return tmp_path / "study.json"
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ NUMBERS = (
 
 
 @pytest.fixture
-def asked(monkeypatch, even_points):
-    """What the engine is asked with, call by call."""
+def engine_calls(monkeypatch, even_points):
+    """The arguments of `Engine.propose`, call by call."""
     calls = []
     propose = Engine.propose
 

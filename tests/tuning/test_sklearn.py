@@ -95,16 +95,15 @@ def test_it_can_be_cloned_and_pickled(data):
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.thorough)])
 def test_names_of_a_pipeline_and_several_jobs(data, backend):
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    search = DRESearchCV(
-        pipeline, {"logisticregression__C": Float(1e-3, 1e3, log=True)}, n_iter=4, batch=2, cv=2, n_jobs=2
-    )
+    space = {"logisticregression__C": Float(1e-3, 1e3, log=True)}
+    search = DRESearchCV(pipeline, space, n_iter=4, batch=2, cv=2, n_jobs=2)
     with parallel_config(backend=backend):
         assert set(search.fit(*data).best_params_) == {"logisticregression__C"}
 
 
-def test_a_batch_is_suggested_at_once(data, asked):
+def test_a_batch_is_suggested_at_once(data, engine_calls):
     DRESearchCV(SVC(), SPACE, n_iter=5, batch=2, cv=2, random_state=0).fit(*data)
-    pending = [(len(call["observed"]), len(call["pending"])) for call in asked]
+    pending = [(len(call["observed"]), len(call["pending"])) for call in engine_calls]
     assert pending == [(0, 0), (0, 1), (2, 0), (2, 1), (4, 0)]
 
 
@@ -117,7 +116,7 @@ def test_conditional_parameters_and_rules(data):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning", "ignore:One or more of the test scores")
-def test_fits_that_fail(data, monkeypatch, asked):
+def test_fits_that_fail(data, monkeypatch, engine_calls):
     """Each of which scikit-learn would refuse alone."""
     monkeypatch.setattr(Picky, "fits", 0)
     results = picky().fit(*data).cv_results_
@@ -127,7 +126,7 @@ def test_fits_that_fail(data, monkeypatch, asked):
     np.testing.assert_array_equal(np.isnan(results["mean_test_score"]), x > 0.6)
     assert (x > 0.6).any()
     assert results["rank_test_score"].argmin() == np.argmax(np.where(x > 0.6, -1, x))
-    failed = [params["x"] for params in asked[-1]["failed"]]
+    failed = [params["x"] for params in engine_calls[-1]["failed"]]
     assert sorted(failed) == sorted(x[:-1][x[:-1] > 0.6])
 
 

@@ -5,6 +5,7 @@ import pytest
 from dre_jax.errors import DataError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Optimizer, Space
 from dre_jax.tuning.command.history_csv import Row, add_history, read_history
+from tests.error_messages import raises_line
 
 SPACE = Space(
     {
@@ -99,16 +100,13 @@ class TestRows:
     ],
 )
 def test_refused(read, text, rule):
-    with pytest.raises(DataError) as error:
+    with raises_line(DataError, rule, "history.csv"):
         read(text)
-    assert rule in str(error.value)
-    assert "history.csv" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["value", "state"])
 def test_names_that_are_taken(read, name):
-    with pytest.raises(DataError, match=f"must not be called '{name}'"):
+    with raises_line(DataError, f"must not be called '{name}'"):
         read("value\n1\n", Space({name: Float(0.0, 1.0)}))
 
 

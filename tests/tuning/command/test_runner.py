@@ -82,7 +82,7 @@ class TestCommand:
         with pytest.raises(ConfigError, match="must be one that can be started"):
             Command(arguments)
 
-    def test_time_out_ends_the_whole_group(self, tmp_path, monkeypatch):
+    def test_time_out_ends_the_whole_group(self, tmp_path, monkeypatch, wait_until):
         monkeypatch.setattr(commands_module, "GRACE", 0.2)
         child = tmp_path / "child"
         # Neither listens to a request to end; the child outlives its parent's first signal.
@@ -90,10 +90,7 @@ class TestCommand:
         found = shell(text, timeout=0.3)
         assert found[:2] == (None, "it took longer than 0.3 s")
         assert 0.5 <= found.seconds < 30
-        until = time.monotonic() + WAIT
-        while lives(pid_in(child)):
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        wait_until(lambda: not lives(pid_in(child)), seconds=WAIT)
 
     def test_who_listens_may_end_well_and_has_failed_still(self):
         found = shell("trap 'echo 0.5; exit 0' TERM; while :; do sleep 0.01; done", timeout=0.2)
@@ -108,11 +105,6 @@ class TestCommand:
         assert command.outcome.value == 0.5
         assert time.monotonic() - begun < WAIT
         os.killpg(command._process.pid, signal.SIGKILL)
-
-
-@pytest.fixture
-def study(tmp_path):
-    return tmp_path / "study.json"
 
 
 @pytest.fixture
@@ -175,9 +167,8 @@ class TestProcessGroupGuard:
 class TestRun:
     def test_a_study(self, study, tmp_path):
         found = run(study, "echo {x}", workers=2, logs=tmp_path / "logs")
-        assert [(tmp_path / "logs" / f"{i}.out").read_text() for i in range(4)] == [
-            f"{t.value}\n" for t in found.trials
-        ]
+        logs = [(tmp_path / "logs" / f"{i}.out").read_text() for i in range(4)]
+        assert logs == [f"{trial.value}\n" for trial in found.trials]
         assert [trial.value for trial in found.trials] == [trial.params["x"] for trial in found.trials]
         assert len({trial.value for trial in found.trials}) == 4
         assert Optimizer.load(study).trials == found.trials

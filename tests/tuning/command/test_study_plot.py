@@ -2,16 +2,15 @@
 
 import math
 
+import pytest
+
 from dre_jax.tuning import Trial
 from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
 
 
 def trials_of(values):
     states = {None: "failed", "running": "running"}
-    return [
-        Trial(i, {}, states.get(value, "complete"), value if isinstance(value, float) else None)
-        for i, value in enumerate(values)
-    ]
+    return [Trial(i, {}, states.get(v, "complete"), v if isinstance(v, float) else None) for i, v in enumerate(values)]
 
 
 def test_what_is_drawn():
@@ -24,12 +23,7 @@ def test_what_is_drawn():
     assert study_plot_data(trials_of([3.0, None, 1.0, "running", 4.0]), "maximize").best.tolist() == [3.0, 3.0, 4.0]
 
 
-def test_pictures(tmp_path):
-    for name, values in {
-        "some": [1.0, None, 2.0, math.inf, "running"],
-        "none": [],
-        "failed": [None],
-        "one": [5.0],
-    }.items():
-        plot_study(study_plot_data(trials_of(values), "maximize"), tmp_path / f"{name}.png")
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+@pytest.mark.parametrize("values", [[1.0, None, 2.0, math.inf, "running"], [], [None], [5.0]])
+def test_pictures(tmp_path, values):
+    plot_study(study_plot_data(trials_of(values), "maximize"), tmp_path / "study.png")
+    assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")

@@ -10,7 +10,7 @@ from dre_jax.tuning.optuna import to_study
 SPACE = Space({"x": Float(0.0, 1.0), "k": Categorical(["a", None]), "n": Int(1, 5, when={"k": "a"})})
 
 
-def told(**options):
+def small_study(**options):
     optimizer = Optimizer(SPACE, seed=0, **options)
     trials = optimizer.ask(4)
     for trial in trials[:2]:
@@ -23,7 +23,7 @@ def told(**options):
 
 @pytest.mark.usefixtures("quiet_optuna")
 def test_all_is_carried_over(tmp_path):
-    optimizer = told(direction="maximize")
+    optimizer = small_study(direction="maximize")
     address = f"sqlite:///{tmp_path}/study.db"
     to_study(optimizer, storage=address, name="mine")
     study = optuna.load_study(study_name="mine", storage=address)
@@ -39,7 +39,7 @@ def test_all_is_carried_over(tmp_path):
 @pytest.mark.usefixtures("quiet_optuna")
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning", "ignore::UserWarning")
 def test_its_functions_apply():
-    study = to_study(told(direction="minimize"))
+    study = to_study(small_study(direction="minimize"))
     assert set(optuna.importance.get_param_importances(study)) == {"x", "k", "n"}
     optuna.visualization.matplotlib.plot_slice(study)
     plt.close("all")

@@ -9,22 +9,18 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.samplers import PartialFixedSampler, RandomSampler
 from optuna.trial import TrialState
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import ConfigError, DreError
 from dre_jax.methods import find
 from dre_jax.tuning import Categorical, Float, Int, Less, Space, Surrogate
 from dre_jax.tuning.engine import Engine, Suggestion
 from dre_jax.tuning.objectives.engine import ObjectivesEngine
 from dre_jax.tuning.optuna import DRESampler
+from tests.error_messages import error_table
 
 pytestmark = pytest.mark.usefixtures("even_points", "quiet_optuna")
 SPACE = Space({"x": Float(0.0, 1.0), "kernel": Categorical(["rbf", "poly"])})
 DISTRIBUTIONS = {"x": FloatDistribution(0.0, 1.0), "kernel": CategoricalDistribution(["rbf", "poly"])}
-
-
-@pytest.fixture
-def surrogate():
-    """That knows two configurations to try first."""
-    return Surrogate(SPACE, "none", None, None, ({"x": 0.1, "kernel": "poly"}, {"x": 0.7, "kernel": "rbf"}))
+KNOWN = Surrogate(SPACE, "none", None, None, ({"x": 0.1, "kernel": "poly"}, {"x": 0.7, "kernel": "rbf"}))
 
 
 def objective(trial):
@@ -51,9 +47,9 @@ def test_a_search_space_is_searched_from_the_first_trial_on(space):
     assert [trial.params for trial in study.trials] == expected
 
 
-def test_a_surrogate_follows_the_bounds_of_the_objective(asked, surrogate):
+def test_a_surrogate_follows_the_bounds_of_the_objective(engine_calls):
     """Those of the first trial on: choices in another order, fewer numbers."""
-    study = study_of(DRESampler(surrogate=surrogate, seed=0))
+    study = study_of(DRESampler(surrogate=KNOWN, seed=0))
     study.enqueue_trial({"x": 0.375, "kernel": "poly"})
 
     def narrow(trial):
@@ -63,17 +59,17 @@ def test_a_surrogate_follows_the_bounds_of_the_objective(asked, surrogate):
     study.optimize(narrow, n_trials=5)
     assert len(set(configurations(study))) == 5
     assert {trial.params["x"] for trial in study.trials} <= {0.25, 0.375, 0.5}
-    assert len(asked[-1]["observed"]) == 4
+    assert len(engine_calls[-1]["observed"]) == 4
 
 
-def test_without_a_space_it_is_what_trials_have_in_common(asked):
+def test_without_a_space_it_is_what_trials_have_in_common(engine_calls):
     study = study_of(DRESampler(seed=0))
     study.optimize(objective, n_trials=3)
-    assert [len(call["observed"]) for call in asked] == [1, 2]
+    assert [len(call["observed"]) for call in engine_calls] == [1, 2]
     assert study.sampler.infer_relative_search_space(study, study.trials[0]) == DISTRIBUTIONS
 
 
-def test_what_trials_count_as(asked):
+def test_what_trials_count_as(engine_calls):
     study = study_of(DRESampler(SPACE, seed=0), direction="maximize")
     for number, state in enumerate([TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED, None]):
         trial = study.ask(DISTRIBUTIONS)
@@ -83,7 +79,7 @@ def test_what_trials_count_as(asked):
     study.add_trial(optuna.create_trial(params={"x": 5.0}, distributions={"x": FloatDistribution(0, 9)}, value=99.0))
     study.ask(DISTRIBUTIONS)
     complete, failed, pruned, running = (trial.params for trial in study.trials[:4])
-    last = asked[-1]
+    last = engine_calls[-1]
     assert [o.params for o in last["observed"]] == [complete, pruned]
     assert last["observed"][0].response == 0.0 > last["observed"][1].response
     assert last["pending"] == [running]
@@ -92,7 +88,7 @@ def test_what_trials_count_as(asked):
 
 
 @pytest.mark.filterwarnings("ignore:.*constraints_func:FutureWarning")
-def test_constraints_of_a_function_are_those_of_optunas_samplers(asked):
+def test_constraints_of_a_function_are_those_of_optunas_samplers(engine_calls):
     """And those that the objective sets."""
     function = lambda trial: (trial.params["x"] - 0.5, -1)  # noqa: E731
     peer = study_of(optuna.samplers.TPESampler(seed=0, constraints_func=function))
@@ -101,24 +97,24 @@ def test_constraints_of_a_function_are_those_of_optunas_samplers(asked):
         one.optimize(objective, n_trials=3)
         for trial in one.trials:
             assert trial.constraints == {"0": trial.params["x"] - 0.5, "1": -1}
-    assert [o.constraints for o in asked[-1]["observed"]] == [trial.constraints for trial in study.trials[:2]]
+    assert [o.constraints for o in engine_calls[-1]["observed"]] == [trial.constraints for trial in study.trials[:2]]
 
 
-def test_trials_that_are_not_told_yet_count_as_running(asked):
+def test_trials_that_are_not_told_yet_count_as_running(engine_calls):
     """Asked together, and each suggested before the other's values are in its record."""
     study = study_of(DRESampler(SPACE, seed=0))
     trials = [study.ask() for _ in range(6)]
     for trial in reversed(trials):
         trial.suggest_float("x", 0.0, 1.0)  # the kernel is still to come
-    assert len(asked[-1]["pending"]) == 5
+    assert len(engine_calls[-1]["pending"]) == 5
     for trial in trials:
         trial.suggest_categorical("kernel", ["rbf", "poly"])
     assert len(set(configurations(study))) == 6
 
 
-def test_several_objectives_have_their_values_and_surrogates(surrogate, monkeypatch):
+def test_several_objectives_have_their_values_and_surrogates(monkeypatch):
     """A pruned trial has no values, so it failed; each objective is turned by its own direction."""
-    surrogate = replace(surrogate, method=find("gp").make())
+    surrogate = replace(KNOWN, method=find("gp").make())
     study = study_of(DRESampler(surrogate=[surrogate, None], seed=0), directions=["maximize", "minimize"])
     calls = []
     monkeypatch.setattr(
@@ -138,22 +134,17 @@ def test_several_objectives_have_their_values_and_surrogates(surrogate, monkeypa
         study_of(study.sampler, directions=["minimize"] * 3).ask(DISTRIBUTIONS)
 
 
-def test_enqueued_trials_count_as_running(asked):
+def test_enqueued_trials_count_as_running(engine_calls):
     study = study_of(DRESampler(SPACE, seed=0))
     study.enqueue_trial({"x": 0.25, "kernel": "poly"})
     study.ask()
     study.ask(DISTRIBUTIONS)
-    assert asked[-1]["pending"] == [{"x": 0.25, "kernel": "poly"}]
+    assert engine_calls[-1]["pending"] == [{"x": 0.25, "kernel": "poly"}]
 
 
-def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(surrogate, monkeypatch):
+def test_workers_that_do_not_see_each_other_in_time_do_not_suggest_the_same(monkeypatch):
     """Another worker suggests between a worker's look at the study and its own suggestion."""
-    studies = [
-        study_of(DRESampler(surrogate=surrogate, seed=0), study_name="one", storage=optuna.storages.InMemoryStorage())
-    ]
-    study = studies[0]
-    others = []
-    propose = Engine.propose
+    study, others, propose = study_of(DRESampler(surrogate=KNOWN, seed=0)), [], Engine.propose
 
     def late(self, observed, **given):
         if len(others) < 3:
@@ -174,8 +165,8 @@ def test_a_space_that_is_used_up_ends_nothing():
     assert len(study.trials) == 6
 
 
-def test_a_pickled_sampler_goes_on(surrogate):
-    one, two = (study_of(DRESampler(surrogate=surrogate, seed=3)) for _ in range(2))
+def test_a_pickled_sampler_goes_on():
+    one, two = (study_of(DRESampler(surrogate=KNOWN, seed=3)) for _ in range(2))
     for study in (one, two):
         study.optimize(objective, n_trials=3)
     two.sampler = pickle.loads(pickle.dumps(two.sampler))
@@ -185,7 +176,7 @@ def test_a_pickled_sampler_goes_on(surrogate):
     assert configurations(one) == configurations(two)
 
 
-def test_what_another_sampler_fixes_is_held(asked):
+def test_what_another_sampler_fixes_is_held(engine_calls):
     study = study_of(DRESampler(SPACE, seed=0))
     study.optimize(objective, n_trials=1)
     with pytest.warns(optuna.exceptions.ExperimentalWarning):
@@ -195,23 +186,23 @@ def test_what_another_sampler_fixes_is_held(asked):
         study.enqueue_trial({})
     study.optimize(objective, n_trials=2)
     assert {trial.params.get("kernel", "poly") for trial in study.trials[1:]} == {"poly"}
-    assert [call["fixed"] for call in asked[2:]] == [{"kernel": "poly"}] * 3
+    assert [call["fixed"] for call in engine_calls[2:]] == [{"kernel": "poly"}] * 3
     assert len({c for c in configurations(study) if c}) == 5
 
 
-def test_what_is_enqueued_in_part_is_held(asked):
+def test_what_is_enqueued_in_part_is_held(engine_calls):
     study = study_of(DRESampler(SPACE, seed=0))
     study.enqueue_trial({"kernel": "poly"})
     study.enqueue_trial({"kernel": "sigmoid"})
     study.optimize(objective, n_trials=1)
-    assert asked[-1]["fixed"] == {"kernel": "poly"}
+    assert engine_calls[-1]["fixed"] == {"kernel": "poly"}
     assert study.trials[0].params["kernel"] == "poly"
     trial = study.ask()
     trial.suggest_float("x", 0.0, 1.0)
-    assert asked[-1]["fixed"] == {}
+    assert engine_calls[-1]["fixed"] == {}
 
 
-def test_hyperband_shows_trials_of_one_bracket(asked):
+def test_hyperband_shows_trials_of_one_bracket(engine_calls):
     pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
     study = study_of(DRESampler(SPACE, seed=0), pruner=pruner)
 
@@ -226,10 +217,10 @@ def test_hyperband_shows_trials_of_one_bracket(asked):
     study.optimize(stepwise, n_trials=12)
     states = {trial.state for trial in study.trials}
     assert states == {TrialState.COMPLETE, TrialState.PRUNED}
-    assert max(len(call["observed"]) for call in asked) < 11
+    assert max(len(call["observed"]) for call in engine_calls) < 11
 
 
-def test_an_objective_with_conditions_that_the_space_does_not_know(asked):
+def test_an_objective_with_conditions_that_the_space_does_not_know(engine_calls):
     """What is not suggested after all is as it was proposed: no trial is lost."""
     distributions = DISTRIBUTIONS | {"degree": IntDistribution(2, 5)}
     study = study_of(DRESampler(distributions, seed=0))
@@ -240,10 +231,10 @@ def test_an_objective_with_conditions_that_the_space_does_not_know(asked):
 
     study.optimize(conditional, n_trials=5)
     assert any("degree" not in trial.params for trial in study.trials)
-    assert len(asked[-1]["observed"]) == 4
+    assert len(engine_calls[-1]["observed"]) == 4
 
 
-def test_conditions_of_the_space_are_kept(asked):
+def test_conditions_of_the_space_are_kept(engine_calls):
     space = Space(dict(SPACE) | {"degree": Int(2, 5, when={"kernel": "poly"})})
     study = study_of(DRESampler(space, seed=0))
 
@@ -252,8 +243,8 @@ def test_conditions_of_the_space_are_kept(asked):
         return objective(trial)
 
     study.optimize(everything, n_trials=6)
-    assert len(asked[-1]["observed"]) == 5
-    assert {("degree" in o.params) for o in asked[-1]["observed"] if o.params["kernel"] == "rbf"} == {False}
+    assert len(engine_calls[-1]["observed"]) == 5
+    assert {("degree" in o.params) for o in engine_calls[-1]["observed"] if o.params["kernel"] == "rbf"} == {False}
 
 
 def test_rules_of_the_space_are_obeyed():
@@ -321,16 +312,16 @@ def independent(monkeypatch):
         (SPACE, [(0.0, 0.01)], {(0, "x")}),  # narrower than the space
     ],
 )
-def test_a_range_that_changes_is_searched(asked, independent, space, ranges, first):
+def test_a_range_that_changes_is_searched(engine_calls, independent, space, ranges, first):
     study = study_of(DRESampler(space, seed=0, warn_independent_sampling=False))
     study.optimize(objective_from(*ranges), n_trials=6)
     assert set(independent) <= first
     low, high = ranges[-1]
     fitting = [trial for trial in study.trials[:-1] if low <= trial.params["x"] <= high]
-    assert [o.params["x"] for o in asked[-1]["observed"]] == [trial.params["x"] for trial in fitting]
+    assert [o.params["x"] for o in engine_calls[-1]["observed"]] == [trial.params["x"] for trial in fitting]
 
 
-def test_a_trial_that_was_pruned_early(asked, independent):
+def test_a_trial_that_was_pruned_early(engine_calls, independent):
     """It counts, and takes no hyperparameter out of the search."""
 
     def pruned_at_first(trial):
@@ -342,10 +333,10 @@ def test_a_trial_that_was_pruned_early(asked, independent):
     study = study_of(DRESampler(seed=0))
     study.optimize(pruned_at_first, n_trials=4)
     assert {number for number, _ in independent} == {0}
-    assert len(asked[-1]["observed"]) == 3
+    assert len(engine_calls[-1]["observed"]) == 3
 
 
-def test_trials_without_all_hyperparameters_count(asked):
+def test_trials_without_all_hyperparameters_count(engine_calls):
     """Those of an objective that is defined by run, and that another sampler drew."""
     study = study_of(RandomSampler(seed=0))
 
@@ -358,7 +349,7 @@ def test_trials_without_all_hyperparameters_count(asked):
     study.sampler = DRESampler(DISTRIBUTIONS, seed=0)
     study.optimize(by_run, n_trials=1)
     assert {trial.params.get("x") is None for trial in study.trials[:6]} == {False, True}
-    assert [o.params for o in asked[-1]["observed"]] == [{"x": 0.5} | trial.params for trial in study.trials[:6]]
+    assert [o.params for o in engine_calls[-1]["observed"]] == [{"x": 0.5} | trial.params for trial in study.trials[:6]]
 
 
 def test_independent_sampling_is_warned_of_once(caplog):
@@ -374,29 +365,25 @@ def test_independent_sampling_is_warned_of_once(caplog):
     optuna.logging.disable_propagation()
 
 
-def test_arguments_that_are_refused(surrogate):
-    with pytest.raises(ConfigError, match=r"a seed is passed as DRESampler\(seed=0\)"):
-        DRESampler(0)
-    with pytest.raises(ConfigError, match="surrogate must be a Surrogate"):
-        DRESampler(SPACE, SPACE)
-    with pytest.raises(ConfigError, match="seed"):
-        DRESampler(seed=-1)
-    with pytest.raises(ConfigError, match="search space"):
-        DRESampler(["x"])
-    with pytest.raises(ConfigError, match="distributions"):
-        DRESampler({"x": (0.0, 1.0)})
-    with pytest.raises(DataError, match="only in the surrogate"):
-        DRESampler({"x": FloatDistribution(0.0, 1.0)}, surrogate)
+test_arguments_that_are_refused = error_table(
+    DreError,
+    (lambda: DRESampler(0), "a seed is passed as DRESampler(seed=0)"),
+    (lambda: DRESampler(SPACE, SPACE), "surrogate must be a Surrogate"),
+    (lambda: DRESampler(seed=-1), "seed"),
+    (lambda: DRESampler(["x"]), "search space"),
+    (lambda: DRESampler({"x": (0.0, 1.0)}), "distributions"),
+    (lambda: DRESampler({"x": FloatDistribution(0.0, 1.0)}, KNOWN), "only in the surrogate"),
+)
 
 
-def test_a_database_takes_what_is_shared(asked, tmp_path):
+def test_a_database_takes_what_is_shared(engine_calls, tmp_path):
     """Longer than an attribute may be there: 2,048 characters."""
     space = {f"x{i}": FloatDistribution(0.0, 1.0) for i in range(90)}
     study = study_of(DRESampler(space, seed=0), storage=f"sqlite:///{tmp_path}/studies.db")
     first = study.ask()
     first.suggest_float("x0", 0.0, 1.0)
     study.ask().suggest_float("x0", 0.0, 1.0)
-    pending = asked[-1]["pending"]
+    pending = engine_calls[-1]["pending"]
     assert [set(params) for params in pending] == [set(space)]
     assert pending[0]["x0"] == first.params["x0"]
     assert pending[0]["x89"] == first.suggest_float("x89", 0.0, 1.0)

@@ -40,15 +40,8 @@ def test_complete_trials_count_as_they_are():
 def test_pruned_trials_lie_between_the_median_and_the_worst():
     """By how far they came, then by what they reported there; one without reports comes last."""
     complete = [trial(1.0), trial(2.0), trial(3.0), trial(10.0)]
-    pruned = [
-        trial(reports={1: 0.0}),
-        trial(reports={1: 0.1, 5: 9.9}),
-        trial(reports={5: 0.5}),
-        trial(reports={}),
-        trial(reports={1: math.nan}),
-    ]
-    found = responses([*complete, *pruned], maximise=False)
-    values = found[4:]
+    reports = {1: 0.0}, {1: 0.1, 5: 9.9}, {5: 0.5}, {}, {1: math.nan}
+    values = responses([*complete, *(trial(reports=one) for one in reports)], maximise=False)[4:]
     assert order(values) == [2, 1, 0, 4, 3]
     np.testing.assert_allclose(max(values), -2.5)  # the median
     np.testing.assert_allclose(min(values), -10.0)
@@ -68,10 +61,9 @@ def test_trials_that_break_constraints_keep_their_value():
     trials = [trial(-100.0, broken=0.5), trial(1.0), trial(3.0, broken=-1.0), trial(reports={1: 3.0}, broken=0.0)]
     found = responses(trials, maximise=False)
     assert found == [100.0, -1.0, -3.0, -2.0]
-    observed = read_trials(
-        trials, TrialReader(translation_of({"x": FloatDistribution(0.0, 1.0)}), None), maximise=[False]
-    )
-    assert [o.constraints for o in observed.observed] == [{"c": 0.5}, {}, {"c": -1.0}, {"c": 0.0}]
+    reader = TrialReader(translation_of({"x": FloatDistribution(0.0, 1.0)}), None)
+    observed = read_trials(trials, reader, maximise=[False]).observed
+    assert [o.constraints for o in observed] == [{"c": 0.5}, {}, {"c": -1.0}, {"c": 0.0}]
 
 
 kinds = st.one_of(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dre_jax.data.scale import Scale
-from dre_jax.errors import ConfigError, DataError, DataWarning
+from dre_jax.errors import DataError, DataWarning, DreError
 from dre_jax.tuning import (
     Categorical,
     Evaluated,
@@ -21,6 +21,7 @@ from dre_jax.tuning import (
 )
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, encode_part, with_absence
 from dre_jax.tuning.space.encoding import LevelCode, NumberCode
+from tests.error_messages import error_table
 
 SPACE = Space(
     {
@@ -51,25 +52,13 @@ def test_an_absent_hyperparameter_is_encoded_as_an_inactive_one():
     past = past_of(SPACE, tasks, direction="maximize")
     assert past.exclusions == ()
     assert past.absent == {"rate": ["old"], "kernel": ["old"], "size": ["old"]}
-    old, new = columns(past, "old"), columns(past, "new")
-    assert old == {
-        "x": 0.0,
-        "rate": 0.0,
-        "rate.na": 1.0,
-        "kernel.ohe._rbf": 0.0,
-        "kernel.ohe._poly": 0.0,
-        "kernel.ohe._INVALID": 1.0,
-        "degree": 0.0,
-        "degree.na": 1.0,
-        "size.ohe._s": 0.0,
-        "size.ohe._m": 0.0,
-        "size.ohe._l": 0.0,
-        "size.ohe._INVALID": 1.0,
-    }
-    assert new == pytest.approx(
-        dict.fromkeys(old, 0.0) | {"rate": 0.5, "kernel.ohe._poly": 1.0, "degree": 1.0, "size.ohe._m": 1.0},
-        abs=1e-6,
-    )
+    names = ["x", "rate", "rate.na", "degree", "degree.na", *(f"kernel.ohe._{level}" for level in ("rbf", "poly"))]
+    names += ["kernel.ohe._INVALID", *(f"size.ohe._{level}" for level in ("s", "m", "l", "INVALID"))]
+    zeros = dict.fromkeys(names, 0.0)
+    flags = {"rate.na": 1.0, "kernel.ohe._INVALID": 1.0, "degree.na": 1.0, "size.ohe._INVALID": 1.0}
+    assert columns(past, "old") == zeros | flags
+    values = {"rate": 0.5, "kernel.ohe._poly": 1.0, "degree": 1.0, "size.ohe._m": 1.0}
+    assert columns(past, "new") == pytest.approx(zeros | values, abs=1e-6)
 
 
 def test_tasks_of_the_same_space_are_encoded_as_before():
@@ -96,9 +85,8 @@ def test_values_that_earlier_models_had():
     assert past.absent == {}
     np.testing.assert_array_equal(past.tasks["old"].X, past.tasks["new"].X)
     rbf = {"kernel": "rbf"}
-    past = past_of(
-        SPACE, {"old": trials("kernel", "degree"), "new": trials("degree", **rbf)}, direction="maximize", absent=rbf
-    )
+    tasks = {"old": trials("kernel", "degree"), "new": trials("degree", **rbf)}
+    past = past_of(SPACE, tasks, direction="maximize", absent=rbf)
     np.testing.assert_array_equal(past.tasks["old"].X, past.tasks["new"].X)
 
 
@@ -112,9 +100,8 @@ def test_new_names():
 def test_a_hyperparameter_that_some_trials_lack_is_no_absent_one():
     past = past_of(SPACE, {"a": [*trials(n=4), *trials("rate", n=3)]}, direction="maximize")
     (exclusion,) = past.exclusions
-    assert (
-        str(exclusion) == "a: a configuration must give every active hyperparameter, but 'rate' is missing (3 trials)"
-    )
+    assert str(exclusion).startswith("a: a configuration must give every active hyperparameter")
+    assert str(exclusion).endswith("but 'rate' is missing (3 trials)")
     assert (len(past.tasks["a"].y), past.absent) == (4, {})
 
 
@@ -124,18 +111,17 @@ def test_a_task_needs_a_hyperparameter_of_the_space():
     assert len(past) == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "rule"),
-    [
-        ({"absent": {"rat": 0.1}}, DataError, "but got 'rat'"),
-        ({"absent": {"rate": 2.0}}, DataError, "rate must be a number in"),
-        ({"renamed": {"eta": "rat"}}, DataError, "but got 'rat'"),
-        ({"renamed": {"eta": "rate", "lr": "rate"}}, ConfigError, "must have one old name"),
-    ],
+def with_changes(**changes):
+    return lambda: past_of(SPACE, {}, direction="maximize", **changes)
+
+
+test_changes_that_are_none = error_table(
+    DreError,
+    (with_changes(absent={"rat": 0.1}), "but got 'rat'"),
+    (with_changes(absent={"rate": 2.0}), "rate must be a number in"),
+    (with_changes(renamed={"eta": "rat"}), "but got 'rat'"),
+    (with_changes(renamed={"eta": "rate", "lr": "rate"}), "must have one old name"),
 )
-def test_changes_that_are_none(options, error, rule):
-    with pytest.raises(error, match=rule):
-        past_of(SPACE, {}, direction="maximize", **options)
 
 
 def test_an_old_and_a_new_name_in_one_trial():

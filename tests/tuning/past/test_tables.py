@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dre_jax.errors import ConfigError, DataError
+from dre_jax.errors import DataError
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space, from_csv, from_frame
 from dre_jax.tuning.table_cells import encode_columns, read_cells
 from tests.tuning.conftest import examples
@@ -136,5 +136,3 @@ def test_a_frame_that_is_no_table(frame, change, phrase):
 def test_names_are_told_apart(frame):
     with pytest.raises(DataError, match="'C' must be a column of its own"):
         from_frame(frame, SPACE, direction="minimize", value="C")
-    with pytest.raises(ConfigError, match="direction"):
-        from_frame(frame, SPACE, direction="down")

@@ -8,6 +8,7 @@ from sklearn.model_selection import ParameterSampler
 from dre_jax.errors import ConfigError
 from dre_jax.tuning import Categorical, Float, Int, Space
 from dre_jax.tuning.space.distributions import distributions_of
+from tests.error_messages import error_table
 
 
 def draws(distributions, n=200):
@@ -59,17 +60,12 @@ def test_a_space_stays_as_it_is():
     assert distributions.values({"alternative": 0.5}) == {"alternative": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("space", "message"),
-    [
-        ({"a": 3}, "a must be a range, a list, or a distribution of SciPy, but got 3"),
-        ({"a": "text"}, "a must be a range, a list"),
-        ({"a": stats.cauchy(0.0, np.inf)}, "must have finite quantiles"),
-        ([], "must map names to values, or be a list of such mappings"),
-        ([{"a": [1]}, 3], "must map names to values, but got 3"),
-        ([{"alternative": [1]}, {}], "none may have a parameter 'alternative'"),
-    ],
+test_other_descriptions_are_refused = error_table(
+    ConfigError,
+    (lambda: distributions_of({"a": 3}), "a must be a range, a list, or a distribution of SciPy, but got 3"),
+    (lambda: distributions_of({"a": "text"}), "a must be a range, a list"),
+    (lambda: distributions_of({"a": stats.cauchy(0.0, np.inf)}), "must have finite quantiles"),
+    (lambda: distributions_of([]), "must map names to values, or be a list of such mappings"),
+    (lambda: distributions_of([{"a": [1]}, 3]), "must map names to values, but got 3"),
+    (lambda: distributions_of([{"alternative": [1]}, {}]), "none may have a parameter 'alternative'"),
 )
-def test_other_descriptions_are_refused(space, message):
-    with pytest.raises(ConfigError, match=message):
-        distributions_of(space)

@@ -7,6 +7,7 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Less, Optimizer, Space
 from dre_jax.tuning.space.json_format import from_json, to_json
+from tests.error_messages import error_table
 
 SPACE = Space(
     {
@@ -72,22 +73,23 @@ def test_a_file_holds_them():
     assert Space(dict(SPACE)) != SPACE
 
 
-@pytest.mark.parametrize(
-    ("rule", "message"),
-    [
-        (Less("low", "solver"), "two numbers"),
-        (Less("low", "depth"), "'depth' of 'low < depth' is none"),
-        (Forbidden({"penalty": "l3"}), "choices of 'penalty', but got 'l3'"),
-        (Forbidden({"low": 1.0}), "'low' is a real number"),
-        ("low < high", "must be Forbidden or Less"),
-    ],
+def with_rule(rule):
+    return lambda: Space(dict(SPACE), rules=[rule])
+
+
+def from_file(rule):
+    return lambda: from_json({**to_json(Space(dict(SPACE))), "rules": [rule]})
+
+
+test_refused = error_table(
+    ConfigError,
+    (with_rule(Less("low", "solver")), "two numbers"),
+    (with_rule(Less("low", "depth")), "'depth' of 'low < depth' is none"),
+    (with_rule(Forbidden({"penalty": "l3"})), "choices of 'penalty', but got 'l3'"),
+    (with_rule(Forbidden({"low": 1.0})), "'low' is a real number"),
+    (with_rule("low < high"), "must be Forbidden or Less"),
+    *(
+        (from_file(rule), "a rule must be")
+        for rule in ({"less": ["low"]}, {"forbidden": {"penalty": "l1"}, "less": []}, "less", None)
+    ),
 )
-def test_refused(rule, message):
-    with pytest.raises(ConfigError, match=message):
-        Space(dict(SPACE), rules=[rule])
-
-
-@pytest.mark.parametrize("rule", [{"less": ["low"]}, {"forbidden": {"penalty": "l1"}, "less": []}, "less", None])
-def test_files_that_are_refused(rule):
-    with pytest.raises(ConfigError, match="a rule must be"):
-        from_json({**to_json(Space(dict(SPACE))), "rules": [rule]})

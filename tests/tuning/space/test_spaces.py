@@ -19,15 +19,14 @@ from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.json_format import from_json, to_json
+from tests.error_messages import error_table
 from tests.tuning.conftest import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:the range of a hyperparameter should be:dre_jax.errors.DataWarning")
 often = examples(150)
 sometimes = examples(60)
 
-CHOICES = st.one_of(
-    st.text(max_size=3), st.integers(-3, 3), st.booleans(), st.none(), st.sampled_from([0.5, 1e-9, 2.0])
-)
+CHOICES = st.text(max_size=3) | st.integers(-3, 3) | st.booleans() | st.none() | st.sampled_from([0.5, 1e-9, 2.0])
 MIXED = Space(
     {
         "degree": Int(2, 5, when={"kernel": ["poly"]}),
@@ -64,11 +63,8 @@ def numbers(draw, when):
 def spaces(draw):
     """Up to six hyperparameters, some of which depend on those before them."""
     found, leveled = {}, []
-    for name in draw(
-        st.lists(
-            st.text(st.characters(exclude_characters="."), min_size=1, max_size=3), min_size=1, max_size=6, unique=True
-        )
-    ):
+    names = st.text(st.characters(exclude_characters="."), min_size=1, max_size=3)
+    for name in draw(st.lists(names, min_size=1, max_size=6, unique=True)):
         parents = draw(st.lists(st.sampled_from(leveled), max_size=2, unique=True)) if leveled else []
         when = {p: draw(st.lists(st.sampled_from(found[p].choices), min_size=1, max_size=2)) for p in parents} or None
         if draw(st.booleans()):
@@ -90,10 +86,10 @@ def same(a, b):
 
 
 def is_active(space, name, params):
-    for parent, values in space[name].when:
-        if not is_active(space, parent, params) or not any(same(params[parent], value) for value in values):
-            return False
-    return True
+    return all(
+        is_active(space, parent, params) and any(same(params[parent], value) for value in values)
+        for parent, values in space[name].when
+    )
 
 
 def assert_valid(space, params):
@@ -232,43 +228,37 @@ def test_layouts_are_the_same_inside_a_compiled_program():
     layout = MIXED.layout
     # Of values, in the middle of their part: float32 may fall to the other side of an edge.
     points = np.array([MIXED.point(MIXED.params(point)) for point in sobol_points(256, len(MIXED), 1)])
-    columns, active = jax.jit(lambda p: (layout.columns(p, jnp), layout.active(p, jnp)))(
-        jnp.asarray(points, jnp.float32)
-    )
+    compiled = jax.jit(lambda p: (layout.columns(p, jnp), layout.active(p, jnp)))
+    columns, active = compiled(jnp.asarray(points, jnp.float32))
     np.testing.assert_array_equal(np.stack(active), layout.active(points))
     np.testing.assert_allclose(columns, layout.columns(points), rtol=0, atol=2e-6)
     np.testing.assert_allclose(columns, [MIXED.encode(MIXED.params(point)) for point in points], rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"x": 1.0, "y": 2}, "hyperparameters are x, k, z, but got 'y'"),
-        ({"x": 1.0}, "but 'k' is missing"),
-        ({"x": 1.0, "k": "b"}, "must be one of ['a', None], but got 'b'"),
-        ({"x": 3.0, "k": None}, "x must be a number in [0.0, 2.0], but got 3.0"),
-        ({"x": 10**400, "k": None}, "x must be a number in [0.0, 2.0], but got 1000"),
-        ({"x": "1", "k": None}, "x must be a number in [0.0, 2.0], but got '1'"),
-        ({"x": 1.0, "k": None, "z": 1}, "'z' is active only for k in ['a'], but got z=1"),
-        (
-            {"x": 1.0, "k": "a", "z": 2},
-            "z must be a whole number in [1, 5] and steps of 2 from the lower bound, but got 2",
-        ),
-        ({"x": 1.0, "k": "a", "z": 1.5}, "z must be a whole number in [1, 5] and steps of 2 from the lower bound"),
-        ([1.0], "a configuration must map names to values"),
-    ],
-)
-def test_configurations_of_another_space(params, message):
+def checked(params):
     space = Space({"x": Float(0, 2), "k": Categorical(["a", None]), "z": Int(1, 5, step=2, when={"k": "a"})})
-    with pytest.raises(DataError) as caught:
-        space.check(params)
-    assert message in str(caught.value)
+    return lambda: space.check(params)
 
 
-@pytest.mark.parametrize("row", [[0.5], [math.nan] * 13, "row", [["a"]], [[0.5], [0.5, 1.0]], [10**400] * 13, None])
-def test_rows_of_another_space(row):
-    with pytest.raises(DataError, match="a row must hold 13 numbers, but got"):
-        Space({str(i): Float(0, 1) for i in range(13)}).decode(row)
+def decoded(row):
+    return lambda: Space({str(i): Float(0, 1) for i in range(13)}).decode(row)
+
+
+WRONG_ROWS = [0.5], [math.nan] * 13, "row", [["a"]], [[0.5], [0.5, 1.0]], [10**400] * 13, None
+test_values_of_another_space = error_table(
+    DataError,
+    (checked({"x": 1.0, "y": 2}), "hyperparameters are x, k, z, but got 'y'"),
+    (checked({"x": 1.0}), "but 'k' is missing"),
+    (checked({"x": 1.0, "k": "b"}), "must be one of ['a', None], but got 'b'"),
+    (checked({"x": 3.0, "k": None}), "x must be a number in [0.0, 2.0], but got 3.0"),
+    (checked({"x": 10**400, "k": None}), "x must be a number in [0.0, 2.0], but got 1000"),
+    (checked({"x": "1", "k": None}), "x must be a number in [0.0, 2.0], but got '1'"),
+    (checked({"x": 1.0, "k": None, "z": 1}), "'z' is active only for k in ['a'], but got z=1"),
+    (checked({"x": 1.0, "k": "a", "z": 2}), "whole number in [1, 5] and steps of 2 from the lower bound, but got 2"),
+    (checked({"x": 1.0, "k": "a", "z": 1.5}), "z must be a whole number in [1, 5] and steps of 2 from the lower bound"),
+    (checked([1.0]), "a configuration must map names to values"),
+    *((decoded(row), "a row must hold 13 numbers, but got") for row in WRONG_ROWS),
+)
 
 
 @pytest.mark.parametrize(
