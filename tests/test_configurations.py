@@ -21,7 +21,7 @@ from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig
 from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
 from dre_jax.methods.hedged_prior.task_process import TaskProcessConfig
-from dre_jax.methods.hedged_prior.training import PriorTraining
+from dre_jax.methods.hedged_prior.training_steps import PriorTraining
 from dre_jax.nn.mlp import MLPConfig
 from dre_jax.optim.full_batch import FullBatchConfig, HistoryFitConfig
 from dre_jax.search import AcquisitionConfig

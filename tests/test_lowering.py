@@ -21,7 +21,7 @@ from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluate, start, train
 from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
 from dre_jax.methods.hedged_prior.folds import make_folds
-from dre_jax.methods.hedged_prior.training import _descend
+from dre_jax.methods.hedged_prior.training_steps import descend_priors
 from dre_jax.optim.descent import begin
 from dre_jax.runtime.devices import local
 from dre_jax.search import Candidates, History
@@ -110,7 +110,7 @@ def learnt(space):
             quick = replace(method, training=replace(method.training, steps=1))
             params = quick.fit(few, KEY)  # folds and rows are drawn by NumPy, so that it is no one program
             folds = make_folds(few.train, members=1, folds=2, histories=1, rows=8)
-            step = partial(_descend, method.prior, quick.training, folds.slots, folds.table, folds.all_tasks)
+            step = partial(descend_priors, method.prior, quick.training, folds.slots, folds.table, folds.all_tasks)
             vectors = [np.reshape(a[:1], (1, -1)) for a in jax.tree.leaves(params.priors)]
             descent = begin(jnp.asarray(np.concatenate(vectors, axis=1)), keep_average=True)
             return jax.make_jaxpr(step)(descent, jnp.arange(1), jnp.arange(1), KEY), params

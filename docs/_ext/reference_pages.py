@@ -60,7 +60,9 @@ def page(module):
     """The page of a module, in reStructuredText as docstrings are."""
     name = module.__name__
     # `Optimizer` has a part of its methods from a base class that has no page.
-    options = {"dre_jax": "   :no-members:\n", "dre_jax.tuning": "   :inherited-members: Mapping, tuple\n"}.get(name, "")
+    options = {"dre_jax": "   :no-members:\n", "dre_jax.tuning": "   :inherited-members: Mapping, tuple\n"}.get(
+        name, ""
+    )
     return f"{name}\n{'=' * len(name)}\n\n.. automodule:: {name}\n{options}"
 
 

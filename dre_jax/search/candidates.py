@@ -1,8 +1,7 @@
 """Candidates of a continuous search: valid configurations from a Sobol sequence and around the best trials.
 
-Points of the unit cube (`dre_jax.search.layout`) are drawn in rounds: first a scrambled Sobol sequence and steps from
-the best trials, then steps from what the method valued most. A step moves numbers a little and gives other levels to
-categoricals; inactive hyperparameters stay where they are. Everything between two trials is one compiled call.
+They are points of the unit cube (`dre_jax.search.layout`). A step moves numbers a little and gives other levels to
+categoricals; inactive hyperparameters stay where they are. `dre_jax.search.proposals` chooses among them.
 """
 
 from __future__ import annotations
@@ -17,25 +16,10 @@ from jax import Array
 
 from dre_jax.checks import one_of
 from dre_jax.errors import ConfigError
-from dre_jax.runtime.jit import jit_with_less_effort
-from dre_jax.search.history import Candidates, History
 from dre_jax.search.layout import SpaceLayout
-from dre_jax.search.loop import trial_keys
-from dre_jax.search.method import Method, capabilities_of
-from dre_jax.search.pending import PENDING_STRATEGIES, with_pending_trials
-from dre_jax.search.refinement import choose_starts, refine, supports_refinement
-from dre_jax.search.stages import valuation
-from dre_jax.search.weighting import (
-    Feasibility,
-    Weight,
-    log_belief,
-    tie_noise,
-    value_scale,
-    values_are_logarithms,
-    weigh,
-)
-
-_INCUMBENTS = 2  # best trials that are starts of a search by gradient
+from dre_jax.search.method import Method
+from dre_jax.search.pending import PENDING_STRATEGIES
+from dre_jax.search.refinement import supports_refinement
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,37 +81,6 @@ def default_candidates(method: Method, layout: SpaceLayout, pending_strategy: st
     if any(layout.sizes):
         return CandidateConfig(even=512, steps=256, pending_strategy=pending_strategy)
     return CandidateConfig(even=256, steps=256, refinements=0, pending_strategy=pending_strategy)
-
-
-class TrialRecord(NamedTuple):
-    """Evaluated and pending trials as points of the unit cube, and points that must not be proposed."""
-
-    history: History
-    """The completed trials, C slots."""
-    points: Array
-    """f[C, P], points of the completed and of the pending trials."""
-    pending: Array
-    """bool[C]: slots of the pending trials, empty in the history."""
-    avoid: Array
-    """f[A, P], points that are not proposed again."""
-    radius: Array
-    """f[A]: maximum distance in every coordinate at which a point counts as equal; negative for empty slots."""
-
-
-class Proposals(NamedTuple):
-    """The configuration that a method would evaluate next."""
-
-    points: Array
-    """f[K, P], best first."""
-    values: Array
-    """f[K], the method's values; minus infinity where there was nothing left to propose."""
-    undefined: Array
-    """bool: there were candidates, and all their values are NaN."""
-    improvement: Array | None = None
-    """Scalar: expected improvement of the first point on the scale of the history's responses, times the probability
-    that it is feasible; None if the method does not declare ``improvement``. Meaningless without trials."""
-    past_weight: Array | None = None
-    """Scalar: how far the method relies on past tasks; None if it does not declare ``weighs_past``."""
 
 
 def sobol_points(n: int, n_parts: int, seed: int) -> np.ndarray:
@@ -208,205 +161,3 @@ def steps_from(
     # The old coordinate of a hyperparameter that becomes active has no meaning, so the new one is uniform.
     start = jnp.where(active, start, numbers.anywhere)
     return jnp.where((numbers.changed | one) & active, new, start)
-
-
-class _Numbers(NamedTuple):
-    """Random numbers of a suggestion of R rounds."""
-
-    method_key: Array
-    """The method's key."""
-    steps: StepNumbers
-    """R in front of each array."""
-    coins: Array
-    """u32[R, N]: order of candidates of equal value."""
-
-
-@jit_with_less_effort("config", "n_parts", "dtype")
-def _draw_numbers(config: CandidateConfig, n_parts: int, dtype: Any, key: Array, trial: Array) -> _Numbers:
-    """Draws the random numbers of a trial's suggestion."""
-    method_key, choice_key = trial_keys(key, trial)
-
-    def of_round(i: Array) -> tuple[StepNumbers, Array]:
-        step_key, coin_key = jax.random.split(jax.random.fold_in(choice_key, i))
-        numbers = draw_step_numbers(config, n_parts, dtype, step_key)
-        return numbers, jax.random.bits(coin_key, (config.even + config.steps,), jnp.uint32)
-
-    return _Numbers(method_key, *jax.vmap(of_round)(jnp.arange(config.refinements + 1 if config.steps else 1)))
-
-
-def propose(
-    method: Method,
-    layout: SpaceLayout,
-    config: CandidateConfig,
-    params: Any,
-    trials: TrialRecord,
-    even: Array,
-    key: Array,
-    trial: Array,
-    n: int = 1,
-    fixed: Array | None = None,
-    feasibility: Feasibility | None = None,
-    belief: Array | None = None,
-    cost: Weight | None = None,
-) -> Proposals:
-    """Returns the points that a method values most, in the precision of ``even``.
-
-    Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
-    is random search. With a model of feasibility or a belief, values are weighted; see `dre_jax.search.weighting`.
-
-    Args:
-      method: static.
-      layout: the space, static.
-      config: which points are drawn, static.
-      params: what the method's `fit` returned.
-      trials: the trials so far.
-      even: f[even, P], see `sobol_points`.
-      key: the run's PRNG key.
-      trial: i32 scalar, the trial's number.
-      n: K, static: how many.
-      fixed: f[P], values of fixed coordinates; NaN where they are searched.
-      feasibility: probability that a configuration can be evaluated and is feasible; None if all are.
-      belief: f[P, K + 1], logarithms of a belief's weights; see `dre_jax.search.weighting.log_belief`. None for none.
-      cost: divides values by the expected cost of an evaluation; None if all cost the same.
-    """
-    # A program of its own, as it is the same for histories of all sizes.
-    numbers = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
-    return _propose(method, layout, config, params, trials, even, numbers, n, fixed, feasibility, belief, cost)
-
-
-@jit_with_less_effort("method", "layout", "config", "n")
-def _propose(
-    method: Method,
-    layout: SpaceLayout,
-    config: CandidateConfig,
-    params: Any,
-    trials: TrialRecord,
-    even: Array,
-    numbers: _Numbers,
-    n: int,
-    fixed: Array | None,
-    feasibility: Feasibility | None,
-    belief: Array | None,
-    cost: Weight | None,
-) -> Proposals:
-    method_key = numbers.method_key
-    columns = layout.columns(trials.points, jnp)
-    history = with_pending_trials(
-        method, params, trials.history, columns, trials.pending, config.pending_strategy, method_key
-    )
-    sample = config.pending_strategy == "draw"
-    is_weighted = feasibility is not None or belief is not None or cost is not None
-    is_log = values_are_logarithms(method, sample=sample)
-    rate, past_weight = valuation(method, params, history, method_key, sample=sample)
-    points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
-    is_even = jnp.arange(len(points)) < config.even
-    parents = _best_trials(trials, config.sources)
-    count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
-
-    def further_weight(points: Array) -> Array | float:
-        likely = 0.0 if belief is None else log_belief(layout, belief, points)
-        return likely if cost is None else likely + cost.log_weight(points)
-
-    def weighted(values: Array, scale: Array | None, points: Array) -> Array:
-        return weigh(values, scale, feasibility, points, further_weight(points))
-
-    def draw_round(carry: _Round, numbers_of_round: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
-        steps, coins = numbers_of_round
-        if config.steps:  # in place of those that are valued least
-            stepped = steps_from(layout, config, carry.parents, carry.n_parents, steps)
-            points = jnp.concatenate([carry.points[: config.even], stepped])
-        else:
-            points = carry.points
-        points = _with_fixed(points, fixed)
-        is_even = carry.is_even & (jnp.arange(len(points)) < config.even)
-        points = canonicalize(layout, points)
-        candidates = Candidates(layout.columns(points, jnp), _may_be_proposed(layout, points, trials))
-        values = rate(candidates)
-        has_value = candidates.where & ~jnp.isnan(values)
-        has_no_value = jnp.any(candidates.where) & ~jnp.any(has_value)
-        values = jnp.where(has_value, values, -jnp.inf)
-        scale = None
-        if is_weighted:
-            scale = None if is_log else value_scale(values, candidates.where)
-            values = weighted(values, scale, points) + tie_noise(values, coins)
-        order = jnp.lexsort((coins, is_even, values))[::-1]
-        points = points[order]
-        parents, n_parents = points[: config.sources], jnp.int32(config.sources)
-        return _Round(points, values[order], is_even[order], parents, n_parents, has_no_value, scale), None
-
-    scale = None if is_log or not is_weighted else jnp.ones((), even.dtype)
-    first = _Round(points, jnp.zeros(len(points), even.dtype), is_even, parents, count, jnp.bool_(False), scale)
-    # A loop, so that the method is compiled once.
-    last, _ = jax.lax.scan(draw_round, first, (numbers.steps, numbers.coins))
-    points, values = last.points, last.values
-    if config.starts and not sample and supports_refinement(method, layout):
-
-        def rate_points(points: Array) -> Array:
-            values = rate(Candidates(layout.columns(points, jnp), jnp.ones(len(points), bool)))
-            return weighted(values, last.scale, points) if is_weighted else values
-
-        starts = jnp.concatenate(
-            [choose_starts(points, values, config.starts), _with_fixed(parents[:_INCUMBENTS], fixed)]
-        )
-        refined, worth = refine(
-            layout,
-            rate_points,
-            canonicalize(layout, starts),
-            fixed,
-            config.ascent_steps,
-        )
-        worth = jnp.where(_may_be_proposed(layout, refined, trials) & ~jnp.isnan(worth), worth, -jnp.inf)
-        points, values = jnp.concatenate([points, refined]), jnp.concatenate([values, worth])
-        order = jnp.argsort(-values, stable=True)
-        points, values = points[order], values[order]
-    points, values, improvement = points[:n], values[:n], None
-    if capabilities_of(method).improvement and is_log and method.acquisition.kind == "ei":  # type: ignore[attr-defined]
-        log_improvement = values[0] - jnp.ravel(jnp.asarray(further_weight(points[:1]), values.dtype))[0]
-        improvement = jnp.exp(log_improvement) * jnp.std(history.response, where=history.where)
-    return Proposals(points, values, last.undefined, improvement, past_weight)
-
-
-class _Round(NamedTuple):
-    """Points f[N, P], best first, after a round; where the next one steps from; no values."""
-
-    points: Array
-    values: Array
-    is_even: Array
-    parents: Array
-    n_parents: Array
-    undefined: Array
-    scale: Array | None
-    """Divisor of values that are no logarithms, if values are weighted."""
-
-
-_compiled: Any = _propose
-propose._cache_size = _compiled._cache_size  # type: ignore[attr-defined]
-
-
-def _with_fixed(points: Array, fixed: Array | None) -> Array:
-    """Returns points f[N, P] with the fixed coordinates f[P]."""
-    return points if fixed is None else jnp.where(jnp.isnan(fixed)[None, :], points, fixed[None, :])
-
-
-def _best_trials(trials: TrialRecord, n: int) -> Array:
-    """Returns the points of the n best trials, f[n, P]; the last is repeated if there are fewer."""
-    last = jnp.iinfo(jnp.int32).max
-    order = jnp.argsort(jnp.where(trials.history.where, trials.history.level, last), stable=True)
-    return trials.points[order[jnp.minimum(jnp.arange(n), len(order) - 1)]]
-
-
-def _may_be_proposed(layout: SpaceLayout, points: Array, trials: TrialRecord) -> Array:
-    """Returns which points f[N, P] are new and satisfy the rules of the space, bool[N]."""
-    is_new = _is_new(points, trials)
-    return is_new & layout.allowed(points, jnp) if layout.rules else is_new
-
-
-def _is_new(points: Array, trials: TrialRecord) -> Array:
-    """Returns which points f[N, P] are neither evaluated, nor pending, nor to be avoided, bool[N]."""
-    radius = jnp.concatenate([jnp.where(trials.history.where | trials.pending, 1e-6, -1.0), trials.radius])
-    others = jnp.concatenate([trials.points, trials.avoid])
-
-    def one(point: Array) -> Array:
-        return jnp.all(jnp.max(jnp.abs(point[None] - others), axis=-1) > radius)
-
-    return jax.vmap(one)(points)

@@ -13,12 +13,13 @@ from dre_jax.errors import DataError
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import UNDEFINED, undefined_values
 from dre_jax.search.batch import bucket
-from dre_jax.search.candidates import CandidateConfig, TrialRecord, default_candidates, propose, sobol_points
+from dre_jax.search.candidates import CandidateConfig, default_candidates, sobol_points
 from dre_jax.search.history import Candidates, History, make_history
 from dre_jax.search.layout import unit_cube
 from dre_jax.search.loop import FIRST_BUCKET, jitted_suggest
 from dre_jax.search.method import Method
 from dre_jax.search.precision import precision_of, with_precision
+from dre_jax.search.proposals import TrialRecord, propose
 
 
 class Suggester:

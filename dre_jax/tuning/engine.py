@@ -196,8 +196,9 @@ class Engine:
 
         from dre_jax.data.tasks import tie_levels
         from dre_jax.search.acquisition import undefined_values
-        from dre_jax.search.candidates import TrialRecord, propose, sobol_points
+        from dre_jax.search.candidates import sobol_points
         from dre_jax.search.history import make_history
+        from dre_jax.search.proposals import TrialRecord, propose
         from dre_jax.search.suggester import capacity_for, coarse_capacity_for
 
         points, pending_points, failed_points = (

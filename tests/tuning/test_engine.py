@@ -8,7 +8,7 @@ import pytest
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.methods import RandomSearch
-from dre_jax.search.candidates import propose
+from dre_jax.search.proposals import propose
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import Observation

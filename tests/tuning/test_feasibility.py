@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import norm
 
 from dre_jax.search import Capabilities
-from dre_jax.search.candidates import propose
+from dre_jax.search.proposals import propose
 from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Optimizer, Space, Surrogate
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import Observation

@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from dre_jax.search.candidates import (
-    CandidateConfig,
-    TrialRecord,
-    canonicalize,
-    draw_step_numbers,
-    propose,
-    sobol_points,
-    steps_from,
-)
+from dre_jax.search.candidates import CandidateConfig, canonicalize, draw_step_numbers, sobol_points, steps_from
 from dre_jax.search.history import make_history
+from dre_jax.search.proposals import TrialRecord, propose
 from dre_jax.tuning import Bool, Categorical, Float, Int, Space
 from tests.known_methods import Valued
 

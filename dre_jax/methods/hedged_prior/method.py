@@ -35,7 +35,8 @@ from dre_jax.methods.hedged_prior.posterior import (
 )
 from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig, fix_columns, pad_columns, unvaried_columns
 from dre_jax.methods.hedged_prior.task_process import TaskHyperpriors, TaskProcessConfig
-from dre_jax.methods.hedged_prior.training import PriorTraining, explain_training, train_priors
+from dre_jax.methods.hedged_prior.training import explain_training, train_priors
+from dre_jax.methods.hedged_prior.training_steps import PriorTraining
 from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from dre_jax.runtime.blocks import by_blocks
 from dre_jax.runtime.threads import on_one_thread

@@ -16,7 +16,7 @@ from dre_jax.data import Task
 from dre_jax.data.tasks import build_table
 from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.regression import add_noise
-from dre_jax.methods.hedged_prior import training as prior_training
+from dre_jax.methods.hedged_prior import training_steps
 from dre_jax.methods.hedged_prior.folds import make_folds
 from dre_jax.methods.hedged_prior.held_out import held_out_evidence
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
@@ -29,13 +29,8 @@ from dre_jax.methods.hedged_prior.prior import (
     prior_covariance,
     uninformed_priors,
 )
-from dre_jax.methods.hedged_prior.training import (
-    PriorTraining,
-    draw_histories,
-    explain_training,
-    history_loss,
-    train_priors,
-)
+from dre_jax.methods.hedged_prior.training import explain_training, train_priors
+from dre_jax.methods.hedged_prior.training_steps import PriorTraining, draw_histories, history_loss
 from dre_jax.runtime.reports import Progress, listening
 from tests.oracles import in_slots, learned_prior, matern52
 
@@ -259,10 +254,10 @@ CHOSEN = PriorTraining(tasks=4, rows=10, learning_rate=0.03)
 def chosen(past):
     """Returns fits with a selected number of steps, to six tasks and to one short task."""
     cases = {"six tasks": past, "one short task": few(past, 1, 10)}
-    before = prior_training._descend._cache_size()
+    before = training_steps.descend_priors._cache_size()
     found = {name: train_priors(CONFIG, CHOSEN, tasks, KEY) for name, tasks in cases.items()}
     # Members and folds are trained by one program, for each of two shapes.
-    assert prior_training._descend._cache_size() - before == 2
+    assert training_steps.descend_priors._cache_size() - before == 2
     return found
 
 
