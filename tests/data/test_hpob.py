@@ -83,9 +83,8 @@ def test_round_trip(save, tmp_path, compress):
     folder = tmp_path / "new" / "folder"
     write_dataset(folder, spaces, compress=compress)
     suffix = ".json.gz" if compress else ".json"
-    assert sorted(path.name for path in folder.iterdir()) == sorted(
-        f"{stem}{suffix}" for stem in (TRAIN, VALIDATION, TEST, DESIGNS)
-    )
+    stems = TRAIN, VALIDATION, TEST, DESIGNS
+    assert {path.name for path in folder.iterdir()} == {f"{stem}{suffix}" for stem in stems}
     assert list_spaces(folder) == ["s", "t", "u"]
     for space in spaces:
         assert_equal_spaces(load_space(folder, space.name), space)

@@ -13,7 +13,6 @@ from dre_jax.data import Task
 from dre_jax.data.sampling import (
     draw_without_replacement,
     sample_lists,
-    skip,
     uniform_below,
 )
 from dre_jax.data.tasks import build_table
@@ -121,17 +120,6 @@ def test_every_subset_is_equally_likely(n, k):
 
 
 many_draws = jax.jit(jax.vmap(draw_without_replacement, in_axes=(0, None, None)))
-
-
-@pytest.mark.parametrize("k", [0, 1, 4])
-def test_skip_counts_the_numbers_that_are_left(k):
-    rng = np.random.default_rng(k)
-    for _ in range(5):
-        skipped = np.sort(rng.choice(20, k, replace=False))
-        left = np.setdiff1d(np.arange(20), skipped)
-        padded = np.append(skipped, [2**31 - 1] * (4 - k)).astype(np.int32)
-        got = jax.jit(skip)(np.arange(20 - k, dtype=np.int32), padded)
-        np.testing.assert_array_equal(got, left)
 
 
 def test_the_cost_does_not_depend_on_the_rows():

@@ -13,24 +13,17 @@ from dre_jax.tuning import Categorical, Float, Int, Space
 sys.path.append(str(Path(__file__).resolve().parents[2] / "examples"))
 from syne_tune import read_benchmark
 
+
+def domain(kind, sampler=None, **kwargs):
+    drawn = {} if sampler is None else {"sampler_cls": sampler, "sampler_kwargs": {}}
+    return {"domain_cls": kind, "domain_kwargs": kwargs, **drawn}
+
+
 DOMAINS = {
-    "hp_lr": {
-        "domain_cls": "Float",
-        "domain_kwargs": {"lower": 1e-4, "upper": 1e-1},
-        "sampler_cls": "LogUniform",
-        "sampler_kwargs": {"base": 2.718281828459045},
-    },
-    "hp_layers": {
-        "domain_cls": "Integer",
-        "domain_kwargs": {"lower": 1, "upper": 5},
-        "sampler_cls": "Uniform",
-        "sampler_kwargs": {},
-    },
-    "hp_units": {
-        "domain_cls": "FiniteRange",
-        "domain_kwargs": {"lower": 16, "upper": 64, "size": 3, "log_scale": True, "cast_int": True},
-    },
-    "hp_schedule": {"domain_cls": "Categorical", "domain_kwargs": {"categories": ["cosine", "const"]}},
+    "hp_lr": domain("Float", "LogUniform", lower=1e-4, upper=1e-1),
+    "hp_layers": domain("Integer", "Uniform", lower=1, upper=5),
+    "hp_units": domain("FiniteRange", lower=16, upper=64, size=3, log_scale=True, cast_int=True),
+    "hp_schedule": domain("Categorical", categories=["cosine", "const"]),
     "repl": 10,
 }
 HYPERPARAMETERS = pd.DataFrame(
@@ -80,21 +73,12 @@ def expected(curves):
     return -means
 
 
-def test_syne_tunes_space_is_read(shared):
-    assert read_benchmark(shared, direction="minimize").space == Space(
-        {
-            "hp_lr": Float(1e-4, 1e-1, log=True),
-            "hp_layers": Int(1, 5),
-            "hp_units": Categorical([16, 32, 64], ordered=True),
-            "hp_schedule": Categorical(["cosine", "const"]),
-        }
-    )
-
-
 def test_syne_tunes_tables_of_shared_configurations(shared, expected):
     past = read_benchmark(shared, direction="minimize")
-    assert list(past.tasks) == TASKS
-    assert past.exclusions == ()
+    units = Categorical([16, 32, 64], ordered=True)
+    parameters = {"hp_lr": Float(1e-4, 1e-1, log=True), "hp_layers": Int(1, 5), "hp_units": units}
+    assert past.space == Space({**parameters, "hp_schedule": Categorical(["cosine", "const"])})
+    assert (list(past.tasks), past.exclusions) == (TASKS, ())
     rows = [past.space.encode(row) for row in HYPERPARAMETERS.to_dict("records")]
     for task, values in zip(past.tasks.values(), expected, strict=True):
         np.testing.assert_allclose(task.X, rows, rtol=1e-6)

@@ -13,9 +13,8 @@ def test_the_version_is_in_one_place():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     assert "version" not in project
     assert "version" in project["dynamic"]
-    released = re.search(
-        r"^## \[?(\d\S*?)\]? - (\d{4}-\d\d-\d\d)$", (REPOSITORY / "CHANGELOG.md").read_text(), re.MULTILINE
-    )
+    changes = (REPOSITORY / "CHANGELOG.md").read_text()
+    released = re.search(r"^## \[?(\d\S*?)\]? - (\d{4}-\d\d-\d\d)$", changes, re.MULTILINE)
     assert released is not None
     assert released[1] == dre_jax.__version__
     assert "version:" not in (REPOSITORY / "CITATION.cff").read_text().replace("cff-version:", "")

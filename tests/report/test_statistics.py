@@ -1,4 +1,4 @@
-"""Tests of significance against SciPy, scikit-posthocs, textbook formulas, and groups found by trying all."""
+"""Tests of significance against SciPy, textbook formulas, and groups found by trying all."""
 
 from itertools import combinations, product
 
@@ -62,30 +62,12 @@ def test_the_normal_approximation_goes_on_where_counting_ends(shift, monkeypatch
     assert normal == pytest.approx(stats.wilcoxon(np.round(10 * differences), zero_method="pratt").pvalue)
 
 
-@pytest.mark.thorough  # importing it takes seconds; SciPy's test is the oracle above
-@pytest.mark.parametrize("n_runs", [15, 250])
-def test_pairs_against_scikit_posthocs(n_runs):
-    posthocs = pytest.importorskip("scikit_posthocs", reason="scikit-posthocs is not installed")
-    regret = draw(n_runs=n_runs, seed=1, decimals=2 if n_runs > 200 else 6)
-    found = significance(comparison(regret), 0, unit="runs")
-    # Whole units of the last decimal, for which differences are exact; without ties SciPy counts signs as well.
-    p = posthocs.posthoc_wilcoxon(np.round(1e6 * regret), zero_method="pratt", p_adjust="holm")
-    np.testing.assert_allclose(found.wilcoxon_p, p.to_numpy(), rtol=1e-9)
-    assert found.wilcoxon_p.min() < 0.1
-
-
 @pytest.mark.parametrize("decimals", [2, 6])
-def test_friedman_by_its_formula(decimals):
+def test_friedman_is_scipys(decimals):
     regret = draw(decimals=decimals)
     found = significance(comparison(regret), 0, unit="runs")
-    k, n = regret.shape
-    ranks = np.array([stats.rankdata(column) for column in regret.T])
-    spread = n * ((ranks.mean(axis=0) - (k + 1) / 2) ** 2).sum()
-    # Over the variance of a rank with n (k - 1) degrees of freedom, which takes ties into account (Conover 1999).
-    statistic = n * spread / (((ranks - (k + 1) / 2) ** 2).sum() / (k - 1))
-    assert found.friedman_statistic == pytest.approx(statistic)
-    assert found.friedman_p == pytest.approx(stats.chi2.sf(statistic, k - 1))
-    np.testing.assert_allclose(found.average_rank, ranks.mean(axis=0))
+    assert (found.friedman_statistic, found.friedman_p) == pytest.approx(stats.friedmanchisquare(*regret))
+    np.testing.assert_allclose(found.average_rank, stats.rankdata(regret, axis=0).mean(axis=1))
 
 
 def test_tasks_are_means_over_designs():

@@ -9,6 +9,7 @@ import pytest
 from dre_jax.data import read_results
 from dre_jax.errors import ConfigError, DataWarning
 from dre_jax.report import compare, write_report
+from tests.error_messages import raises_line
 
 META = {"method": "dre", "protocol": {"mode": "v3"}, "seed": 3, "odd": float("nan")}
 
@@ -89,14 +90,15 @@ def test_one_run_of_one_method(result_file, tmp_path):
     assert (tmp_path / "out" / "report.html").stat().st_size > 1000
 
 
-def test_refusals(files, tmp_path):
-    out = tmp_path / "out"
-    for arguments, named in (
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         ({"at": [-1]}, "between 0 and 6, the trials of the shortest run, but got -1"),
         ({"at": []}, "at least one trial"),
         ({"reference": "z"}, "the reference must be one of dre, b, c, but got 'z'"),
-    ):
-        with pytest.raises(ConfigError) as error:
-            write_report(files, out, **arguments)
-        assert named in str(error.value)
-    assert not out.exists()
+    ],
+)
+def test_refusals(files, tmp_path, options, message):
+    with raises_line(ConfigError, message):
+        write_report(files, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
