@@ -10,34 +10,6 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
-PAGE = """\
-## First
-
-| method | regret at 5 | note |
-| --- | ---: | --- |
-| `a` | 0.02 ± 0.01 | x |
-| b | 0.5 |  |
-
-Words.
-
-# Second
-| method | other |
-|---|---|
-| c | 7 |
-"""
-
-
-def test_tables_are_read_as_they_stand(part):
-    tables = part("draw_figures")
-    first, second = tables.tables(PAGE)
-    assert (first.section, second.section) == ("First", "Second")
-    assert first.column("method") == ["a", "b"]
-    assert first.numbers("regret at 5") == [(0.02, 0.01), (0.5, 0.0)]
-    assert np.isnan(first.numbers("note")[0][0])
-    assert tables.with_columns(PAGE, ["other"]) == second
-    for look in (lambda: first.column("z"), lambda: tables.with_columns("", "z")):
-        with pytest.raises(Exception, match="needs a"):
-            look()
 
 
 def test_what_is_stored_is_the_mean_over_search_spaces(part, result_file, tmp_path):
@@ -68,8 +40,7 @@ def test_the_pictures_are_of_the_pages_numbers(part, tmp_path, monkeypatch, look
 
 def test_every_picture_is_shown_in_light_and_dark(part):
     pages = [REPOSITORY / "README.md", *DOCS.rglob("*.md")]
-    shown = {
-        Path(name).name for page in pages for name in re.findall(r'(?:src|srcset)="([^"]+\.svg)"', page.read_text())
-    }
+    names = re.findall(r'(?:src|srcset)="([^"]+\.svg)"', "".join(page.read_text() for page in pages))
+    shown = {Path(name).name for name in names}
     assert shown == {path.name for path in (DOCS / "figures").glob("*.svg")}
     assert shown >= {f"{name}-{look}.svg" for name in part("draw_figures").PICTURES for look in ("light", "dark")}

@@ -13,9 +13,8 @@ def results(part):
 
 
 def test_rows_and_designs(results):
-    tables, designs = (
-        read_json(bundled.path() / f"{name}.json.gz") for name in ("meta-test-dataset", "bo-initializations")
-    )
+    names = "meta-test-dataset", "bo-initializations"
+    tables, designs = (read_json(bundled.path() / f"{name}.json.gz") for name in names)
     for space in bundled.spaces():
         task, table = next(iter(tables[space].items()))
         assert results.task_rows(space, task) == table["X"]
