@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import erfcx
 from scipy.stats import norm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from dre_jax.search.acquisition import RESOLUTION
 
@@ -28,6 +30,13 @@ def matern52(a, b=None):
     """Returns the Matérn kernel with nu = 5/2 between rows, which are divided by their length scales already."""
     r = np.sqrt(5.0) * np.linalg.norm(a[:, None] - (a if b is None else b)[None], axis=-1)
     return (1.0 + r + r**2 / 3.0) * np.exp(-r)
+
+
+def fitted_process(params, x, y):
+    """Returns scikit-learn's Gaussian process with a Matérn kernel with nu = 5/2, these hyperparameters and trials."""
+    length, scale, noise = (np.exp(np.float64(a)) for a in (params.log_length, params.log_scale, params.log_noise))
+    kernel = ConstantKernel(float(scale)) * Matern(length, nu=2.5)
+    return GaussianProcessRegressor(kernel, alpha=float(noise), optimizer=None).fit(x, y)
 
 
 def forward(params, rows, prefix="", activation=lambda a: np.maximum(a, 0.0)):

@@ -8,6 +8,7 @@ import pytest
 from dre_jax.errors import ConfigError, MissingExtraError
 from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Less, Space, from_configspace, to_configspace
+from tests.error_messages import error_table
 
 cs = pytest.importorskip("ConfigSpace")
 
@@ -116,53 +117,35 @@ def beside(add):
     return made
 
 
-@pytest.mark.parametrize(
-    ("add", "message"),
-    [
-        (
-            lambda s: cs.ForbiddenGreaterThanClause(s["n"], 4),
-            "a space can forbid combinations of values and an order of two numbers, but got Forbidden: n > 4",
-        ),
-        (
-            lambda s: cs.GreaterThanCondition(s["n"], s["c"], 0.3),
-            "a hyperparameter can depend on few values, but this depends on a range: n | c > 0.3",
-        ),
-        (
-            lambda s: cs.OrConjunction(*(cs.EqualsCondition(s["c"], s[name], "x") for name in "ab")),
-            "alternative conditions must be on one hyperparameter, but got (c | a == 'x' || c | b == 'x')",
-        ),
-        (
-            lambda s: cs.AndConjunction(*(cs.EqualsCondition(s["c"], s["a"], value) for value in "xy")),
-            "c: when must name at least one value of 'a', but got ()",
-        ),
-        (lambda s: cs.CategoricalHyperparameter("d", [("x", 1), "y"]), "d: a choice must be text, a finite number"),
-    ],
+def reads(add):
+    return lambda: from_configspace(beside(add))
+
+
+def writes(**parameters):
+    return lambda: to_configspace(Space(parameters))
+
+
+test_what_only_one_of_both_can_say = error_table(
+    ConfigError,
+    (lambda: from_configspace({"a": 1}), "a space must be a ConfigurationSpace, but got {'a': 1}"),
+    (
+        reads(lambda s: cs.ForbiddenGreaterThanClause(s["n"], 4)),
+        "a space can forbid combinations of values and an order of two numbers, but got Forbidden: n > 4",
+    ),
+    (reads(lambda s: cs.GreaterThanCondition(s["n"], s["c"], 0.3)), "but this depends on a range: n | c > 0.3"),
+    (
+        reads(lambda s: cs.OrConjunction(*(cs.EqualsCondition(s["c"], s[name], "x") for name in "ab"))),
+        "alternative conditions must be on one hyperparameter, but got (c | a == 'x' || c | b == 'x')",
+    ),
+    (
+        reads(lambda s: cs.AndConjunction(*(cs.EqualsCondition(s["c"], s["a"], value) for value in "xy"))),
+        "c: when must name at least one value of 'a', but got ()",
+    ),
+    (reads(lambda s: cs.CategoricalHyperparameter("d", [("x", 1), "y"])), "d: a choice must be text, a finite number"),
+    (writes(x=Float(0, 1, step=0.25)), "ConfigSpace has no steps, but x has one of 0.25"),
+    (writes(x=Int(0, 10, step=5)), "ConfigSpace has no steps, but x has one of 5"),
+    (writes(x=Categorical([1, True])), "x must be one that ConfigSpace takes, but: Choices"),
 )
-def test_what_only_configspace_can_say(add, message):
-    with pytest.raises(ConfigError) as caught:
-        from_configspace(beside(add))
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
-
-
-def test_what_is_no_configuration_space():
-    with pytest.raises(ConfigError, match=r"a space must be a ConfigurationSpace, but got \{'a': 1\}"):
-        from_configspace({"a": 1})
-
-
-@pytest.mark.parametrize(
-    ("space", "message"),
-    [
-        ({"x": Float(0, 1, step=0.25)}, "ConfigSpace has no steps, but x has one of 0.25"),
-        ({"x": Int(0, 10, step=5)}, "ConfigSpace has no steps, but x has one of 5"),
-        ({"x": Categorical([1, True])}, "x must be one that ConfigSpace takes, but: Choices"),
-    ],
-)
-def test_what_only_this_library_can_say(space, message):
-    with pytest.raises(ConfigError) as caught:
-        to_configspace(Space(space))
-    assert str(caught.value).startswith(message)
-    assert "\n" not in str(caught.value)
 
 
 def test_without_configspace(monkeypatch):

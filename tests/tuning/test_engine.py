@@ -13,6 +13,7 @@ from dre_jax.tuning import Categorical, EngineConfig, Float, Int, Space, Surroga
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.trial_selection import select_trials
+from tests.error_messages import error_table
 from tests.known_methods import Valued
 
 SPACE = Space(
@@ -130,24 +131,24 @@ def test_numbers_that_are_large_beside_their_range_are_told_apart():
     assert min(found) > 0.95  # the method's own, not one that is drawn because all seem to be tried
 
 
-@pytest.mark.parametrize(
-    ("more", "rule"),
-    [
-        ({"observed": [Observation({"x": 0.5, "kernel": "rbf"}, float("nan"))]}, "must be a number, but got NaN"),
-        ({"observed": [Observation({"x": 0.5}, 1.0)]}, "'kernel' is missing"),
-        ({"pending": [{"x": 2.0, "kernel": "rbf"}]}, "but got 2.0"),
-        ({"failed": [{"z": 2.0}]}, "but got 'z'"),
-    ],
+def proposal(**trials):
+    return lambda: rising().propose(**{"observed": [], **trials}, number=0)
+
+
+test_refused = error_table(
+    DataError,
+    (proposal(observed=[Observation({"x": 0.5, "kernel": "rbf"}, float("nan"))]), "must be a number, but got NaN"),
+    (proposal(observed=[Observation({"x": 0.5}, 1.0)]), "'kernel' is missing"),
+    (proposal(pending=[{"x": 2.0, "kernel": "rbf"}]), "but got 2.0"),
+    (proposal(failed=[{"z": 2.0}]), "but got 'z'"),
 )
-def test_refused(more, rule):
-    with pytest.raises(DataError) as error:
-        rising().propose(**{"observed": [], **more}, number=0)
-    assert rule in str(error.value)
-    assert "\n" not in str(error.value)
 
 
-def test_pending_strategies_are_checked_before_the_first_trial():
-    with pytest.raises(ConfigError, match="pending_strategy must be one of min, mean, max, believer, draw, none"):
-        EngineConfig(pending_strategy="best")
-    with pytest.raises(ConfigError, match="draws need a method that has several models, but got GaussianProcess"):
-        Engine(Space({"x": Float(0.0, 1.0)}), config=EngineConfig(pending_strategy="draw"))
+test_pending_strategies_are_checked_before_the_first_trial = error_table(
+    ConfigError,
+    (lambda: EngineConfig(pending_strategy="best"), "must be one of min, mean, max, believer, draw, none"),
+    (
+        lambda: Engine(Space({"x": Float(0.0, 1.0)}), config=EngineConfig(pending_strategy="draw")),
+        "draws need a method that has several models, but got GaussianProcess",
+    ),
+)

@@ -17,8 +17,9 @@ from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.methods.hedged_prior.prior import UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.tuning import Evaluated, Float, Optimizer, Space, Surrogate, past_of
 from dre_jax.tuning.optuna import DRESampler
-from dre_jax.tuning.past.studies import MAX_ROWS, MAX_STUDIES, compare_studies, keep_studies
-from tests.oracles import matern52
+from dre_jax.tuning.past import studies as past_studies
+from dre_jax.tuning.past.studies import compare_studies, keep_studies
+from tests.oracles import fitted_process, matern52
 
 SPACE = Space({name: Float(0.0, 1.0) for name in "abc"})
 SMALL = {"training.steps": 100, "prior.trend": (8,), "prior.layers": (4,)}
@@ -32,7 +33,7 @@ def waves(phase):
     return lambda points: np.sin(6.0 * points @ [0.5, 1.0, -1.0] + phase)
 
 
-def evaluated(function, points):
+def trials_at(function, points):
     return [Evaluated(dict(zip("abc", map(float, x), strict=True)), float(v)) for x, v in zip(points, function(points))]  # noqa: B905
 
 
@@ -49,7 +50,7 @@ def search(function, random):
     for width in (0.3, 0.1, 0.03):
         best = points[function(points).argmin()]
         points = np.vstack([points, np.clip(best + width * random.normal(size=(4, 3)), 0, 1)])
-    return evaluated(function, points)
+    return trials_at(function, points)
 
 
 def test_the_same_the_reversed_and_an_unrelated_study_are_told_apart():
@@ -58,7 +59,7 @@ def test_the_same_the_reversed_and_an_unrelated_study_are_told_apart():
         random = np.random.default_rng(seed)
         here = loss(random.random(3))
         functions = {"reversed": lambda x, f=here: -f(x), "unrelated": waves(random.random() * 6), "same": here}
-        studies = {name: evaluated(f, random.random((25, 3))) for name, f in functions.items()}
+        studies = {name: trials_at(f, random.random((25, 3))) for name, f in functions.items()}
         found = surrogate_of(studies).sources(search(here, random))
         by_name = {one.name: one for one in found.studies}
         assert by_name["reversed"].helped is False
@@ -82,11 +83,8 @@ def test_numbers_equal_those_of_scipy():
     alone = compare_studies(keep_studies(SearchSpace("s", {"one": tasks["one"]}), jax.random.key(0)), x, y)
     for whole, part in zip(compared, alone, strict=True):
         assert whole[0] == pytest.approx(part[0], rel=0.02)
-    lengths, noise = np.exp(kept.params.log_length[0]), np.exp(kept.params.log_noise[0])
-    scale, on = np.exp(kept.params.log_scale[0]), kept.tasks.where[0]
-    there, at = kept.tasks.y[0][on].astype(np.float64), kept.tasks.x[0][on]
-    cross = scale * matern52(x / lengths, at / lengths)
-    mean = cross @ np.linalg.solve(scale * matern52(at / lengths, at / lengths) + noise * np.eye(20), there)
+    on, params = kept.tasks.where[0], jax.tree.map(lambda a: a[0], kept.params)
+    mean = fitted_process(params, kept.tasks.x[0][on], kept.tasks.y[0][on].astype(np.float64)).predict(x)
     assert compared.agreement[0] == pytest.approx(kendalltau(mean, y).statistic, abs=1e-3)
     y, mean = ((a - a.mean()) / a.std() for a in (y, mean))
 
@@ -105,18 +103,20 @@ def _with_waves(points):
     return points.astype(np.float32), waves(0.0)(points)
 
 
-def test_what_is_kept_is_bounded():
-    points = np.random.default_rng(0).random((MAX_ROWS + 30, 3))
-    tasks = {str(i): Task(str(i), *_with_waves(points[: 3 if i else None])) for i in range(MAX_STUDIES + 9)}
+def test_what_is_kept_is_bounded(monkeypatch):
+    monkeypatch.setattr(past_studies, "MAX_STUDIES", 5)
+    monkeypatch.setattr(past_studies, "MAX_ROWS", 8)
+    points = np.random.default_rng(0).random((11, 3))
+    tasks = {str(i): Task(str(i), *_with_waves(points[: 3 if i else None])) for i in range(9)}
     kept = keep_studies(SearchSpace("s", tasks), jax.random.key(0))
-    assert (len(kept.names), len(kept.all_names)) == (MAX_STUDIES, MAX_STUDIES + 9)
-    assert kept.tasks.where.sum(axis=1).tolist() == [MAX_ROWS] + [3] * (MAX_STUDIES - 1)
+    assert (len(kept.names), len(kept.all_names)) == (5, 9)
+    assert kept.tasks.where.sum(axis=1).tolist() == [8, 3, 3, 3, 3]
     assert {array.dtype.name for array in kept.arrays().values()} == {"float32", "bool"}
 
 
 def test_studies_are_saved_and_earlier_surrogates_have_none(tmp_path):
     random = np.random.default_rng(0)
-    studies = {"week 1": evaluated(loss(0.5), random.random((12, 3)))}
+    studies = {"week 1": trials_at(loss(0.5), random.random((12, 3)))}
     trials = search(loss(0.5), random)
     surrogate = replace(surrogate_of(studies), facts={"versions": versions()})
     surrogate.save(tmp_path)
@@ -137,7 +137,7 @@ def test_studies_are_saved_and_earlier_surrogates_have_none(tmp_path):
 @pytest.fixture(scope="module")
 def hedged():
     random = np.random.default_rng(0)
-    studies = {str(i): evaluated(loss(0.5), random.random((8, 3))) for i in range(3)}
+    studies = {str(i): trials_at(loss(0.5), random.random((8, 3))) for i in range(3)}
     past = past_of(SPACE, studies, direction="minimize")
     return Surrogate.fit(past, method="hedged-prior", settings=SMALL)
 
@@ -155,7 +155,7 @@ def test_the_weight_of_the_past(hedged, quiet_optuna):
         assert weights[n] == pytest.approx(found.past_weights[n], abs=1e-6)
     assert "after 6 trials" in str(found)
     points = np.random.default_rng(1).random((6, 3))
-    same, reverse = (hedged.sources(evaluated(f, points)).past_weights[6] for f in (loss(0.5), lambda x: -loss(0.5)(x)))
+    same, reverse = (hedged.sources(trials_at(f, points)).past_weights[6] for f in (loss(0.5), lambda x: -loss(0.5)(x)))
     assert reverse < 0.5 * same  # after a short training
 
 
@@ -171,7 +171,7 @@ def test_sources_of_an_optimizer(hedged):
 def test_a_misleading_past_gives_one_warning(tmp_path):
     random = np.random.default_rng(0)
     here = loss(random.random(3))
-    studies = {str(i): evaluated(here, random.random((20, 3))) for i in range(3)}
+    studies = {str(i): trials_at(here, random.random((20, 3))) for i in range(3)}
     reverse = {name: [one._replace(value=-one.value) for one in study] for name, study in studies.items()}
 
     def warnings_of(past):
@@ -198,7 +198,7 @@ def test_a_misleading_past_gives_one_warning(tmp_path):
 def test_a_fit_names_the_study_that_agrees_with_no_other():
     random, shown = np.random.default_rng(0), []
     functions = {"one": loss(0.5), "two": loss(0.45), "three": loss(0.55), "odd": lambda x: -loss(0.5)(x)}
-    past = past_of(SPACE, {k: evaluated(f, random.random((20, 3))) for k, f in functions.items()}, direction="minimize")
+    past = past_of(SPACE, {k: trials_at(f, random.random((20, 3))) for k, f in functions.items()}, direction="minimize")
     surrogate = Surrogate.fit(past, method="gcp", settings={"prior.steps": 2}, progress=shown.append)
     assert surrogate.facts["decided"]["past studies"] == "1 of 4 agree with no other: odd"
     assert shown[-1].stage == "past studies: 1 of 4 agree with no other: odd"

@@ -54,9 +54,8 @@ class TestProcesses:
         mean, covariance = prior.mean, prior.covariance
         for t in range(1, 5):
             gain = covariance[4, :t] @ np.linalg.inv(covariance[:t, :t])
-            assert predictions.location[t - 1] == pytest.approx(
-                mean[4] + gain @ (self.curves[0, :t] - mean[:t]), rel=1e-4
-            )
+            location = mean[4] + gain @ (self.curves[0, :t] - mean[:t])
+            assert predictions.location[t - 1] == pytest.approx(location, rel=1e-4)
             variance = covariance[4, 4] - gain @ covariance[:t, 4]
             assert predictions.scale[t - 1] ** 2 == pytest.approx(variance, rel=1e-4)
 
