@@ -1,6 +1,7 @@
 """Deep Ranking Ensembles: hyperparameter optimisation that learns to rank from past tasks, in JAX."""
 
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from dre_jax.data import SearchSpace, Task, list_spaces, load_space
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
         write_space,
     )
 
-__version__ = "0.1.0"
+try:
+    __version__ = version("dre_jax")
+except PackageNotFoundError:  # a folder on the path, without an installation
+    __version__ = "0+unknown"
 
 __all__ = [
     "DRE",

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,12 @@ import pytest
 from dre_jax import native
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+RELEASE = "9.8.7"
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """The repository's files, as a clone has them, without an environment."""
+    """The repository's files, as a clone of a release has them, without an environment."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, check=False)
     if listed.returncode:
         pytest.skip("the repository's files cannot be listed: no git here, or no clone")
@@ -28,6 +28,9 @@ def copy(tmp_path_factory):
         if name and (REPOSITORY / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(REPOSITORY / name, folder / name)
+    person = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    for command in (["init"], ["add", "."], [*person, "commit", "-m", "Release"], ["tag", f"v{RELEASE}"]):
+        run("git", *command, cwd=folder)
     return folder
 
 
@@ -56,7 +59,7 @@ def built(copy, tmp_path_factory):
     """The source distribution, and the wheel that is built from it and nothing else."""
     folder = tmp_path_factory.mktemp("built")
     python = new_environment(folder, "build", "twine")
-    run(python, "-m", "build", "--outdir", folder / "dist", copy, cwd=folder)
+    run(python, "-m", "build", "--outdir", folder / "dist", copy, cwd=folder, PIP_CACHE_DIR=str(folder / "cache"))
     run(python, "-m", "twine", "check", "--strict", *(folder / "dist").iterdir(), cwd=folder)
     (sdist,), (wheel,) = (folder / "dist").glob("dre_jax-*.tar.gz"), (folder / "dist").glob("dre_jax-*.whl")
     return sdist, wheel
@@ -77,7 +80,7 @@ def test_a_wheel_runs_outside_the_repository(copy, built, tmp_path):
     fresh = {"DRE_JAX_CACHE": str(tmp_path / "programs")}
     run(python, "-m", "pip", "check", cwd=tmp_path)
     told = json.loads(run(python.parent / "dre-jax", "version", "--json", cwd=tmp_path, **fresh))
-    assert told["dre_jax"] == metadata.version("dre_jax")
+    assert told["dre_jax"] == RELEASE, "the tag's, by way of the sdist"
     assert told["packages"]["optuna"] is None
     assert (told["native"]["fingerprint"] is None) == (native.decision().fingerprint is None), "the C++ ships too"
     found = run(python, "-c", "import dre_jax; print(dre_jax.__file__)", cwd=tmp_path)
