@@ -15,7 +15,7 @@ from dre_jax.data import SearchSpace, bundled
 from dre_jax.data.tasks import build_table, sort_task
 from dre_jax.methods import DRE, METHODS
 from dre_jax.methods.baselines.committee import Committee
-from dre_jax.methods.baselines.sources import fit_sources, source_tasks
+from dre_jax.methods.baselines.source_processes import fit_sources, source_tasks
 from dre_jax.methods.dre.ensemble import init
 from dre_jax.methods.dre.model_config import ModelConfig
 from dre_jax.methods.dre.steps import evaluate, start, train

@@ -23,7 +23,7 @@ from dre_jax.gp.cholesky import safe_cholesky
 from dre_jax.gp.fit import fit_gp
 from dre_jax.gp.regression import GPParams, add_noise, gp_posterior, matmul, sample_leave_one_out
 from dre_jax.methods.baselines.shared import ByResponse, FromSources
-from dre_jax.methods.baselines.sources import (
+from dre_jax.methods.baselines.source_processes import (
     SourceProcesses,
     joint_posterior,
     misranked,

@@ -11,7 +11,7 @@ from jax import Array
 from dre_jax.data import SearchSpace
 from dre_jax.gp.fit import GPConfig
 from dre_jax.gp.response_scale import best_response, standardise
-from dre_jax.methods.baselines.sources import SourceProcesses, fit_sources, source_tasks
+from dre_jax.methods.baselines.source_processes import SourceProcesses, fit_sources, source_tasks
 from dre_jax.runtime.threads import on_one_thread
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History

@@ -22,7 +22,7 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
 from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.student import log_student_t_density
-from dre_jax.methods.baselines.sources import SourceTasks, misranked, source_tasks
+from dre_jax.methods.baselines.source_processes import SourceTasks, misranked, source_tasks
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,

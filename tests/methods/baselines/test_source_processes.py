@@ -11,7 +11,7 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, gp_posterior
 from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.baselines.rgpe import RGPE, ranking_weights
-from dre_jax.methods.baselines.sources import (
+from dre_jax.methods.baselines.source_processes import (
     misranked,
     misranked_left_out,
     predict_means,
