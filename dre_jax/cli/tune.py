@@ -13,7 +13,7 @@ import typer
 from dre_jax.cli import options
 
 if TYPE_CHECKING:
-    from dre_jax.tuning import Optimizer
+    from dre_jax.tuning.command.runner import FileOptimizer
     from dre_jax.tuning.command.shared_study import SharedStudy
 
 _MAX_STUDIES = 5
@@ -146,23 +146,23 @@ def tune(
     if surrogate not in (None, "none"):
         learned = Surrogate.load(surrogate, space=searched, ignore_extra=ignore_extra)
     config = EngineConfig(ignore_extra=True) if ignore_extra else None
-    optimizer: Optimizer | SharedStudy
+    optimizer: FileOptimizer | SharedStudy
     with contextlib.ExitStack() as stack:
         if storage is None:
-            file = stack.enter_context(StudyFile(study))
-            optimizer = file.open(searched, learned, direction=direction, seed=seed, config=config)
+            optimizer = stack.enter_context(StudyFile(study)).open(
+                searched, learned, direction=direction, seed=seed, config=config
+            )
             if past_curves is not None:
                 optimizer.set_past_curves(PastCurves.from_csv(past_curves, direction=optimizer.direction))
         else:
             import_extra("optuna", "optuna", "optuna")
             from dre_jax.tuning.command.shared_study import SharedStudy
 
-            file, past = None, None if learned is ... else learned
+            past = None if learned is ... else learned
             optimizer = SharedStudy(storage, study.stem, searched, past, direction=direction, seed=seed)
         progress = run_trials(
             optimizer,
             template,
-            file,
             trials=trials,
             workers=workers,
             timeout=timeout,

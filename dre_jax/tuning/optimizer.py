@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -258,7 +258,7 @@ class Optimizer(StudyRecord):
         *,
         space: Space | None = None,
         config: EngineConfig | None = None,
-    ) -> Optimizer:
+    ) -> Self:
         """Reads a study that `save` wrote. Running trials stay running: tell their values, or that they failed.
 
         Args:

@@ -6,11 +6,11 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import EllipsisType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError
@@ -25,9 +25,6 @@ from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import Trial
 
-if TYPE_CHECKING:
-    from dre_jax.tuning.command.shared_study import SharedStudy
-
 _POLL_INTERVAL = 0.05
 """Seconds between two polls of the commands."""
 
@@ -39,6 +36,79 @@ class Progress(NamedTuple):
     """Running trials, with their run time in seconds."""
     ended: tuple[tuple[Trial, Outcome], ...]
     """Trials that have ended since the last poll."""
+
+
+class CommandStudy(Protocol):
+    """A study whose trials are commands: that of a file, or one that processes share."""
+
+    reads_curves: bool
+    """Whether `should_end` can be called."""
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials that have started."""
+        ...
+
+    @property
+    def n_started(self) -> int:
+        """Number of trials that have started, without those that run again."""
+        ...
+
+    @property
+    def interrupted(self) -> list[Trial]:
+        """Running trials of an earlier run, which run again."""
+        ...
+
+    def ask(self) -> Trial:
+        """Returns the next trial."""
+        ...
+
+    def tell(self, trial: int, value: float) -> Trial:
+        """Reports the value of a trial."""
+        ...
+
+    def tell_failed(self, trial: int) -> Trial:
+        """Reports that a trial failed."""
+        ...
+
+    def should_end(self, trial: int, reports: Sequence[tuple[float, float]]) -> bool:
+        """Returns whether a trial, with further steps and values, will hardly become the best."""
+        ...
+
+    def gain_is_below(self, threshold: float) -> bool:
+        """Returns `Optimizer.gain_is_below`."""
+        ...
+
+    def write(self) -> None:
+        """Writes the study, if it is not written yet."""
+        ...
+
+
+class FileOptimizer(Optimizer):
+    """The study of a file, as a `CommandStudy`."""
+
+    path: Path
+    reads_curves = True
+
+    @property
+    def n_started(self) -> int:
+        """Number of trials."""
+        return len(self.trials)
+
+    @property
+    def interrupted(self) -> list[Trial]:
+        """The running trials."""
+        return [trial for trial in self.trials if trial.state == "running"]
+
+    def should_end(self, trial: int, reports: Sequence[tuple[float, float]]) -> bool:
+        """Returns whether a trial, with further steps and values, will hardly become the best."""
+        for step, value in reports:
+            self.report(trial, value, step)
+        return bool(reports) and self.should_stop(trial)
+
+    def write(self) -> None:
+        """Saves the study in its file."""
+        self.save(self.path)
 
 
 class StudyFile:
@@ -70,7 +140,7 @@ class StudyFile:
         direction: str | None = None,
         seed: int | None = None,
         config: EngineConfig | None = None,
-    ) -> Optimizer:
+    ) -> FileOptimizer:
         """Returns the study in the file, or a new one if there is no file.
 
         Args:
@@ -85,8 +155,11 @@ class StudyFile:
         """
         if not self.path.exists():
             surrogate = None if surrogate is ... else surrogate
-            return Optimizer(space, surrogate, direction=direction or "minimize", seed=seed or 0, config=config)
-        study = Optimizer.load(self.path, surrogate, space=space, config=config)
+            study = FileOptimizer(space, surrogate, direction=direction or "minimize", seed=seed or 0, config=config)
+            study.path = self.path
+            return study
+        study = FileOptimizer.load(self.path, surrogate, space=space, config=config)
+        study.path = self.path
         if study.directions:
             raise DataError(f"{self.path} must hold a study of one objective, but has {len(study.directions)}")
         for what, value, own in (("direction", direction, study.direction), ("seed", seed, study.seed)):
@@ -96,9 +169,8 @@ class StudyFile:
 
 
 def run_trials(
-    optimizer: Optimizer | SharedStudy,
+    study: CommandStudy,
     template: Template,
-    file: StudyFile | None,
     *,
     trials: int,
     workers: int = 1,
@@ -114,9 +186,8 @@ def run_trials(
     Running trials of an interrupted study are run again first.
 
     Args:
-      optimizer: the study.
+      study: is written before a command starts, and after it has ended.
       template: the command.
-      file: is written before a command starts, and after it has ended; None for a study that processes share.
       trials: number of trials of the study, existing ones included.
       workers: number of parallel commands.
       timeout: time limit in seconds; a trial that exceeds it fails.
@@ -140,8 +211,8 @@ def run_trials(
         settings = f"{trials=}, {workers=}, {timeout=}, {total_timeout=}"
         raise ConfigError(f"trials, workers and time-outs must be positive, but got {settings}")
     if stop_when_gain_below is not None:
-        optimizer.gain_is_below(stop_when_gain_below)  # checks the number and the method
-    if curve is not None and not isinstance(optimizer, Optimizer):
+        study.gain_is_below(stop_when_gain_below)  # checks the number and the method
+    if curve is not None and not study.reads_curves:
         raise ConfigError("a study that processes share stops no command by its curve: pass a study file")
     pattern = None if curve is None else curve_pattern(curve)
     deadline = math.inf if total_timeout is None else time.monotonic() + total_timeout
@@ -154,15 +225,10 @@ def run_trials(
         return Command(arguments, timeout=timeout, metric=metric, logs=logs_of_trial, curve=pattern)
 
     def is_over() -> bool:
-        started = len(optimizer.trials) if isinstance(optimizer, Optimizer) else optimizer.n_started
-        is_late = started >= trials or time.monotonic() >= deadline
-        return is_late or (stop_when_gain_below is not None and optimizer.gain_is_below(stop_when_gain_below))
+        is_late = study.n_started >= trials or time.monotonic() >= deadline
+        return is_late or (stop_when_gain_below is not None and study.gain_is_below(stop_when_gain_below))
 
-    def save() -> None:
-        if isinstance(optimizer, Optimizer) and file is not None:
-            optimizer.save(file.path)
-
-    return _run(optimizer, save, start, is_over, workers)
+    return _run(study, start, is_over, workers)
 
 
 class _Job(NamedTuple):
@@ -174,60 +240,46 @@ class _Job(NamedTuple):
 
 
 def _run(
-    optimizer: Optimizer | SharedStudy,
-    save: Callable[[], None],
+    study: CommandStudy,
     start: Callable[[Trial, int], Command],
     is_over: Callable[[], bool],
     workers: int,
 ) -> Generator[Progress]:
-    # Running trials of a study that processes share are those of others.
-    is_shared = not isinstance(optimizer, Optimizer)
-    resumed = [] if is_shared else [trial for trial in optimizer.trials if trial.state == "running"]
+    resumed = study.interrupted
     jobs: list[_Job] = []
     next_trial: Future[Trial] | None = None
     # A thread computes suggestions: compilation must not delay a time-out.
     with ProcessGroupGuard() as guard, ThreadPoolExecutor(1) as executor, contextlib.ExitStack() as at_end:
         at_end.callback(lambda: terminate([job.command for job in jobs]))
         while True:
-            ended = tuple(_tell(optimizer, jobs))
+            ended = tuple(_tell(study, jobs))
             if next_trial is not None and next_trial.done():
                 trial, next_trial = next_trial.result(), None
-                save()
+                study.write()
                 worker = min(set(range(workers)) - {job.worker for job in jobs})
                 jobs.append(_Job(trial, start(trial, worker), worker))
             elif ended:
-                save()
+                study.write()
             guard.set_groups(job.command.group for job in jobs)
             if next_trial is None and len(jobs) < workers and (resumed or not is_over()):
-                next_trial = executor.submit(resumed.pop, 0) if resumed else executor.submit(optimizer.ask)
+                next_trial = executor.submit(resumed.pop, 0) if resumed else executor.submit(study.ask)
             yield Progress(tuple((job.trial, job.command.seconds) for job in jobs), ended)
             if not jobs and next_trial is None:
                 return
             time.sleep(_POLL_INTERVAL)
 
 
-def _tell(optimizer: Optimizer | SharedStudy, jobs: list[_Job]) -> Iterator[tuple[Trial, Outcome]]:
+def _tell(study: CommandStudy, jobs: list[_Job]) -> Iterator[tuple[Trial, Outcome]]:
     """Tells the outcomes of commands that have ended, and removes their jobs."""
     for job in list(jobs):
-        if isinstance(optimizer, Optimizer) and not job.command.is_stopped:
-            _report(optimizer, job)
-        job.command.poll()
-        outcome, number = job.command.outcome, job.trial.number
+        command, number = job.command, job.trial.number
+        if study.reads_curves and not command.is_stopped and study.should_end(number, command.read_reports()):
+            command.stop()
+        command.poll()
+        outcome = command.outcome
         if outcome is not None:
-            if outcome.ambiguous and all(trial.value is None for trial in optimizer.trials):
+            if outcome.ambiguous and all(trial.value is None for trial in study.trials):
                 raise ConfigError(f"trial {number}: {outcome.reason}")
             jobs.remove(job)
-            value = outcome.value
-            if job.command.is_stopped:
-                value = 0.0  # `tell` replaces it by the forecast
-            trial = optimizer.tell_failed(number) if value is None else optimizer.tell(number, value)
-            yield trial, outcome
-
-
-def _report(optimizer: Optimizer, job: _Job) -> None:
-    """Reports what a command has printed, and stops the command if its trial will hardly become the best."""
-    reports = job.command.read_reports()
-    for step, value in reports:
-        optimizer.report(job.trial.number, value, step)
-    if reports and optimizer.should_stop(job.trial.number):
-        job.command.stop()
+            value = 0.0 if command.is_stopped else outcome.value  # `tell` replaces 0 by the forecast
+            yield study.tell_failed(number) if value is None else study.tell(number, value), outcome

@@ -29,11 +29,13 @@ _STATES: dict[TrialState, State] = {TrialState.COMPLETE: "complete", TrialState.
 
 
 class SharedStudy:
-    """A study with the functions of `Optimizer` that a runner of trials needs.
+    """A study of a storage, as a `dre_jax.tuning.command.runner.CommandStudy`.
 
     A trial of a process that has ended without a result, on this machine, is told as failed, and its configuration
     runs again.
     """
+
+    reads_curves = False
 
     def __init__(
         self,
@@ -92,6 +94,11 @@ class SharedStudy:
         return len(self.trials) - self._n_retried
 
     @property
+    def interrupted(self) -> list[Trial]:
+        """No trials: the running ones are those of other processes."""
+        return []
+
+    @property
     def best(self) -> Trial:
         """The complete trial with the best value. Raises `DataError` without any."""
         try:
@@ -123,6 +130,13 @@ class SharedStudy:
     def gain_is_below(self, threshold: float) -> bool:
         """Refuses: raises `ConfigError`, as each process knows its own suggestions only."""
         raise ConfigError("a study that processes share has no limit of the expected gain: pass a study file")
+
+    def should_end(self, trial: int, reports: Sequence[tuple[float, float]]) -> bool:
+        """Returns False: the storage has no curves."""
+        return False
+
+    def write(self) -> None:
+        """Does nothing, as the storage is written at once."""
 
     def _tell(self, number: int, value: float | None, state: TrialState) -> Trial:
         self._read_at = -math.inf

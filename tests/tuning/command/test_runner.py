@@ -117,7 +117,7 @@ def run(study, command, *, space=SPACE, trials=4, **options):
     """Runs a shell command a trial; the study."""
     with StudyFile(study) as file:
         optimizer = file.open(space)
-        for _ in run_trials(optimizer, parse(["sh", "-c", command], space), file, trials=trials, **options):
+        for _ in run_trials(optimizer, parse(["sh", "-c", command], space), trials=trials, **options):
             pass
         return optimizer
 
@@ -200,7 +200,7 @@ class TestRun:
             return propose(*arguments, number=number, **more)
 
         monkeypatch.setattr(optimizer._engine, "propose", slowly)
-        for progress in run_trials(optimizer, parse(["echo", "{x}"], SPACE), file, trials=2, workers=2):
+        for progress in run_trials(optimizer, parse(["echo", "{x}"], SPACE), trials=2, workers=2):
             if progress.ended and len(optimizer.trials) == 1:
                 seen += progress.ended
         assert [trial.number for trial, _ in seen] == [0]
@@ -209,7 +209,7 @@ class TestRun:
         optimizer = file.open(SPACE)
         pid = tmp_path / "pid"
         template = parse(["sh", "-c", f"[ {{trial}} = 0 ] || {{{{ echo $$ > {pid}; sleep 100; }}}}; echo {{x}}"], SPACE)
-        with contextlib.closing(run_trials(optimizer, template, file, trials=5)) as progress:
+        with contextlib.closing(run_trials(optimizer, template, trials=5)) as progress:
             for _ in progress:
                 if pid.exists():
                     break
@@ -219,7 +219,7 @@ class TestRun:
     def test_a_program_that_is_not_there_costs_no_trial(self, study, file):
         optimizer = file.open(SPACE)
         with pytest.raises(ConfigError, match="No such file"):
-            list(run_trials(optimizer, parse(["/no/such/program", "{x}"], SPACE), file, trials=5))
+            list(run_trials(optimizer, parse(["/no/such/program", "{x}"], SPACE), trials=5))
         assert [trial.state for trial in Optimizer.load(study).trials] == ["running"]
 
     def test_two_at_one_study(self, study, file):
@@ -253,14 +253,14 @@ class TestRun:
             optimizer.tell(number, i / 10)
         script = "echo step 1: loss 9; echo step 2: loss 8.5; printf 'step 3: loss 7'; sleep 100; echo {x}"
         template = parse(["sh", "-c", script], SPACE)
-        list(run_trials(optimizer, template, file, trials=9, curve=r"step (\d+): loss (\S+)"))
+        list(run_trials(optimizer, template, trials=9, curve=r"step (\d+): loss (\S+)"))
         stopped = Optimizer.load(study).trials[-1]
         assert stopped.state == "stopped"
         assert stopped.reports == {1.0: 9.0, 2.0: 8.5}  # the third line has no end
         assert stopped.value > 1
         for curve, problem in (("(", "unterminated"), ("(.)", "has 1")):
             with pytest.raises(ConfigError, match=f"a curve must be a regular expression with two groups.*{problem}"):
-                list(run_trials(optimizer, template, file, trials=9, curve=curve))
+                list(run_trials(optimizer, template, trials=9, curve=curve))
 
     @pytest.mark.parametrize(
         "options", [{"trials": 0}, {"workers": 0}, {"timeout": 0.0}, {"timeout": math.nan}, {"timeout": -1.0}]

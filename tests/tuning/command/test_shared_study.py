@@ -62,7 +62,7 @@ def test_commands_that_run_at_once_have_different_workers(storage, tmp_path):
         folder.mkdir()
         script = f'mkdir "{folder}/{{worker}}" && sleep 0.2 && rmdir "{folder}/{{worker}}" && echo "$0"'
         template = parse(["sh", "-c", script, "{x}", "{params}"], SPACE)
-        list(run_trials(shared(storage, seed=seed), template, None, trials=6, workers=2))
+        list(run_trials(shared(storage, seed=seed), template, trials=6, workers=2))
 
     with ThreadPoolExecutor() as executor:
         list(executor.map(run, range(2)))
