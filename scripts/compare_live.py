@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import multiprocessing
 import time
 import zlib
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from finished_studies import append_study, read_studies
 
 if TYPE_CHECKING:
     from live.rivals import Studies
@@ -60,51 +60,42 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs what is missing, and prints the tables."""
-    given = parse(arguments)
+    args = parse(arguments)
     from live.tables import non_inferiority, tables
 
-    wanted = list(studies(given))
-    done = read(given.out)
-    groups = [list(group) for _, group in itertools.groupby((s for s in wanted if s not in done), key=_group)]
-    begun = time.monotonic()
-    with (
-        multiprocessing.get_context("spawn").Pool(given.workers, maxtasksperchild=_GROUPS_A_PROCESS) as pool,
-        given.out.open("a") as out,
-    ):
-        jobs = [(group, given.tasks, given.trials) for group in groups]
-        for i, found in enumerate(pool.imap_unordered(work, jobs)):
-            out.writelines(json.dumps([*study, regrets]) + "\n" for study, regrets in found)
-            out.flush()
-            print(f"{time.monotonic() - begun:.0f} s: {i + 1} of {len(groups)}: {found[0][0]}", flush=True)
-    done = read(given.out)
-    at = [t for t in AT if t <= given.trials]
-    print(tables({study: done[study] for study in wanted}, at))
-    if "recommended" in given.tuners and len(given.tuners) > 1:
-        print(non_inferiority({study: done[study] for study in wanted}, at[1:]))
+    selected = list(studies(args))
+    finished = read_studies(args.out, Study)
+    groups = [list(group) for _, group in itertools.groupby((s for s in selected if s not in finished), key=_group)]
+    start = time.monotonic()
+    with multiprocessing.get_context("spawn").Pool(args.workers, maxtasksperchild=_GROUPS_A_PROCESS) as pool:
+        jobs = [(group, args.tasks, args.trials) for group in groups]
+        for i, results in enumerate(pool.imap_unordered(work, jobs)):
+            for study, regrets in results:
+                append_study(args.out, study, regrets)
+            print(f"{time.monotonic() - start:.0f} s: {i + 1} of {len(groups)}: {results[0][0]}", flush=True)
+    finished = read_studies(args.out, Study)
+    regrets_by_study = {study: finished[study] for study in selected}
+    at = [t for t in AT if t <= args.trials]
+    print(tables(regrets_by_study, at))
+    if "recommended" in args.tuners and len(args.tuners) > 1:
+        print(non_inferiority(regrets_by_study, at[1:]))
 
 
-def studies(given: argparse.Namespace) -> Iterable[Study]:
+def studies(args: argparse.Namespace) -> Iterable[Study]:
     """All studies; those that share a past follow each other."""
     from live.contestants import ALONE
     from live.functions import CHOICE, MODELS, REPORT
 
     groups = {"choice": CHOICE, "report": REPORT, "models": MODELS}
-    families = [name for group in given.families for name in groups.get(group, (group,))]
-    for tuner, family in itertools.product(given.tuners, families):
-        for past in [NO_PAST] if tuner in ALONE else given.pasts:
-            for replicate, task in itertools.product(range(given.replicates), range(given.tasks)):
+    families = [name for group in args.families for name in groups.get(group, (group,))]
+    for tuner, family in itertools.product(args.tuners, families):
+        for past in [NO_PAST] if tuner in ALONE else args.pasts:
+            for replicate, task in itertools.product(range(args.replicates), range(args.tasks)):
                 yield Study(tuner, family, past, replicate, task)
 
 
 def _group(study: Study) -> tuple[str, str, str, int]:
     return study[:4]
-
-
-def read(path: Path) -> dict[Study, list[float]]:
-    """Regrets of the studies that are done."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    rows = [json.loads(line) for line in lines if line.endswith("]]")]
-    return {Study(*row[:5]): row[5] for row in rows}
 
 
 def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
@@ -116,12 +107,12 @@ def work(job: tuple[list[Study], int, int]) -> list[tuple[Study, list[float]]]:
     prepare(1)
     group, tasks, trials = job
     past = past_for(group[0]) if group[0].past != NO_PAST else None
-    found = []
+    results = []
     for study in group:
         number = study.replicate * tasks + study.task
         task = find_family(study.family).draw(random(study.family, "task", number))
-        found.append((study, run(study.tuner, task, trials, number, past)))
-    return found
+        results.append((study, run(study.tuner, task, trials, number, past)))
+    return results
 
 
 def find_family(name: str) -> Any:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from finished_studies import append_study, read_studies
 from markdown_tables import markdown_table
 from one_line import errors_in_one_line
 from scipy.stats import wilcoxon
@@ -176,17 +176,15 @@ def main() -> None:
     parser.add_argument("--tuners", nargs="+", choices=TUNERS, default=list(TUNERS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--report", action="store_true", help="print the tables of the file")
-    arguments = parser.parse_args()
-    lines = arguments.out.read_text().splitlines() if arguments.out.exists() else []
-    results = {(one["problem"], one["tuner"], one["seed"]): one["shares"] for one in map(json.loads, lines)}
-    if arguments.report:
-        report({key: shares for key, shares in results.items() if key[2] < arguments.seeds})
+    args = parser.parse_args()
+    results = read_studies(args.out, lambda *study: study)
+    if args.report:
+        report({study: shares for study, shares in results.items() if study[2] < args.seeds})
         return
-    for seed, problem, tuner in itertools.product(range(arguments.seeds), arguments.problems, arguments.tuners):
+    for seed, problem, tuner in itertools.product(range(args.seeds), args.problems, args.tuners):
         if (problem, tuner, seed) not in results:
             shares = run(problem, tuner, seed)
-            with arguments.out.open("a") as file:
-                file.write(json.dumps({"problem": problem, "tuner": tuner, "seed": seed, "shares": shares}) + "\n")
+            append_study(args.out, (problem, tuner, seed), shares)
             print(f"{problem} {tuner} {seed}: {shares[-1]:.4f}", flush=True)
 
 

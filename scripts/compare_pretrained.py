@@ -25,6 +25,7 @@ from bundled.pretrained import HIGHER_IS_BETTER, first_suggestions, fit, metrics
 from bundled.results import stream
 from bundled.scoring import parts_of
 from bundled.tasks import Problem
+from finished_studies import append_study, read_studies
 from live.contestants import optuna_study
 from live.pretrained_tables import first_table, report
 from one_line import errors_in_one_line
@@ -69,16 +70,16 @@ class Objective:
 
     def __init__(self, family: Family, problem: Problem, metric: str) -> None:
         self.family, self.problem, self.metric = family, problem, metric
-        self._known: dict[str, float] = {}
+        self._losses: dict[str, float] = {}
 
     def loss(self, params: Mapping[str, Any]) -> float:
         key = json.dumps(params, sort_keys=True)
-        if key not in self._known:
+        if key not in self._losses:
             metrics = metrics_of(model(self.family, dict(params), self.problem), self.problem)
             value = metrics.get(self.metric, float("nan"))
             loss = 1.0 - value if self.metric in HIGHER_IS_BETTER else value
-            self._known[key] = loss if np.isfinite(loss) else FAILED
-        return self._known[key]
+            self._losses[key] = loss if np.isfinite(loss) else FAILED
+        return self._losses[key]
 
     @property
     def space(self) -> Space:
@@ -133,35 +134,27 @@ def halving(objective: Objective, random: np.random.Generator) -> float:
     return objective.loss(search.best_params_)
 
 
-def read(path: Path) -> dict[Study, list[float]]:
-    """Returns the studies that are done."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    return {Study(*row[:5]): row[5] for row in map(json.loads, lines)}
-
-
-def work(given: argparse.Namespace) -> None:
+def work(args: argparse.Namespace) -> None:
     """Runs what is missing."""
-    done = read(given.out)
-    with given.out.open("a") as out:
-        for name in given.family:
-            family = FAMILIES[name]
-            problems = {n: p for n, p in tasks_of(family).items() if n in given.problem}
-            for metric, (problem_name, problem) in itertools.product(given.metric, problems.items()):
-                if (metric in NUMBER_METRICS) == (problem.classes > 0):
+    finished = read_studies(args.out, Study)
+    for name in args.family:
+        family = FAMILIES[name]
+        problems = {n: p for n, p in tasks_of(family).items() if n in args.problem}
+        for metric, (problem_name, problem) in itertools.product(args.metric, problems.items()):
+            if (metric in NUMBER_METRICS) == (problem.classes > 0):
+                continue
+            objective, surrogate = Objective(family, problem, metric), None
+            for tuner, seed in itertools.product(("default", *args.tuners), range(args.seeds)):
+                study = Study(tuner, name, problem_name, metric, seed)
+                skip = (tuner == "default" and seed > 0) or (tuner == "halving" and metric not in SCORING)
+                if study in finished or skip:
                     continue
-                objective, surrogate = Objective(family, problem, metric), None
-                for tuner, seed in itertools.product(("default", *given.tuners), range(given.seeds)):
-                    study = Study(tuner, name, problem_name, metric, seed)
-                    skip = (tuner == "default" and seed > 0) or (tuner == "halving" and metric not in SCORING)
-                    if study in done or skip:
-                        continue
-                    if tuner == "pretrained" and surrogate is None:
-                        surrogate = fit(given.tables, family, metric, leave_out=source_of(problem_name))
-                        surrogate = surrogate.with_direction("minimize")
-                    found = losses(study, objective, surrogate if tuner == "pretrained" else None, given.trials)
-                    out.write(json.dumps([*study, [round(value, 6) for value in found]]) + "\n")
-                    out.flush()
-                print(f"{name} {problem_name} {metric}", flush=True)
+                if tuner == "pretrained" and surrogate is None:
+                    surrogate = fit(args.tables, family, metric, leave_out=source_of(problem_name))
+                    surrogate = surrogate.with_direction("minimize")
+                best = losses(study, objective, surrogate if tuner == "pretrained" else None, args.trials)
+                append_study(args.out, study, [round(value, 6) for value in best])
+            print(f"{name} {problem_name} {metric}", flush=True)
 
 
 def arguments() -> argparse.Namespace:
@@ -175,18 +168,18 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--out", type=Path, default=Path("pretrained.jsonl"))
     parser.add_argument("--report", action="store_true", help="print the tables of what is done, and run nothing")
-    given = parser.parse_args()
-    given.family = given.family or list(FAMILIES)
-    return given
+    args = parser.parse_args()
+    args.family = args.family or list(FAMILIES)
+    return args
 
 
 def main() -> None:
-    given = arguments()
-    if not given.report:
-        work(given)
-    print(report(read(given.out)))
-    if given.tables is not None:
-        print(f"\n### First suggestions on tables\n\n{first_table(first_suggestions(given.tables))}")
+    args = arguments()
+    if not args.report:
+        work(args)
+    print(report(read_studies(args.out, Study)))
+    if args.tables is not None:
+        print(f"\n### First suggestions on tables\n\n{first_table(first_suggestions(args.tables))}")
 
 
 if __name__ == "__main__":

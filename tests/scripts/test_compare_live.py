@@ -85,7 +85,7 @@ def test_a_comparison_resumes_and_counts_families_alike(script, tmp_path, capsys
     script.main(given)
     printed = capsys.readouterr().out
     assert "2 families, 4 tasks" in printed
-    found = script.read(out)
+    found = script.read_studies(out, script.Study)
     assert len(found) == 4
     by_family = [np.mean([r[4] for s, r in found.items() if s.family == name]) for name in ("branin", "bowl-3")]
     assert f"| {np.mean(by_family):.4f} ± " in printed
