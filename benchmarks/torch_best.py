@@ -56,7 +56,7 @@ class Layout:
     def leaves(self) -> dict[str, tuple[int, int]]:
         """Inputs and outputs by name; the context's share of the first layer is a kernel of its own."""
         model = self.model
-        found = {"context_kernel": (model.rho[-1], model.hidden[0])}
+        sizes_by_name = {"context_kernel": (model.rho[-1], model.hidden[0])}
         parts = {
             "phi": (self.n_columns + 1, *model.phi),
             "rho": (model.phi[-1], *model.rho),
@@ -64,8 +64,8 @@ class Layout:
         }
         for part, sizes in parts.items():
             for i, (inputs, outputs) in enumerate(pairwise(sizes)):
-                found |= {f"{part}_{i}_kernel": (inputs, outputs), f"{part}_{i}_bias": (1, outputs)}
-        return found | {"out_kernel": (model.hidden[-1], 1), "out_bias": (1, 1)}
+                sizes_by_name |= {f"{part}_{i}_kernel": (inputs, outputs), f"{part}_{i}_bias": (1, outputs)}
+        return sizes_by_name | {"out_kernel": (model.hidden[-1], 1), "out_bias": (1, 1)}
 
     def shapes(self) -> dict[str, tuple[int, int, int]]:
         """Members or deep sets, inputs and outputs by name."""
@@ -162,7 +162,7 @@ def forward(layout: Layout, p: Leaves, support: Tensor, x: Tensor) -> Scores:
     return Scores(scores, phi, rho, hidden)
 
 
-def backward(layout: Layout, p: Leaves, lists: Lists, found: Scores, gradient: Tensor) -> Leaves:
+def backward(layout: Layout, p: Leaves, lists: Lists, outputs: Scores, gradient: Tensor) -> Leaves:
     """Gradient of all leaves from that of the scores, f[G, B, n]."""
     model, groups, sets = layout.model, layout.groups, layout.sets
     count, k, n = lists.x.shape[1], lists.support.shape[2], lists.x.shape[2]
@@ -177,7 +177,7 @@ def backward(layout: Layout, p: Leaves, lists: Lists, found: Scores, gradient: T
         d = torch.bmm(d, p[f"{name}_kernel"].transpose(1, 2))
         return d if through is None else _relu_backward(d, through, 0)
 
-    hidden, rho, phi = found.hidden, found.rho, found.phi
+    hidden, rho, phi = outputs.hidden, outputs.rho, outputs.phi
     d = layer("out", hidden[-1], gradient.reshape(groups, count * n, 1), through=hidden[-1])
     for i in range(len(hidden) - 1, 0, -1):
         d = layer(f"hidden_{i}", hidden[i - 1], d, through=hidden[i - 1])
@@ -227,14 +227,14 @@ def logarithmic_gradient(scores: Tensor, lists: Lists) -> Tensor:
 def gradient(layout: Layout, flat: Tensor, lists: Lists, triangle: Tensor | None) -> tuple[Tensor, Tensor]:
     """Gradient of the sum over members of the mean loss over lists; without a triangle, in logarithms."""
     p = layout.views(flat)
-    found = forward(layout, p, lists.support, lists.x)
+    outputs = forward(layout, p, lists.support, lists.x)
     if triangle is None:
-        of_scores, smallest = logarithmic_gradient(found.scores, lists), torch.ones((), device=flat.device)
+        of_scores, smallest = logarithmic_gradient(outputs.scores, lists), torch.ones((), device=flat.device)
     else:
-        of_scores, smallest = shifted_gradient(found.scores, lists, triangle)
+        of_scores, smallest = shifted_gradient(outputs.scores, lists, triangle)
     if lists.x.shape[1] > 1:
         of_scores = of_scores / lists.x.shape[1]
-    return layout.join(backward(layout, p, lists, found, of_scores)), smallest
+    return layout.join(backward(layout, p, lists, outputs, of_scores)), smallest
 
 
 class State(NamedTuple):
@@ -287,35 +287,35 @@ class Trainer:
 
     def _run(self, step: Step, lists: Lists, sizes: Tensor, triangle: Tensor | None) -> Tensor:
         each = (Lists(*(None if field is None else field[i] for field in lists)) for i in range(len(sizes)))
-        found = [step(self.layout, self.state, one, triangle, sizes[i]) for i, one in enumerate(each)]
-        return torch.stack(found).amin()
+        smallest = [step(self.layout, self.state, one, triangle, sizes[i]) for i, one in enumerate(each)]
+        return torch.stack(smallest).amin()
 
     def _replay(self, lists: Lists, sizes: Tensor) -> Tensor:
         """The block as a CUDA graph, recorded at the first call with its shapes."""
         shapes = tuple(None if field is None else field.shape for field in lists)
         if shapes not in self._recorded:
             self._recorded[shapes] = self._record(lists, sizes)
-        graph, held, smallest = self._recorded[shapes]
-        _copy(held, [*lists, sizes])
+        graph, buffers, smallest = self._recorded[shapes]
+        _copy(buffers, [*lists, sizes])
         graph.replay()
         return smallest
 
     def _record(self, lists: Lists, sizes: Tensor) -> Recorded:
         """Runs a block aside, so that all is compiled, then records one; the state is as before."""
         before = [part.clone() for part in self.state]
-        held = [None if field is None else field.contiguous().clone() for field in (*lists, sizes)]
-        *fields, held_sizes = held
-        given = self.step, Lists(*fields), held_sizes, self._triangles[lists.x.shape[-2]]
+        buffers = [None if field is None else field.contiguous().clone() for field in (*lists, sizes)]
+        *fields, sizes_buffer = buffers
+        arguments = self.step, Lists(*fields), sizes_buffer, self._triangles[lists.x.shape[-2]]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            self._run(*given)
+            self._run(*arguments)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            smallest = self._run(*given)
+            smallest = self._run(*arguments)
         _copy(self.state, before)
-        return graph, held, smallest
+        return graph, buffers, smallest
 
     def restart(self, flat: Tensor) -> None:
         """Goes back to given parameters and no moments; what was compiled and recorded stays."""
@@ -323,6 +323,6 @@ class Trainer:
 
 
 def _copy(into: Sequence[Tensor | None], what: Sequence[Tensor | None]) -> None:
-    for held, given in zip(into, what, strict=True):
-        if held is not None:
-            held.copy_(given)
+    for target, source in zip(into, what, strict=True):
+        if target is not None:
+            target.copy_(source)

@@ -78,11 +78,11 @@ def fine_tune(
     k = max(1, n // 5)
     tied = bool((histories.level[:, 1:] == histories.level[:, :-1]).any())
     sizes = step_sizes(learning_rate, range(1, epochs + 1), histories.x)
-    for begun in range(0, epochs, BLOCK):
-        count = min(BLOCK, epochs - begun)
+    for first in range(0, epochs, BLOCK):
+        count = min(BLOCK, epochs - first)
         support, query = (rows.view(count, runs, -1) for rows in draw(count * runs, n, k, generator))
         lists = read_epochs(histories, trainer.layout, support, query, tied=tied)
-        trainer.block(lists, sizes[begun : begun + count])
+        trainer.block(lists, sizes[first : first + count])
 
 
 def mean_ranks(scores: Tensor) -> Tensor:
@@ -115,8 +115,8 @@ def acquire(trainer: Trainer, histories: Histories, candidates: Tensor) -> Tenso
     support = torch.cat([histories.x, scale_response(histories.response)[..., None]], dim=-1)
     everyone = _for_members(everyone[None], layout.model.members)[0]
     support = _for_members(support[None], layout.sets // runs)[0]
-    found = forward(layout, layout.views(trainer.state.flat), support, everyone).scores
-    return log_improvement(mean_ranks(found.view(runs, layout.model.members, -1)))
+    scores = forward(layout, layout.views(trainer.state.flat), support, everyone).scores
+    return log_improvement(mean_ranks(scores.view(runs, layout.model.members, -1)))
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
@@ -184,7 +184,7 @@ def meta_train(
     draws = trainer.layout.model.members if trainer.layout.model.context == "own" else 1
     tied = bool((tables.level[:, 1:] == tables.level[:, :-1]).any())
     sizes = step_sizes(learning_rate, range(1, steps + 1), tables.x)
-    for begun in range(0, steps, BLOCK):
-        count = min(BLOCK, steps - begun)
+    for first in range(0, steps, BLOCK):
+        count = min(BLOCK, steps - first)
         drawn = draw_lists(tables, (count, draws, lists_per_step), rng)
-        trainer.block(read_lists(tables, *drawn, tied=tied), sizes[begun : begun + count])
+        trainer.block(read_lists(tables, *drawn, tied=tied), sizes[first : first + count])

@@ -88,9 +88,9 @@ def judge(ensemble: Ensemble, table: Table) -> dict[str, Any]:
         batch = Batch(history.x[None], history.y[None], everyone[None], torch.zeros(1, 0))
         scores = torch.cat(ensemble([batch])).numpy()
     ranks = rank(scores)
-    found = {"scores": scores, "mean_rank": ranks.mean(axis=0), "deviation": ranks.std(axis=0)}
-    found["log_improvement"] = expected_improvement(ranks, logarithm=True)
-    return {name: _short(values) for name, values in found.items()}
+    result = {"scores": scores, "mean_rank": ranks.mean(axis=0), "deviation": ranks.std(axis=0)}
+    result["log_improvement"] = expected_improvement(ranks, logarithm=True)
+    return {name: _short(values) for name, values in result.items()}
 
 
 def case(context: Context, table: Table, rng: np.random.Generator, seed: int) -> dict[str, Any]:

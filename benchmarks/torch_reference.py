@@ -208,10 +208,10 @@ def adam(ensemble: Ensemble, learning_rate: float) -> torch.optim.Adam:
     return torch.optim.Adam(ensemble.parameters(), lr=learning_rate)
 
 
-def train_step(ensemble: Ensemble, optimiser: torch.optim.Optimizer, *given: Any) -> Tensor:
+def train_step(ensemble: Ensemble, optimiser: torch.optim.Optimizer, *batches: Any) -> Tensor:
     """One full-batch step on what `total_loss` takes; returns the loss before it."""
     optimiser.zero_grad()
-    loss = total_loss(ensemble, *given)
+    loss = total_loss(ensemble, *batches)
     loss.backward()
     optimiser.step()
     return loss.detach()
@@ -240,14 +240,14 @@ def draw_lists(tables: Sequence[Table], count: int, generator: torch.Generator, 
     A fifth as many rows as the query's feed the deep set, and never more than half of the table; lists that stand side
     by side are cut to the shortest.
     """
-    chosen = [tables[i] for i in torch.randint(len(tables), (count,), generator=generator).tolist()]
-    shortest = min(len(table.y) for table in chosen)
+    drawn = [tables[i] for i in torch.randint(len(tables), (count,), generator=generator).tolist()]
+    shortest = min(len(table.y) for table in drawn)
     k = min(n_query // 5, shortest // 2)
     n = min(n_query, shortest - k)
-    rows = [torch.randperm(len(table.y), generator=generator)[: k + n] for table in chosen]
+    rows = [torch.randperm(len(table.y), generator=generator)[: k + n] for table in drawn]
     x, y, level = (
         torch.stack([field[picked] for field, picked in zip(fields, rows, strict=True)])
-        for fields in zip(*chosen, strict=True)
+        for fields in zip(*drawn, strict=True)
     )
     return Batch(x[:, :k], y[:, :k], x[:, k:], level[:, k:])
 

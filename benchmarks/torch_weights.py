@@ -44,12 +44,12 @@ def host_tree(model: ModelConfig, ensemble: Ensemble, *, gradient: bool = False)
     """The library's tree of an ensemble's parameters, or of its gradients, in the ensemble's own dtype."""
 
     def values(parameter: Tensor) -> np.ndarray:
-        found = parameter.grad if gradient else parameter
-        return np.zeros(parameter.shape) if found is None else found.detach().numpy().copy()
+        tensor = parameter.grad if gradient else parameter
+        return np.zeros(parameter.shape) if tensor is None else tensor.detach().numpy().copy()
 
     def stack(modules: list[dict[str, nn.Linear]]) -> dict[str, np.ndarray]:
-        kernels = {f"{name}_kernel": [values(of[name].weight).T for of in modules] for name in modules[0]}
-        biases = {f"{name}_bias": [values(of[name].bias) for of in modules] for name in modules[0]}
+        kernels = {f"{name}_kernel": [values(module[name].weight).T for module in modules] for name in modules[0]}
+        biases = {f"{name}_bias": [values(module[name].bias) for module in modules] for name in modules[0]}
         return {name: np.stack(leaves) for name, leaves in (kernels | biases).items()}
 
     scorers, deep_sets = _parts(model, ensemble)

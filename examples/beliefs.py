@@ -80,8 +80,8 @@ def walk(method: DRE, params, x: np.ndarray, y: np.ndarray) -> tuple[list[Belief
     beliefs: list[Belief] = []
     for trial in range(TRIALS + 1):
         history = make_history(x[rows], y[rows], capacity=TRIALS)
-        found = believe(method, params, jnp.asarray(x), history, jax.random.key(trial))
-        beliefs.append(Belief(*map(np.asarray, found)))
+        belief = believe(method, params, jnp.asarray(x), history, jax.random.key(trial))
+        beliefs.append(Belief(*map(np.asarray, belief)))
         if trial < TRIALS:
             value = beliefs[-1].mean - beliefs[-1].deviation
             value[rows] = np.inf
@@ -94,17 +94,21 @@ def draw(beliefs: list[Belief], rows: list[int], truth: np.ndarray, path: Path) 
 
     def paint(figure) -> None:
         panels = figure.subplots(1, 2, sharey=True)
-        for axes, belief, tried in zip(panels, (beliefs[0], beliefs[-1]), ([], rows), strict=True):
+        for axes, belief, order in zip(panels, (beliefs[0], beliefs[-1]), ([], rows), strict=True):
             low, high = belief.mean - belief.deviation, belief.mean + belief.deviation
             band = np.clip(low, 1, len(GAMMA)), np.clip(high, 1, len(GAMMA))
             axes.fill_between(GAMMA, *band, color=COLOURS[0], alpha=0.2, linewidth=0, label="± standard deviation")
             axes.plot(GAMMA, belief.mean, color=COLOURS[0], linewidth=2, label="mean rank over members")
             axes.plot(GAMMA, truth, color="black", linestyle=":", linewidth=1.5, label="true rank")
-            axes.plot(GAMMA[tried], truth[tried], "o", color=COLOURS[1], markersize=11, label="trial, by number")
-            for number, row in enumerate(tried, start=1):
+            axes.plot(GAMMA[order], truth[order], "o", color=COLOURS[1], markersize=11, label="trial, by number")
+            for number, row in enumerate(order, start=1):
                 place = {"ha": "center", "va": "center_baseline", "fontsize": 7.5, "fontweight": "bold"}
                 axes.text(GAMMA[row], truth[row], str(number), color="white", **place)
-            axes.set(xscale="log", xlabel="gamma", title=f"after {len(tried)} trials" if tried else "before any trial")
+            axes.set(
+                xscale="log",
+                xlabel="gamma",
+                title=f"after {len(order)} trials" if order else "before any trial",
+            )
             axes.xaxis.set_major_formatter("{x:g}")
             axes.spines[["top", "right"]].set_visible(False)
         last = len(GAMMA)
@@ -119,11 +123,11 @@ def draw(beliefs: list[Belief], rows: list[int], truth: np.ndarray, path: Path) 
 
 def main() -> None:
     """Learns, walks and draws."""
-    given = options(__doc__, "little training, and true ranks from one repetition").parse_args()
+    args = options(__doc__, "little training, and true ranks from one repetition").parse_args()
     space = from_descriptor(read_descriptor(bundled.path(), "svm"))
     x = np.array([space.encode({**FIXED, "gamma": float(gamma)}) for gamma in GAMMA], np.float32)
-    y = accuracy(1 if given.quick else 10)
-    method = find("dre").make({"training.steps": 50 if given.quick else 1000})
+    y = accuracy(1 if args.quick else 10)
+    method = find("dre").make({"training.steps": 50 if args.quick else 1000})
     params = method.fit(bundled.load("svm"), jax.random.key(0))
     beliefs, rows = walk(method, params, x, y)
     truth = rankdata(-y)
@@ -133,7 +137,7 @@ def main() -> None:
         print(f"{when} the ensemble ranks gamma {GAMMA[np.argmin(belief.mean)]:.4f} first")
     best = int(np.argmin(truth))
     print(f"the best of the {len(GAMMA)} values is {GAMMA[best]:.4f}, accuracy {y[best]:.3f}")
-    draw(beliefs, rows, truth, given.out / "beliefs.png")
+    draw(beliefs, rows, truth, args.out / "beliefs.png")
 
 
 if __name__ == "__main__":

@@ -47,19 +47,19 @@ def run(main: Callable[[], None]) -> None:
 
 def print_regret(curves: Mapping[str, np.ndarray], at: tuple[int, ...]) -> None:
     """Mean regret by method, f64[tasks, 1 + trials] each, a line each, after those of so many trials that there are."""
-    for name, found in curves.items():
-        there = [n for n in at if n < found.shape[1]]
-        means = ", ".join(f"{found[:, n].mean():.3f} after {n}" for n in there)
-        print(f"{name}: mean regret {means} trials, {len(found)} tasks")
+    for name, regrets in curves.items():
+        there = [n for n in at if n < regrets.shape[1]]
+        means = ", ".join(f"{regrets[:, n].mean():.3f} after {n}" for n in there)
+        print(f"{name}: mean regret {means} trials, {len(regrets)} tasks")
 
 
 def draw_regret(curves: Mapping[str, np.ndarray], path: Path) -> None:
     """Mean regret by method, f64[tasks, 1 + trials] each, with a band of a standard error over tasks."""
 
     def paint(axes: Axes) -> None:
-        for i, (name, found) in enumerate(curves.items()):
-            numbers, mean = np.arange(found.shape[1]), found.mean(axis=0)
-            error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+        for i, (name, regrets) in enumerate(curves.items()):
+            numbers, mean = np.arange(regrets.shape[1]), regrets.mean(axis=0)
+            error = regrets.std(axis=0, ddof=1) / np.sqrt(len(regrets))
             look = line(i)
             axes.plot(numbers, mean, label=name, markevery=5, **look)
             axes.fill_between(numbers, mean - error, mean + error, color=look["color"], alpha=0.15, linewidth=0)
@@ -73,12 +73,12 @@ def draw_best(curves: Mapping[str, np.ndarray], path: Path, label: str) -> None:
     """Best value so far by method, f64[seeds, trials] each: the mean, and every seed in a thin line."""
 
     def paint(axes: Axes) -> None:
-        for i, (name, found) in enumerate(curves.items()):
-            numbers, look = np.arange(1, found.shape[1] + 1), line(i)
+        for i, (name, values) in enumerate(curves.items()):
+            numbers, look = np.arange(1, values.shape[1] + 1), line(i)
             style: dict[str, Any] = {"where": "mid", "color": look["color"], "linestyle": look["linestyle"]}
-            axes.step(numbers, found.T, linewidth=0.7, alpha=0.4, **style)
-            axes.step(numbers, found.mean(axis=0), linewidth=2.2, label=name, **style)
-        means = np.concatenate([found.mean(axis=0) for found in curves.values()])
+            axes.step(numbers, values.T, linewidth=0.7, alpha=0.4, **style)
+            axes.step(numbers, values.mean(axis=0), linewidth=2.2, label=name, **style)
+        means = np.concatenate([values.mean(axis=0) for values in curves.values()])
         margin = 0.08 * np.ptp(means) + 1e-6
         limits = means.min() - margin, means.max() + margin  # a seed's bad first trials may lie outside
         axes.set(xlabel="trials", ylabel=label, ylim=limits)

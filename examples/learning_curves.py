@@ -56,10 +56,10 @@ def past_curves(n: int) -> PastCurves:
 
 def main() -> None:
     """Tunes and draws."""
-    given = options(__doc__, "a shorter study").parse_args()
+    args = options(__doc__, "a shorter study").parse_args()
     warnings.simplefilter("ignore")
     data = datasets.load_digits(return_X_y=True)
-    past = past_curves(5 if given.quick else 20)
+    past = past_curves(5 if args.quick else 20)
     optimizer = Optimizer(SPACE, direction="minimize", seed=0, past_curves=past)
 
     def objective(trial: Trial) -> float:
@@ -69,7 +69,7 @@ def main() -> None:
                 break
         return loss
 
-    optimizer.optimize(objective, 8 if given.quick else 30)
+    optimizer.optimize(objective, 8 if args.quick else 30)
     trials = optimizer.trials
     stopped = [trial for trial in trials if trial.state == "stopped"]
     epochs = sum(len(trial.reports) for trial in trials)
@@ -92,7 +92,7 @@ def main() -> None:
         axes.yaxis.set_major_formatter("{x:g}")
         axes.legend(frameon=False, loc="upper center")
 
-    draw(paint, given.out / "learning_curves.png")
+    draw(paint, args.out / "learning_curves.png")
 
 
 if __name__ == "__main__":

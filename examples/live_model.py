@@ -52,13 +52,13 @@ def main() -> None:
     """Asks, trains, tells, and draws."""
     parser = options(__doc__, "two rounds of trials")
     parser.add_argument("--study", type=Path, help="by default a new file that is thrown away")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = given.study or Path(folder) / "study.json"
-        begun = path.exists()
-        optimizer = Optimizer.load(path) if begun else Optimizer(SPACE, direction="minimize", seed=0)
+        path = args.study or Path(folder) / "study.json"
+        exists = path.exists()
+        optimizer = Optimizer.load(path) if exists else Optimizer(SPACE, direction="minimize", seed=0)
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for _ in range(2 if given.quick else ROUNDS):
+            for _ in range(2 if args.quick else ROUNDS):
                 trials = optimizer.ask(AT_ONCE)
                 for trial, loss in zip(trials, pool.map(lambda t: log_loss(**t.params), trials), strict=True):
                     if loss is None:
@@ -69,7 +69,7 @@ def main() -> None:
         failed = sum(trial.state == "failed" for trial in optimizer.trials)
         print(f"{len(optimizer.trials)} trials, {failed} failed")
         print(f"log loss {optimizer.best.value:.4f} at {optimizer.best.params}")
-        plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture := given.out / "live_model.png")
+        plot_study(study_plot_data(optimizer.trials, optimizer.direction), picture := args.out / "live_model.png")
         print(f"picture: {picture}")
 
 

@@ -28,21 +28,21 @@ METHODS = ("gcp", "gp", "random")  # a Gaussian copula of past tasks; a Gaussian
 
 def main() -> None:
     """Runs the methods, and reports."""
-    given = options(__doc__, "two methods, from one design each").parse_args()
+    args = options(__doc__, "two methods, from one design each").parse_args()
     prepare()  # one device a core
-    methods, trials, designs = (("gp", "random"), 10, ["test0"]) if given.quick else (METHODS, 10, None)
-    out = given.out / "many_runs"
+    methods, trials, designs = (("gp", "random"), 10, ["test0"]) if args.quick else (METHODS, 10, None)
+    out = args.out / "many_runs"
     files = {}
     for method in methods:
-        begun, files[method] = time.monotonic(), out / f"{method}.json"
+        start, files[method] = time.monotonic(), out / f"{method}.json"
         runs = run_hpob(method, bundled.path(), files[method], trials=trials, seeds=designs)
-        print(f"{method}: {len(list(runs.runs()))} runs of {trials} trials in {time.monotonic() - begun:.0f} s")
+        print(f"{method}: {len(list(runs.runs()))} runs of {trials} trials in {time.monotonic() - start:.0f} s")
     summary = write_report(files, out, at=[5, trials])
     errors = summary["standard_error"]["average_regret"]
     for method in methods:
         regrets = summary["average_regret"][method]
-        told = ", ".join(f"{regrets[n]:.3f} ± {errors[method][n]:.3f} after {n}" for n in summary["at"])
-        print(f"{method}: mean regret {told} trials")
+        text = ", ".join(f"{regrets[n]:.3f} ± {errors[method][n]:.3f} after {n}" for n in summary["at"])
+        print(f"{method}: mean regret {text} trials")
     print(f"picture: {out / 'regret.png'}")
 
 

@@ -50,8 +50,8 @@ class Nearby:
         response = (history.response - worst) / jnp.maximum(best - worst, 1e-6)
         error = jnp.where(history.where, response - self._expected(params, history.x), 0.0)
         weight = jnp.where(history.where[None, :], self._nearness(candidates.x, history.x), 0.0)
-        known = 0.3 + weight.sum(axis=-1)
-        return self._expected(params, candidates.x) + (weight @ error) / known + self.bonus / jnp.sqrt(known)
+        density = 0.3 + weight.sum(axis=-1)
+        return self._expected(params, candidates.x) + (weight @ error) / density + self.bonus / jnp.sqrt(density)
 
     def _expected(self, params: tuple[Array, Array], x: Array) -> Array:
         weight = self._nearness(x, params[0])
@@ -66,22 +66,22 @@ def regret(method, space: SearchSpace, trials: int) -> np.ndarray:
     """f64[tasks, 1 + trials]: 1 minus the best response so far, mean over initial designs."""
     key = jax.random.key(0)
     params = method.fit(space, key)
-    found: dict[str, list[np.ndarray]] = {}
+    by_task: dict[str, list[np.ndarray]] = {}
     for dataset, _, trace in run_tasks(method, params, space.test, space.designs, n_trials=trials, key=key):
-        found.setdefault(dataset, []).append(1.0 - trace)
-    return np.array([np.mean(runs, axis=0) for runs in found.values()])
+        by_task.setdefault(dataset, []).append(1.0 - trace)
+    return np.array([np.mean(runs, axis=0) for runs in by_task.values()])
 
 
 def main() -> None:
     """Runs all three, and draws."""
-    given = options(__doc__, "five trials, no Gaussian process").parse_args()
-    space, trials = bundled.load("random-forest"), 5 if given.quick else 25
+    args = options(__doc__, "five trials, no Gaussian process").parse_args()
+    space, trials = bundled.load("random-forest"), 5 if args.quick else 25
     methods = {"Nearby (the new method)": Nearby(), "random search": RandomSearch()}
-    if not given.quick:
+    if not args.quick:
         methods["Gaussian process"] = find("gp").default
     curves = {name: regret(method, space, trials) for name, method in methods.items()}
     print_regret(curves, (1, 5, 25))
-    draw_regret(curves, given.out / "new_method.png")
+    draw_regret(curves, args.out / "new_method.png")
 
 
 if __name__ == "__main__":

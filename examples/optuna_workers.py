@@ -97,11 +97,11 @@ def main() -> None:
     """Starts the workers, says what they have found, and draws it."""
     parser = options(__doc__, "two workers, three trials each")
     parser.add_argument("--journal", type=Path, help="by default a new file that is thrown away")
-    given = parser.parse_args()
-    count, trials = (2, 3) if given.quick else (4, 8)
+    args = parser.parse_args()
+    count, trials = (2, 3) if args.quick else (4, 8)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
-        journal = str(given.journal or Path(folder) / "study.log")
+        journal = str(args.journal or Path(folder) / "study.log")
         study = study_in(journal)
         before = len(study.trials)
         context = multiprocessing.get_context("spawn")
@@ -110,10 +110,10 @@ def main() -> None:
             worker.start()
         for worker in workers:
             worker.join()
-        tried = {tuple(trial.params.values()) for trial in study.trials}
-        print(f"{len(study.trials) - before} trials of {count} workers, {len(tried)} different configurations in all")
+        unique = {tuple(trial.params.values()) for trial in study.trials}
+        print(f"{len(study.trials) - before} trials of {count} workers, {len(unique)} different configurations in all")
         print(f"accuracy {study.best_value:.3f} at {study.best_params}")
-        draw(study.get_trials(states=[optuna.trial.TrialState.COMPLETE]), given.out / "optuna_workers.png")
+        draw(study.get_trials(states=[optuna.trial.TrialState.COMPLETE]), args.out / "optuna_workers.png")
 
 
 if __name__ == "__main__":

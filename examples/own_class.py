@@ -38,8 +38,8 @@ class Smoother:
         square = ((X_pen[:, None, :] - X_obs[None, :, :]) ** 2).sum(axis=-1)
         weight = np.exp(-square / (2 * self.width**2))
         response = (y_obs.ravel() - y_obs.mean()) / (y_obs.std() + 1e-9)
-        known = 1 + weight.sum(axis=1)
-        return int(np.argmax(weight @ response / known + self.bonus / np.sqrt(known)))
+        density = 1 + weight.sum(axis=1)
+        return int(np.argmax(weight @ response / density + self.bonus / np.sqrt(density)))
 
 
 class Chance:
@@ -62,15 +62,15 @@ def regret(handler: HPOBHandler, make: Callable[[int], HostMethod], designs: lis
 
 def main() -> None:
     """Evaluates both, and draws."""
-    given = options(__doc__, "one initial design, ten trials").parse_args()
+    args = options(__doc__, "one initial design, ten trials").parse_args()
     handler = HPOBHandler(root_dir=bundled.path(), mode="v3-test")
-    designs, trials = (["test0"], 10) if given.quick else (["test0", "test1"], 50)
+    designs, trials = (["test0"], 10) if args.quick else (["test0", "test1"], 50)
     curves = {
         "Smoother (the class)": regret(handler, lambda _: Smoother(), designs, trials),
         "random search": regret(handler, Chance, designs, trials),
     }
     print_regret(curves, (5, 10, 50))
-    draw_regret(curves, given.out / "own_class.png")
+    draw_regret(curves, args.out / "own_class.png")
 
 
 if __name__ == "__main__":

@@ -83,27 +83,27 @@ def main() -> None:
     parser = options(__doc__, "a surrogate that learns in a second, one seed, five trials")
     parser.add_argument("--storage", help="of past studies; by default 20 are made")
     parser.add_argument("--surrogate", help="where it is kept; by default it is thrown away")
-    given = parser.parse_args()
+    args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    seeds, trials = (range(1), 5) if given.quick else (range(5), 15)
+    seeds, trials = (range(1), 5) if args.quick else (range(5), 15)
     with tempfile.TemporaryDirectory() as folder:
-        storage = given.storage or f"{folder}/studies.log"
-        if given.storage is None:
+        storage = args.storage or f"{folder}/studies.log"
+        if args.storage is None:
             make_past(optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(storage)))
         past = from_studies(storage, SPACE)
         print(f"{len(past)} past studies", *past.exclusions, sep="\n")
-        surrogate = Surrogate.fit(past, method="gcp" if given.quick else "recommended", seed=0)
-        surrogate.save(kept := given.surrogate or Path(folder) / "surrogate")
-        surrogate = Surrogate.load(kept)
+        surrogate = Surrogate.fit(past, method="gcp" if args.quick else "recommended", seed=0)
+        surrogate.save(saved := args.surrogate or Path(folder) / "surrogate")
+        surrogate = Surrogate.load(saved)
         with_past = [new_study(DRESampler(surrogate=surrogate, seed=s), trials) for s in seeds]
         without = [new_study(optuna.samplers.TPESampler(seed=s), trials) for s in seeds]
     sources = surrogate.sources(with_past[0])
     print(*sources.lines(most=5), sep="\n")
-    sources.plot(given.out / "past_studies-sources.png")
+    sources.plot(args.out / "past_studies-sources.png")
     curves = {f"with the past ({surrogate.name})": best_so_far(with_past), "TPE": best_so_far(without)}
-    for name, found in curves.items():
-        print(f"{name}: best accuracy after each trial {np.round(found.mean(axis=0), 3).tolist()}")
-    draw_best(curves, given.out / "past_studies.png", "best accuracy so far (higher is better)")
+    for name, best in curves.items():
+        print(f"{name}: best accuracy after each trial {np.round(best.mean(axis=0), 3).tolist()}")
+    draw_best(curves, args.out / "past_studies.png", "best accuracy so far (higher is better)")
 
 
 if __name__ == "__main__":

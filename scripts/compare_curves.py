@@ -161,12 +161,12 @@ def run_study(table: Table, pruner: optuna.pruners.BasePruner, sampler: str, see
     unit, curves = table
     warnings.simplefilter("ignore", ExperimentalWarning)
     if sampler in SAMPLERS:
-        chosen: Any = SAMPLERS[sampler](seed=seed)
+        optuna_sampler: Any = SAMPLERS[sampler](seed=seed)
     else:
-        chosen = DRESampler(Space({f"x{i}": Float(0.0, 1.0) for i in range(unit.shape[1])}), seed=seed)
-    study = optuna.create_study(sampler=chosen, pruner=pruner)
+        optuna_sampler = DRESampler(Space({f"x{i}": Float(0.0, 1.0) for i in range(unit.shape[1])}), seed=seed)
+    study = optuna.create_study(sampler=optuna_sampler, pruner=pruner)
     regrets = (curves[:, -1] - curves[:, -1].min()) / (np.median(curves[:, -1]) - curves[:, -1].min())
-    best, used, seen = np.full(epochs, np.nan), 0, np.inf
+    best, used, best_pruned = np.full(epochs, np.nan), 0, np.inf
     while used < epochs:
         trial = study.ask()
         x = [trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(unit.shape[1])]
@@ -179,12 +179,12 @@ def run_study(table: Table, pruner: optuna.pruners.BasePruner, sampler: str, see
                 is_pruned = step < N_STEPS - 1
                 break
         if is_pruned and used < epochs:
-            seen = min(seen, regrets[row])
+            best_pruned = min(best_pruned, regrets[row])
         study.tell(trial, state=optuna.trial.TrialState.PRUNED) if is_pruned else study.tell(trial, curves[row, -1])
         if not is_pruned:
             best[used - 1] = regrets[row]
     best = np.fmin.accumulate(best)
-    return Outcome(best, bool(seen < best[-1]), len(study.trials))
+    return Outcome(best, bool(best_pruned < best[-1]), len(study.trials))
 
 
 def print_table(outcomes: Mapping[str, Sequence[Outcome]], epochs: int) -> None:
@@ -218,26 +218,26 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=2000)
     parser.add_argument("--sampler", choices=[*SAMPLERS, "dre"], default="tpe")
     parser.add_argument("--pruners", nargs="+", default=["none", "Median", "Hyperband", *PASTS])
-    given = parser.parse_args()
+    args = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     tables: dict[Task, Table] = {}
     for model in MODELS:
-        make_tables(model, given.tables)
+        make_tables(model, args.tables)
         for name in DATASETS:
-            path = given.tables / f"{model} {name}.json"
+            path = args.tables / f"{model} {name}.json"
             if path.exists():
                 content = json.loads(path.read_text())
                 tables[model, name] = np.array(content["unit"]), np.array(content["curves"])
     outcomes: dict[str, list[Outcome]] = {}
-    for name in given.pruners:
+    for name in args.pruners:
         outcomes[name] = []
         for task, table in tables.items():
             past = past_curves(tables, task, PASTS[name]) if PASTS.get(name) else None
-            for seed in range(given.seeds):
-                pruner = make_pruner(name, past, given.error)
-                outcomes[name].append(run_study(table, pruner, given.sampler, seed, given.epochs))
-        print_table({"none": outcomes["none"], name: outcomes[name]}, given.epochs)
-    print_table(outcomes, given.epochs)
+            for seed in range(args.seeds):
+                pruner = make_pruner(name, past, args.error)
+                outcomes[name].append(run_study(table, pruner, args.sampler, seed, args.epochs))
+        print_table({"none": outcomes["none"], name: outcomes[name]}, args.epochs)
+    print_table(outcomes, args.epochs)
 
 
 if __name__ == "__main__":

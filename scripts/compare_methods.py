@@ -123,24 +123,24 @@ def compare_variants(args: argparse.Namespace, names: Sequence[str], at: tuple[i
     results = {how: {name: collect(own, name) for name in complete_methods(own)} for how, own in jobs.items()}
     flags = {"reversed": "--reverse", "permuted": "--permute"}
     command = command_of(args, *(flags[how] for how in jobs))
-    text = misled_page(args.title, command, {how: compare(found) for how, found in results.items()}, at)
+    text = misled_page(args.title, command, {how: compare(of_variant) for how, of_variant in results.items()}, at)
     print(text)
     write_text(args.page or args.out / f"{'-'.join(jobs)}.md", text)
-    for how, found in results.items():
-        write_results_and_report(found, args.out / how, at, reference=GUARD, title=f"{args.title}, {how}")
+    for how, of_variant in results.items():
+        write_results_and_report(of_variant, args.out / how, at, reference=GUARD, title=f"{args.title}, {how}")
 
 
 def available(names: Sequence[str]) -> list[str]:
     """The methods whose packages are there; the others are told of on standard error."""
-    found = []
+    available_names = []
     for name in dict.fromkeys(map(real_name, names)):
         try:
             check_method(name)
         except MissingExtraError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
             continue
-        found.append(name)
-    return found
+        available_names.append(name)
+    return available_names
 
 
 def tell(args: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str], at: tuple[int, ...]) -> None:
@@ -156,11 +156,11 @@ def tell(args: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str], 
 
 def command_of(args: argparse.Namespace, *more: str) -> str:
     data = " ".join(f"--data {one if one == BUNDLED else Path(one).name}" for one in args.data or [BUNDLED])
-    chosen = f" --methods {' '.join(args.methods)}" if args.methods else ""
+    methods = f" --methods {' '.join(args.methods)}" if args.methods else ""
     at = ["--at", args.at] if args.at else []
-    beside = "".join(f" {word}" for word in (*at, *more))
+    options = "".join(f" {word}" for word in (*at, *more))
     return (
-        f"scripts/compare_methods.py{chosen} {data} --designs {args.designs} --trials {args.trials}{beside} --out DIR"
+        f"scripts/compare_methods.py{methods} {data} --designs {args.designs} --trials {args.trials}{options} --out DIR"
     )
 
 

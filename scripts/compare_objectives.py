@@ -148,7 +148,7 @@ def report(results: dict[tuple[str, str, int], list[float]]) -> None:
     tuners = [tuner for tuner in TUNERS if any(key[1] == tuner for key in results)]
     whole = {key for key in results if all((key[0], tuner, key[2]) in results for tuner in tuners)}
 
-    def of(tuner: str, problems: tuple[str, ...]) -> Floats:
+    def shares_of(tuner: str, problems: tuple[str, ...]) -> Floats:
         keys = sorted(key for key in whole if key[1] == tuner and key[0] in problems)
         return np.array([results[key] for key in keys])
 
@@ -156,13 +156,13 @@ def report(results: dict[tuple[str, str, int], list[float]]) -> None:
     for problems in (tuple(PROBLEMS), *((name,) for name in PROBLEMS)):
         rows = []
         for tuner in tuners:
-            shares = of(tuner, problems)[:, np.array(AT) - 1]
+            shares = shares_of(tuner, problems)[:, np.array(AT) - 1]
             errors = shares.std(axis=0, ddof=1) / len(shares) ** 0.5
             rows.append([tuner, *(f"{m:.3f} ± {e:.3f}" for m, e in zip(shares.mean(axis=0), errors, strict=True))])
         print(f"\n{', '.join(problems)}: {len(shares)} studies per tuner\n\n{markdown_table(heads, rows)}")
     rows = []
     for one, other in [("dre", two) for two in tuners[2:]] + [("dre-past", two) for two in tuners[1:]]:
-        gaps = (of(one, tuple(PROBLEMS)) - of(other, tuple(PROBLEMS)))[:, np.array(AT) - 1]
+        gaps = (shares_of(one, tuple(PROBLEMS)) - shares_of(other, tuple(PROBLEMS)))[:, np.array(AT) - 1]
         tests = (f"{gap.mean():+.3f} ({wilcoxon(gap).pvalue:.1g})" for gap in gaps.T)
         rows.append([f"{one} - {other}", *tests])
     print(f"\nmean difference (p of the signed-rank test over studies)\n\n{markdown_table(('', *heads[1:]), rows)}")

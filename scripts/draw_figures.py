@@ -107,16 +107,16 @@ def number(cell: str) -> tuple[float, float]:
 
 def tables(text: str) -> list[Table]:
     """All tables of a page, in its order."""
-    found, section, block = [], "", list[str]()
+    result, section, block = [], "", list[str]()
     for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
             block.append(line)
             continue
         if len(block) > 1 and set(block[1]) <= set("|-: "):
-            found.append(Table(section, _cells(block[0]), [_cells(row) for row in block[2:]]))
+            result.append(Table(section, _cells(block[0]), [_cells(row) for row in block[2:]]))
         block = []
         section = line.lstrip("# ") if line.startswith("#") else section
-    return found
+    return result
 
 
 def with_columns(text: str, heads: Sequence[str]) -> Table:
@@ -308,8 +308,8 @@ def speed(docs: Path, out: Path) -> list[Path]:
     """How many times as fast as PyTorch, the published code and the best that could be written."""
     table = with_columns((docs / "results" / "performance.md").read_text(), ["row", "x eager", "x best"])
     names = table.column("row")
-    kept = [names.index(name) for name in SPEED]
-    series = {label: [table.numbers(head)[i] for i in kept] for label, head in PEERS.items()}
+    rows = [names.index(name) for name in SPEED]
+    series = {label: [table.numbers(head)[i] for i in rows] for label, head in PEERS.items()}
 
     def paint(figure: Figure, theme: Theme) -> None:
         axes = figure.add_subplot()

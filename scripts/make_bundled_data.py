@@ -28,10 +28,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of the files")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try the script")
-    given = parser.parse_args()
-    shared, fresh, most = (4, 8, 2) if given.quick else (SHARED, FRESH, None)
-    make_folder(given.out)
-    chosen: dict[str, dict[str, dict[str, list[int]]]] = {name: {} for name in SPACES}
+    args = parser.parse_args()
+    shared, fresh, most = (4, 8, 2) if args.quick else (SHARED, FRESH, None)
+    make_folder(args.out)
+    designs_by_space: dict[str, dict[str, dict[str, list[int]]]] = {name: {} for name in SPACES}
     for split, members in problems().items():
         tables: dict[str, dict[str, Any]] = {name: {} for name in SPACES}
         for name in SPACES:
@@ -40,11 +40,11 @@ def main() -> None:
                 y = [round(response(name, decode(name, row), problem), RESPONSE_DECIMALS) for row in rows]
                 tables[name][problem.name] = {"X": rows, "y": [[value] for value in y]}
                 if split != "train":
-                    chosen[name][problem.name] = designs(name, problem.name, len(rows))
+                    designs_by_space[name][problem.name] = designs(name, problem.name, len(rows))
                 print(f"{name} {split} {problem.name}: best {max(y):.4f}, {y.count(max(y))} times", flush=True)
-        write_json(given.out / f"meta-{split}-dataset.json.gz", tables)
-    write_json(given.out / "bo-initializations.json.gz", chosen)
-    write_json(given.out / "meta-dataset-descriptors.json", DESCRIPTORS, indent=1)
+        write_json(args.out / f"meta-{split}-dataset.json.gz", tables)
+    write_json(args.out / "bo-initializations.json.gz", designs_by_space)
+    write_json(args.out / "meta-dataset-descriptors.json", DESCRIPTORS, indent=1)
 
 
 if __name__ == "__main__":

@@ -61,12 +61,12 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    given = arguments()
-    for name in given.family or FAMILIES:
-        make_tables(given.tables, FAMILIES[name])
-        if given.store is not None:
-            given.store.mkdir(parents=True, exist_ok=True)
-            store(given.tables, given.store, FAMILIES[name])
+    args = arguments()
+    for name in args.family or FAMILIES:
+        make_tables(args.tables, FAMILIES[name])
+        if args.store is not None:
+            args.store.mkdir(parents=True, exist_ok=True)
+            store(args.tables, args.store, FAMILIES[name])
 
 
 if __name__ == "__main__":

@@ -49,8 +49,8 @@ def reference_numbers(experiment: Mapping[str, Any], comparison: Comparison) -> 
                 if not complete or int(trial) > comparison.n_trials:
                     yield text, "traces missing or too short", "cannot be told"
                 else:
-                    found = averages[comparison.methods.index(method), int(trial)]
-                    yield text, f"{found:.4f}", "yes" if abs(found - value) <= TOLERANCE else "no"
+                    average = averages[comparison.methods.index(method), int(trial)]
+                    yield text, f"{average:.4f}", "yes" if abs(average - value) <= TOLERANCE else "no"
 
 
 def section(experiment: Mapping[str, Any], traces: Path, out: Path) -> tuple[Section, list[Row]] | None:
@@ -103,8 +103,8 @@ def run(traces: Path, out: Path) -> int:
             continue
         sections.append(drawn[0])
         wrong += sum(agrees == "no" for *_, agrees in drawn[1])
-        for what, found, agrees in drawn[1]:
-            print(f"   [{agrees}] {what} (traces: {found})")
+        for what, own_value, agrees in drawn[1]:
+            print(f"   [{agrees}] {what} (traces: {own_value})")
     if not sections:
         raise DreError(f"{traces} holds the traces of no experiment")
     write_page(out / "report.html", TITLE, sections, tuple(DECLARED["introduction"]))
@@ -112,12 +112,12 @@ def run(traces: Path, out: Path) -> int:
     return wrong
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Draw the paper's figures on HPO-B from the published traces.")
     default = REPOSITORY.parent / "shared" / "data" / "hpob-traces"
     parser.add_argument("--traces", type=Path, default=default, help="folder of the published result files")
     parser.add_argument("--out", type=Path, default=Path("out/published"), help="folder for the page and the figures")
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     # The published files have defects that are known and stated on the page.
     warnings.simplefilter("ignore", DataWarning)
     with errors_in_one_line():

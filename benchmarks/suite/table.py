@@ -19,8 +19,8 @@ def seconds(value: float | None) -> str:
     if value is None:
         return "-"
     unit, scale = ("s", 1.0) if value >= 1.0 else ("ms", 1e-3) if value >= 1e-3 else ("us", 1e-6)
-    shown = value / scale
-    return f"{shown:.{0 if shown >= 100 else 1 if shown >= 10 else 2}f} {unit}"
+    number = value / scale
+    return f"{number:.{0 if number >= 100 else 1 if number >= 10 else 2}f} {unit}"
 
 
 def ratio(value: float | None) -> str:

@@ -25,14 +25,14 @@ def traces() -> Traces:
     space = bundled.load("svm")
     tasks = dict(list(space.test.items())[:TASKS])
     designs = {name: {str(i): np.arange(DESIGN_ROWS) + 10 * i for i in range(DESIGNS)} for name in tasks}
-    found: Traces = {}
+    result: Traces = {}
     for name in METHODS:
         method = find(name).make({"training.steps": 200, "fine_tuning.epochs": 50} if name == "dre" else {})
         params = method.fit(space, jax.random.key(0))
         config = ExecutionConfig(devices=1)
         runs = run_tasks(method, params, tasks, designs, n_trials=TRIALS, key=jax.random.key(1), config=config)
-        found[name] = [np.asarray(trace[2]).tolist() for trace in sorted(runs, key=lambda trace: trace[:2])]
-    return found
+        result[name] = [np.asarray(trace[2]).tolist() for trace in sorted(runs, key=lambda trace: trace[:2])]
+    return result
 
 
 def equal_share(ours: Traces, others: Traces) -> dict[str, float]:
@@ -50,8 +50,8 @@ def equal_share(ours: Traces, others: Traces) -> dict[str, float]:
 def traces_of_cpu() -> Traces:
     """Returns the traces of a process that sees the CPU alone."""
     command, environment = [sys.executable, "-m", "benchmarks.suite.traces"], os.environ | {"JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return dict(json.loads(process.stdout.strip().splitlines()[-1]))
 
 
 if __name__ == "__main__":

@@ -99,15 +99,15 @@ def over_spaces(summary: Mapping[str, Any], more: Mapping[str, Sequence[str]] | 
     return f"Means over search spaces{_error_note(spaces)}", averages(summary, spaces, more)
 
 
-def _error_note(of: Mapping[str, Any]) -> str:
+def _error_note(means: Mapping[str, Any]) -> str:
     """Says what follows a "±", if anything does: a single task has no standard error."""
-    errors = of["standard_error"]
+    errors = means["standard_error"]
     defined = all(error is not None for row in errors["average_regret"].values() for error in row)
     return f" ± standard error over {errors['over']}" if defined else ""
 
 
 def averages(
-    summary: Mapping[str, Any], of: Mapping[str, Any], more: Mapping[str, Sequence[str]] | None = None
+    summary: Mapping[str, Any], means: Mapping[str, Any], more: Mapping[str, Sequence[str]] | None = None
 ) -> Table:
     """Regret and rank by method and trial; behind them more columns by heading, each with a cell a method."""
     headings = [f"{what} at {trial}" for what in ("regret", "rank") for trial in summary["at"]]
@@ -117,8 +117,8 @@ def averages(
         cells = [name]
         for what, digits in (("regret", 4), ("rank", 2)):
             for trial in summary["at"]:
-                cell = f"{of[f'{what}_at'][str(trial)][name]:.{digits}f}"
-                if (error := of["standard_error"][f"average_{what}"][name][trial]) is not None:
+                cell = f"{means[f'{what}_at'][str(trial)][name]:.{digits}f}"
+                if (error := means["standard_error"][f"average_{what}"][name][trial]) is not None:
                     cell += f" ± {error:.{digits}f}"
                 cells.append(cell)
         rows.append([*cells, *further])

@@ -134,8 +134,8 @@ def check(plan: Plan) -> tuple[dict[str, Outline], RunNames]:
         if name not in available and name in list_spaces(plan.data, plan.mode):
             raise DataError(f"search space {name!r} has no {plan.split} tasks")
         if name not in available:
-            known = ", ".join(available) or "none"
-            raise DataError(f"{plan.data}: unknown space {name!r}; mode {plan.mode} knows {known}")
+            names = ", ".join(available) or "none"
+            raise DataError(f"{plan.data}: unknown space {name!r}; mode {plan.mode} knows {names}")
     if not available:
         raise DataError(f"{plan.data} must hold {plan.split} tasks, but has none")
     spaces = {name: available[name] for name in plan.spaces or available}

@@ -66,9 +66,9 @@ class Pool:
         try:
             self._assign_items(waiting, at)
             while at:
-                done, _ = wait(at, return_when=FIRST_COMPLETED)
-                outcomes = [(at[future][0], at[future][1].outcome(future)) for future in done]
-                at = {future: name for future, name in at.items() if future not in done}
+                completed, _ = wait(at, return_when=FIRST_COMPLETED)
+                outcomes = [(at[future][0], at[future][1].outcome(future)) for future in completed]
+                at = {future: name for future, name in at.items() if future not in completed}
                 self._assign_items(waiting, at)  # before the caller's own work with the outcomes
                 yield from outcomes
         finally:
@@ -113,7 +113,7 @@ class _Worker:
     def submit(self, item: Any) -> Future[Any]:
         return self._pool.submit(_apply_work, item)
 
-    def outcome(self, done: Future[Any]) -> Any:
+    def outcome(self, future: Future[Any]) -> Any:
         """Returns the result of an item. Raises `MethodError` if the process could not start."""
         wrong = self._started.exception()
         if isinstance(wrong, BrokenProcessPool):
@@ -122,7 +122,7 @@ class _Worker:
         if wrong is not None:
             raise MethodError(str(wrong)) from wrong
         try:
-            return done.result()
+            return future.result()
         except BrokenProcessPool:
             return WorkerDeath(self._ending())
 

@@ -77,11 +77,11 @@ def register_loss(name: str, fn: Callable[[Array, RankedList], Array], *, uses_v
 def _check_function(name: str, loss: Loss) -> None:
     """Traces a loss on two lists of three items, and one that uses no values without the responses."""
 
-    def of(dtype: Any) -> Any:
+    def shape(dtype: Any) -> Any:
         return jax.ShapeDtypeStruct((2, 3), dtype)
 
-    scores, floats = of(jnp.float32), of(jnp.float32)
-    lists = RankedList(floats, of(jnp.bool_), floats, of(jnp.int32), of(jnp.int32))
+    scores, floats = shape(jnp.float32), shape(jnp.float32)
+    lists = RankedList(floats, shape(jnp.bool_), floats, shape(jnp.int32), shape(jnp.int32))
     rule = f"loss {name!r} must map scores f32[..., n] and their RankedList to f32[...]"
     try:
         result = jax.eval_shape(loss.fn, scores, lists)

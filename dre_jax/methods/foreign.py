@@ -104,10 +104,10 @@ def arguments_of(host_class: type, settings: Settings, name: str) -> dict[str, A
     """
     if not settings:
         return {}
-    known = constructor(host_class)
+    parameters = constructor(host_class)
     for setting in settings:
-        if setting not in known:
-            raise unknown_setting(setting, known, name)
+        if setting not in parameters:
+            raise unknown_setting(setting, parameters, name)
     try:
         kinds = get_type_hints(host_class.__init__)  # type: ignore[misc]
     except Exception:  # annotations of other people's code may name what only their type checker knows

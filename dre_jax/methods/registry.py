@@ -177,10 +177,10 @@ def find(name: str) -> Entry:
     entry = registered(name)
     if entry is not None:
         return entry
-    known = (*METHODS, *ALIASES, *entry_points(group=ENTRY_POINTS).names)
-    near = difflib.get_close_matches(name, known, n=1)
+    names = (*METHODS, *ALIASES, *entry_points(group=ENTRY_POINTS).names)
+    near = difflib.get_close_matches(name, names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    raise ConfigError(f"the method must be one of {', '.join(known)}, but got {name!r}{hint}")
+    raise ConfigError(f"the method must be one of {', '.join(names)}, but got {name!r}{hint}")
 
 
 def entry_of(method: Method) -> Entry:

@@ -127,8 +127,8 @@ def _changed(
             changes[field] = convert(types[field], inner[()], f"{name}: {where}")
         else:
             unknown_path = min(inner, key=len) if nested else max(inner, key=len)
-            known = (f"{path}{one}{'.*' if _is_nested(_get(config, one)) else ''}" for one in types)
-            raise unknown_setting(".".join((where, *unknown_path)), (*short, *known), name)
+            fields = (f"{path}{one}{'.*' if _is_nested(_get(config, one)) else ''}" for one in types)
+            raise unknown_setting(".".join((where, *unknown_path)), (*short, *fields), name)
     if isinstance(config, tuple):
         return tuple(changes.get(str(i), one) for i, one in enumerate(config))
     return dataclasses.replace(config, **changes) if changes else config

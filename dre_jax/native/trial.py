@@ -68,7 +68,7 @@ def backend(*, decide: bool = True) -> dict[str, str]:
     return {"steps": f"native {digest}" if digest else "xla", "device": jax.devices()[0].device_kind}
 
 
-def with_backend(known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_backend(backends: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the backends that computed a result so far, and this process's, unless it is among them.
 
     Example:
@@ -76,7 +76,7 @@ def with_backend(known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
       True
     """
     mine = backend()
-    return [*known, *([] if mine in known else [mine])]
+    return [*backends, *([] if mine in backends else [mine])]
 
 
 def _try() -> None:

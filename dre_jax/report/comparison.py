@@ -88,8 +88,8 @@ class Comparison(NamedTuple):
             lines.append(f"{pluralize(self.outside, 'run')} left out: on tasks that the order of tasks does not name")
         if self.dropped:
             lacking = ", ".join(f"{name} lacks {count}" for name, count in self.missing.items() if count)
-            of = f"{self.dropped} of {pluralize(self.dropped + len(self.runs), 'run')}"
-            lines.append(f"{of} left out, as not every method has them: {lacking}")
+            share = f"{self.dropped} of {pluralize(self.dropped + len(self.runs), 'run')}"
+            lines.append(f"{share} left out, as not every method has them: {lacking}")
         longer = [f"{name} has {trials}" for name, trials in self.trials.items() if trials > self.n_trials]
         if longer:
             lines.append(f"all runs cut to {pluralize(self.n_trials, 'trial')}, the shortest: {', '.join(longer)}")

@@ -93,11 +93,11 @@ def averages(comparison: Comparison, at: Sequence[int], over: Over) -> Table:
     rows = zip(_names(comparison), *by_column, strict=True)
     columns = ("Method", *(f"Regret at {t}" for t in at), *(f"Rank at {t}" for t in at))
     if over == "runs":
-        caption, of = f"Average over all {len(comparison.runs)} runs, pooled", "tasks"
+        caption, unit = f"Average over all {len(comparison.runs)} runs, pooled", "tasks"
     else:
         caption = f"Mean over the {len(comparison.spaces)} search spaces, each counted once"
-        of = "the tasks within each search space"
-    note = "" if np.isnan(error).any() else f"± 1 standard error over {of}. "
+        unit = "the tasks within each search space"
+    note = "" if np.isnan(error).any() else f"± 1 standard error over {unit}. "
     return Table(caption, columns, tuple(rows), f"{note}Best of each column in bold; lower is better.")
 
 

@@ -80,12 +80,12 @@ def _undominated(points: set[tuple[int, ...]], top: tuple[int, ...]) -> list[_Bo
         return _strips(points, top)
     boxes: list[_Box] = []
     active: dict[_Box, int] = {}
-    seen: set[tuple[int, ...]] | None = None
+    previous: set[tuple[int, ...]] | None = None
     for level in range(top[-1] - 1, -2, -1):
         projected = {point[:-1] for point in points if point[-1] > level}
-        if level >= 0 and projected == seen:
+        if level >= 0 and projected == previous:
             continue
-        seen = projected
+        previous = projected
         current = set(_undominated(projected, top[:-1])) if level >= 0 else set()
         for lower, upper in sorted(active.keys() - current):
             boxes.append(((*lower, level + 1), (*upper, active.pop((lower, upper)))))

@@ -136,11 +136,11 @@ class Combination:
 
     def allows(self, values: Any, active: Any, xp: Any = np) -> Any:
         """Returns the mask bool[...] of values, by hyperparameter f[...], with masks of active ones."""
-        held = (
+        matches = (
             active[i] & reduce(or_, (xp.abs(values[i] - x) < 1e-6 * max(1.0, abs(x)) for x in xs))
             for i, xs in self.values
         )
-        return ~reduce(and_, held)
+        return ~reduce(and_, matches)
 
 
 @dataclass(frozen=True)

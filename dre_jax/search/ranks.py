@@ -51,8 +51,8 @@ def _by_sorting_back(keys: Array) -> Array:
     slot = jnp.arange(keys.shape[0], dtype=jnp.int32)
 
     def turn(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        by, payload = jax.lax.sort(carry, num_keys=1, is_stable=False)
-        first, last = tie_bounds(by)
+        sorted_keys, payload = jax.lax.sort(carry, num_keys=1, is_stable=False)
+        first, last = tie_bounds(sorted_keys)
         return payload, first + last + 2
 
     return jax.lax.fori_loop(0, 2, turn, (keys, slot))[0]

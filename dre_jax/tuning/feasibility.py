@@ -177,8 +177,8 @@ def outcomes_of(points: Floats, failed: Mask, constraints: Floats, capacity: int
     values, bounds = np.full((n_constraints, capacity), np.nan), np.zeros(n_constraints)
     for k, constraint in enumerate(constraints.T):
         squashed = _squashed(constraint)
-        known = squashed[np.isfinite(squashed)]
-        mean, deviation = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+        finite = squashed[np.isfinite(squashed)]
+        mean, deviation = (float(finite.mean()), float(finite.std())) if len(finite) else (0.0, 0.0)
         deviation = deviation if deviation > 0 else 1.0
         values[k, :n], bounds[k] = (squashed - mean) / deviation, -mean / deviation
     empty = capacity - n

@@ -36,9 +36,9 @@ class PastCheck:
         sources = compare_sources(complete, direction, surrogate.space, surrogate.studies, None, None)
         if sources.mislead:
             self.next_check = math.inf
-            of = "" if objective is None else f" of {objective!r}"
+            owner = "" if objective is None else f" of {objective!r}"
             fault = f"they predict the {len(complete)} trials worse than these do by themselves"
-            rule = f"the past studies{of} mislead: {fault}"
+            rule = f"the past studies{owner} mislead: {fault}"
             evidence = f"with evidence of {min(math.exp(-sources.gain), 1e6):.0f} to 1"
             remedy = "surrogate.sources(optimizer.trials) compares them; check the direction of the past values"
             warnings.warn(f"{rule}, {evidence}: {remedy}", DataWarning, stacklevel=3)

@@ -141,17 +141,17 @@ class Sources:
         if not self.studies:
             raise DataError("a plot needs past studies, but the surrogate holds none")
         looks = {True: (COLOURS[0], "o"), None: ("#8C8C8C", "s"), False: (COLOURS[1], "X")}
-        shown = sorted(self.studies[:most], key=lambda one: one.agreement)
+        past = sorted(self.studies[:most], key=lambda one: one.agreement)
 
         def paint(figure: Figure) -> None:
             panels = figure.subplots(1, 2 if self.past_weights else 1, squeeze=False)[0]
             for helped, (colour, marker) in looks.items():
-                rows = [i for i, one in enumerate(shown) if one.helped is helped]
-                errors = [min(shown[i].agreement_error, 9.0) for i in rows]
+                rows = [i for i, one in enumerate(past) if one.helped is helped]
+                errors = [min(past[i].agreement_error, 9.0) for i in rows]
                 look: dict[str, Any] = {"color": colour, "fmt": marker, "markersize": 5, "elinewidth": 1.2}
-                panels[0].errorbar([shown[i].agreement for i in rows], rows, xerr=errors, label=_HELPED[helped], **look)
+                panels[0].errorbar([past[i].agreement for i in rows], rows, xerr=errors, label=_HELPED[helped], **look)
             panels[0].axvline(0.0, color="#8C8C8C", linewidth=0.8, zorder=0)
-            panels[0].set_yticks(range(len(shown)), [display_name(one.name, 20) for one in shown])
+            panels[0].set_yticks(range(len(past)), [display_name(one.name, 20) for one in past])
             panels[0].set(xlim=(-1.05, 1.05), xlabel="agreement with the trials")
             panels[0].legend(title="helped", frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
             if self.past_weights:
@@ -161,7 +161,7 @@ class Sources:
             for axes in panels:
                 axes.spines[["top", "right"]].set_visible(False)
 
-        save((7.6, 1.8 + 0.17 * max(len(shown), 6)), paint, *paths)
+        save((7.6, 1.8 + 0.17 * max(len(past), 6)), paint, *paths)
 
 
 def compare_sources(
@@ -227,9 +227,9 @@ def _encoded(space: Space, trials: Iterable[Evaluation]) -> tuple[np.ndarray, np
             )
         if not is_complete or trial.value is None or math.isnan(trial.value):
             continue
-        known = {name: value for name, value in trial.params.items() if name in space}
+        params = {name: value for name, value in trial.params.items() if name in space}
         try:
-            rows.append(space.encode(space.active_part(known)))
+            rows.append(space.encode(space.active_part(params)))
         except DataError as error:
             raise DataError(f"trials must have the hyperparameters of the surrogate: {error}") from error
         values.append(float(trial.value))

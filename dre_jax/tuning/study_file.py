@@ -176,11 +176,11 @@ def read_study(path: Path) -> Study:
             trials.append(_read_trial(record, space, several, trials))
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
-        kept = content.get("surrogate", ... if trials else None)
+        saved = content.get("surrogate", ... if trials else None)
         if several:
-            origin = {name: _origin_of_content((kept or {})[name] if kept is not ... else None) for name in several}
+            origin = {name: _origin_of_content((saved or {})[name] if saved is not ... else None) for name in several}
         else:
-            origin = _origin_of_content(kept)
+            origin = _origin_of_content(saved)
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason

@@ -348,12 +348,12 @@ class Surrogate:
 
         if name not in FAMILIES:
             raise ConfigError(f"a pretrained surrogate is one of {', '.join(FAMILIES)}, but got {name!r}")
-        metrics, known = FAMILIES[name].metrics, None if metric is None else find_metric(metric)
-        if metric is not None and (known is None or known.name not in metrics):
+        metrics, score = FAMILIES[name].metrics, None if metric is None else find_metric(metric)
+        if metric is not None and (score is None or score.name not in metrics):
             rule = f"pretrained surrogates of {name} know the metrics {', '.join(metrics)}"
             raise ConfigError(f"{rule}, but got {metric!r}")
-        surrogate = cls.load(pretrained_path(name, metrics[0] if known is None else known.name))
-        return replace(surrogate, direction=None if known is None else known.direction, metric=metric)
+        surrogate = cls.load(pretrained_path(name, metrics[0] if score is None else score.name))
+        return replace(surrogate, direction=None if score is None else score.direction, metric=metric)
 
 
 def _on_host(name: str, method: Method, params: Any) -> Any:

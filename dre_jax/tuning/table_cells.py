@@ -77,14 +77,14 @@ def _numbers(space: Space, name: str, column: Sequence[Any]) -> tuple[np.ndarray
         if isinstance(parameter, Int):
             fits &= (numbers - parameter.low) % parameter.step == 0
         return numbers, np.where(np.isnan(numbers), _EMPTY, np.where(fits, _VALUE, _OTHER))
-    known: dict[tuple[type, Any], tuple[float, int]] = {}
+    cache: dict[tuple[type, Any], tuple[float, int]] = {}
     cells = []
     for cell in column:
         key = type(cell), cell
         try:
-            if key not in known:
-                known[key] = _number_of(space, name, cell)
-            cells.append(known[key])
+            if key not in cache:
+                cache[key] = _number_of(space, name, cell)
+            cells.append(cache[key])
         except TypeError:  # not hashable
             cells.append((np.nan, _OTHER))
     numbers_and_states = np.array(cells, np.float64).reshape(-1, 2)

@@ -198,8 +198,8 @@ def constraint_values(constraints: Any, trials: Iterable[Trial] = ()) -> dict[st
     for name, value in values.items():
         if not math.isfinite(value):
             raise DataError(f"constraint {name!r} must be a finite number, but got {value!r}")
-    known = next((trial._constraints for trial in trials if trial.state == "complete"), values)
-    if known.keys() != values.keys():
-        names, own = (", ".join(map(repr, sorted(one))) or "none" for one in (known, values))
+    expected = next((trial._constraints for trial in trials if trial.state == "complete"), values)
+    if expected.keys() != values.keys():
+        names, own = (", ".join(map(repr, sorted(one))) or "none" for one in (expected, values))
         raise DataError(f"all trials of a study must have the same constraints, which are {names}, but got {own}")
     return values

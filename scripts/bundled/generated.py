@@ -16,13 +16,13 @@ _NOISE = {"friedman1": 1.0, "friedman2": 125.0, "friedman3": 0.1}  # of the pape
 
 def whole_problems() -> list[Problem]:
     """The data sets of scikit-learn as they are loaded, of at most `ROWS` rows drawn at random."""
-    found = [
+    whole = [
         _whole(name, classes=name != "diabetes") for name in ("iris", "wine", "breast_cancer", "digits", "diabetes")
     ]
     sugar = datasets.load_diabetes()
     rows = np.random.default_rng(_SEED).choice(len(sugar.data), ROWS, replace=False)
     high = sugar.target[rows] > np.median(sugar.target)
-    return [*found, make("diabetes-whole-high", sugar.data[rows], high, classes=True)]
+    return [*whole, make("diabetes-whole-high", sugar.data[rows], high, classes=True)]
 
 
 def _whole(source: str, *, classes: bool) -> Problem:
@@ -74,5 +74,5 @@ def all_problems() -> list[Problem]:
     """All problems: those of the bundled data, whole data sets, and generated ones."""
     bundled = [problem for split in problems().values() for problem in split]
     digits = [problem for problem in bundled if problem.name.startswith("digits")]
-    kept = [*digits[::2], *(problem for problem in bundled if not problem.name.startswith("digits"))]
-    return [*kept, *whole_problems(), *generated_problems()]
+    others = [*digits[::2], *(problem for problem in bundled if not problem.name.startswith("digits"))]
+    return [*others, *whole_problems(), *generated_problems()]

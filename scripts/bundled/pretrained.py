@@ -137,7 +137,7 @@ def evaluate(family: Family, problem: Problem) -> dict[str, Any]:
     points += [*np.clip(around, 0.0, 1.0), *own.random((size.fresh, len(space)))]
     configurations = [family.default, *map(space.params, points)]
     default, *metrics = (metrics_of(model(family, params, problem), problem) for params in ({}, *configurations))
-    rows = [{"params": one, "metrics": found} for one, found in zip(configurations, metrics, strict=True)]
+    rows = [{"params": one, "metrics": values} for one, values in zip(configurations, metrics, strict=True)]
     return {"task": problem.name, "default": default, "rows": rows}
 
 
@@ -169,11 +169,11 @@ def read_tables(folder: Path, family: Family, metric: str) -> list[dict[str, Any
 def gains(tables: list[dict[str, Any]], family: Family, metric: str) -> dict[str, np.ndarray]:
     """Returns by task how much better each shared configuration is than the library's defaults, f64[N]."""
     sign, n = (1.0 if metric in HIGHER_IS_BETTER else -1.0), SIZES[family.name].shared
-    found = {}
+    gain_by_task = {}
     for table in tables:
         values = [row["metrics"].get(metric, -sign * np.inf) for row in table["rows"][:n]]
-        found[table["task"]] = np.round(sign * (np.array(values) - table["default"][metric]), TIE_DECIMALS)
-    return found
+        gain_by_task[table["task"]] = np.round(sign * (np.array(values) - table["default"][metric]), TIE_DECIMALS)
+    return gain_by_task
 
 
 def most_often_better(gain: dict[str, np.ndarray]) -> int:

@@ -103,13 +103,13 @@ def cross_validate(model: BaseEstimator, problem: Problem) -> float:
     # (n, 1) numbers, or (n, classes) ones and zeros
     truth = np.eye(problem.classes)[target.astype(int)] if problem.classes else problem.target
     baseline = np.empty_like(truth)
-    for fit, held in parts:
-        baseline[held] = truth[fit].mean(axis=0)
+    for fit, test in parts:
+        baseline[test] = truth[fit].mean(axis=0)
 
     def predict(model: BaseEstimator, features: Array, method: str) -> Array:
         """(n, k): out of fold."""
-        found = cross_val_predict(model, features, target, cv=parts, method=method)
-        return np.asarray(found, float).reshape(len(target), -1)
+        output = cross_val_predict(model, features, target, cv=parts, method=method)
+        return np.asarray(output, float).reshape(len(target), -1)
 
     if not problem.classes:
         predicted = predict(model, problem.features, "predict")

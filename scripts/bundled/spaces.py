@@ -29,7 +29,9 @@ def sample(space: Space, rng: np.random.Generator) -> Params:
     }
     # Every number is drawn, active or not, so that the stream does not depend on the levels.
     numbers = {n: _draw(p, rng) for n, p in space.items() if not isinstance(p, Categorical)}
-    active: Params = {n: x for n, x in numbers.items() if all(levels[parent] in of for parent, of in space[n].when)}
+    active: Params = {
+        n: x for n, x in numbers.items() if all(levels[parent] in choices for parent, choices in space[n].when)
+    }
     return levels | active
 
 
@@ -46,12 +48,12 @@ def _draw(parameter: Float | Int, rng: np.random.Generator) -> float:
 def decode(name: str, row: list[float]) -> Params:
     """A row's configuration by the formula of PROVENANCE.md, to the last bit: sizes of sub-samples are steps."""
     space, variables = SPACES[name], DESCRIPTORS[name]["variables"]
-    found = space.decode(row)
+    params = space.decode(row)
     for column, u in zip(space.columns, row, strict=True):
         parameter = space.get(column.name)
-        if isinstance(parameter, Float) and column.name in found:
+        if isinstance(parameter, Float) and column.name in params:
             low, high = (variables[column.name][end] for end in ("min", "max"))
             t = low + u * (high - low)
             x = np.exp(t) - LOG_OFFSET if parameter.log else t
-            found[column.name] = float(np.clip(x, parameter.low, parameter.high))
-    return found
+            params[column.name] = float(np.clip(x, parameter.low, parameter.high))
+    return params

@@ -32,23 +32,23 @@ def run(tuner: str, task: Task, trials: int, seed: int, past: Surrogate | Studie
     """
     random = np.random.default_rng([seed, 1])
     if tuner in OPTUNA:
-        done = optuna_study(tuner, task, trials, random)
+        evaluations = optuna_study(tuner, task, trials, random)
     elif tuner in rivals.RIVALS:
         assert isinstance(past, Mapping)
-        done = rivals.run(tuner, task, trials, past, random)
+        evaluations = rivals.run(tuner, task, trials, past, random)
     else:
         space = with_belief(task, BELIEFS[tuner], random) if tuner in BELIEFS else task.space
         assert past is None or isinstance(past, Surrogate)
         optimizer = Optimizer(space, past, direction="minimize", seed=seed)
         if tuner in METHODS[1:]:
             optimizer._engine._method = find(tuner).make({})
-        done = []
+        evaluations = []
         for _ in range(trials):
             trial = optimizer.ask()
             value = task.evaluate(trial.params, random)
             optimizer.tell(trial, value)
-            done.append(Evaluated(trial.params, value))
-    return list(regrets(task, done))
+            evaluations.append(Evaluated(trial.params, value))
+    return list(regrets(task, evaluations))
 
 
 def with_belief(task: Task, away: float, random: np.random.Generator) -> Space:
@@ -96,15 +96,15 @@ def optuna_study(tuner: str, task: Task, n: int, random: np.random.Generator) ->
 
 def suggest(trial: Any, space: Space) -> dict[str, Any]:
     """A configuration as Optuna's users write it: what is inactive is not asked for."""
-    found: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for name in space.sequence:
         parameter = space[name]
-        if any(found.get(parent) not in values for parent, values in parameter.when):
+        if any(params.get(parent) not in values for parent, values in parameter.when):
             continue
         if isinstance(parameter, Categorical):
-            found[name] = trial.suggest_categorical(name, parameter.choices)
+            params[name] = trial.suggest_categorical(name, parameter.choices)
         elif isinstance(parameter, Float):
-            found[name] = trial.suggest_float(name, parameter.low, parameter.high, log=parameter.log)
+            params[name] = trial.suggest_float(name, parameter.low, parameter.high, log=parameter.log)
         else:
-            found[name] = trial.suggest_int(name, parameter.low, parameter.high, log=parameter.log)
-    return found
+            params[name] = trial.suggest_int(name, parameter.low, parameter.high, log=parameter.log)
+    return params

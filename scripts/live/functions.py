@@ -174,9 +174,9 @@ class Family:
         sign = -1.0 if reverse else 1.0
         snapped = partial(canonicalize, self.space.layout, xp=np)
         at_random = sign * plain(snapped(np.random.default_rng(0).random((_SPREAD_POINTS, self.n_columns))))
-        known = (np.broadcast_to(np.array(self.minimiser, np.float64), self.n_columns) - low) / (high - low)
-        known = np.clip(0.5 + (known - shift - 0.5) @ rotation, 0.0, 1.0)
-        least = _least(lambda points: sign * plain(snapped(points)), known, refine=not past)
+        optimum = (np.broadcast_to(np.array(self.minimiser, np.float64), self.n_columns) - low) / (high - low)
+        optimum = np.clip(0.5 + (optimum - shift - 0.5) @ rotation, 0.0, 1.0)
+        least = _least(lambda points: sign * plain(snapped(points)), optimum, refine=not past)
         spread = float(np.median(at_random) - least)
         scale, base = 10 ** random.uniform(-6, 6) / spread, random.normal()
 
@@ -185,15 +185,15 @@ class Family:
 
         noise = self.noise * scale * spread
         lowest, spread_of_task = base * scale * spread, scale * spread
-        return Task(space=self.space, loss=loss, noise=noise, least=lowest, spread=spread_of_task, optimum=known)
+        return Task(space=self.space, loss=loss, noise=noise, least=lowest, spread=spread_of_task, optimum=optimum)
 
     def _rotation(self) -> Floats:
         if not self.rotated:
             return np.eye(self.n_columns)
         from scipy.stats import ortho_group
 
-        found: Floats = ortho_group.rvs(self.n_columns, random_state=np.random.default_rng(len(self.name)))
-        return found
+        rotation: Floats = ortho_group.rvs(self.n_columns, random_state=np.random.default_rng(len(self.name)))
+        return rotation
 
     def _choice(self, points: Floats, offset: Floats) -> Floats:
         """What the choice adds; of unit size beside the formula, whose last three columns it does not turn off."""
@@ -201,7 +201,7 @@ class Family:
         return (np.array([0.3, 0.0, 0.1]) + offset)[level]
 
 
-def _least(loss: Callable[[Floats], Floats], known: Floats, *, refine: bool) -> float:
+def _least(loss: Callable[[Floats], Floats], optimum: Floats, *, refine: bool) -> float:
     """The lowest loss on the unit cube: by searches from the formula's optimum and from the best of many points.
 
     Many points alone miss it where there are many local optima, or many columns.
@@ -209,15 +209,15 @@ def _least(loss: Callable[[Floats], Floats], known: Floats, *, refine: bool) -> 
     from scipy.optimize import minimize
     from scipy.stats import qmc
 
-    n_columns = len(known)
+    n_columns = len(optimum)
     points = qmc.Sobol(n_columns, seed=np.random.default_rng(1)).random_base2(14 if refine else 11)
-    points = np.vstack([known, points])
+    points = np.vstack([optimum, points])
     values = loss(points)
-    found = float(values.min())
+    lowest = float(values.min())
     if not refine:
-        return found
+        return lowest
     best = points[1 + np.argsort(values[1:])[:12]]
-    for start in (known, *best):
+    for start in (optimum, *best):
         end = minimize(lambda x: float(loss(x[None])[0]), start, bounds=[(0.0, 1.0)] * n_columns, method="L-BFGS-B")
         end = (
             minimize(
@@ -229,8 +229,8 @@ def _least(loss: Callable[[Floats], Floats], known: Floats, *, refine: bool) -> 
             if n_columns <= 6
             else end
         )
-        found = min(found, float(end.fun))
-    return found
+        lowest = min(lowest, float(end.fun))
+    return lowest
 
 
 _FAMILIES = (

@@ -70,12 +70,12 @@ def later_hyperparameters(space: Space) -> list[str]:
 
 def settings() -> Mapping[str, PastSetting]:
     """By name."""
-    made = [
+    pasts = [
         *(PastSetting("random", n, trials) for n in (1, 3, 5, 20, 50) for trials in (10, 20, 60)),
         *(PastSetting("tpe", n, 20) for n in (1, 3, 5, 20)),
         *(PastSetting(kind, n, 20) for kind in get_args(Kind)[2:] for n in (1, 5, 20)),
     ]
-    return {one.name: one for one in made}
+    return {one.name: one for one in pasts}
 
 
 def _other(family: Family, random: np.random.Generator) -> Family:

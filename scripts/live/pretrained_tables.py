@@ -40,8 +40,8 @@ def curves(studies: Mapping[Any, Sequence[float]]) -> list[Curves]:
     for study, losses in studies.items():
         objective = groups.setdefault((study.family, study.problem, study.metric), {})
         objective.setdefault(study.tuner, []).append(losses)
-    found = [Curves(*names, _regret(of), _first_gain(of)) for names, of in groups.items() if len(of) >= 5]
-    return [one for one in found if one.regret]
+    results = [Curves(*names, _regret(runs), _first_gain(runs)) for names, runs in groups.items() if len(runs) >= 5]
+    return [one for one in results if one.regret]
 
 
 def _regret(by_tuner: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, Floats]:
@@ -61,26 +61,26 @@ def _first_gain(by_tuner: Mapping[str, Sequence[Sequence[float]]]) -> float:
 
 def report(studies: Mapping[Any, Sequence[float]]) -> str:
     """Returns all tables."""
-    found = curves(studies)
-    if not found:
+    objectives = curves(studies)
+    if not objectives:
         return "no objective is complete"
     seeds = 1 + max(study.seed for study in studies)
-    lead = f"{len(found)} objectives, {seeds} seeds; ± standard error over objectives."
-    return "\n\n".join([lead, *(f"### {name}\n\n{text}" for name, text in _tables(found))])
+    lead = f"{len(objectives)} objectives, {seeds} seeds; ± standard error over objectives."
+    return "\n\n".join([lead, *(f"### {name}\n\n{text}" for name, text in _tables(objectives))])
 
 
-def _tables(found: list[Curves]) -> Iterator[tuple[str, str]]:
-    for metric in ("all", *dict.fromkeys(one.metric for one in found)):
-        chosen = [one for one in found if metric in ("all", one.metric)]
-        yield f"Regret, {metric} ({len(chosen)} objectives)", _regrets(chosen)
-        yield f"Pretrained ahead of others by, {metric}", _claims(chosen)
-    yield "Models", _models(found)
+def _tables(objectives: list[Curves]) -> Iterator[tuple[str, str]]:
+    for metric in ("all", *dict.fromkeys(one.metric for one in objectives)):
+        selected = [one for one in objectives if metric in ("all", one.metric)]
+        yield f"Regret, {metric} ({len(selected)} objectives)", _regrets(selected)
+        yield f"Pretrained ahead of others by, {metric}", _claims(selected)
+    yield "Models", _models(objectives)
 
 
-def _regrets(found: list[Curves]) -> str:
+def _regrets(objectives: list[Curves]) -> str:
     rows = []
-    for tuner in dict.fromkeys(name for one in found for name in one.regret):
-        values = [one.regret[tuner] for one in found if tuner in one.regret]
+    for tuner in dict.fromkeys(name for one in objectives for name in one.regret):
+        values = [one.regret[tuner] for one in objectives if tuner in one.regret]
         cells = [_cell([v[min(t, len(v)) - 1] for v in values]) if _has(tuner, t) else "" for t in AT]
         rows.append([f"`{tuner}`", str(len(values)), *cells])
     return markdown_table(["tuner", "objectives", *(f"regret at {t}" for t in AT)], rows)
@@ -90,12 +90,12 @@ def _has(tuner: str, trials: int) -> bool:
     return trials >= SINGLE.get(tuner, 1)
 
 
-def _claims(found: list[Curves]) -> str:
+def _claims(objectives: list[Curves]) -> str:
     """By how much the pretrained surrogate is ahead of others, after as many trials and after a fifth of theirs."""
     heads = ["other", *(f"both at {t}" for t in SAME), "at 25, pretrained at 5", "not behind there"]
     rows = []
-    for tuner in dict.fromkeys(name for one in found for name in one.regret if name != "pretrained"):
-        pairs = [(one.regret[tuner], one.regret["pretrained"]) for one in found if tuner in one.regret]
+    for tuner in dict.fromkeys(name for one in objectives for name in one.regret if name != "pretrained"):
+        pairs = [(one.regret[tuner], one.regret["pretrained"]) for one in objectives if tuner in one.regret]
         same = [_cell([_at(other, t) - _at(own, t) for other, own in pairs]) if _has(tuner, t) else "" for t in SAME]
         ahead = [_at(other, 25) - _at(own, 5) for other, own in pairs]
         share = np.mean([value >= -1e-9 for value in ahead])
@@ -107,17 +107,23 @@ def _at(regret: Floats, trials: int) -> float:
     return float(regret[min(trials, len(regret)) - 1])
 
 
-def _models(found: list[Curves]) -> str:
+def _models(objectives: list[Curves]) -> str:
     """First suggestions against defaults, and regrets of the tuners, by family."""
     rows = []
-    for family in [*dict.fromkeys(one.family for one in found), "all"]:
-        of = [one for one in found if family in ("all", one.family)]
-        first = np.array([one.first_gain for one in of])
+    for family in [*dict.fromkeys(one.family for one in objectives), "all"]:
+        part = [one for one in objectives if family in ("all", one.family)]
+        first = np.array([one.first_gain for one in part])
         counts = [int(np.sum(first > 1e-9)), int(np.sum(abs(first) <= 1e-9)), int(np.sum(first < -1e-9))]
-        others = [_cell([one.regret[tuner][24] for one in of]) for tuner in ("gp", "tpe", "random")]
-        ours = [_cell([one.regret["pretrained"][t - 1] for one in of]) for t in (1, 5, 25)]
+        others = [_cell([one.regret[tuner][24] for one in part]) for tuner in ("gp", "tpe", "random")]
+        ours = [_cell([one.regret["pretrained"][t - 1] for one in part]) for t in (1, 5, 25)]
         rows.append(
-            [family, " / ".join(map(str, counts)), _cell([one.regret["default"][0] for one in of]), *ours, *others]
+            [
+                family,
+                " / ".join(map(str, counts)),
+                _cell([one.regret["default"][0] for one in part]),
+                *ours,
+                *others,
+            ]
         )
     heads = ["model", "first suggestion better / equal / worse than default", "default"]
     return markdown_table(

@@ -39,12 +39,12 @@ def multi_task_gp(task: Task, n: int, studies: Studies, random: np.random.Genera
     bounds = torch.tensor([[0.0], [1.0]], dtype=torch.double).repeat(1, len(task.space))
     past = [_rows(task, trials, i + 1) for i, trials in enumerate(studies.values())]
     best = [min(trials, key=lambda one: one.value).params for trials in list(studies.values())[:2]]
-    done: list[Evaluated] = []
-    while len(done) < n:
-        if len(done) < len(best):
-            params = dict(best[len(done)])
+    evaluations: list[Evaluated] = []
+    while len(evaluations) < n:
+        if len(evaluations) < len(best):
+            params = dict(best[len(evaluations)])
         else:
-            parts = [*past, _rows(task, done, 0)]
+            parts = [*past, _rows(task, evaluations, 0)]
             rows, values = (torch.tensor(np.concatenate(column)) for column in zip(*parts, strict=True))
             model = MultiTaskGP(rows, -values[:, None], task_feature=-1, output_tasks=[0], outcome_transform=None)
             likelihood = ExactMarginalLogLikelihood(model.likelihood, model)
@@ -52,8 +52,8 @@ def multi_task_gp(task: Task, n: int, studies: Studies, random: np.random.Genera
             improvement = LogExpectedImprovement(model, best_f=-values[rows[:, -1] == 0].min())
             point, _ = optimize_acqf(improvement, bounds, q=1, num_restarts=4, raw_samples=256)
             params = task.space.params(point[0].numpy())
-        done.append(Evaluated(params, task.evaluate(params, random)))
-    return done
+        evaluations.append(Evaluated(params, task.evaluate(params, random)))
+    return evaluations
 
 
 def _rows(task: Task, trials: Sequence[Evaluated], number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,9 +78,9 @@ def meta_tpe(task: Task, n: int, studies: Studies, random: np.random.Generator) 
     for trials in studies.values():
         sources.append(optuna.create_study(direction="minimize"))
         for one in trials:
-            known = {name: distributions[name] for name in one.params}
+            active = {name: distributions[name] for name in one.params}
             sources[-1].add_trial(
-                optuna.trial.create_trial(params=dict(one.params), distributions=known, value=one.value)
+                optuna.trial.create_trial(params=dict(one.params), distributions=active, value=one.value)
             )
     sampler = package.MetaLearnTPESampler(source_studies=sources, seed=int(random.integers(2**31)))
     study = optuna.create_study(direction="minimize", sampler=sampler)
@@ -141,14 +141,14 @@ def _scheduled(scheduler: Any, task: Task, n: int, random: np.random.Generator) 
 
     from syne_tune.backend.trial_status import Trial
 
-    done: list[Evaluated] = []
+    evaluations: list[Evaluated] = []
     for number in range(n):
         params = scheduler.suggest().config
-        done.append(Evaluated(params, task.evaluate(params, random)))
+        evaluations.append(Evaluated(params, task.evaluate(params, random)))
         trial = Trial(number, params, datetime.now())
         scheduler.on_trial_add(trial)
-        scheduler.on_trial_complete(trial, {_METRIC: done[-1].value})
-    return done
+        scheduler.on_trial_complete(trial, {_METRIC: evaluations[-1].value})
+    return evaluations
 
 
 RIVALS: dict[str, Callable[[Task, int, Studies, np.random.Generator], list[Evaluated]]] = {

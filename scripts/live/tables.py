@@ -37,8 +37,8 @@ def tables(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -> str:
     rows = []
     for past, tuner in dict.fromkeys((study.past, study.tuner) for study in regrets):
         # Families count alike, whatever the number of their tasks.
-        shown = {study: one for study, one in regrets.items() if study.past == past}
-        each = [_at(shown, tuner, family, at) for family in families]
+        of_past = {study: one for study, one in regrets.items() if study.past == past}
+        each = [_at(of_past, tuner, family, at) for family in families]
         plain = _summary([one.mean(axis=0) for one in each])
         logs = _summary([_log(one).mean(axis=0) for one in each])
         rows.append([past, f"`{tuner}`", *_cells(plain, 4), *_cells(logs, 2)])
@@ -56,8 +56,8 @@ def non_inferiority(regrets: Mapping[Any, Sequence[float]], at: Sequence[int]) -
     heads = ["past", *(f"regret at {t}" for t in at), *(f"log10 at {t}" for t in at)]
     rows = []
     for past in pasts:
-        shown = {s: r for s, r in regrets.items() if s.past in (past, _NO_PAST)}
-        plain, logs = _behind(shown, at, lambda r: r), _behind(shown, at, _log)
+        of_past = {s: r for s, r in regrets.items() if s.past in (past, _NO_PAST)}
+        plain, logs = _behind(of_past, at, lambda r: r), _behind(of_past, at, _log)
         cells = [f"{_marked(value, MARGIN, 3)}" for value in plain] + [_marked(v, LOG_MARGIN, 2) for v in logs]
         rows.append([past, *cells])
     lead = (
@@ -90,8 +90,8 @@ def _log(regrets: Floats) -> Floats:
 
 
 def _at(regrets: Mapping[Any, Sequence[float]], tuner: str, family: str, at: Sequence[int]) -> Floats:
-    wanted = sorted(study for study in regrets if (study.tuner, study.family) == (tuner, family))
-    rows = [regrets[study] for study in wanted]
+    studies = sorted(study for study in regrets if (study.tuner, study.family) == (tuner, family))
+    rows = [regrets[study] for study in studies]
     return np.array(rows)[:, [t - 1 for t in at]]
 
 

@@ -26,15 +26,15 @@ def unpack(archive: Path, folder: Path, key: str, progress: ProgressCallback) ->
     try:
         with zipfile.ZipFile(archive) as zip_file:
             members = _members(zip_file.infolist(), key)
-            done, total = 0, sum(info.file_size for info in members)
+            n_bytes, total = 0, sum(info.file_size for info in members)
             archive_size = archive.stat().st_size
             if total > (max_size := min(_MAX_BYTES, max(_FREE_BYTES, _MAX_RATIO * archive_size))):
                 raise ValueError(f"{archive_size:,} bytes must unpack to at most {max_size:,}, but claim {total:,}")
             for info in members:
                 # No more bytes are written than the directory claims, and the checksum is compared at their end.
                 zip_file.extract(info, folder)
-                done += info.file_size
-                progress("unpack", done, total)
+                n_bytes += info.file_size
+                progress("unpack", n_bytes, total)
     except Exception as error:  # a damaged archive raises errors of six modules
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # which an offset outside the file causes
             raise

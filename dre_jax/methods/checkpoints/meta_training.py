@@ -186,12 +186,12 @@ def _is_complete(name: str, method: Method, meta: SearchSpace, facts: Mapping[st
     check_same_training(folder, ours, {"method": owner, "space": saved.space, "columns": saved.n_columns})
     fields, saved_fields = dict(leaves(method)), dict(leaves(saved.method))
     if has_fitted(folder, ensemble=ensemble is not None):
-        done = fields == saved_fields
+        is_complete = fields == saved_fields
         if ensemble is not None:  # the number of steps may change, see the trainer
             del fields[f"{ensemble.prefix}training.steps"]
         fields |= {fact: facts[fact] for fact in ("key", "fingerprint")}
         check_same_training(folder, fields, {**saved_fields, **saved.facts}, meta.columns, saved.columns)
-        return done
+        return is_complete
     if "part_of" not in saved.facts:
         others = {path: value for path, value in fields.items() if path.split(".")[0] not in ("model", "training")}
         check_same_training(folder, others, saved_fields)

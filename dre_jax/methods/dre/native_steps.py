@@ -39,7 +39,7 @@ def supports_native(model: ModelConfig, loss: str, x: Array, *, own_lists: bool)
     """
     supported = loss in LOSSES and x.dtype == jnp.float32 and not (model.context == "shared" and own_lists)
     values = [(getattr(model, field.name), MODEL_FIELDS.get(field.name, ())) for field in dataclasses.fields(model)]
-    return supported and all(known is None or value in known for value, known in values) and native.available()
+    return supported and all(choices is None or value in choices for value, choices in values) and native.available()
 
 
 def native_steps(

@@ -146,10 +146,10 @@ def _train(
         state, losses = train(model, config, source, state, key, count, mesh)
         source = next(sources, None)  # while the devices compute
         jax.block_until_ready(losses)  # so that no third portion's rows are there
-        done = step + count
+        end = step + count
         if report:
-            report(TrainingProgress(done, config.steps, float(jnp.mean(losses)), run.resumed_from))
-        if done % config.evaluate_every == 0 or done == config.steps:
+            report(TrainingProgress(end, config.steps, float(jnp.mean(losses)), run.resumed_from))
+        if end % config.evaluate_every == 0 or end == config.steps:
             run.state = collect(mesh, state)
             yield measure()
 

@@ -190,10 +190,10 @@ def _pieces(text: str) -> Iterator[str | dict[str, Any]]:
     """Yields the lines of a text, and in place of the lines of a JSON object the object."""
     lines = text.splitlines(keepends=True)
     decoder = json.JSONDecoder()
-    position = done = 0
+    position = object_end = 0
     for line in lines:
         start, position = position, position + len(line)
-        if start < done:
+        if start < object_end:
             continue
         if line.lstrip().startswith("{"):
             try:
@@ -201,7 +201,7 @@ def _pieces(text: str) -> Iterator[str | dict[str, Any]]:
             except (ValueError, RecursionError):
                 pass
             else:
-                done = end
+                object_end = end
                 yield content
                 if end < position:
                     yield text[end:position]

@@ -117,15 +117,15 @@ def _method_of(objective: str, surrogate: Surrogate | None) -> Method:
 
 def _combine(surrogates: Mapping[str, Surrogate | None], method: HypervolumeMethod) -> Surrogate | None:
     """Returns one surrogate of all objectives, whose start designs take turns; None if there is none."""
-    known = {name: one for name, one in surrogates.items() if one is not None}
-    if not known:
+    learned = {name: one for name, one in surrogates.items() if one is not None}
+    if not learned:
         return None
-    (first, *others), space = known, next(iter(known.values())).space
+    (first, *others), space = learned, next(iter(learned.values())).space
     for name in others:
-        if known[name].space != space:
+        if learned[name].space != space:
             rule = "the surrogates of a study must have one space"
             raise ConfigError(f"{rule}, but those of {first!r} and {name!r} differ: fit them on spaces that are equal")
-    turns = itertools.chain.from_iterable(itertools.zip_longest(*(one.start for one in known.values())))
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*(one.start for one in learned.values())))
     start: list[Params] = []
     for params in turns:
         if params is not None and params not in start:

@@ -115,8 +115,8 @@ class Translation:
 
     def from_numbers(self, numbers: Mapping[str, float]) -> dict[str, Any]:
         """Inverts `to_numbers`."""
-        known = self.distributions
-        return {name: known[name].to_external_repr(value) for name, value in numbers.items() if name in known}
+        by_name = self.distributions
+        return {name: by_name[name].to_external_repr(value) for name, value in numbers.items() if name in by_name}
 
     def read_params(self, values: Mapping[str, Any]) -> Params | None:
         """Returns the configuration in a trial's values; None if all are missing, or a value is outside of the space.
@@ -127,8 +127,8 @@ class Translation:
         if len(merged) == len(self._fixed):
             return None
         try:
-            known = {name: self.from_optuna_value(name, value) for name, value in merged.items()}
-            return self.space.check(self.space.active_part(self._middle | known))
+            params = {name: self.from_optuna_value(name, value) for name, value in merged.items()}
+            return self.space.check(self.space.active_part(self._middle | params))
         except DataError:
             return None
 

@@ -40,8 +40,8 @@ class PastCurves:
     def __post_init__(self) -> None:
         usable = {name: [curve for curve in curves if len(curve) > 1] for name, curves in self.tasks.items()}
         last = {name: {curve[max(curve)] for curve in curves} for name, curves in usable.items()}
-        kept = {name: curves for name, curves in usable.items() if len(curves) >= _MIN_CURVES and len(last[name]) > 1}
-        object.__setattr__(self, "tasks", kept)
+        tasks = {name: curves for name, curves in usable.items() if len(curves) >= _MIN_CURVES and len(last[name]) > 1}
+        object.__setattr__(self, "tasks", tasks)
 
     def __len__(self) -> int:
         """The number of studies."""

@@ -70,9 +70,9 @@ class SpaceChanges:
             if new in values:
                 raise DataError(f"a configuration must have {new!r} by one name, but got {', '.join(params)}")
             values[new] = value
-        known = {name: value for name, value in values.items() if name in self.space}
-        added = {name: value for name, value in self.values.items() if name not in known}
-        return self.space.active_part(known | added, partial=True) if added else known
+        own = {name: value for name, value in values.items() if name in self.space}
+        added = {name: value for name, value in self.values.items() if name not in own}
+        return self.space.active_part(own | added, partial=True) if added else own
 
     def without_inactive(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a past configuration, by its old names, without hyperparameters that are inactive."""

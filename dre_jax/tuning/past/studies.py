@@ -95,8 +95,8 @@ def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
       key: PRNG key.
     """
     names = tuple(meta.require_train_tasks())
-    kept = SearchSpace(meta.name, {name: meta.train[name] for name in _kept(names)})
-    tasks = source_tasks(kept, MAX_ROWS, key)
+    selected = SearchSpace(meta.name, {name: meta.train[name] for name in _kept(names)})
+    tasks = source_tasks(selected, MAX_ROWS, key)
     tasks = SourceTasks(*jax.device_put([_padded(np.asarray(a), axis=1) for a in tasks]))
     on_host = jax.tree.map(np.asarray, (tasks, _fit_processes(tasks)))
     return PastStudies(names, *on_host)

@@ -64,8 +64,8 @@ class _Parameter:
     """A hyperparameter, which shows the fields that are set."""
 
     def __repr__(self) -> str:
-        shown = [(one.name, getattr(self, one.name), one.default) for one in fields(self)]
-        texts = (f"{name}={value!r}" for name, value, unset in shown if value not in (unset, ()))
+        all_fields = [(one.name, getattr(self, one.name), one.default) for one in fields(self)]
+        texts = (f"{name}={value!r}" for name, value, unset in all_fields if value not in (unset, ()))
         return f"{type(self).__name__}({', '.join(texts)})"
 
     @property

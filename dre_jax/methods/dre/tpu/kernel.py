@@ -179,8 +179,8 @@ def _as_columns(rows: list[Array], length: int) -> list[Array]:
     stacked = jnp.zeros(place.shape, rows[0].dtype)
     for i, row in enumerate(rows):
         stacked = jnp.where(place == i, row, stacked)
-    turned = stacked.T[:length]
-    return [turned[:, i : i + 1] for i in range(len(rows))]
+    columns = stacked.T[:length]
+    return [columns[:, i : i + 1] for i in range(len(rows))]
 
 
 def _read(layout: LaneLayout, state: Any) -> dict[str, Array]:
