@@ -90,9 +90,9 @@ def test_a_public_name_is_explained(name):
     thing, called = NAMES[name], call(NAMES[name])
     text = doc(thing)
     if called is not None:
-        given = [n for n in inspect.signature(called).parameters if n not in ("self", "args", "kwargs")]
-        if len(given) > 1 and not re.search(r"[Aa]rguments (and result )?as in `", text):
-            missing = [argument for argument in given if not names(text, argument)]
+        inputs = [n for n in inspect.signature(called).parameters if n not in ("self", "args", "kwargs")]
+        if len(inputs) > 1 and not re.search(r"[Aa]rguments (and result )?as in `", text):
+            missing = [argument for argument in inputs if not names(text, argument)]
             assert not missing, f"arguments that the docstring does not name: {missing}"
         if any(isinstance(node, ast.Raise) and node.exc for node in ast.walk(source(called))):
             assert "Raises" in text, "it raises, and does not say so"

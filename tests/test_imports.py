@@ -39,15 +39,15 @@ def imported(path):
     """Every module that a file imports, anywhere in it, as full names."""
     inside = module_name(path)
     package = inside if path.name == "__init__.py" else inside[:-1]
-    found = set()
+    result = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            result |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = list(package[: len(package) - node.level + 1]) if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-    return found
+            result |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return result
 
 
 def test_the_scan_sees_imports():
@@ -71,8 +71,8 @@ def test_the_scan_sees_imports():
 )
 def test_an_import_is_light(modules, heavy):
     code = f"import {', '.join(modules)}, sys; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_public_names_exist():

@@ -53,9 +53,9 @@ def space():
 
 @pytest.fixture(scope="module")
 def task(space):
-    found = sort_task(next(iter(space.test.values())))
-    where = jnp.ones(len(found.level), bool)
-    return SearchTask(*(jnp.asarray(a) for a in (found.x, found.response, found.level)), where)
+    result = sort_task(next(iter(space.test.values())))
+    where = jnp.ones(len(result.level), bool)
+    return SearchTask(*(jnp.asarray(a) for a in (result.x, result.response, result.level)), where)
 
 
 @pytest.mark.parametrize("context", ["own", pytest.param("shared", marks=pytest.mark.thorough)])
@@ -125,8 +125,8 @@ def test_one_suggestion(name, space, task, learnt):
         method, params = METHOD, init(MODEL, space.n_columns, KEY)
     else:
         method, params = SURROGATES[name], learnt(name)[1]
-    given = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY, jnp.int32(0)
-    lower(jitted_suggest, method, params, *given, groups=APART if name == "dre" else (PLATFORMS,))
+    inputs = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY, jnp.int32(0)
+    lower(jitted_suggest, method, params, *inputs, groups=APART if name == "dre" else (PLATFORMS,))
 
 
 def products(jaxpr):
@@ -152,7 +152,7 @@ def test_only_networks_have_products_of_low_precision(name, space, task, learnt)
     method, (fit, params) = SURROGATES[name], learnt(name)
     arguments = History(*(a[:16] for a in task[:4])), Candidates(task.x, task.where), KEY
     acquire = jax.make_jaxpr(method.acquire)(params, *arguments)
-    found = [product for program in (fit, acquire) if program is not None for product in products(program.jaxpr)]
-    low = {written_in(a) for a in found if a.params["precision"] != (HIGHEST, HIGHEST)}
+    result = [product for program in (fit, acquire) if program is not None for product in products(program.jaxpr)]
+    low = {written_in(a) for a in result if a.params["precision"] != (HIGHEST, HIGHEST)}
     assert low <= {"mlp.py", "networks.py"}
-    assert bool(found) == (name != "random")
+    assert bool(result) == (name != "random")

@@ -8,11 +8,11 @@ from benchmarks import ask
 
 
 def test_a_process_tells_when_it_suggested(capsys):
-    begun = time.time()
+    start = time.time()
     assert ask.main(["--child", str(Path()), "0"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert begun <= told["at"] <= time.time()
-    assert told["later"] == []
+    facts = json.loads(capsys.readouterr().out)
+    assert start <= facts["at"] <= time.time()
+    assert facts["later"] == []
 
 
 def test_past_tasks_differ():

@@ -77,10 +77,10 @@ def test_gradient(model, runs, levels, in_logarithms):
     (ensembles, layout, flat), one = plain(model, runs=runs), histories(runs, 13, levels=levels)
     support, query = (rows.view(1, runs, -1) for rows in search.draw(runs, 13, 2, torch.Generator().manual_seed(1)))
     lists = search.read_epochs(one, layout, support, query, tied=levels is not None)
-    found, _ = gradient(layout, flat, at(lists, 0), None if in_logarithms else triangle(11))
+    result, _ = gradient(layout, flat, at(lists, 0), None if in_logarithms else triangle(11))
     for run, ensemble in enumerate(ensembles):
         total_loss(ensemble, batches(one, run, support[:, run], query[:, run]), LIBRARY).backward()
-    torch.testing.assert_close(found, stack(model, ensembles, grad=True), rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(result, stack(model, ensembles, grad=True), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")  # PyTorch's compiler warns of PyTorch's own

@@ -32,8 +32,8 @@ def test_meta_train_and_go_on(cli, trained, tmp_path, data):
 def test_info(cli, trained):
     status, out, error = cli("info", trained / "svm")
     assert (status, error) == (0, "")
-    told = dict(line.split("  ", 1) for line in out.splitlines())
-    assert told["search space"].strip() == "svm, 14 columns"
+    facts = dict(line.split("  ", 1) for line in out.splitlines())
+    assert facts["search space"].strip() == "svm, 14 columns"
     assert "20 of 20" in out
     metadata = json.loads((trained / "svm" / "metadata.json").read_text())
     assert metadata["fingerprint"][:16] in out
@@ -52,12 +52,12 @@ def test_evaluate_from_a_checkpoint(cli, trained, tmp_path, evaluate):
     assert len(traces) == 2 * n_tasks
     assert {len(trace) for trace in traces} == {3}
     mean = np.mean([1 - trace[2] for trace in traces])
-    told = f"dre: {2 * n_tasks} runs, mean regret {mean:.4f} at 2 trials, saved in {out}, peak memory "
-    assert printed.startswith(told)
+    facts = f"dre: {2 * n_tasks} runs, mean regret {mean:.4f} at 2 trials, saved in {out}, peak memory "
+    assert printed.startswith(facts)
     assert printed.endswith(" MB\n")
     status, printed, error = cli(*command, "--quiet")
     assert (status, error, printed.count("\n")) == (0, "", 1)
-    assert printed.startswith(told)
+    assert printed.startswith(facts)
 
 
 def test_methods(cli):
@@ -83,10 +83,10 @@ def test_as_a_module(tmp_path, evaluate, make_space):
     out = tmp_path / "a.json"
     write_dataset(tmp_path / "data", [make_space("s", n_rows=8, test="c", designs=(1, 2))])
     command = [sys.executable, "-m", "dre_jax", *evaluate(data=tmp_path / "data", space="s", out=out)]
-    done = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("random: 1 runs, mean regret ")
-    assert done.stderr.splitlines()[0] == "evaluate random: 0/1 runs"
+    process = subprocess.run([*map(str, command)], env=environment, capture_output=True, text=True, timeout=240)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith("random: 1 runs, mean regret ")
+    assert process.stderr.splitlines()[0] == "evaluate random: 0/1 runs"
     assert [len(trace) for *_, trace in read_results(out).runs()] == [3]
 
 
@@ -104,5 +104,7 @@ def test_factorisations_take_one_thread(given):
     """The libraries are loaded before a command begins, so that the environment alone would come too late."""
     environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     environment |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
-    done = subprocess.run([sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, timeout=240)
-    assert done.stdout == f"{{{given or 1}}}\n", done.stderr
+    process = subprocess.run(
+        [sys.executable, "-c", THREADS], env=environment, capture_output=True, text=True, timeout=240
+    )
+    assert process.stdout == f"{{{given or 1}}}\n", process.stderr

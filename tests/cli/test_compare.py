@@ -29,9 +29,9 @@ def test_methods_are_run_once_and_told(compared, tmp_path):
         rank = [f"{spaces['rank_at'][at][name]:.2f}" for at in ("1", "3")]
         assert [cell.split(" ± ")[0] for cell in cells] == [name, *regret, *rank, fit, "12.3"]
         assert {space for space, *_ in read_results(tmp_path / "results" / f"{name}.json").runs()} == {"bundled/svm"}
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*.json")}
+    selected = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").rglob("*.json")}
     assert compared("random", "gp", "--at", "1,3")[1] == out
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert {path: path.stat().st_mtime_ns for path in selected} == selected
 
 
 def test_a_method_that_fails_is_left_out_and_ends_with_2(compared, tmp_path):

@@ -23,8 +23,8 @@ def test_the_quick_one(cli, tmp_path, monkeypatch):
     assert out.rstrip().endswith(f"results, figures and report.html in {tmp_path}")
     tasks = set(bundled.load("svm").test)
     for name in methods:
-        found = read_results(tmp_path / f"{name}.json")
-        runs = list(found.runs())
+        result = read_results(tmp_path / f"{name}.json")
+        runs = list(result.runs())
         assert {run[:3] for run in runs} == {("svm", task, "test0") for task in tasks}
         assert {len(run[3]) for run in runs} == {2}
-        assert bool(found.meta["checkpoints"]) == (name == "dre-no-finetune")
+        assert bool(result.meta["checkpoints"]) == (name == "dre-no-finetune")

@@ -29,8 +29,8 @@ def test_download(cli, whole, tmp_path, monkeypatch):
     )
     lines = error.splitlines()
     assert lines[0] == "unpack (MB): 1/1"
-    there, wanted = ({path.name for path in folder.iterdir()} for folder in (tmp_path / "hpob-data", whole))
-    assert there == wanted
+    there, expected = ({path.name for path in folder.iterdir()} for folder in (tmp_path / "hpob-data", whole))
+    assert there == expected
     status, out, error = cli("download", "hpo-b", "--url", "a.zip")
     assert (status, error) == (0, "")
     assert out.startswith("hpob-data is there already: 16 search spaces")

@@ -37,15 +37,15 @@ def test_the_recommended_method(meta_train, cli, tmp_path):
     assert surrogate.space["degree"].high == 5
     assert len(surrogate.start) == 2
     status, out, _ = cli("info", folder)
-    told = dict(line.split("  ", 1) for line in out.splitlines())
-    told = {name: text.strip() for name, text in told.items()}
-    assert (status, told["method"], told["search space"]) == (0, "hedged-prior", "svm, 14 columns")
-    assert told["training.steps"] == "4"
-    assert told["training"] == "4 steps, as given; transfer probability 0.30"
-    assert told["companion"] == "dre, 4 steps"
-    assert told["training data"].startswith(f"{count} tasks, fingerprint ")
-    assert "log float: C" in told["columns"]
-    assert "level: kernel.ohe._" in told["columns"]
+    facts = dict(line.split("  ", 1) for line in out.splitlines())
+    facts = {name: text.strip() for name, text in facts.items()}
+    assert (status, facts["method"], facts["search space"]) == (0, "hedged-prior", "svm, 14 columns")
+    assert facts["training.steps"] == "4"
+    assert facts["training"] == "4 steps, as given; transfer probability 0.30"
+    assert facts["companion"] == "dre, 4 steps"
+    assert facts["training data"].startswith(f"{count} tasks, fingerprint ")
+    assert "log float: C" in facts["columns"]
+    assert "level: kernel.ohe._" in facts["columns"]
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_past_studies(cli, studies, tmp_path):
     space, out = tmp_path / "space.json", tmp_path / "surrogate"
     space.write_text('{"x": {"type": "float", "low": 0, "high": 1}}')
     command = ["meta-train", "--from-optuna", studies, "--space-file", space, "--out", out, "--method", "gcp"]
-    status, said, error = cli(*command, "--set", "prior.steps=2", "--quiet")
-    assert (status, said) == (0, f"past: gcp fitted to 3 tasks, saved in {out}\n")
+    status, output, error = cli(*command, "--set", "prior.steps=2", "--quiet")
+    assert (status, output) == (0, f"past: gcp fitted to 3 tasks, saved in {out}\n")
     lines = error.splitlines()
     assert [line.partition(": ")[2].partition(",")[0] for line in lines] == [
         "left out: week 3: x must be a number in [0.0",
@@ -96,8 +96,8 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
     assert "direction must be one of minimize, maximize, but got 'up'" in refused(*command, "--direction", "up")
     assert "has no 'task'" in refused(*command[:7], "--direction", "minimize")
     assert not out.exists()
-    status, said, error = cli(*command, "--direction", "minimize")
-    assert (status, said) == (0, f"past: gcp fitted to 3 tasks, saved in {out}\n")
+    status, output, error = cli(*command, "--direction", "minimize")
+    assert (status, output) == (0, f"past: gcp fitted to 3 tasks, saved in {out}\n")
     assert error == "dre-jax: left out: c: x must be a number in [0.0, 1.0], but got 7.0\n"
     surrogate = Surrogate.load(out)
     assert (surrogate.direction, surrogate.metric) == ("minimize", "seconds")
@@ -109,8 +109,8 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
     assert 0.2 <= surrogate.start[0]["x"] <= 0.4  # where every task's least value is near
     space.write_text('{"x": {"type": "float", "low": 0, "high": 2}, "y": {"type": "float", "low": 0, "high": 1}}')
     command[1:3], command[6] = ["--from-surrogate", out], tmp_path / "wider"
-    status, said, error = cli(*command[:-4])
-    assert (status, said) == (0, f"past: gcp fitted to 3 tasks, saved in {tmp_path / 'wider'}\n")
+    status, output, error = cli(*command[:-4])
+    assert (status, output) == (0, f"past: gcp fitted to 3 tasks, saved in {tmp_path / 'wider'}\n")
     assert error == "dre-jax: 3 of 3 past tasks have no 'y'\n"
     wider = Surrogate.load(tmp_path / "wider")
     assert (list(wider.space), wider.direction, wider.metric) == (["x", "y"], "minimize", "seconds")

@@ -24,8 +24,8 @@ def one():
 
     def run(*arguments):
         command = [sys.executable, "-m", "dre_jax", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-        return done.returncode, done.stdout, done.stderr
+        process = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+        return process.returncode, process.stdout, process.stderr
 
     return run
 
@@ -71,11 +71,11 @@ def test_meta_training_and_a_death(two, one, tmp_path, monkeypatch, make_space, 
     # Each process saves its own search space, and does not wait for the other.
     wait_until(lambda: min(TrainingCheckpoint(out / name).latest_step() or 0 for name in "ab") >= 2, *processes)
     processes[0].kill()
-    begun = time.monotonic()
+    start = time.monotonic()
     status, _, error = end_of(processes[1])
     assert status == -signal.SIGABRT
     assert "another task died" in error
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - start < 60
 
     steps = max(TrainingCheckpoint(out / name).latest_step() for name in "ab") + 4
     # What went on with tables on the devices goes on with rows that the host sends them.
@@ -119,12 +119,12 @@ def test_evaluation_and_a_death(two, one, tmp_path, evaluate, monkeypatch, make_
     processes = two(*command("two.json"))
     wait_until((tmp_path / "two.json").exists, *processes)
     processes[1].kill()
-    begun = time.monotonic()
+    start = time.monotonic()
     status, printed, error = end_of(processes[0])
     assert status == 1, error
     assert printed == ""
     assert "cannot compute with the others any more" in error
-    assert time.monotonic() - begun < 60
+    assert time.monotonic() - start < 60
     some = len(list(read_results(tmp_path / "two.json").runs()))
 
     (status, printed, error), second = map(end_of, two(*command("two.json")))

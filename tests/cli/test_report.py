@@ -11,24 +11,24 @@ def test_tables(cli, result_file, tmp_path, numbers_only):
     status, printed, error = cli(*command)
     assert status == 0
     assert error == f"report: comparing, and drawing into {out}\n"
-    found = json.loads((out / "summary.json").read_text())
-    assert found["methods"] == ["a", "b", "the third"]
+    result = json.loads((out / "summary.json").read_text())
+    assert result["methods"] == ["a", "b", "the third"]
     lines = printed.splitlines()
     assert lines[0] == "3 methods on 12 runs (6 tasks, 2 search spaces)"
     assert lines[-1] == f"report: saved in {out}, page {out / 'report.html'}"
     # The third's rows: means of the runs, means over spaces, wins.
     pooled, spaces, wins = ([part.strip() for part in line.split("│")[2:-1]] for line in lines if "│ the third" in line)
-    for cells, of in ((pooled, found), (spaces, found["over_spaces"])):
+    for cells, of in ((pooled, result), (spaces, result["over_spaces"])):
         regret, rank = of["regret_at"]["5"]["the third"], of["rank_at"]["5"]["the third"]
         errors = of["standard_error"]
         assert cells[1] == f"{regret:.4f} ± {errors['average_regret']['the third'][5]:.4f}"
         assert cells[3] == f"{rank:.2f} ± {errors['average_rank']['the third'][5]:.2f}"
     assert "Means over search spaces ± standard error over tasks within search spaces" in lines
-    counts = found["win_tie_loss"]["at"]["5"]["the third"]
+    counts = result["win_tie_loss"]["at"]["5"]["the third"]
     assert wins[1] == f"{counts['wins']} / {counts['ties']} / {counts['losses']}"
     tests = [line for line in lines if "tasks (6)" in line or "runs (12)" in line]
     assert len(tests) == 4
-    assert f"{found['significance']['runs']['5']['friedman_p']:.2g}" in tests[3]
+    assert f"{result['significance']['runs']['5']['friedman_p']:.2g}" in tests[3]
     # The same, said in another way.
     again = ["report", "--results", a, "--results", b, f"the third={c}", "--out", out, "--at", "2, 5"]
     assert cli(*again, "--reference", "b", "--quiet") == (0, printed, "")

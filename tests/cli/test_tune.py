@@ -48,25 +48,25 @@ def study(tmp_path):
 def test_a_study_and_more_of_it(cli, tune, study, tmp_path):
     status, out, error = cli(*tune("echo", "{x}", trials=3, workers=2))
     assert status == 0
-    found = Optimizer.load(study)
-    values = [trial.params["x"] for trial in found.trials]
-    assert [trial.value for trial in found.trials] == values
+    result = Optimizer.load(study)
+    values = [trial.params["x"] for trial in result.trials]
+    assert [trial.value for trial in result.trials] == values
     best = min(range(3), key=values.__getitem__)
     head, params, saved = out.splitlines()
     assert head == f"best of 3 trials: {values[best]} (trial {best})"
-    assert json.loads(params) == found.trials[best].params
+    assert json.loads(params) == result.trials[best].params
     assert saved == f"tune: saved in {study}, picture {tmp_path / 'study.json.png'}"
     assert (tmp_path / "study.json.png").read_bytes().startswith(b"\x89PNG")
-    told = error.splitlines()
-    assert told[0] == "tune: 0/3 trials"
-    assert told[1].startswith("tune: read ")
-    assert told[1].endswith("'; --metric NAME reads another value")
-    assert sorted(line.split(":")[0] for line in told[2:]) == ["trial 0", "trial 1", "trial 2"]
+    facts = error.splitlines()
+    assert facts[0] == "tune: 0/3 trials"
+    assert facts[1].startswith("tune: read ")
+    assert facts[1].endswith("'; --metric NAME reads another value")
+    assert sorted(line.split(":")[0] for line in facts[2:]) == ["trial 0", "trial 1", "trial 2"]
     assert cli(*tune("echo", "{x}", trials=3))[1] == out  # nothing is left to do
     status, out, error = cli(*tune("echo", "{x}", trials=4, quiet=True))
     assert (status, error) == (0, "")
     assert out.startswith("best of 4 trials")
-    assert Optimizer.load(study).trials[:3] == found.trials
+    assert Optimizer.load(study).trials[:3] == result.trials
 
 
 def test_the_largest_of_a_metric(cli, tune, study):

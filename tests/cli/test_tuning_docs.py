@@ -25,14 +25,14 @@ print("loss:", given.lr)
 @pytest.fixture
 def page(tmp_path, monkeypatch):
     """Blocks by language, in a folder that has the files that they speak of."""
-    found = {}
+    result = {}
     for language, block in re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        found.setdefault(language, []).append(block)
-    (tmp_path / "space.json").write_text(found["json"][0])
-    (tmp_path / "history.csv").write_text(found["csv"][0])
+        result.setdefault(language, []).append(block)
+    (tmp_path / "space.json").write_text(result["json"][0])
+    (tmp_path / "history.csv").write_text(result["csv"][0])
     (tmp_path / "train.py").write_text(TRAIN)
     monkeypatch.chdir(tmp_path)
-    return found
+    return result
 
 
 def words(block):

@@ -33,29 +33,29 @@ def told(cli):
 
 def test_versions_devices_and_the_compiler(told, monkeypatch):
     monkeypatch.setenv("JAX_OF_THE_TEST", "5")
-    lines, found = told()
-    assert lines["dre_jax"] == found["dre_jax"] == dre_jax.__version__
-    assert lines["jax"] == found["packages"]["jax"] == jax.__version__
-    assert found["packages"]["numpy"] == np.__version__
+    lines, result = told()
+    assert lines["dre_jax"] == result["dre_jax"] == dre_jax.__version__
+    assert lines["jax"] == result["packages"]["jax"] == jax.__version__
+    assert result["packages"]["numpy"] == np.__version__
     assert f"optuna {optuna.__version__}" in lines["extras"]
-    assert found["devices"] == {"platform": "cpu", "kind": "cpu", "count": len(jax.devices())}
+    assert result["devices"] == {"platform": "cpu", "kind": "cpu", "count": len(jax.devices())}
     assert lines["devices"] == f"{len(jax.devices())} cpu"
-    assert lines["cache"] == found["cache"]
-    assert found["native"] == native.decision()._asdict()
+    assert lines["cache"] == result["cache"]
+    assert result["native"] == native.decision()._asdict()
     assert lines["C++ steps"].startswith("on, " if native.available() else "off: ")
-    assert found["variables"]["JAX_OF_THE_TEST"] == "5"
+    assert result["variables"]["JAX_OF_THE_TEST"] == "5"
     assert "JAX_OF_THE_TEST=5" in lines["variables"].split()
-    assert "PATH" not in found["variables"]
+    assert "PATH" not in result["variables"]
 
 
 def test_what_is_off_says_why(told, monkeypatch):
     monkeypatch.setattr(native, "decision", lambda: native.trial.Decision(None, "DRE_JAX_NATIVE=0"))
     monkeypatch.setattr(native, "compiler_version", lambda: None)
     monkeypatch.setenv("DRE_JAX_CACHE", "")
-    lines, found = told()
+    lines, result = told()
     assert lines["C++ steps"] == "off: DRE_JAX_NATIVE=0"
     assert (lines["compiler"], lines["cache"]) == ("none found", "off")
-    assert (found["compiler"], found["cache"]) == (None, None)
+    assert (result["compiler"], result["cache"]) == (None, None)
 
 
 def test_devices_that_cannot_be_used_are_told_of(told, monkeypatch):
@@ -63,9 +63,9 @@ def test_devices_that_cannot_be_used_are_told_of(told, monkeypatch):
         raise RuntimeError("Unable to initialize backend 'cuda':\n no driver")
 
     monkeypatch.setattr(jax, "local_devices", fail)
-    lines, found = told()
+    lines, result = told()
     assert lines["devices"] == "none: RuntimeError Unable to initialize backend 'cuda': no driver"
-    assert found["native"] is None
+    assert result["native"] is None
     assert "C++ steps" not in lines
 
 

@@ -114,12 +114,12 @@ def test_what_is_not_there_or_no_file(tmp_path):
 
 def test_find_json(tmp_path):
     (tmp_path / "file").touch()
-    for folder, said in (
+    for folder, output in (
         (tmp_path, "must hold a.json or a.json.gz, but has neither"),
         (tmp_path / "nowhere", "must be a folder, but .*nowhere does not exist"),
         (tmp_path / "file", "must be a folder, but .*file is a file"),
     ):
-        with pytest.raises(DataError, match=said):
+        with pytest.raises(DataError, match=output):
             files.find_json(folder, "a")
     for name in ("a.json.gz", "a.json"):  # the plain one is preferred
         (tmp_path / name).touch()

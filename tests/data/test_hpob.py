@@ -162,9 +162,9 @@ def test_what_is_warned_of_once(save, change, said):
 
 @pytest.mark.parametrize(("split", "mode"), [("test", "v3"), ("validation", "v3"), ("test", "v2")])
 def test_an_outline_agrees_with_what_is_loaded(split, mode):
-    found = outline(bundled.path(), split, mode)
-    assert list(found) == list_spaces(bundled.path(), mode)
-    for name, space in found.items():
+    result = outline(bundled.path(), split, mode)
+    assert list(result) == list_spaces(bundled.path(), mode)
+    for name, space in result.items():
         loaded = load_space(bundled.path(), name, mode)
         assert (space.name, space.n_columns) == (name, loaded.n_columns)
         assert list(space.datasets) == list(loaded.split(split))
@@ -176,10 +176,10 @@ def test_one_split_needs_no_other_file(tmp_path):
     write_dataset(tmp_path, [space])
     (tmp_path / "meta-train-dataset.json").write_text("{ this is no JSON")
     (tmp_path / "meta-validation-dataset.json").unlink()
-    found = load_space(tmp_path, "svm", splits=["test"])
-    assert list(found.test) == list(space.test)
-    assert found.train == found.validation == {}
-    assert set(found.designs) == set(space.test)
+    result = load_space(tmp_path, "svm", splits=["test"])
+    assert list(result.test) == list(space.test)
+    assert result.train == result.validation == {}
+    assert set(result.designs) == set(space.test)
     assert outline(tmp_path, "test")["svm"].datasets == tuple(space.test)
     with pytest.raises(DataError, match="meta-train-dataset"):
         load_space(tmp_path, "svm", splits=["test", "train"])

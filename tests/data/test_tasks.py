@@ -45,15 +45,15 @@ def test_tie_levels_are_scipys_dense_ranks():
 
 def test_sort_task_keeps_rows_together_and_ties_in_the_order_of_the_file():
     task = make_task(100)
-    found = sort_task(task)
+    result = sort_task(task)
     # Python's sort is stable, also in reverse.
     order = sorted(range(100), key=lambda i: -task.y[i])
-    np.testing.assert_array_equal(found.order, order)
-    np.testing.assert_array_equal(found.x, task.X[order])
-    np.testing.assert_array_equal(found.level, rankdata(-task.y[order], method="dense") - 1)
+    np.testing.assert_array_equal(result.order, order)
+    np.testing.assert_array_equal(result.x, task.X[order])
+    np.testing.assert_array_equal(result.level, rankdata(-task.y[order], method="dense") - 1)
     expected = (task.y[order] - task.y.min()) / (task.y.max() - task.y.min())
-    np.testing.assert_allclose(found.response, expected, rtol=1e-6)
-    assert (found.x.dtype, found.response.dtype, found.level.dtype) == (np.float32, np.float32, np.int32)
+    np.testing.assert_allclose(result.response, expected, rtol=1e-6)
+    assert (result.x.dtype, result.response.dtype, result.level.dtype) == (np.float32, np.float32, np.int32)
 
 
 def test_a_table_of_uneven_tasks():

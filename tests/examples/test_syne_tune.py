@@ -41,10 +41,10 @@ TASKS = ["wine", "digits"]
 @pytest.fixture
 def curves():
     """(tasks, configurations, seeds, fidelities, objectives), one of them cut short, one never begun."""
-    found = np.random.default_rng(0).uniform(size=(2, 4, 2, 3, 2)).astype(np.float32)
-    found[0, 1, 0, 2:] = np.nan
-    found[0, 3, 1] = np.nan
-    return found
+    result = np.random.default_rng(0).uniform(size=(2, 4, 2, 3, 2)).astype(np.float32)
+    result[0, 1, 0, 2:] = np.nan
+    result[0, 3, 1] = np.nan
+    return result
 
 
 @pytest.fixture

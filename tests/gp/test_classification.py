@@ -79,16 +79,16 @@ def test_mode_and_probability():
     mode = jax.jit(gp.find_mode)(gp.latent_covariance(params(LOGS), padded_x, padded_x), padded_labels, where)
     np.testing.assert_allclose(mode.signal[:14], signal, atol=1e-4)
     classifier = jax.jit(gp.condition_classifier)(params(LOGS), padded_x, padded_labels, where)
-    found = gp.log_probability(classifier, padded_x, jnp.asarray(NEW))
-    np.testing.assert_allclose(found, log_probability(LOGS, x, labels, NEW), rtol=1e-3)
+    result = gp.log_probability(classifier, padded_x, jnp.asarray(NEW))
+    np.testing.assert_allclose(result, log_probability(LOGS, x, labels, NEW), rtol=1e-3)
 
 
 def test_evidence_and_its_gradient():
     x, labels = trials()
     slots = oracles.in_slots(19, x, labels, dtype=np.float64)
-    found, gradient = jax.value_and_grad(evidence)(jnp.asarray(LOGS), *slots)
+    result, gradient = jax.value_and_grad(evidence)(jnp.asarray(LOGS), *slots)
     reference = lambda logs: mode_and_evidence(covariance(logs, x, x), labels)[1]  # noqa: E731
-    np.testing.assert_allclose(found, reference(LOGS), rtol=1e-6)
+    np.testing.assert_allclose(result, reference(LOGS), rtol=1e-6)
     np.testing.assert_allclose(gradient, approx_fprime(LOGS, reference, 1e-4), rtol=1e-2, atol=1e-3)
 
 

@@ -57,13 +57,13 @@ def reference(x, y, kernel=KERNELS["matern52"]):
 @pytest.mark.parametrize("name", KERNELS)
 def test_likelihood_gradient_and_posterior_are_scikit_learns(name):
     x, y, new = points()
-    given, fitted = params(kernel=name), reference(x, y, KERNELS[name])
-    value, slope = likelihood(given, *slots(x, y))
+    inputs, fitted = params(kernel=name), reference(x, y, KERNELS[name])
+    value, slope = likelihood(inputs, *slots(x, y))
     expected, expected_slope = fitted.log_marginal_likelihood(fitted.kernel_.theta, eval_gradient=True)
     assert float(value) == pytest.approx(expected, rel=1e-9)
-    found = np.concatenate([[slope.log_scale], slope.log_length, [slope.log_noise]])
-    np.testing.assert_allclose(found, expected_slope, rtol=1e-7)
-    mean, variance = gp_posterior(given, *slots(x, y), jnp.asarray(new))
+    result = np.concatenate([[slope.log_scale], slope.log_length, [slope.log_noise]])
+    np.testing.assert_allclose(result, expected_slope, rtol=1e-7)
+    mean, variance = gp_posterior(inputs, *slots(x, y), jnp.asarray(new))
     expected, deviation = fitted.predict(new, return_std=True)
     np.testing.assert_allclose(mean, expected, rtol=1e-8)
     np.testing.assert_allclose(variance + NOISE, deviation**2, rtol=1e-8)  # theirs is of an observation
@@ -103,8 +103,8 @@ def test_draws_without_the_one_have_its_moments():
         np.testing.assert_allclose(draws[:, j].mean(axis=0), mean, atol=5 * (SCALE / n_draws) ** 0.5)
         np.testing.assert_allclose(np.cov(draws[:, j].T), covariance, atol=5 * SCALE * (2 / n_draws) ** 0.5)
     single = (jnp.asarray(a, jnp.float32) for a in normal)
-    found = sample_leave_one_out(params(jnp.float32), *slots(x, y, np.float32), *single)
-    np.testing.assert_allclose(found[:, :6, :6], draws, atol=2e-3)
+    result = sample_leave_one_out(params(jnp.float32), *slots(x, y, np.float32), *single)
+    np.testing.assert_allclose(result[:, :6, :6], draws, atol=2e-3)
 
 
 @pytest.mark.usefixtures("double")
@@ -114,16 +114,16 @@ def test_the_fit_reaches_scikit_learns_likelihood():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # theirs says so where a length scale ends at its bound
         best = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=4, random_state=0).fit(x, y)
-    found = fit(GPConfig(steps=200, priors=False), *slots(x, y))
-    assert float(likelihood(found, *slots(x, y))[0]) > best.log_marginal_likelihood_value_ - 0.05
+    result = fit(GPConfig(steps=200, priors=False), *slots(x, y))
+    assert float(likelihood(result, *slots(x, y))[0]) > best.log_marginal_likelihood_value_ - 0.05
 
 
 def test_priors_hold_a_gaussian_process_of_few_trials():
-    found = fit(GPConfig(kernel="squared_exponential"), jnp.full((1, 4), 0.5), jnp.zeros(1), jnp.ones(1, bool))
+    result = fit(GPConfig(kernel="squared_exponential"), jnp.full((1, 4), 0.5), jnp.zeros(1), jnp.ones(1, bool))
     lengths = np.geomspace(1e-3, 1e2, 20_001)
     likeliest = lengths[lognorm.logpdf(lengths, np.sqrt(3.0), scale=np.exp(np.sqrt(2.0) + 0.5 * np.log(4.0))).argmax()]
-    np.testing.assert_allclose(found.log_length, np.log(likeliest), atol=0.1)
-    assert found.kernel == "squared_exponential"
+    np.testing.assert_allclose(result.log_length, np.log(likeliest), atol=0.1)
+    assert result.kernel == "squared_exponential"
 
 
 def test_length_scales_have_the_log_normal_density():
@@ -143,26 +143,26 @@ def test_bfgs_fits_at_least_as_well_as_adam():
         history = jnp.asarray(x), jnp.asarray((y - y.mean()) / y.std()), jnp.ones(20, bool)
         densities = []
         for config in (GPConfig(), GPConfig(optimiser="bfgs", steps=30)):
-            found = jax.jit(fit_gp, static_argnums=0)(config, *history)
-            densities.append(float(gp.log_marginal_likelihood(found, *history) + log_hyperprior(found)))
+            result = jax.jit(fit_gp, static_argnums=0)(config, *history)
+            densities.append(float(gp.log_marginal_likelihood(result, *history) + log_hyperprior(result)))
     assert densities[1] > densities[0] - 0.01
 
 
 def test_standardise_counts_filled_slots_only():
     y, where = np.array([3.0, 99.0, 1.0, 8.0], np.float32), np.array([True, False, True, True])
-    found = jax.jit(standardise)(y, where)
+    result = jax.jit(standardise)(y, where)
     filled = np.array([3.0, 1.0, 8.0])
-    np.testing.assert_allclose(np.asarray(found.y)[where], zscore(filled), rtol=1e-6)
-    assert float(found.y[1]) == 0.0
-    assert float(found.deviation) == pytest.approx(filled.std())
+    np.testing.assert_allclose(np.asarray(result.y)[where], zscore(filled), rtol=1e-6)
+    assert float(result.y[1]) == 0.0
+    assert float(result.deviation) == pytest.approx(filled.std())
     assert float(best_response(y, where)) == 8.0
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -7e5])
 def test_equal_responses_become_zero(value):
-    found = jax.jit(standardise)(np.full(7, value, np.float32), np.ones(7, bool))
-    assert (np.asarray(found.y) == 0.0).all()
-    assert float(found.deviation) == 1.0
+    result = jax.jit(standardise)(np.full(7, value, np.float32), np.ones(7, bool))
+    assert (np.asarray(result.y) == 0.0).all()
+    assert float(result.deviation) == 1.0
 
 
 @pytest.mark.parametrize(("kernel", "theirs"), [(matern52, Matern(nu=2.5)), (squared_exponential, RBF())])
@@ -170,7 +170,7 @@ def test_kernels_are_scikit_learns_and_have_a_slope_at_zero(kernel, theirs):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
     for distances in (squared_distances, squared_distances_by_products):
-        found = jax.jit(lambda a, b, of=distances: kernel(of(a, b)))(a.astype(np.float32), b.astype(np.float32))
-        np.testing.assert_allclose(found, theirs(a, b), atol=1e-6)
+        result = jax.jit(lambda a, b, of=distances: kernel(of(a, b)))(a.astype(np.float32), b.astype(np.float32))
+        np.testing.assert_allclose(result, theirs(a, b), atol=1e-6)
     slope = jax.jit(jax.grad(lambda a: kernel(squared_distances(a, a)).sum()))(np.ones((3, 2), np.float32))
     assert np.isfinite(slope).all()

@@ -42,9 +42,9 @@ def test_log_density_equals_scipy_up_to_a_term_in_the_number():
     (kernel, y), (other_kernel, other_y) = problem(0), problem(1)
     pairs = [(kernel, y), (kernel, other_y), (other_kernel, y), (kernel, 0.0 * y)]
     with jax.enable_x64(True):
-        found = np.array([log_density(*slots(*pair)) for pair in pairs])
+        result = np.array([log_density(*slots(*pair)) for pair in pairs])
     expected = np.array([scipy_density(*pair) for pair in pairs])
-    np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=1e-9)
+    np.testing.assert_allclose(result - result[0], expected - expected[0], rtol=1e-9)
 
 
 def test_gradient_equals_that_of_scipy():

@@ -10,8 +10,8 @@ from dre_jax.data import write_dataset
 @pytest.fixture(scope="session")
 def spaces(make_space):
     """Two of one shape, which share their programs, a wider one, and one without test tasks."""
-    found = make_space("s"), make_space("t", seed=1), make_space("wide", 3, seed=2), make_space("untested", test="")
-    return {space.name: space for space in found}
+    result = make_space("s"), make_space("t", seed=1), make_space("wide", 3, seed=2), make_space("untested", test="")
+    return {space.name: space for space in result}
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +35,8 @@ def content():
     """A result file's content, without the versions of packages."""
 
     def read(path):
-        found = json.loads(path.read_text())
-        found["_meta"].pop("versions")
-        return found
+        result = json.loads(path.read_text())
+        result["_meta"].pop("versions")
+        return result
 
     return read

@@ -45,28 +45,28 @@ def test_what_the_file_says(plan, tmp_path, spaces, save_checkpoint, content):
 
 @pytest.mark.thorough
 def test_search_spaces_as_one_program(plan, tmp_path, monkeypatch, content):
-    given = dataclasses.replace(plan, spaces=("s", "wide"), seeds=None)
-    assert len(list(Evaluation(given, tmp_path / "apart.json"))) == 18
+    own_plan = dataclasses.replace(plan, spaces=("s", "wide"), seeds=None)
+    assert len(list(Evaluation(own_plan, tmp_path / "apart.json"))) == 18
     accelerator = partial(CompiledRunner, config=ExecutionConfig(side_by_side=True))
     monkeypatch.setattr(evaluation, "CompiledRunner", accelerator)
     sizes, run_grid = [], batch.run_grid
     monkeypatch.setattr(batch, "run_grid", lambda *a: sizes.append(len(a[2].x)) or run_grid(*a))
-    together = Evaluation(given, tmp_path / "together.json")
+    together = Evaluation(own_plan, tmp_path / "together.json")
     assert next(iter(together)).space == "s"
     assert len(list(together)) == 17
     # All tasks of both at once; then what is missing: two designs of one task, and three of five.
     assert sizes == [6, 1, 5]
     assert content(tmp_path / "together.json") == content(tmp_path / "apart.json")
     # One that is fitted anew reads the training tables, and goes space by space.
-    assert not accelerator(dataclasses.replace(given, checkpoints=None), {"s": None}).together
+    assert not accelerator(dataclasses.replace(own_plan, checkpoints=None), {"s": None}).together
 
 
 def test_a_method_as_an_object(plan, tmp_path):
     """A DRE of one's own takes weights and sizes from the checkpoint, everything else from the object and settings."""
-    given = {"spaces": ["s"], "trials": 1, "seeds": ["test0"], "checkpoints": plan.checkpoints}
+    own_plan = {"spaces": ["s"], "trials": 1, "seeds": ["test0"], "checkpoints": plan.checkpoints}
     method, settings = DRE(fine_tuning=FineTuneConfig(epochs=0)), {"acquisition.beta": 2.0}
-    by_object = run_hpob(method, plan.data, tmp_path / "object.json", settings=settings, **given)
-    by_name = run_hpob("dre-no-finetune", plan.data, tmp_path / "name.json", settings=settings, **given)
+    by_object = run_hpob(method, plan.data, tmp_path / "object.json", settings=settings, **own_plan)
+    by_name = run_hpob("dre-no-finetune", plan.data, tmp_path / "name.json", settings=settings, **own_plan)
     assert by_object.meta["method"] == "DRE"
     assert by_object.meta["configuration"] == by_name.meta["configuration"]
     assert by_object.meta["configuration"]["model"]["members"] == 2
@@ -112,16 +112,16 @@ def committee(spaces, tmp_path_factory):
 
 def test_the_ensemble_of_a_committee(plan, committee, tmp_path, content):
     """Whoever reads ensembles starts from it, with its sizes; others are told what is there."""
-    given = dataclasses.replace(plan, spaces=("s",), checkpoints=committee)
-    assert len(list(Evaluation(given, tmp_path / "a.json"))) == 3
+    own_plan = dataclasses.replace(plan, spaces=("s",), checkpoints=committee)
+    assert len(list(Evaluation(own_plan, tmp_path / "a.json"))) == 3
     meta = content(tmp_path / "a.json")["_meta"]
     assert (meta["method"], meta["checkpoints"]["s"]["method"]) == ("dre-no-finetune", "committee")
     assert meta["configuration"]["model"]["hidden"] == [4]
     assert meta["configuration"]["training"]["steps"] == 2
     with pytest.raises(CheckpointError, match=r"fsbo cannot start from .*/s, which holds committee"):
-        Evaluation(dataclasses.replace(given, method="fsbo"), tmp_path / "b.json")
+        Evaluation(dataclasses.replace(own_plan, method="fsbo"), tmp_path / "b.json")
     shutil.copytree(committee / "s" / "steps", tmp_path / "unfinished" / "s" / "steps")
-    unfinished = dataclasses.replace(given, checkpoints=tmp_path / "unfinished")
+    unfinished = dataclasses.replace(own_plan, checkpoints=tmp_path / "unfinished")
     with pytest.raises(CheckpointError, match="which holds the ensemble of committee alone: the same meta-training"):
         Evaluation(dataclasses.replace(unfinished, method="committee"), tmp_path / "b.json")
     assert Evaluation(unfinished, tmp_path / "b.json").total == 3

@@ -178,9 +178,9 @@ def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
 def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, content):
     own = {"settings": {"epochs": 2}} if method == "dre-ri" else {}
     own |= {"checkpoints": tiny_checkpoint} if method == "dre-no-finetune" else {}
-    given = replace(plan, method=method, trials=3, continuous="fixed", **own)
+    own_plan = replace(plan, method=method, trials=3, continuous="fixed", **own)
     whole, out = tmp_path / "whole.json", tmp_path / "out.json"
-    runs = list(Evaluation(given, whole))
+    runs = list(Evaluation(own_plan, whole))
     assert len(runs) == 10
     meta = read_results(whole).meta
     assert meta["protocol"]["benchmark"] == "HPO-B v3, continuous"
@@ -188,11 +188,11 @@ def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, c
     assert meta["versions"]["xgboost"] == xgboost.__version__
     assert meta["configuration"]["points"]["even"] > 0
     assert meta["configuration"]["points"]["lie"] == "mean"  # as in files of the first release
-    assert len(list(islice(Evaluation(given, out), 4))) == 4
-    list(Evaluation(given, out))
+    assert len(list(islice(Evaluation(own_plan, out), 4))) == 4
+    list(Evaluation(own_plan, out))
     assert content(out) == content(whole)
     with pytest.raises(DataError, match="holds another evaluation"):
-        Evaluation(replace(given, continuous="hpob"), out)
+        Evaluation(replace(own_plan, continuous="hpob"), out)
 
 
 @pytest.fixture(scope="module")

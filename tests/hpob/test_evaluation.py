@@ -75,9 +75,9 @@ def test_interrupted_and_gone_on_with(plan, tmp_path, after, content):
 def test_a_file_with_a_field_that_configurations_no_longer_have(plan, tmp_path, field):
     out = tmp_path / "out.json"
     next(iter(Evaluation(plan, out)))
-    found = json.loads(out.read_text())
-    found["_meta"]["configuration"] = field
-    out.write_text(json.dumps(found))
+    result = json.loads(out.read_text())
+    result["_meta"]["configuration"] = field
+    out.write_text(json.dumps(result))
     with nullcontext() if field == {"reuse": False} else pytest.raises(DataError, match="holds another evaluation"):
         assert len(list(Evaluation(plan, out))) == 17
 
@@ -86,27 +86,27 @@ def test_a_file_with_a_field_that_configurations_no_longer_have(plan, tmp_path, 
 def test_two_that_write_one_file_lose_nothing(plan, tmp_path, theirs, content):
     alone, out = tmp_path / "alone.json", tmp_path / "out.json"
     list(Evaluation(plan, alone))
-    begun = [Evaluation(dataclasses.replace(plan, spaces=spaces), out) for spaces in (theirs, ("t",))]
-    for _ in zip_longest(*begun):
+    start = [Evaluation(dataclasses.replace(plan, spaces=spaces), out) for spaces in (theirs, ("t",))]
+    for _ in zip_longest(*start):
         pass
-    assert [evaluation.done for evaluation in begun] == [9 * len(theirs), 9]
+    assert [evaluation.done for evaluation in start] == [9 * len(theirs), 9]
     assert content(out)["t"] == content(alone)["t"]
     assert list(Evaluation(plan, out)) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["alone.json", "out.json"]
 
 
 def test_checkpoints_for_who_reads_none(plan, tmp_path, checkpoints):
-    given = dataclasses.replace(plan, checkpoints=checkpoints)
+    own_plan = dataclasses.replace(plan, checkpoints=checkpoints)
     with pytest.warns(DataWarning, match="random reads no checkpoints: it learns nothing from past tasks"):
-        Evaluation(given, tmp_path / "random.json")
+        Evaluation(own_plan, tmp_path / "random.json")
 
 
 def test_the_file_names_the_method_that_an_alias_stands_for(plan, tmp_path, monkeypatch):
     monkeypatch.setitem(registry.ALIASES, "recommended", "random")
-    found = Evaluation(dataclasses.replace(plan, method="recommended", trials=0), tmp_path / "a.json")
-    list(found)
+    result = Evaluation(dataclasses.replace(plan, method="recommended", trials=0), tmp_path / "a.json")
+    list(result)
     assert read_results(tmp_path / "a.json").meta["method"] == "random"
-    assert found.summary().startswith("random: 18 runs")
+    assert result.summary().startswith("random: 18 runs")
     list(Evaluation(dataclasses.replace(plan, trials=0), tmp_path / "a.json"))  # the same evaluation
 
 
@@ -140,9 +140,9 @@ def test_another_evaluation_is_refused(plan, tmp_path, changed, named):
         assert all(name in str(caught.value) for name in [*named, str(out)])
         assert "versions" not in str(caught.value)
         assert out.read_bytes() == before
-    found = json.loads(before)
-    found["s"]["x"]["test0"] = found["s"]["x"]["test0"][:2]
-    out.write_text(json.dumps(found))
+    result = json.loads(before)
+    result["s"]["x"]["test0"] = result["s"]["x"]["test0"][:2]
+    out.write_text(json.dumps(result))
     with pytest.raises(DataError, match=r"dataset 'x', seed 'test0': a run must have 4 trials, but has 1"):
         Evaluation(plan, out)
 

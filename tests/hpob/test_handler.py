@@ -81,9 +81,9 @@ def test_incumbents(files):
             ours, theirs = make(), make()
             for seed in seeds:
                 expected = stated(tables, designs, theirs, space, dataset, seed, n_trials)
-                found = handler.evaluate(ours, space, dataset, seed, n_trials)
-                assert isinstance(found, list)
-                assert found == expected, (name, dataset, seed)
+                result = handler.evaluate(ours, space, dataset, seed, n_trials)
+                assert isinstance(result, list)
+                assert result == expected, (name, dataset, seed)
 
 
 def test_what_peers_read():

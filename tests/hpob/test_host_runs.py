@@ -55,9 +55,9 @@ def plan(tmp_path):
     path.write_text(PEER)
 
     def make(name="Peer", does=None, **changes):
-        given = {"data": bundled.path(), "spaces": ("svm",), "trials": 6, "seeds": ("test0", "test1")}
+        inputs = {"data": bundled.path(), "spaces": ("svm",), "trials": 6, "seeds": ("test0", "test1")}
         settings = {} if does is None else {"does": does}
-        return Plan(**given | {"method": f"{path}:{name}", "settings": settings} | changes)
+        return Plan(**inputs | {"method": f"{path}:{name}", "settings": settings} | changes)
 
     return make
 
@@ -145,19 +145,19 @@ def test_refused_at_once(plan, tmp_path, monkeypatch, changed, message):
 
 
 def command(plan, out, name="Peer"):
-    given, options = plan(name), ["--space", "svm", "--trials", "6", "--seeds", "test0", "--quiet", "--workers", "1"]
-    return ["evaluate", "--data", str(given.data), "--method", given.method, "--out", str(out), *options]
+    own_plan, options = plan(name), ["--space", "svm", "--trials", "6", "--seeds", "test0", "--quiet", "--workers", "1"]
+    return ["evaluate", "--data", str(own_plan.data), "--method", own_plan.method, "--out", str(out), *options]
 
 
 def test_on_the_command_line(plan, tmp_path, cli, monkeypatch):
     monkeypatch.setenv("PEER_FAILS", "0.5")
     for does, status in (("draw", 0), ("raise", 2)):
-        found, printed, error = cli(*command(plan, tmp_path / f"{does}.json"), "--set", f"does={does}")
-        assert found == status, error
-        *told, last = error.splitlines() or [""]
-        assert printed.startswith(f"peer.py:Peer: {10 - len(told)} runs, mean regret ")
-        assert all(line.startswith("dre-jax: failed: space 'svm', dataset ") for line in told)
-        assert (f"dre-jax: {len(told)} of 10 runs failed" in last) == (status == 2)
+        result, printed, error = cli(*command(plan, tmp_path / f"{does}.json"), "--set", f"does={does}")
+        assert result == status, error
+        *facts, last = error.splitlines() or [""]
+        assert printed.startswith(f"peer.py:Peer: {10 - len(facts)} runs, mean regret ")
+        assert all(line.startswith("dre-jax: failed: space 'svm', dataset ") for line in facts)
+        assert (f"dre-jax: {len(facts)} of 10 runs failed" in last) == (status == 2)
 
 
 SLOW = """
@@ -173,19 +173,19 @@ class Slow:
 @pytest.mark.multiprocess
 def test_workers_change_nothing(plan, tmp_path, monkeypatch, content):
     monkeypatch.setenv("PEER_FAILS", "0.5")
-    found, failed = [], []
+    result, failed = [], []
     for workers in (1, 2):
         out = tmp_path / f"{workers}.json"
         evaluation = Evaluation(plan(does="raise", workers=workers), out)
         for _ in evaluation:
             assert len(multiprocessing.active_children()) <= (0 if workers == 1 else 2)
         failed.append(sorted(map(str, evaluation.failed)))
-        found.append(content(out))
-        found[-1]["_meta"]["failed"].sort(key=str)
+        result.append(content(out))
+        result[-1]["_meta"]["failed"].sort(key=str)
     assert multiprocessing.active_children() == []
     assert failed[0] == failed[1]
     assert failed[0][0].endswith("method peer.py:Peer: RuntimeError: no such luck")
-    assert found[0] == found[1]
+    assert result[0] == result[1]
 
 
 def test_what_no_other_process_finds_stays_here(plan, tmp_path):
@@ -234,7 +234,7 @@ def test_interrupted_on_the_command_line(plan, tmp_path, workers, wait_until):
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         wait_until(out.exists, process)
         os.killpg(process.pid, signal.SIGINT)
-        said = process.stderr.read()  # until the last process that holds it has ended
+        output = process.stderr.read()  # until the last process that holds it has ended
     assert process.returncode == 130
-    assert said == "dre-jax: interrupted; rerun the command to resume\n"
+    assert output == "dre-jax: interrupted; rerun the command to resume\n"
     assert 1 <= len(list(read_results(out).runs())) < 10

@@ -52,11 +52,11 @@ def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, capsys, jobs_i
         return real(job)
 
     monkeypatch.setattr(grid, "run_job", run)
-    said = ["gp on bundled/svm, seed 0: RuntimeError: no memory at all"]
-    assert run_jobs(jobs, 1) == said
+    output = ["gp on bundled/svm, seed 0: RuntimeError: no memory at all"]
+    assert run_jobs(jobs, 1) == output
     assert complete_methods(jobs) == ["random"]
     error = capsys.readouterr().err
-    assert f"dre-jax: failed: {said[0]}\ngp is left out: finished on 0 of 1 search spaces\n" in error
+    assert f"dre-jax: failed: {output[0]}\ngp is left out: finished on 0 of 1 search spaces\n" in error
     written = jobs[0].path.stat().st_mtime_ns
     broken.clear()
     assert run_jobs(jobs, 1, quiet=True) == []

@@ -22,13 +22,13 @@ def test_results_come_from_others_and_a_death_is_one():
     before = dict(os.environ)
     pool = Pool(partial(eval, WORK), 2)
     items = {"a": 100, "b": 9, "c": 101, "d": 102, "e": 15, "f": 103}
-    found = dict(pool.run(items.items()))
+    result = dict(pool.run(items.items()))
     assert os.environ == before
-    assert found.keys() == items.keys()
-    assert found["b"] == WorkerDeath("was ended by SIGKILL (too little memory?)")
-    assert found["e"] == WorkerDeath("was ended by SIGTERM")
+    assert result.keys() == items.keys()
+    assert result["b"] == WorkerDeath("was ended by SIGKILL (too little memory?)")
+    assert result["e"] == WorkerDeath("was ended by SIGTERM")
     for name in ("a", "c", "d", "f"):
-        item, process, threads, blocked = found[name]
+        item, process, threads, blocked = result[name]
         assert (item, threads) == (items[name], "1")
         assert process != os.getpid()
         assert 2 in blocked

@@ -17,18 +17,18 @@ PACKAGE = Path(__file__).resolve().parents[2] / "integrations" / "optunahub" / "
 @pytest.fixture
 def module():
     spec = importlib.util.spec_from_file_location("optunahub_samplers_dre", PACKAGE / "__init__.py")
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    result = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(result)
+    return result
 
 
 def test_the_front_matter_is_whole():
     _, front, body = (PACKAGE / "README.md").read_text().split("---\n", 2)
-    given = yaml.safe_load(front)
-    assert set(given) == {"author", "title", "description", "tags", "optuna_versions", "license"}
-    assert "sampler" in given["tags"]
-    assert optuna.__version__ in given["optuna_versions"]
-    assert given["license"] == "MIT License"
+    inputs = yaml.safe_load(front)
+    assert set(inputs) == {"author", "title", "description", "tags", "optuna_versions", "license"}
+    assert "sampler" in inputs["tags"]
+    assert optuna.__version__ in inputs["optuna_versions"]
+    assert inputs["license"] == "MIT License"
     assert (PACKAGE / "LICENSE").read_text().startswith("MIT License\n\nCopyright (c) 2026 The dre_jax authors\n")
     sections = re.findall(r"^## (\w+)$", body, re.MULTILINE)
     assert sections == ["Abstract", "APIs", "Installation", "Example", "Others"]
@@ -38,13 +38,13 @@ def test_the_front_matter_is_whole():
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_the_example_runs(module, monkeypatch, capsys, quiet_optuna):
-    asked = []
+    calls = []
 
     def load_module(package):
-        asked.append(package)
+        calls.append(package)
         return module
 
     monkeypatch.setitem(sys.modules, "optunahub", SimpleNamespace(load_module=load_module))
     runpy.run_path(str(PACKAGE / "example.py"), run_name="__main__")
-    assert asked == ["samplers/dre"]
+    assert calls == ["samplers/dre"]
     assert float(capsys.readouterr().out.split()[-1]) < 0.6

@@ -96,13 +96,13 @@ def mean_regrets():
     def measure(method, params, task, n_trials, n_designs):
         rows = sort_task(task)
         table = SearchTask(*map(jnp.asarray, (rows.x, rows.response, rows.level)), jnp.ones(task.n_rows, bool))
-        scaled, found = unit_scale(task.y)[rows.order], []
+        scaled, result = unit_scale(task.y)[rows.order], []
         for seed in range(n_designs):
             design = np.random.default_rng(seed).choice(np.arange(30, 80), 3, replace=False).astype(np.int32)
             picks = run_in_python(method, params, table, design, jax.random.key(seed), n_trials)
             # A run that has found the optimum picks nothing more.
-            found.append(1.0 - np.maximum.accumulate(np.where(picks >= 0, scaled[picks], 1.0)))
-        return np.mean(found, axis=0)
+            result.append(1.0 - np.maximum.accumulate(np.where(picks >= 0, scaled[picks], 1.0)))
+        return np.mean(result, axis=0)
 
     return measure
 

@@ -200,8 +200,8 @@ def points(monkeypatch):
     """Entry points as installed packages would have them."""
 
     def install(**values):
-        found = EntryPoints(EntryPoint(name, value, "dre_jax.methods") for name, value in values.items())
-        monkeypatch.setattr(registry, "entry_points", found.select)
+        result = EntryPoints(EntryPoint(name, value, "dre_jax.methods") for name, value in values.items())
+        monkeypatch.setattr(registry, "entry_points", result.select)
 
     return install
 

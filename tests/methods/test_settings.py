@@ -44,9 +44,9 @@ def test_every_field_can_be_set_and_short_options_change_what_they_claim(name):
     entry = COMPILED[name]
     fields = flat(entry.default)
     assert dict(leaves(entry.default)) == fields
-    for given in (fields, {field: to_text(value) for field, value in fields.items()}):
-        assert entry.make(given) == entry.default
-        assert all(entry.make({field: value}) == entry.default for field, value in given.items())
+    for argument in (fields, {field: to_text(value) for field, value in fields.items()}):
+        assert entry.make(argument) == entry.default
+        assert all(entry.make({field: value}) == entry.default for field, value in argument.items())
     assert set(entry.options) == FEWER.get(name, set(SHORT))
     for short, value in SHORT.items():
         if short not in entry.options:
@@ -59,11 +59,11 @@ def test_every_field_can_be_set_and_short_options_change_what_they_claim(name):
 
 def test_a_set_of_changes():
     texts = ["acquisition.beta=2", "fine_tuning.epochs=10", "model.hidden=8, 4", "training.patience=3"]
-    found = METHODS["dre"].make(parse(texts))
-    assert found.acquisition == AcquisitionConfig(kind="lcb", beta=2.0)
-    assert found.fine_tuning == FineTuneConfig(epochs=10)
-    assert (found.model.hidden, found.training.patience) == ((8, 4), 3)
-    assert flat(found) == flat(DRE()) | {
+    result = METHODS["dre"].make(parse(texts))
+    assert result.acquisition == AcquisitionConfig(kind="lcb", beta=2.0)
+    assert result.fine_tuning == FineTuneConfig(epochs=10)
+    assert (result.model.hidden, result.training.patience) == ((8, 4), 3)
+    assert flat(result) == flat(DRE()) | {
         "acquisition.beta": 2.0, "fine_tuning.epochs": 10, "model.hidden": (8, 4), "training.patience": 3,
     }  # fmt: skip
     committee = METHODS["committee"].make({"members.1.tuning.steps": 7, "members.0.acquisition.beta": 3})

@@ -30,13 +30,13 @@ def test_regrets_are_those_of_the_tables():
     random = np.random.default_rng(0)
     x = random.random((20, 3)).astype(np.float32)
     tasks = {name: Task(name, x[order], random.random(20)) for name in "ab" for order in [random.permutation(20)]}
-    found = regrets(tasks, x)
+    result = regrets(tasks, x)
     for t, task in enumerate(tasks.values()):
         for i in range(20):
             y = task.y[next(j for j in range(20) if (task.X[j] == x[i]).all())]
-            assert found[t, i] == pytest.approx((task.y.max() - y) / (task.y.max() - task.y.min()))
+            assert result[t, i] == pytest.approx((task.y.max() - y) / (task.y.max() - task.y.min()))
     moved = regrets(tasks, x + np.float32(1e-4))  # of the nearest row
-    np.testing.assert_array_equal(moved, found)
+    np.testing.assert_array_equal(moved, result)
 
 
 def test_of_past_tasks():

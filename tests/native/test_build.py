@@ -29,9 +29,9 @@ print(native.available(), bool(jnp.isfinite(tuned.scorers["out_kernel"]).all()))
 
 def run(**variables):
     command, environment = [sys.executable, "-c", PROGRAM], os.environ | variables
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split(), done.stderr
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert process.returncode == 0, process.stderr
+    return process.stdout.split(), process.stderr
 
 
 @needs_compiler
@@ -40,10 +40,10 @@ def run(**variables):
 def test_the_library_is_kept_and_found_again(tmp_path):
     for _ in range(2):
         assert run(DRE_JAX_CACHE=str(tmp_path))[0] == ["True", "True"]
-        kept = list(tmp_path.glob("native-*"))
-        assert len(kept) == 1
-        os.utime(kept[0], (1e9, 1e9))
-    assert kept[0].stat().st_mtime == 1e9, "built again"
+        selected = list(tmp_path.glob("native-*"))
+        assert len(selected) == 1
+        os.utime(selected[0], (1e9, 1e9))
+    assert selected[0].stat().st_mtime == 1e9, "built again"
 
 
 @pytest.mark.multiprocess

@@ -29,9 +29,9 @@ def step(name, score, ranked, wants_losses):
     support = none, none > 0, none.astype(jnp.float32)
     query, ranked = jax.tree.map(lambda a: a[None, None, None], (jnp.arange(n, dtype=jnp.int32), ranked))
     scorers, no_deep_set = jnp.stack([packed, jnp.zeros_like(packed), jnp.zeros_like(packed)]), jnp.zeros((3, 1, 0))
-    given = scorers, no_deep_set, eye, native.Lists(*support, query, *ranked), jnp.zeros(1), jnp.ones(1)
+    inputs = scorers, no_deep_set, eye, native.Lists(*support, query, *ranked), jnp.zeros(1), jnp.ones(1)
     sizes = {"hidden": (2 * n,), "phi": (), "rho": ()}
-    (_, mean, _), _, loss = native.train_steps(*given, **sizes, loss=name, wants_losses=wants_losses)
+    (_, mean, _), _, loss = native.train_steps(*inputs, **sizes, loss=name, wants_losses=wants_losses)
     return mean, loss
 
 
@@ -78,15 +78,15 @@ def test_values_and_gradients_are_exact_at_any_range(name, spread):
         rng = np.random.default_rng(seed)
         ranked = ranked_list(rng, levels=1 if seed == 3 else 12, weights=weights)  # the last list is one tie
         score = (spread * rng.uniform(-1, 1, 24)).astype(np.float32)
-        found, found_loss = compiled(name, jnp.asarray(score), ranked)
+        result, found_loss = compiled(name, jnp.asarray(score), ranked)
         items = np.asarray(ranked.where)
         inputs = (np.asarray(a, np.float64)[items] for a in (score, ranked.response, ranked.weight))
         loss, gradient = SLOW[name](*inputs)
         expected = np.zeros(24)
         expected[items] = gradient
-        np.testing.assert_allclose(found, expected, rtol=2e-6, atol=4e-6)
+        np.testing.assert_allclose(result, expected, rtol=2e-6, atol=4e-6)
         np.testing.assert_allclose(found_loss, loss, rtol=2e-6)
-    np.testing.assert_array_equal(compiled(name, jnp.asarray(score), ranked, wants_losses=False)[0], found)
+    np.testing.assert_array_equal(compiled(name, jnp.asarray(score), ranked, wants_losses=False)[0], result)
 
 
 @pytest.mark.parametrize("name", SLOW)
@@ -113,8 +113,8 @@ def call(width=17, deep_sets=0, lists=1, loss="listmle", **rows):
     size = 26 if with_deep_set else deep_sets  # (3 + 1) * 3 before the mean, (3 + 1) * 2 and (2 + 1) * 2 behind it
     sets, x = jnp.zeros((3, max(deep_sets, 1), size)), jnp.zeros((3, 2))
     sizes = {"hidden": (4,), "phi": (3,) if with_deep_set else (), "rho": (2, 2) if with_deep_set else ()}
-    given = jnp.zeros((3, members, width)), sets, x, empty, jnp.ones(1), jnp.ones(1)
-    return train_steps(*given, **sizes, loss=loss, wants_losses=False)[0].block_until_ready()
+    inputs = jnp.zeros((3, members, width)), sets, x, empty, jnp.ones(1), jnp.ones(1)
+    return train_steps(*inputs, **sizes, loss=loss, wants_losses=False)[0].block_until_ready()
 
 
 @pytest.mark.parametrize(

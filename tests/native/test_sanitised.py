@@ -47,7 +47,7 @@ def test_nothing_bad_is_done(tmp_path):
     }
     tests = [str(Path(__file__).with_name(name)) for name in TESTS]
     command = [sys.executable, "-c", PROGRAM, "-q", "-p", "no:cacheprovider", *tests]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[:4000]
-    assert " passed" in done.stdout
-    assert "skipped" not in done.stdout
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[:4000]
+    assert " passed" in process.stdout
+    assert "skipped" not in process.stdout

@@ -63,8 +63,8 @@ def score(model, params, x):
 
 def centred(model, params, x):
     """Scores up to a constant: the loss does not see one, so that what adds one moves by rounding alone."""
-    found = np.asarray(score(model, params, x))
-    return found - found.mean(axis=1, keepdims=True)
+    result = np.asarray(score(model, params, x))
+    return result - result.mean(axis=1, keepdims=True)
 
 
 def assert_same_ensemble(model, found, expected, x, before):
@@ -101,11 +101,11 @@ def test_meta_training_is_that_of_the_scan(name, d, lists, own, loss):
 
     # Steps of no size: the moments are then sums over gradients at one place, each step's of other lists.
     still = StepSizes(np.zeros(steps, np.float32), np.ones(steps, np.float32))
-    ((same, found), some_losses), ((_, expected), expected_losses) = (way(data, begin, drawn, still) for way in ways)
+    ((same, result), some_losses), ((_, expected), expected_losses) = (way(data, begin, drawn, still) for way in ways)
     np.testing.assert_allclose(some_losses, expected_losses, rtol=1e-5)
     jax.tree.map(np.testing.assert_array_equal, same, params)
-    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), found.first, expected.first)
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-9), found.second, expected.second)
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), result.first, expected.first)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-9), result.second, expected.second)
     assert max(np.abs(leaf).max() for leaf in jax.tree.leaves(expected.first)) > 1e-2
 
     moving = step_sizes(config.learning_rates(), jnp.arange(steps))
@@ -125,12 +125,12 @@ def test_fine_tuning_is_that_of_the_scan(name, n, d):
     params, (x, response, level, where) = init(model, d, KEY), history(n, d, n + 3)
     epochs = jax.jit(draw_epochs, static_argnums=0)(config, response, level, where, KEY)
     sizes = step_sizes(config.learning_rates(), jnp.arange(5))
-    found = jax.jit(_native_epochs, static_argnums=(0, 1))("listmle", model, params, x, response, epochs, sizes)
+    result = jax.jit(_native_epochs, static_argnums=(0, 1))("listmle", model, params, x, response, epochs, sizes)
     # A scan multiplies what is in empty slots by zero.
     scan = jax.jit(_scan_epochs, static_argnums=(0, 1))
     epochs = epochs._replace(ranked=jax.tree.map(jnp.nan_to_num, epochs.ranked))
     expected = scan("listmle", model, params, jnp.nan_to_num(x), jnp.nan_to_num(response), epochs, sizes)
-    assert_same_ensemble(model, found, expected, jax.random.uniform(KEY, (20, d)), params)
+    assert_same_ensemble(model, result, expected, jax.random.uniform(KEY, (20, d)), params)
 
 
 # Which steps are done by the C++.
@@ -191,8 +191,8 @@ def test_capacity_changes_nothing(name):
     model, tune = MODELS[name], jax.jit(fine_tune, static_argnums=(0, 1))
     config, params = FineTuneConfig(epochs=30), init(model, 5, KEY)
     expected, *padded = (tune(model, config, params, *history(11, 5, capacity), KEY) for capacity in (11, 16, 40))
-    for found in padded:
-        jax.tree.map(np.testing.assert_array_equal, found, expected)
+    for result in padded:
+        jax.tree.map(np.testing.assert_array_equal, result, expected)
 
 
 @both_deep_sets

@@ -32,9 +32,9 @@ def test_equals_matrix_products(name, f):
 
 def test_columns_have_one_scale():
     x = np.random.default_rng(0).random((100_000, 2)).astype(np.float32)
-    found = np.asarray(standard_columns(jnp.asarray(x)))
-    np.testing.assert_allclose(found.mean(axis=0), 0.0, atol=0.02)
-    np.testing.assert_allclose(found.std(axis=0), 1.0, atol=0.01)
+    result = np.asarray(standard_columns(jnp.asarray(x)))
+    np.testing.assert_allclose(result.mean(axis=0), 0.0, atol=0.02)
+    np.testing.assert_allclose(result.std(axis=0), 1.0, atol=0.01)
     where = jnp.array([True, False])
     assert (standard_columns(jnp.full((2, 2), jnp.nan).at[0].set(1.0), where)[1] == 0).all()
 

@@ -54,5 +54,5 @@ def test_steps_are_those_of_the_loop_in_one_call_or_in_two():
 
 
 def test_nothing_finite_is_no_better_than_the_start():
-    found, value = maximise(lambda a: jnp.log(a - 2.0), jnp.float32(1.0), steps=5, learning_rate=0.1, project=abs)
-    assert (float(found), float(value)) == (1.0, -np.inf)
+    result, value = maximise(lambda a: jnp.log(a - 2.0), jnp.float32(1.0), steps=5, learning_rate=0.1, project=abs)
+    assert (float(result), float(value)) == (1.0, -np.inf)

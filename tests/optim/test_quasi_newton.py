@@ -30,7 +30,7 @@ def search_from(function, start, steps, movable=None):
             limits = {"steps": steps, "reach": 1.0, "tolerance": 1e-10}
             return maximise_in_box(value_and_gradient, start, *box, movable=movable, **limits)
 
-        return [np.asarray(found) for found in run(jnp.asarray(start))]
+        return [np.asarray(result) for result in run(jnp.asarray(start))]
 
 
 def test_the_maxima_of_scipy_are_found():
@@ -48,12 +48,12 @@ def test_the_maxima_of_scipy_are_found():
 
 
 def test_a_point_is_never_worse_than_its_start():
-    found = [search_from(valley, STARTS, steps) for steps in (0, 3)]
+    result = [search_from(valley, STARTS, steps) for steps in (0, 3)]
     with jax.enable_x64(True):
         starts = jax.vmap(valley)(jnp.asarray(STARTS))
-    for values in (found[0][1], found[0][2], found[1][2]):
+    for values in (result[0][1], result[0][2], result[1][2]):
         np.testing.assert_allclose(values, np.asarray(starts))
-    assert (found[1][1] > np.asarray(starts)).all()
+    assert (result[1][1] > np.asarray(starts)).all()
 
 
 def test_coordinates_that_may_not_move_stay():

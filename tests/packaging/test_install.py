@@ -35,12 +35,17 @@ def copy(tmp_path_factory):
 
 
 def run(*command, cwd, **environment):
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=kept | environment, capture_output=True, text=True, timeout=900
+    selected = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    process = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=selected | environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 @pytest.mark.thorough
@@ -49,8 +54,8 @@ def test_the_scripts_install_everything(copy, tmp_path):
     run("bash", "-c", "source scripts/_env; prepare dev", cwd=copy, CI="true", PYTHON=sys.executable)
     python = copy / ".venv" / "bin" / "python"
     run(python, "-m", "pip", "check", cwd=tmp_path)
-    found = run(python, "-c", "import dre_jax, optuna, smac, xgboost; print(dre_jax.__file__)", cwd=tmp_path)
-    assert Path(found.strip()) == copy / "dre_jax" / "__init__.py"
+    result = run(python, "-c", "import dre_jax, optuna, smac, xgboost; print(dre_jax.__file__)", cwd=tmp_path)
+    assert Path(result.strip()) == copy / "dre_jax" / "__init__.py"
     assert run(python, "-m", "pytest", "-q", "tests/search/test_ranks.py", cwd=copy).rstrip().endswith("s")
 
 
@@ -79,14 +84,14 @@ def test_a_wheel_runs_outside_the_repository(copy, built, tmp_path):
     python = new_environment(tmp_path, "-c", copy / "constraints.txt", f"{built[1]}[sklearn]")
     fresh = {"DRE_JAX_CACHE": str(tmp_path / "programs")}
     run(python, "-m", "pip", "check", cwd=tmp_path)
-    told = json.loads(run(python.parent / "dre-jax", "version", "--json", cwd=tmp_path, **fresh))
-    assert told["dre_jax"] == RELEASE, "the tag's, by way of the sdist"
-    assert told["packages"]["optuna"] is None
-    assert (told["native"]["fingerprint"] is None) == (native.decision().fingerprint is None), "the C++ ships too"
-    found = run(python, "-c", "import dre_jax; print(dre_jax.__file__)", cwd=tmp_path)
-    assert Path(found.strip()).is_relative_to(tmp_path / "venv")
-    said = run(python.parent / "dre-jax", "demo", "--quick", cwd=tmp_path, **fresh)
-    assert said.rstrip().endswith("results, figures and report.html in demo-out")
+    facts = json.loads(run(python.parent / "dre-jax", "version", "--json", cwd=tmp_path, **fresh))
+    assert facts["dre_jax"] == RELEASE, "the tag's, by way of the sdist"
+    assert facts["packages"]["optuna"] is None
+    assert (facts["native"]["fingerprint"] is None) == (native.decision().fingerprint is None), "the C++ ships too"
+    result = run(python, "-c", "import dre_jax; print(dre_jax.__file__)", cwd=tmp_path)
+    assert Path(result.strip()).is_relative_to(tmp_path / "venv")
+    output = run(python.parent / "dre-jax", "demo", "--quick", cwd=tmp_path, **fresh)
+    assert output.rstrip().endswith("results, figures and report.html in demo-out")
     assert (tmp_path / "demo-out" / "report.html").stat().st_size > 10_000
     assert "make_pretrained.py" in run(python.parent / "dre-jax", "info", "svc.auc", cwd=tmp_path, **fresh)
     examples = re.findall(r"```python\n(.*?)```", (copy / "README.md").read_text(), re.DOTALL)
@@ -105,8 +110,8 @@ def test_the_tests_run_from_the_sdist(built, tmp_path):
     alone = {"PYTHONPATH": str(folder), "DRE_JAX_CACHE": str(tmp_path / "programs")}
     there = "import dre_jax, benchmarks; print(dre_jax.__file__, benchmarks.__file__)"
     assert run(sys.executable, "-c", there, cwd=folder, **alone).count(str(folder)) == 2
-    found = run(*pytest_here, "--collect-only", cwd=folder, **alone)
-    assert int(re.search(r"(\d+) tests collected", found)[1]) > 2000
-    assert "benchmarks/suite" in found
+    result = run(*pytest_here, "--collect-only", cwd=folder, **alone)
+    assert int(re.search(r"(\d+) tests collected", result)[1]) > 2000
+    assert "benchmarks/suite" in result
     paths = ["tests/benchmarks/suite", "tests/packaging", "tests/test_imports.py", "tests/integrations"]
     assert " passed" in run(*pytest_here, "-m", "not thorough", *paths, cwd=folder, **alone).splitlines()[-1]

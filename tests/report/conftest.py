@@ -26,7 +26,7 @@ def make_comparison():
 @pytest.fixture(scope="session")
 def drawn(make_comparison, tmp_path_factory):
     """A comparison of four methods with names that look like markup, and its figures in a new folder."""
-    given = make_comparison(4, names=["<script>", "a & b", "$_", "x" * 60])
+    comparison = make_comparison(4, names=["<script>", "a & b", "$_", "x" * 60])
     folder = tmp_path_factory.mktemp("drawn") / "a" / "b"
-    tests = {trial: significance(given, trial) for trial in (10, 3)}
-    return given, draw_all(given, tests, folder, "Title <&>")
+    tests = {trial: significance(comparison, trial) for trial in (10, 3)}
+    return comparison, draw_all(comparison, tests, folder, "Title <&>")

@@ -60,15 +60,15 @@ def browse(page, profile, *options):
 
 @pytest.fixture
 def report(make_comparison, tmp_path):
-    given = make_comparison(4, names=["d", "b", "a", "c"])
-    tests = significances(given, (20,))
-    figures = draw_all(given, tests["tasks"], tmp_path, "Title")
-    write_page(tmp_path / "report.html", "The title", [Section("", given, tests, figures)])
-    return given, tmp_path / "report.html"
+    comparison = make_comparison(4, names=["d", "b", "a", "c"])
+    tests = significances(comparison, (20,))
+    figures = draw_all(comparison, tests["tasks"], tmp_path, "Title")
+    write_page(tmp_path / "report.html", "The title", [Section("", comparison, tests, figures)])
+    return comparison, tmp_path / "report.html"
 
 
 def test_in_a_browser(report, tmp_path):
-    given, page = report
+    inputs, page = report
     assert "CONSOLE" not in browse(page, tmp_path / "p1", "--dump-dom").stderr
     # The page allows no script but its own, so the harness goes into a copy that allows all.
     content = re.sub("<meta http-equiv=.Content-Security-Policy[^>]*>", "", page.read_text())
@@ -80,12 +80,12 @@ def test_in_a_browser(report, tmp_path):
     assert len(seen["images"]) == 5
     assert all(width > 0 for width in seen["images"])
     assert seen["wide"] <= 0  # tables and figures scroll by themselves, the page does not
-    values = given.average_regret()[:, 20].tolist()
-    for state, expected, told in (
+    values = inputs.average_regret()[:, 20].tolist()
+    for state, expected, facts in (
         ("before", values, "none"),
         ("up", sorted(values), "ascending"),
         ("down", sorted(values, reverse=True), "descending"),
     ):
         assert [float(value) for value in seen[state][0]] == expected
-        assert seen[state][1] == ["none", told, "none"]
+        assert seen[state][1] == ["none", facts, "none"]
     assert seen["byName"] == [["a", "b", "c", "d"], ["ascending", "none", "none"]]

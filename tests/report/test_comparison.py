@@ -32,14 +32,14 @@ def scipys_ranks(regret):
 def test_against_loops():
     """Four methods, two designs a task: averages pooled, and errors both ways."""
     runs = {name: draw(seed) for seed, name in enumerate("abcd")}
-    found = compare({name: results(each) for name, each in runs.items()})
+    result = compare({name: results(each) for name, each in runs.items()})
     regret = np.array([[1.0 - runs[name][key] for key in sorted(runs["a"])] for name in runs])
     ranks = scipys_ranks(regret)
     assert (ranks % 1 == 0.5).any()  # ties there are
-    np.testing.assert_array_equal(found.ranks(), ranks)
+    np.testing.assert_array_equal(result.ranks(), ranks)
     for values, average, error in (
-        (regret, found.average_regret(), found.standard_error),
-        (ranks, found.average_rank(), found.rank_error),
+        (regret, result.average_regret(), result.standard_error),
+        (ranks, result.average_rank(), result.rank_error),
     ):
         np.testing.assert_allclose(average, values.mean(axis=1), atol=1e-12)
         tasks = values.reshape(4, 6, 2, 7).mean(axis=2)
@@ -52,33 +52,33 @@ def test_against_loops():
 def test_ranks_round_to_eight_decimals(gap, tied):
     one = results({("s", "a", "0"): [0.5, 0.7]})
     two = results({("s", "a", "0"): [0.5, 0.7 + gap]})
-    found = compare({"one": one, "two": two})
+    result = compare({"one": one, "two": two})
     expected = [1.5, 1.5] if tied else [2.0, 1.0]
-    np.testing.assert_array_equal(found.average_rank()[:, 1], expected)
-    assert found.win_tie_loss("one", 1) == {"two": (0, 1, 0) if tied else (0, 0, 1)}
-    assert found.average_regret()[0, 1] > found.average_regret()[1, 1]  # the regret itself is not rounded
+    np.testing.assert_array_equal(result.average_rank()[:, 1], expected)
+    assert result.win_tie_loss("one", 1) == {"two": (0, 1, 0) if tied else (0, 0, 1)}
+    assert result.average_regret()[0, 1] > result.average_regret()[1, 1]  # the regret itself is not rounded
 
 
 def test_only_common_runs_count_as_far_as_the_shortest():
     one, two, alone = draw(0, n_trials=9), draw(1, n_trials=4), ("t", "only here", "test0")
     missing = sorted(two)[:3]
-    kept = sorted(set(one) - set(missing))
-    found = compare({"one": results(one | {alone: [0.0] * 7}), "two": results({key: two[key] for key in kept})})
-    assert (found.dropped, found.missing) == (4, {"one": 0, "two": 4})
-    assert (found.n_trials, found.trials) == (4, {"one": 9, "two": 4})
-    assert found.tasks == tuple(key[:2] for key in kept)
-    for regret, traces in zip(found.regret, (one, two), strict=True):
-        np.testing.assert_array_equal(regret, [1.0 - traces[key][:5] for key in kept])
+    selected = sorted(set(one) - set(missing))
+    result = compare({"one": results(one | {alone: [0.0] * 7}), "two": results({key: two[key] for key in selected})})
+    assert (result.dropped, result.missing) == (4, {"one": 0, "two": 4})
+    assert (result.n_trials, result.trials) == (4, {"one": 9, "two": 4})
+    assert result.tasks == tuple(key[:2] for key in selected)
+    for regret, traces in zip(result.regret, (one, two), strict=True):
+        np.testing.assert_array_equal(regret, [1.0 - traces[key][:5] for key in selected])
 
 
 def test_an_order_of_tasks():
     runs = {name: draw(seed) for seed, name in enumerate("ab")}
-    found = compare({name: results(each) for name, each in runs.items()}, {"t": ["c", "a"], "s": ["b"], "u": ["a"]})
-    kept = [("t", "c"), ("t", "a"), ("s", "b")]
-    assert found.runs == tuple((*task, seed) for task in kept for seed in ("test0", "test1"))
-    assert found.spaces == ("t", "s")
-    assert (found.dropped, found.outside, found.missing) == (0, 6, {"a": 0, "b": 0})
-    np.testing.assert_array_equal(found.regret[1], 1.0 - np.array([runs["b"][key] for key in found.runs]))
+    result = compare({name: results(each) for name, each in runs.items()}, {"t": ["c", "a"], "s": ["b"], "u": ["a"]})
+    selected = [("t", "c"), ("t", "a"), ("s", "b")]
+    assert result.runs == tuple((*task, seed) for task in selected for seed in ("test0", "test1"))
+    assert result.spaces == ("t", "s")
+    assert (result.dropped, result.outside, result.missing) == (0, 6, {"a": 0, "b": 0})
+    np.testing.assert_array_equal(result.regret[1], 1.0 - np.array([runs["b"][key] for key in result.runs]))
     with pytest.raises(DataError, match="on the tasks of the order"):
         compare({"a": results(runs["a"])}, {"s": ["z"]})
 
@@ -129,14 +129,14 @@ def test_errors_against_the_bootstrap(large, over, quantity):
     for _ in range(2000):
         drawn = [rng.choice(np.array(list(tasks.values()), object), len(tasks)) for tasks in strata.values()]
         means.append(np.mean([values[:, np.concatenate(rows)].mean(axis=1) for rows in drawn], axis=0))
-    found = large.standard_error(over) if quantity == "regret" else large.rank_error(over)
-    np.testing.assert_allclose(found[:, 0], np.std(means, axis=0), rtol=0.1)
+    result = large.standard_error(over) if quantity == "regret" else large.rank_error(over)
+    np.testing.assert_allclose(result[:, 0], np.std(means, axis=0), rtol=0.1)
 
 
 def test_one_search_space(uneven):
-    found, one_task = uneven.of_space("t"), uneven.of_space("s")
-    assert (found.spaces, len(found.runs)) == (("t",), 6)
-    np.testing.assert_array_equal(found.regret, uneven.regret[:, 1:])
+    result, one_task = uneven.of_space("t"), uneven.of_space("s")
+    assert (result.spaces, len(result.runs)) == (("t",), 6)
+    np.testing.assert_array_equal(result.regret, uneven.regret[:, 1:])
     assert np.isfinite(uneven.standard_error()).all()
     for error in (one_task.rank_error(), one_task.standard_error(), uneven.standard_error("spaces")):
         assert np.isnan(error).all()
@@ -146,9 +146,9 @@ def test_one_search_space(uneven):
 
 def test_wins_ties_and_losses(uneven):
     for trial in (0, 4):
-        found = uneven.win_tie_loss("b", trial)
-        assert list(found) == ["a", "c", "d"]
-        for name, counts in found.items():
+        result = uneven.win_tie_loss("b", trial)
+        assert list(result) == ["a", "c", "d"]
+        for name, counts in result.items():
             pairs = zip(uneven.regret[1, :, trial], uneven.regret["abcd".index(name), :, trial], strict=True)
             signs = [int(own > other) - int(own < other) for own, other in pairs]
             assert counts == (signs.count(-1), signs.count(0), signs.count(1))

@@ -57,9 +57,9 @@ def page(path, comparison, *, figures=None, files=None, title="A title"):
 @pytest.mark.parametrize(("largest", "kind"), [(10**9, "svg+xml"), (1, "png")])
 def test_self_contained(drawn, tmp_path, monkeypatch, largest, kind):
     """Nothing is fetched, and the same comparison gives the same page."""
-    given, figures = drawn
+    inputs, figures = drawn
     monkeypatch.setattr("dre_jax.report.figures.LARGEST_SVG", largest)
-    content, again = (page(tmp_path / f"{name}.html", given, figures=figures) for name in "ab")
+    content, again = (page(tmp_path / f"{name}.html", inputs, figures=figures) for name in "ab")
     assert content == again
     reader = Reader(content)
     for tag, attributes in reader.elements:
@@ -76,9 +76,9 @@ def test_self_contained(drawn, tmp_path, monkeypatch, largest, kind):
 
 
 def test_names_are_escaped(make_comparison, tmp_path):
-    given = make_comparison(3, names=[EVIL, "a & b", "'\""], spaces=("</table>", "<i>"))
+    comparison = make_comparison(3, names=[EVIL, "a & b", "'\""], spaces=("</table>", "<i>"))
     files = {EVIL: {"file": EVIL, "runs": 1, "trials": 2, "meta": META}}
-    reader = Reader(page(tmp_path / "report.html", given, files=files, title=EVIL))
+    reader = Reader(page(tmp_path / "report.html", comparison, files=files, title=EVIL))
     assert len(reader.of("script")) == 1
     assert not reader.of("img")
     assert not any(name.startswith("on") for _, attributes in reader.elements for name in attributes)
@@ -88,13 +88,13 @@ def test_names_are_escaped(make_comparison, tmp_path):
 
 
 def test_what_the_page_says(make_comparison, tmp_path):
-    given = make_comparison(3, 40, dropped=3, missing={"method 0": 0, "method 1": 2, "method 2": 1})
+    comparison = make_comparison(3, 40, dropped=3, missing={"method 0": 0, "method 1": 2, "method 2": 1})
     known = {"runs": 40, "trials": 20}
     files = {"method 0": {"file": "a.json", **known, "meta": META}, "method 1": {"file": "b.json", **known, "meta": {}}}
-    words = " ".join(Reader(page(tmp_path / "report.html", given, files=files)).text.split())
+    words = " ".join(Reader(page(tmp_path / "report.html", comparison, files=files)).text.split())
     assert "3 of 43 runs left out, as not every method has them: method 1 lacks 2, method 2 lacks 1." in words
-    best = given.methods[given.average_rank()[:, 20].argmin()]
-    for said in (
+    best = comparison.methods[comparison.average_rank()[:, 20].argmin()]
+    for output in (
         "runs40",  # a term and its definition
         "search spaces2",
         f"After 20 trials {best} has the best average rank",
@@ -105,13 +105,13 @@ def test_what_the_page_says(make_comparison, tmp_path):
         "how it came about: b.json",
         "numpy 9.9",
     ):
-        assert said in words
+        assert output in words
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 20), (2, 1, 20), (1, 1, 20)])
 def test_no_number_is_nan(make_comparison, tmp_path, shape):
-    given = make_comparison(*shape, spaces=("s",) if shape[1] == 1 else ("s", "t"))
-    assert "nan" not in Reader(page(tmp_path / "report.html", given)).text.lower()
+    comparison = make_comparison(*shape, spaces=("s",) if shape[1] == 1 else ("s", "t"))
+    assert "nan" not in Reader(page(tmp_path / "report.html", comparison)).text.lower()
 
 
 def test_a_figure_that_is_not_there(make_comparison, tmp_path):

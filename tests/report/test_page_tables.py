@@ -31,16 +31,16 @@ def test_averages_pooled(make_comparison):
 
 
 def test_pairs_and_friedman(make_comparison):
-    given = make_comparison(4, 40)
-    found = significance(given, 10)
-    table = page_tables.pairs(given, found)
-    order = np.argsort(found.average_rank)
-    assert [row[0].text for row in table.rows] == [found.methods[i] for i in order] == list(table.columns[2:])
+    comparison = make_comparison(4, 40)
+    result = significance(comparison, 10)
+    table = page_tables.pairs(comparison, result)
+    order = np.argsort(result.average_rank)
+    assert [row[0].text for row in table.rows] == [result.methods[i] for i in order] == list(table.columns[2:])
     for i, row in zip(order, table.rows, strict=True):
         for j, cell in zip(order, row[2:], strict=True):
             if i != j:
-                assert cell.value == found.wilcoxon_p[i, j]
-                assert cell.strong == (found.wilcoxon_p[i, j] < 0.05)
-    assert f"over {found.n} tasks" in table.caption
-    cells = page_tables.friedman({10: found}).rows[0]
-    assert [cell.value for cell in cells] == [10, 20, found.friedman_statistic, found.friedman_p]
+                assert cell.value == result.wilcoxon_p[i, j]
+                assert cell.strong == (result.wilcoxon_p[i, j] < 0.05)
+    assert f"over {result.n} tasks" in table.caption
+    cells = page_tables.friedman({10: result}).rows[0]
+    assert [cell.value for cell in cells] == [10, 20, result.friedman_statistic, result.friedman_p]

@@ -67,5 +67,5 @@ def test_published_traces_have_the_regret_of_their_papers(shared_data):
     for known, results in [(KNOWN, whole), (KNOWN_OF_NAP, discrete)]:
         comparison = compare(results)
         for name, regrets in known.items():
-            found = comparison.average_regret()[comparison.methods.index(name), [25, 50, 100]]
-            np.testing.assert_allclose(found, regrets, atol=6e-5)
+            result = comparison.average_regret()[comparison.methods.index(name), [25, 50, 100]]
+            np.testing.assert_allclose(result, regrets, atol=6e-5)

@@ -45,9 +45,9 @@ def test_a_method_that_is_not_alone_is_called_after_its_file(result_file):
 
 def test_names_must_differ(result_file):
     one, same = result_file("one"), result_file("lr=0.1/one")
-    for given in ([one, one], [one, same], [f"a={one}", f"a={same}"], [f"one={same}", one]):
+    for argument in ([one, one], [one, same], [f"a={one}", f"a={same}"], [f"one={same}", one]):
         with pytest.raises(ConfigError, match="different names"):
-            read_files(given)
+            read_files(argument)
     assert list(read_files([str(same), f"b={one}"])) == ["one", "b"]  # an equals sign in a path is no name's
 
 
@@ -94,7 +94,7 @@ X0, Y1 = ("s", "x", "test0"), ("t", "y", "test1")
     ],
 )
 def test_what_is_said(result_file, files, order, lines):
-    assert warnings_of([result_file(name, **given) for name, given in files.items()], order) == lines
+    assert warnings_of([result_file(name, **argument) for name, argument in files.items()], order) == lines
 
 
 @pytest.mark.parametrize(

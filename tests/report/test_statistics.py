@@ -36,10 +36,10 @@ def slow_signed_rank(differences):
     rank = [sum(s < own for s in size) + (size.count(own) + 1) / 2 for own in size]
     moving = [(r, d > 0) for r, d in zip(rank, differences, strict=True) if d != 0]
     centre = sum(r for r, _ in moving) / 2
-    found = abs(sum(r for r, positive in moving if positive) - centre)
+    result = abs(sum(r for r, positive in moving if positive) - centre)
     patterns = list(product((0, 1), repeat=len(moving)))
     as_far = sum(
-        abs(sum(r * s for (r, _), s in zip(moving, signs, strict=True)) - centre) >= found for signs in patterns
+        abs(sum(r * s for (r, _), s in zip(moving, signs, strict=True)) - centre) >= result for signs in patterns
     )
     return as_far / len(patterns)
 
@@ -65,38 +65,38 @@ def test_the_normal_approximation_goes_on_where_counting_ends(shift, monkeypatch
 @pytest.mark.parametrize("decimals", [2, 6])
 def test_friedman_is_scipys(decimals):
     regret = draw(decimals=decimals)
-    found = significance(comparison(regret), 0, unit="runs")
-    assert (found.friedman_statistic, found.friedman_p) == pytest.approx(stats.friedmanchisquare(*regret))
-    np.testing.assert_allclose(found.average_rank, stats.rankdata(regret, axis=0).mean(axis=1))
+    result = significance(comparison(regret), 0, unit="runs")
+    assert (result.friedman_statistic, result.friedman_p) == pytest.approx(stats.friedmanchisquare(*regret))
+    np.testing.assert_allclose(result.average_rank, stats.rankdata(regret, axis=0).mean(axis=1))
 
 
 def test_tasks_are_means_over_designs():
     regret = draw(n_runs=60)
-    found = significance(comparison(regret, designs=5), 0)
+    result = significance(comparison(regret, designs=5), 0)
     means = regret.reshape(5, 12, 5).mean(axis=2)
     by_hand = significance(comparison(means), 0, unit="runs")
-    assert (found.unit, found.n, by_hand.n) == ("tasks", 12, 12)
-    np.testing.assert_array_equal(found.wilcoxon_p, by_hand.wilcoxon_p)
-    assert found.friedman_p == by_hand.friedman_p
+    assert (result.unit, result.n, by_hand.n) == ("tasks", 12, 12)
+    np.testing.assert_array_equal(result.wilcoxon_p, by_hand.wilcoxon_p)
+    assert result.friedman_p == by_hand.friedman_p
 
 
 @pytest.mark.parametrize("n_runs", [2, 60])
 def test_methods_that_never_differ(n_runs):
-    found = significance(comparison(np.full((3, n_runs), 0.5)), 0)
-    np.testing.assert_array_equal(found.wilcoxon_p, np.ones((3, 3)))
-    np.testing.assert_array_equal(found.average_rank, [2, 2, 2])
-    assert (found.cliques, found.friedman_p) == ((("a", "b", "c"),), 1.0)
+    result = significance(comparison(np.full((3, n_runs), 0.5)), 0)
+    np.testing.assert_array_equal(result.wilcoxon_p, np.ones((3, 3)))
+    np.testing.assert_array_equal(result.average_rank, [2, 2, 2])
+    assert (result.cliques, result.friedman_p) == ((("a", "b", "c"),), 1.0)
 
 
 @pytest.mark.parametrize(("n_methods", "n_runs", "designs"), [(2, 60, 1), (5, 1, 1), (1, 60, 1), (5, 5, 5)])
 def test_too_few_for_friedman(n_methods, n_runs, designs):
-    found = significance(comparison(draw(n_methods, n_runs), designs), 0)
-    assert np.isnan([found.friedman_statistic, found.friedman_p]).all()
-    assert found.wilcoxon_p.shape == (n_methods, n_methods)
-    assert np.isfinite(found.wilcoxon_p).all()
-    if found.n == 1:  # one task separates nothing
-        np.testing.assert_array_equal(found.wilcoxon_p, 1.0)
-    assert found.cliques or n_methods < 5
+    result = significance(comparison(draw(n_methods, n_runs), designs), 0)
+    assert np.isnan([result.friedman_statistic, result.friedman_p]).all()
+    assert result.wilcoxon_p.shape == (n_methods, n_methods)
+    assert np.isfinite(result.wilcoxon_p).all()
+    if result.n == 1:  # one task separates nothing
+        np.testing.assert_array_equal(result.wilcoxon_p, 1.0)
+    assert result.cliques or n_methods < 5
 
 
 def slow_cliques(found):
@@ -114,9 +114,9 @@ def slow_cliques(found):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_cliques(seed):
-    found = significance(comparison(draw(n_methods=8, n_runs=40, seed=seed)), 0)
-    assert found.cliques == slow_cliques(found)
-    assert found.cliques  # there is something to find
+    result = significance(comparison(draw(n_methods=8, n_runs=40, seed=seed)), 0)
+    assert result.cliques == slow_cliques(result)
+    assert result.cliques  # there is something to find
 
 
 def test_the_trial_is_the_one_asked_for():

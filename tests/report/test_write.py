@@ -20,55 +20,55 @@ def files(result_file):
 
 
 def test_numbers(files, tmp_path, numbers_only):
-    found = write_report(files, tmp_path / "out", at=[5, 2], reference="b", title="Mine")
-    assert found == json.loads((tmp_path / "out" / "summary.json").read_text())
+    result = write_report(files, tmp_path / "out", at=[5, 2], reference="b", title="Mine")
+    assert result == json.loads((tmp_path / "out" / "summary.json").read_text())
     facts = {"title": "Mine", "methods": ["dre", "b", "c"], "runs": 12, "tasks": 6, "trials": 6, "at": [2, 5]}
-    assert {key: found[key] for key in facts} == facts
-    names = found["methods"]
-    given = compare({name: read_results(path) for name, path in zip(names, files, strict=True)})
-    for over, of in (("runs", found), ("spaces", found["over_spaces"])):
+    assert {key: result[key] for key in facts} == facts
+    names = result["methods"]
+    comparison = compare({name: read_results(path) for name, path in zip(names, files, strict=True)})
+    for over, of in (("runs", result), ("spaces", result["over_spaces"])):
         expected = {
-            "rank": (given.average_rank(over), given.rank_error(over)),
-            "regret": (given.average_regret(over), given.standard_error(over)),
+            "rank": (comparison.average_rank(over), comparison.rank_error(over)),
+            "regret": (comparison.average_regret(over), comparison.standard_error(over)),
         }
         for what, (average, error) in expected.items():
             np.testing.assert_array_equal([of[f"average_{what}"][name] for name in names], average)
             np.testing.assert_array_equal([of["standard_error"][f"average_{what}"][name] for name in names], error)
             at = {str(trial): dict(zip(names, average[:, trial], strict=True)) for trial in (2, 5)}
             assert of[f"{what}_at"] == at
-    assert found["files"]["dre"] == {"file": "a.json", "runs": 12, "trials": 6, "meta": META | {"odd": None}}
-    assert set(found["versions"]) == {"dre_jax", "numpy", "scipy", "matplotlib"}
-    assert {unit: by["5"]["n"] for unit, by in found["significance"].items()} == {"tasks": 6, "runs": 12}
-    wins = given.win_tie_loss("b", 5)
+    assert result["files"]["dre"] == {"file": "a.json", "runs": 12, "trials": 6, "meta": META | {"odd": None}}
+    assert set(result["versions"]) == {"dre_jax", "numpy", "scipy", "matplotlib"}
+    assert {unit: by["5"]["n"] for unit, by in result["significance"].items()} == {"tasks": 6, "runs": 12}
+    wins = comparison.win_tie_loss("b", 5)
     counted = {name: counts._asdict() for name, counts in wins.items()}
-    assert found["win_tie_loss"]["reference"] == "b"
-    assert found["win_tie_loss"]["at"]["5"] == counted
+    assert result["win_tie_loss"]["reference"] == "b"
+    assert result["win_tie_loss"]["at"]["5"] == counted
 
 
 def test_tables(files, tmp_path, numbers_only):
     named = {'a, "b"': files[0], "b": files[1]}
-    found = write_report(named, tmp_path)
+    result = write_report(named, tmp_path)
     for name, key in (("ranks.csv", "average_rank"), ("regret.csv", "average_regret")):
         with (tmp_path / name).open(newline="") as file:
             head, *rows = csv.reader(file)
         assert head == ["trial", *named]
-        assert np.array(rows, float).T.tolist() == [list(range(7)), *found[key].values()]
+        assert np.array(rows, float).T.tolist() == [list(range(7)), *result[key].values()]
 
 
 def test_the_order_and_what_is_missing(result_file, tmp_path, numbers_only):
     lacks = [("s", "x", "test0")]
     files = [result_file("a", lacks=lacks), result_file("b", seed=1)]
-    with pytest.warns(DataWarning) as said:
-        found = write_report(files, tmp_path / "out", order={"t": ["y"], "s": ["x"]})
-    assert len(said) == 2
-    assert (found["runs"], found["dropped"], found["outside"]) == (3, 1, 8)
-    assert found["missing"] == {"a": 1, "b": 0}
-    assert list(found["spaces"]) == ["t", "s"]
-    assert found["spaces"]["t"]["runs"] == 2
+    with pytest.warns(DataWarning) as output:
+        result = write_report(files, tmp_path / "out", order={"t": ["y"], "s": ["x"]})
+    assert len(output) == 2
+    assert (result["runs"], result["dropped"], result["outside"]) == (3, 1, 8)
+    assert result["missing"] == {"a": 1, "b": 0}
+    assert list(result["spaces"]) == ["t", "s"]
+    assert result["spaces"]["t"]["runs"] == 2
     order = tmp_path / "order.json"
     order.write_text('{"t": ["y"], "s": ["x"]}')
     with pytest.warns(DataWarning):
-        assert write_report(files, tmp_path / "out", order=order) == found
+        assert write_report(files, tmp_path / "out", order=order) == result
 
 
 @pytest.mark.parametrize(("n_trials", "at"), [(3, [3]), (25, [25]), (60, [25, 50]), (101, [25, 50, 100])])
@@ -79,11 +79,11 @@ def test_trials_looked_at(result_file, tmp_path, numbers_only, n_trials, at):
 def test_one_run_of_one_method(result_file, tmp_path):
     """Nothing to test or to average, and still every file."""
     path = result_file("a", spaces=("s",), tasks=("x",), lacks=[("s", "x", "test1")], n_trials=2)
-    found = write_report([path], tmp_path / "out")
-    assert found["title"] == "1 method on 1 run (1 task, 1 search space)"
-    assert found["standard_error"]["average_regret"] == {"a": [None, None, None]}
-    assert found["significance"]["tasks"]["2"]["friedman_p"] is None
-    assert found["win_tie_loss"]["at"] == {"2": {}}
+    result = write_report([path], tmp_path / "out")
+    assert result["title"] == "1 method on 1 run (1 task, 1 search space)"
+    assert result["standard_error"]["average_regret"] == {"a": [None, None, None]}
+    assert result["significance"]["tasks"]["2"]["friedman_p"] is None
+    assert result["win_tie_loss"]["at"] == {"2": {}}
     figures = {f"{name}.{kind}" for name in ("rank", "regret", "cd-2") for kind in ("png", "svg")}
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written >= figures | {"summary.json", "ranks.csv", "regret.csv", "report.html"}

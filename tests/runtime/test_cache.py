@@ -42,15 +42,15 @@ def run(tmp_path):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_COMPILATION", "JAX_PERSISTENT"))}
         environment["DRE_JAX_CACHE"] = str(tmp_path)
         command = [sys.executable, "-c", SCRIPT, str(tmp_path), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment | variables)
-        return json.loads(done.stdout)
+        process = subprocess.run(command, capture_output=True, text=True, check=True, env=environment | variables)
+        return json.loads(process.stdout)
 
     return run
 
 
 def test_what_is_compiled_inside_is_kept_and_nothing_else(run):
-    found, settings, n_files = run("keep")
-    assert found == [[], ["jit_inside"], ["jit_inside"]]
+    result, settings, n_files = run("keep")
+    assert result == [[], ["jit_inside"], ["jit_inside"]]
     assert settings == [None, 1.0]
     assert n_files > 1  # for good
 
@@ -59,5 +59,5 @@ def test_what_is_compiled_inside_is_kept_and_nothing_else(run):
 def test_settings_of_others_are_left_alone(run, tmp_path):
     assert run("keep", DRE_JAX_CACHE="") == [[[], [], []], [None, 1.0], 0]
     own = tmp_path / "own"
-    found, settings, n_files = run("keep", JAX_COMPILATION_CACHE_DIR=str(own))
-    assert (found, settings, n_files) == ([[], [], []], [str(own), 1.0], 0)
+    result, settings, n_files = run("keep", JAX_COMPILATION_CACHE_DIR=str(own))
+    assert (result, settings, n_files) == ([[], [], []], [str(own), 1.0], 0)

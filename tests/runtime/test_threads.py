@@ -53,40 +53,40 @@ def test_the_variable_decides(monkeypatch):
 
 def test_while_runs_are_computed(make_space):
     """A method that looks, in runs of a batch, and called by HPO-B's handler."""
-    seen = []
+    calls = []
 
     @dataclass(frozen=True)
     class Looking:
         def acquire(self, params, history, candidates, key):
-            jax.debug.callback(lambda: seen.append(threads()))
+            jax.debug.callback(lambda: calls.append(threads()))
             return jnp.zeros(candidates.where.shape)
 
     space = make_space("s", test="x")
     traces = list(run_tasks(Looking(), None, space.test, space.designs, n_trials=2, key=jax.random.key(0)))
-    in_the_batch = len(seen)
+    in_the_batch = len(calls)
     Suggester(Looking()).observe_and_suggest(np.zeros((2, 3)), np.array([[0.1], [0.5]]), np.ones((4, 3)))
     jax.effects_barrier()
-    assert len(traces) > 0 < in_the_batch < len(seen)
-    assert all(count == {1} for count in seen)
+    assert len(traces) > 0 < in_the_batch < len(calls)
+    assert all(count == {1} for count in calls)
 
 
 def test_the_last_thread_leaves():
     """Two threads whose stays overlap: the context is entered once and left once, after both."""
-    told = []
+    calls = []
 
     class Context:
         def __enter__(self):
-            told.append("in")
+            calls.append("in")
 
         def __exit__(self, *error):
-            told.append("out")
+            calls.append("out")
 
     shared_by_two, both, first_left = SharedContext(Context), threading.Barrier(2), threading.Event()
 
     def first():
         with shared_by_two:
             both.wait(60)
-        told.append("first left")
+        calls.append("first left")
         first_left.set()
 
     thread = threading.Thread(target=first)
@@ -95,4 +95,4 @@ def test_the_last_thread_leaves():
         both.wait(60)
         first_left.wait(60)
     thread.join()
-    assert told == ["in", "first left", "out"]
+    assert calls == ["in", "first left", "out"]

@@ -80,16 +80,16 @@ def test_pasts_have_the_studies_that_are_asked_for(part, functions):
 
 def test_a_comparison_resumes_and_counts_families_alike(script, tmp_path, capsys):
     out = tmp_path / "live.jsonl"
-    given = ["--tuners", "random", "--families", "branin", "bowl-3", "--replicates", "1", "--tasks", "2"]
-    given += ["--trials", "5", "--workers", "1", "--out", str(out)]
-    script.main(given)
+    arguments = ["--tuners", "random", "--families", "branin", "bowl-3", "--replicates", "1", "--tasks", "2"]
+    arguments += ["--trials", "5", "--workers", "1", "--out", str(out)]
+    script.main(arguments)
     printed = capsys.readouterr().out
     assert "2 families, 4 tasks" in printed
-    found = script.read_studies(out, script.Study)
-    assert len(found) == 4
-    by_family = [np.mean([r[4] for s, r in found.items() if s.family == name]) for name in ("branin", "bowl-3")]
+    result = script.read_studies(out, script.Study)
+    assert len(result) == 4
+    by_family = [np.mean([r[4] for s, r in result.items() if s.family == name]) for name in ("branin", "bowl-3")]
     assert f"| {np.mean(by_family):.4f} ± " in printed
-    script.main(given)
+    script.main(arguments)
     assert len(out.read_text().splitlines()) == 4
 
 
@@ -105,7 +105,7 @@ def test_who_is_behind_by_more_than_the_margin_is_marked(script, part):
     at = lambda tuner, t: np.array([r[t] for s, r in sorted(regrets.items()) if s.tuner == tuner])  # noqa: E731
     pairs = (at("recommended", 9) - at("good", 9)).reshape(2, 4)
     bound = pairs.mean() + 1.645 * np.sqrt((pairs.var(axis=1, ddof=1) / 4).sum()) / 2
-    found = tables.non_inferiority(regrets, [10])
-    assert f"| random 1x20 | {bound:+.3f}* | +0." in found
-    assert found.endswith("|")
-    assert found.count("*") == 2  # the heading's, and regret's: a fifth is no factor of two
+    result = tables.non_inferiority(regrets, [10])
+    assert f"| random 1x20 | {bound:+.3f}* | +0." in result
+    assert result.endswith("|")
+    assert result.count("*") == 2  # the heading's, and regret's: a fifth is no factor of two

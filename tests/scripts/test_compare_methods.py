@@ -32,13 +32,13 @@ def test_the_script_from_end_to_end(tmp_path, run_script, make_space, capsys, jo
     """Results, tables and reports of the tasks as they are, reversed and permuted; a second run computes nothing."""
     spaces = [make_space(name, test="xy", seed=i) for i, name in enumerate(("p", "q"))]
     write_dataset(tmp_path / "toy", spaces)
-    given = ["--methods", "gp", "random", "--data", tmp_path / "toy", "--designs", "test0,test1", "--trials", "12"]
+    arguments = ["--methods", "gp", "random", "--data", tmp_path / "toy", "--designs", "test0,test1", "--trials", "12"]
     for page, more, variants, n_tables in (
         ("methods", [], {"": "toy"}, 2),
         ("reversed-permuted", ["--reverse", "--permute"], {h: f"toy-{h}" for h in ("reversed", "permuted")}, 6),
     ):
         out = tmp_path / page
-        run_script(*given, *more, "--at", "5,10,12", "--out", out)
+        run_script(*arguments, *more, "--at", "5,10,12", "--out", out)
         text = (out / f"{page}.md").read_text()
         assert text in capsys.readouterr().out
         assert text.count("| `random` |") == n_tables
@@ -47,7 +47,7 @@ def test_the_script_from_end_to_end(tmp_path, run_script, make_space, capsys, jo
             assert {run[0] for run in results.runs()} == {f"{data}/p", f"{data}/q"}
             assert (out / folder / "report" / "report.html").exists()
         written = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.json")}
-        run_script(*given, *more, "--at", "5,10,12", "--out", out)
+        run_script(*arguments, *more, "--at", "5,10,12", "--out", out)
         assert (out / f"{page}.md").read_text() == text
         assert {path: path.stat().st_mtime_ns for path in written} == written
 
@@ -105,8 +105,8 @@ def test_a_guard_is_kept_within_one_standard_error_and_a_single_task_has_none(mi
     flat = {name: [[r + more * (i == 0)] * 11 for i, r in enumerate(tasks)] for name, more in (("gp", 0), ("odd", 0.3))}
     worse = [[r + 0.1 + 0.01 * i] * 11 for i, r in enumerate(tasks)]
     late = [[r] * 10 + [r + 0.1 + 0.01 * i] for i, r in enumerate(tasks)]
-    found = verdicts(**flat, same=flat["gp"], worse=worse, late=late)
-    assert found == {"gp": "", "same": "kept", "odd": "kept", "worse": "**broken**", "late": "**broken**"}
+    result = verdicts(**flat, same=flat["gp"], worse=worse, late=late)
+    assert result == {"gp": "", "same": "kept", "odd": "kept", "worse": "**broken**", "late": "**broken**"}
     for n in range(3, 30):  # a single task that differs is one standard error
         gp = [[0.1] * 11] * n
         assert verdicts(gp=gp, odd=[*gp[1:], [0.23] * 11])["odd"] == "kept"
@@ -117,10 +117,10 @@ def test_misleading_tasks_have_runs_and_checkpoints_of_their_own(part, make_spac
     script = part("compare_methods")
     write_dataset(tmp_path / "toy", [make_space("p")])
     monkeypatch.setattr("sys.argv", ["compare_methods.py", "--reverse", "--out", str(tmp_path / "out")])
-    given = script.arguments()
+    args = script.arguments()
     toy = str(tmp_path / "toy")
     folders = [toy, *(script.write_variant(toy, tmp_path, how) for how in ("reversed", "permuted"))]
-    jobs = [job for folder in folders for job in script.jobs_of(given, ["gp", "dre"], [folder])]
+    jobs = [job for folder in folders for job in script.jobs_of(args, ["gp", "dre"], [folder])]
     assert len({job.path for job in jobs}) == len(jobs) == 2 * 3
     assert len({job.checkpoints() for job in jobs} - {None}) == 3
 

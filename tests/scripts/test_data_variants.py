@@ -17,10 +17,10 @@ def variants(part):
 
 @pytest.mark.parametrize("how", ["reversed", "permuted"])
 def test_misleading_tasks_have_the_same_responses_at_other_rows(variants, how):
-    found = variants.mislead(SPACE, how)
-    assert (found.train, found.validation, found.designs) == (SPACE.train, SPACE.validation, SPACE.designs)
+    result = variants.mislead(SPACE, how)
+    assert (result.train, result.validation, result.designs) == (SPACE.train, SPACE.validation, SPACE.designs)
     for name, task in SPACE.test.items():
-        new = found.test[name]
+        new = result.test[name]
         sign = -1.0 if how == "reversed" else 1.0
         np.testing.assert_array_equal(np.sort(sign * new.y), np.sort(task.y))
         correlation = np.corrcoef(new.y, task.y)[0, 1]

@@ -27,5 +27,5 @@ def test_responses(results, part, space):
     stored = read_json(bundled.path() / "meta-test-dataset.json.gz")[space]
     for problem in part("bundled.tasks").problems()["test"][:4]:
         x, y = stored[problem.name].values()
-        found = response(space, decode(space, x[7]), problem)
-        assert found == pytest.approx(y[7][0], abs=1e-5)
+        result = response(space, decode(space, x[7]), problem)
+        assert result == pytest.approx(y[7][0], abs=1e-5)

@@ -25,9 +25,9 @@ def test_metrics_of_numbers_by_hand(parts):
     for fit, held in parts.parts_of(one):
         weights = np.linalg.solve(x[fit].T @ x[fit] + 3.0 * np.eye(x.shape[1]), x[fit].T @ y[fit])
         predicted[held] = x[held] @ weights
-    found = parts.metrics_of(model, one)
-    assert found["r2"] == pytest.approx(1 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
-    assert found["mae"] == pytest.approx(np.mean(np.abs(y - predicted)))
+    result = parts.metrics_of(model, one)
+    assert result["r2"] == pytest.approx(1 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
+    assert result["mae"] == pytest.approx(np.mean(np.abs(y - predicted)))
 
 
 def test_metrics_of_classes_by_hand(parts):
@@ -40,12 +40,12 @@ def test_metrics_of_classes_by_hand(parts):
     for fit, held in parts.parts_of(one):
         distances = ((x[held][:, None] - x[fit][None]) ** 2).sum(axis=2)
         share[held] = y[fit][np.argsort(distances, axis=1, kind="stable")[:, :7]].mean(axis=1)
-    found = parts.metrics_of(model, one)
-    assert found["error"] == pytest.approx(np.mean((share > 0.5) != y))
+    result = parts.metrics_of(model, one)
+    assert result["error"] == pytest.approx(np.mean((share > 0.5) != y))
     pairs = share[y == 1][:, None] - share[y == 0][None]
-    assert found["auc"] == pytest.approx(np.mean((pairs > 0) + 0.5 * (pairs == 0)))
+    assert result["auc"] == pytest.approx(np.mean((pairs > 0) + 0.5 * (pairs == 0)))
     right = np.clip(np.where(y == 1, share, 1 - share), np.finfo(float).eps, 1)
-    assert found["log_loss"] == pytest.approx(-np.mean(np.log(right)))
+    assert result["log_loss"] == pytest.approx(-np.mean(np.log(right)))
 
 
 def test_the_first_suggestion_beats_the_defaults_most_often(parts):

@@ -45,10 +45,10 @@ def test_a_missing_trace_is_said(script, result_file, tmp_path, capsys, quick):
     for name in ("DRE", "FSBO", "scorer-16x2"):
         result_file(f"some/{name}")
     script.run(tmp_path / "some", tmp_path)
-    said = capsys.readouterr().out
-    assert "RGPE.json, TST.json, TAF.json, Random.json" in said
-    assert said.count("left out: it takes two traces at least") == 5
-    assert "1 experiments in" in said
+    output = capsys.readouterr().out
+    assert "RGPE.json, TST.json, TAF.json, Random.json" in output
+    assert output.count("left out: it takes two traces at least") == 5
+    assert "1 experiments in" in output
     page = (tmp_path / "report.html").read_text()
     assert "Missing in the folder, and so not drawn: RGPE.json" in page
 
@@ -72,7 +72,7 @@ def test_a_number_that_is_not_met_ends_with_1(script, result_file, tmp_path, cap
 
 def test_the_published_traces(script, shared_data, tmp_path, capsys, quick):
     assert script.main(["--traces", str(shared_data / "hpob-traces"), "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "not in" not in said
-    assert "6 experiments" in said
-    assert len(re.findall(r"\[yes\] Average (rank|regret)", said)) == 13
+    output = capsys.readouterr().out
+    assert "not in" not in output
+    assert "6 experiments" in output
+    assert len(re.findall(r"\[yes\] Average (rank|regret)", output)) == 13

@@ -39,9 +39,9 @@ def test_every_space_has_models_for_classes_and_for_numbers(script, part):
     for unseen in script.SPACES.values():
         rng = np.random.default_rng(0)
         rows = [unseen.space.encode(part("bundled.spaces").sample(unseen.space, rng)) for _ in range(3)]
-        found = np.array([[script.response(unseen, row, problem) for row in rows] for problem in problems.values()])
-        assert np.all((found >= -0.25) & (found <= 1.0))
-        assert len(np.unique(found)) > 2
+        result = np.array([[script.response(unseen, row, problem) for row in rows] for problem in problems.values()])
+        assert np.all((result >= -0.25) & (result <= 1.0))
+        assert len(np.unique(result)) > 2
 
 
 def test_what_diverges_has_the_lowest_score(script, problem):

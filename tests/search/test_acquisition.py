@@ -26,14 +26,14 @@ def test_augmented_improvement_is_huangs_factor_times_the_improvement():
     deviation = np.array([1e-7, 1e-4, 1e-3, 0.1, 1.0], np.float32)
     noise = np.array([1e-4, 1e-4, 2e-4, 5e-4, 0.3], np.float32)
     mean = -deviation
-    found = jax.jit(log_augmented_improvement)(mean, deviation, np.zeros_like(mean), noise)
+    result = jax.jit(log_augmented_improvement)(mean, deviation, np.zeros_like(mean), noise)
     s, n = deviation.astype(float), noise.astype(float)
     expected = oracles.log_augmented_improvement(s, s, 0.0, n)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-    assert (found <= log_ei(mean, deviation, np.zeros_like(mean))).all()
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+    assert (result <= log_ei(mean, deviation, np.zeros_like(mean))).all()
     config = AcquisitionConfig(kind="ei")
     by_response = acquire_by_response(config, -mean, deviation, np.float32(0.0), noise)
-    np.testing.assert_allclose(by_response, found, rtol=1e-5)
+    np.testing.assert_allclose(by_response, result, rtol=1e-5)
     first = acquire_by_response(config, -mean, deviation, np.float32(-np.inf), noise)
     np.testing.assert_allclose(first, -mean)  # without an incumbent the mean decides
 
@@ -115,7 +115,7 @@ def test_log_expected_improvement_and_its_gradient_from_end_to_end(x64):
     with jax.enable_x64(x64):
         z = z.astype(np.float64 if x64 else np.float32)
         one, zero = z.dtype.type(1.0), z.dtype.type(0.0)
-        found = jax.jit(jax.vmap(jax.value_and_grad(lambda z: log_expected_improvement(-z, one, zero))))(z)
+        result = jax.jit(jax.vmap(jax.value_and_grad(lambda z: log_expected_improvement(-z, one, zero))))(z)
     # cdf / pdf and h / pdf (Abramowitz and Stegun 1972, equation 26.2.12), where z is below -15.
     z = z.astype(np.float64)
     far = np.minimum(z, -15.0)
@@ -127,6 +127,6 @@ def test_log_expected_improvement_and_its_gradient_from_end_to_end(x64):
     h = np.where(z < -15.0, gain, pdf + near * cdf)
     expected = np.where(z < -15.0, stats.norm.logpdf(z), 0.0) + np.log(h), np.where(z < -15.0, mills, cdf) / h
     # In the middle the logarithm is of a difference of nearly equal numbers.
-    for values, exact, tolerance in zip(found, expected, (1e-8, 1e-8) if x64 else (2e-5, 2e-4), strict=True):
+    for values, exact, tolerance in zip(result, expected, (1e-8, 1e-8) if x64 else (2e-5, 2e-4), strict=True):
         assert values.dtype == (np.float64 if x64 else np.float32)
         np.testing.assert_allclose(values, exact, rtol=tolerance, atol=tolerance)

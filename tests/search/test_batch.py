@@ -41,8 +41,8 @@ def designs():
 
 
 def traces_of(method, tasks, designs, key=KEY, n_trials=N_TRIALS, **config):
-    found = run_tasks(*method, tasks, designs, n_trials=n_trials, key=key, config=ExecutionConfig(**config))
-    return {(dataset, seed): trace for dataset, seed, trace in found}
+    result = run_tasks(*method, tasks, designs, n_trials=n_trials, key=key, config=ExecutionConfig(**config))
+    return {(dataset, seed): trace for dataset, seed, trace in result}
 
 
 @pytest.fixture(scope="module")
@@ -144,9 +144,9 @@ for method, start in ((RandomSearch(), None), (dre, params)):
 def test_the_number_of_devices_does_not_matter():
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4"}
     command = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert process.returncode == 0, process.stderr
+    lines = [json.loads(line) for line in process.stdout.splitlines()]
     assert len(lines) == 6
     assert len(lines[0]) == 10
     for random, dre in zip(lines[1:3], lines[4:], strict=True):

@@ -55,12 +55,12 @@ def test_sort_history_is_a_stable_sort_with_empty_slots_last():
     x, level, where = rng.random((12, 2)), rng.integers(0, 4, 12), rng.random(12) < 0.7
     response = np.where(where, 1.0 - level / 10.0, 99.0)
     fields = (x.astype(np.float32), response.astype(np.float32), level.astype(np.int32), where)
-    found = sort_history(History(*jax.device_put(fields)))
+    result = sort_history(History(*jax.device_put(fields)))
     order = sorted(range(12), key=lambda i: (not where[i], level[i] if where[i] else 0))
     filled = int(where.sum())
-    np.testing.assert_array_equal(found.where, where[order])
+    np.testing.assert_array_equal(result.where, where[order])
     for name, field in zip(History._fields[:4], fields, strict=True):
-        np.testing.assert_array_equal(getattr(found, name)[:filled], field[order][:filled])
+        np.testing.assert_array_equal(getattr(result, name)[:filled], field[order][:filled])
 
 
 @pytest.mark.parametrize("outlier", [None, -1e9])

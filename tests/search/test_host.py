@@ -40,8 +40,8 @@ def test_what_a_method_does_to_its_arguments_stays_with_it():
     class Vandal(NearestHost):
         def observe_and_suggest(self, X_obs, y_obs, X_pen):
             index = super().observe_and_suggest(X_obs, y_obs, X_pen)
-            for given in (X_obs, y_obs, X_pen):
-                given[:] = 7.0
+            for argument in (X_obs, y_obs, X_pen):
+                argument[:] = 7.0
             return index
 
     task = make_task(60, 0)

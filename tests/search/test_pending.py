@@ -38,9 +38,9 @@ def test_responses_of_pending_trials_are_imputed(strategy, responses):
     x, n = rng.random((7, 2)).astype(np.float32), len(responses)
     pending = (np.arange(7) >= n) & (np.arange(7) < n + 2)
     history = make_history(x[:n], responses, capacity=7)
-    found = running(Slope(), None, history, x, pending, strategy=strategy, key=KEY)
+    result = running(Slope(), None, history, x, pending, strategy=strategy, key=KEY)
     if strategy in ("draw", "none"):
-        jax.tree.map(np.testing.assert_array_equal, found, history)
+        jax.tree.map(np.testing.assert_array_equal, result, history)
         return
     scaled = (responses - responses.min()) / np.ptp(responses) if n > 1 else np.full(n, 0.5)
     if strategy == "believer" and n:
@@ -50,11 +50,11 @@ def test_responses_of_pending_trials_are_imputed(strategy, responses):
         claimed = [{"min": np.min, "mean": np.mean, "max": np.max}[strategy](scaled) if n else 0.5] * 2
     expected = np.append(scaled, claimed)
     filled = np.arange(7) < n + 2
-    np.testing.assert_array_equal(found.where, filled)
-    np.testing.assert_array_equal(found.x[: n + 2], x[: n + 2])
-    np.testing.assert_allclose(found.response[: n + 2], expected, rtol=1e-5)
+    np.testing.assert_array_equal(result.where, filled)
+    np.testing.assert_array_equal(result.x[: n + 2], x[: n + 2])
+    np.testing.assert_allclose(result.response[: n + 2], expected, rtol=1e-5)
     levels = rankdata(-expected, method="dense")
-    np.testing.assert_array_equal(rankdata(found.level[: n + 2], method="dense"), levels)
+    np.testing.assert_array_equal(rankdata(result.level[: n + 2], method="dense"), levels)
 
 
 def test_a_believer_asks_the_members_of_a_committee():
@@ -75,11 +75,11 @@ def test_one_member_of_an_ensemble_is_drawn():
     x = np.random.default_rng(0).random((9, 2)).astype(np.float32)
     history, candidates = make_history(x[:4], COMPLETED), Candidates(x[4:], np.ones(5, bool))
     draw = jax.jit(jax.vmap(lambda key: value(method, params, history, candidates, key, sample=True)))
-    found = np.asarray(draw(jax.random.split(KEY, 16)))
+    result = np.asarray(draw(jax.random.split(KEY, 16)))
     best_first = np.argsort(-COMPLETED, kind="stable")
     support = Support(x[:4][best_first], np.asarray(history.response)[best_first], np.ones(4, bool))
     members = np.asarray(jax.jit(scores, static_argnums=0)(model, params, support, x[4:]))
-    of = [[np.allclose(row, member, atol=1e-5) for member in members].index(True) for row in found]
+    of = [[np.allclose(row, member, atol=1e-5) for member in members].index(True) for row in result]
     assert 0 < sum(of) < 16
 
 

@@ -131,8 +131,8 @@ class Reference:
         around = np.clip(self.x[np.argmax(self.y)] + rng.normal(0.0, 0.02, (200, 6)), 0.0, 1.0)
         starts = np.vstack([rng.random((2000, 6)), around])
         starts = starts[np.argsort(-self.log_improvement(starts))[:5]]
-        found = [minimize(lambda x: -self.log_improvement(x)[0], x, bounds=[(0.0, 1.0)] * 6).x for x in starts]
-        points = [x for x in [*starts, *found] if np.abs(tried - x).max(axis=1).min() > 1e-6]
+        result = [minimize(lambda x: -self.log_improvement(x)[0], x, bounds=[(0.0, 1.0)] * 6).x for x in starts]
+        points = [x for x in [*starts, *result] if np.abs(tried - x).max(axis=1).min() > 1e-6]
         return self.log_improvement(np.array(points)).max()
 
 
@@ -163,8 +163,8 @@ def test_float64_ends_with_a_suggestion():
         return engine.propose(observed, number=40).params, jnp.zeros(1).dtype
 
     with ThreadPoolExecutor(2) as pool:
-        for found, dtype in pool.map(ask, range(4)):
-            assert found == first
+        for result, dtype in pool.map(ask, range(4)):
+            assert result == first
             assert dtype == jnp.float32
     assert propose._cache_size() == before
     assert jnp.zeros(1).dtype == jnp.float32

@@ -20,16 +20,16 @@ SIZES = {"svm": (60, 64), "random-forest": (61,)}
 @pytest.fixture(scope="module")
 def spaces(methods, cut_task):
     """Two search spaces of different columns, with two tasks and one task, of about a size."""
-    model, found = methods["dre"][0].model, {}
+    model, result = methods["dre"][0].model, {}
     for name, sizes in SIZES.items():
         some = bundled.load(name).test.items()
         tasks = {dataset: cut_task(task, n) for (dataset, task), n in zip(some, sizes, strict=False)}
         designs = {dataset: {"test0": np.arange(5) + 7, "test1": np.arange(5) * 9} for dataset in tasks}
         n_columns = next(iter(tasks.values())).n_columns
         params = init(model, n_columns, jax.random.key(n_columns))
-        found[name] = SpaceRuns(params, tasks, designs, jax.random.key(sum(sizes)))
-    assert len({next(iter(runs.tasks.values())).n_columns for runs in found.values()}) == 2
-    return found
+        result[name] = SpaceRuns(params, tasks, designs, jax.random.key(sum(sizes)))
+    assert len({next(iter(runs.tasks.values())).n_columns for runs in result.values()}) == 2
+    return result
 
 
 def alone(method, spaces, config):
@@ -46,28 +46,28 @@ def together(method, spaces, config):
 
 def grids(monkeypatch):
     """Notes how many tasks are run as one program, and its configuration."""
-    seen, run_grid = [], batch.run_grid
+    calls, run_grid = [], batch.run_grid
 
     def note(method, params, tables, design, keys, config, capacity):
-        seen.append((len(design), config.side_by_side, config.single_loop, config.params_by_task))
+        calls.append((len(design), config.side_by_side, config.single_loop, config.params_by_task))
         return run_grid(method, params, tables, design, keys, config, capacity)
 
     monkeypatch.setattr(batch, "run_grid", note)
-    return seen
+    return calls
 
 
 @pytest.mark.parametrize("epochs", [0, pytest.param(3, marks=pytest.mark.thorough)])
 def test_search_spaces_together_are_each_alone(monkeypatch, methods, spaces, epochs):
     method = DRE(model=methods["dre"][0].model, fine_tuning=FineTuneConfig(epochs=epochs))
-    expected, seen = alone(method, spaces, SIDE_BY_SIDE), grids(monkeypatch)
-    found = together(method, spaces, SIDE_BY_SIDE)
-    assert [n for n, *_ in seen] == [3]
-    assert len(found) == 6
-    chex.assert_trees_all_equal(found, expected)
+    expected, calls = alone(method, spaces, SIDE_BY_SIDE), grids(monkeypatch)
+    result = together(method, spaces, SIDE_BY_SIDE)
+    assert [n for n, *_ in calls] == [3]
+    assert len(result) == 6
+    chex.assert_trees_all_equal(result, expected)
 
 
 def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods, spaces):
-    seen = grids(monkeypatch)
+    calls = grids(monkeypatch)
     monkeypatch.setattr(batch, "runs_side_by_side", lambda config: True)
     monkeypatch.setattr(DRE, "runs_sequentially", lambda self, platform, columns, longest: longest == 4 + N_TRIALS)
     method = methods["dre-as-it-is"][0]
@@ -75,21 +75,21 @@ def test_what_works_on_one_run_at_a_time_is_one_program_too(monkeypatch, methods
     assert len(traces[0]) == 6
     chex.assert_trees_all_equal(*traces)
     # Unless runs are asked to go side by side.
-    assert seen == [(3, True, True, True), (3, False, True, True)]
+    assert calls == [(3, True, True, True), (3, False, True, True)]
 
 
 def test_methods_that_cannot_pad_columns_go_space_by_space(monkeypatch, spaces):
     without = {n: runs._replace(params=None) for n, runs in spaces.items()}
-    expected, seen = alone(RandomSearch(), without, SIDE_BY_SIDE), grids(monkeypatch)
+    expected, calls = alone(RandomSearch(), without, SIDE_BY_SIDE), grids(monkeypatch)
     chex.assert_trees_all_equal(together(RandomSearch(), without, SIDE_BY_SIDE), expected)
-    assert [n for n, *_ in seen] == [2, 1]
+    assert [n for n, *_ in calls] == [2, 1]
     # Random weights are drawn by the number of columns.
     assert as_column_padding(DRE(transfer=False)) is None
     assert as_column_padding(DRE()) is not None
 
 
 def test_calls_are_no_larger_than_memory_allows(monkeypatch, spaces):
-    seen = grids(monkeypatch)
+    calls = grids(monkeypatch)
     method, without = RandomSearch(), {n: runs._replace(params=None) for n, runs in spaces.items()}
     one = {"svm": without["svm"]._replace(tasks=dict.fromkeys("abcde", next(iter(without["svm"].tasks.values()))))}
     designs = next(iter(one["svm"].designs.values()))
@@ -98,4 +98,4 @@ def test_calls_are_no_larger_than_memory_allows(monkeypatch, spaces):
     config = ExecutionConfig(side_by_side=True, devices=1)
     assert len(together(method, one, config)) == 10
     # Five tasks of which four fit: three and two.
-    assert [n for n, *_ in seen] == [3, 2]
+    assert [n for n, *_ in calls] == [3, 2]

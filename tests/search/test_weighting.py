@@ -26,10 +26,10 @@ class Slope(NamedTuple):
 def test_logarithms_of_improvements_are_added_to():
     improvements = np.array([0.5, 1.0, 1e-3, 0.0, 2.0])
     values = jnp.log(jnp.asarray(improvements)).at[4].set(-jnp.inf)  # the last is no candidate
-    found = np.exp(np.asarray(weigh(values.at[3].set(-1e4), None, Slope(), POINTS)))
-    wanted = (improvements + RESOLUTION) * np.exp(-3.0 * np.asarray(POINTS[:, 0]))
-    np.testing.assert_allclose(found[:4], wanted[:4], rtol=1e-5)
-    assert found[4] == 0.0
+    result = np.exp(np.asarray(weigh(values.at[3].set(-1e4), None, Slope(), POINTS)))
+    expected = (improvements + RESOLUTION) * np.exp(-3.0 * np.asarray(POINTS[:, 0]))
+    np.testing.assert_allclose(result[:4], expected[:4], rtol=1e-5)
+    assert result[4] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_logarithms_of_improvements_are_added_to():
 def test_other_values_are_divided_by_their_deviation(values):
     """Whatever their unit: the order does not depend on it."""
     values, where = np.array(values, np.float32), np.arange(5) != 2
-    wanted = values / values[where].std() - 3.0 * np.asarray(POINTS[:, 0])
+    expected = values / values[where].std() - 3.0 * np.asarray(POINTS[:, 0])
     for unit in (1.0, 1e-6, 1e6):
         scale = value_scale(jnp.asarray(unit * values), jnp.asarray(where))
-        found = weigh(jnp.asarray(unit * values), scale, Slope(), POINTS)
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+        result = weigh(jnp.asarray(unit * values), scale, Slope(), POINTS)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_equal_values_are_draws_by_weight():

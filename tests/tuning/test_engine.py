@@ -38,15 +38,15 @@ def observations(n, space=SPACE, seed=0):
 
 def test_an_engine_remembers_nothing():
     """Another one, and one that has suggested much else, give the same; another number or seed gives another."""
-    told = observations(5)
+    evaluated = observations(5)
     draws = Surrogate(SPACE, "random", RandomSearch(), None)
     used = Engine(SPACE, draws, seed=3)
     for number in range(3):
         used.propose(observations(4, seed=number), number=number)
-    wanted = Engine(SPACE, draws, seed=3).propose(told, number=7).params
-    assert used.propose(told, number=7).params == wanted
-    assert used.propose(told, number=8).params != wanted
-    assert Engine(SPACE, draws, seed=4).propose(told, number=7).params != wanted
+    expected = Engine(SPACE, draws, seed=3).propose(evaluated, number=7).params
+    assert used.propose(evaluated, number=7).params == expected
+    assert used.propose(evaluated, number=8).params != expected
+    assert Engine(SPACE, draws, seed=4).propose(evaluated, number=7).params != expected
 
 
 def test_the_surrogates_start_comes_first_and_once():
@@ -63,10 +63,10 @@ def test_the_surrogates_start_comes_first_and_once():
 
 def test_pending_trials_have_imputed_responses():
     """The method turns round once it sees five trials."""
-    told, running = observations(3), [o.params for o in observations(2, seed=1)]
+    evaluated, running = observations(3), [o.params for o in observations(2, seed=1)]
 
     def high(**options):
-        return rising(turns=5, config=EngineConfig(**options)).propose(told, number=5, pending=running).params
+        return rising(turns=5, config=EngineConfig(**options)).propose(evaluated, number=5, pending=running).params
 
     assert high(pending_strategy="mean")["x"] < 0.05
     assert high(pending_strategy="none")["x"] > 0.95
@@ -77,13 +77,13 @@ def test_which_trials_a_method_is_shown(n, room):
     """Against a slow loop: the best quarter, and evenly spaced others, in their order."""
     rng = np.random.default_rng(n)
     responses = rng.integers(0, 6, n).astype(float)
-    wanted = list(range(n))
+    expected = list(range(n))
     if n > room:
-        best = sorted(wanted, key=lambda i: (-responses[i], i))[: room // 4]
-        others, count = [i for i in wanted if i not in best], room - len(best)
-        wanted = sorted([*best, *[others[round(i * (len(others) - 1) / (count - 1))] for i in range(count)]])
-    assert select_trials(responses, room).tolist() == wanted
-    assert len(wanted) == min(n, room)
+        best = sorted(expected, key=lambda i: (-responses[i], i))[: room // 4]
+        others, count = [i for i in expected if i not in best], room - len(best)
+        expected = sorted([*best, *[others[round(i * (len(others) - 1) / (count - 1))] for i in range(count)]])
+    assert select_trials(responses, room).tolist() == expected
+    assert len(expected) == min(n, room)
 
 
 def test_what_is_not_shown_is_not_proposed_again():
@@ -91,10 +91,10 @@ def test_what_is_not_shown_is_not_proposed_again():
     space = Space({"x": Int(0, 63), "y": Int(0, 3)})
     engine = rising(space, seed=1, config=EngineConfig(max_history=16))
     top = [{"x": 63 - i % 8, "y": i // 8} for i in range(32)]
-    told = [Observation(params, -i) for i, params in enumerate(top)]
-    found = engine.propose(told[:30], number=30, pending=[top[30]], failed=[top[31]]).params
-    assert found["x"] == 55
-    assert found not in top
+    evaluated = [Observation(params, -i) for i, params in enumerate(top)]
+    result = engine.propose(evaluated[:30], number=30, pending=[top[30]], failed=[top[31]]).params
+    assert result["x"] == 55
+    assert result not in top
 
 
 def test_nothing_is_compiled_inside_a_bucket():
@@ -104,8 +104,8 @@ def test_nothing_is_compiled_inside_a_bucket():
     sizes, compiled = (1, 2, 7, 16, 31, 32, 33, 50, 64), []
     before = propose._cache_size()
     for n in sizes:
-        told = observations(n, space)
-        engine.propose(told[: max(n - 2, 1)], number=n, pending=[o.params for o in told[max(n - 2, 1) :]])
+        evaluated = observations(n, space)
+        engine.propose(evaluated[: max(n - 2, 1)], number=n, pending=[o.params for o in evaluated[max(n - 2, 1) :]])
         compiled.append(propose._cache_size() - before)
     assert compiled == [1, 1, 1, 1, 1, 1, 2, 2, 2]
     failed = [o.params for o in observations(3, space, 1)]
@@ -117,18 +117,18 @@ def test_nothing_is_compiled_inside_a_bucket():
 
 def test_trials_that_run_take_their_slots_from_the_largest_bucket():
     """Not a bucket of twice the size, which takes eight times as long."""
-    told, running = observations(20), [o.params for o in observations(5, seed=1)]
+    evaluated, running = observations(20), [o.params for o in observations(5, seed=1)]
     # The method turns round if it sees 16 trials, told and running.
     engine = rising(turns=16, config=EngineConfig(max_history=16))
-    assert engine.propose(told, number=25, pending=running).params["x"] < 0.05
+    assert engine.propose(evaluated, number=25, pending=running).params["x"] < 0.05
 
 
 def test_numbers_that_are_large_beside_their_range_are_told_apart():
     space = Space({"x": Float(1e9, 1e9 + 1.0), "y": Float(0.0, 1.0)})
-    told = [Observation({"x": 1e9 + i / 10, "y": 0.5}, 0.0) for i in range(10)]
+    evaluated = [Observation({"x": 1e9 + i / 10, "y": 0.5}, 0.0) for i in range(10)]
     engine = rising(space)
-    found = [engine.propose(told, number=number).params["x"] - 1e9 for number in range(10, 13)]
-    assert min(found) > 0.95  # the method's own, not one that is drawn because all seem to be tried
+    result = [engine.propose(evaluated, number=number).params["x"] - 1e9 for number in range(10, 13)]
+    assert min(result) > 0.95  # the method's own, not one that is drawn because all seem to be tried
 
 
 def proposal(**trials):

@@ -54,19 +54,19 @@ def test_weights_are_those_of_a_reference():
     with jax.enable_x64(True):
         trials = points, -points[:, 0], constraints, failed, np.empty((0, 2))
         model = learn_feasibility(SQUARE.layout, *trials, 192, np.float64)
-        found = np.asarray(jax.jit(type(model).log_weight)(model, jnp.asarray(new)))
+        result = np.asarray(jax.jit(type(model).log_weight)(model, jnp.asarray(new)))
     rows = np.asarray(model.x)[: len(points) + len(failed)]
     logs = np.append(model.success.params.log_length, model.success.params.log_scale)
     labels = np.where(np.isin(rows[:, 0], points[:, 0]), 1.0, -1.0)
     success = log_probability(logs, rows, labels, new)
-    wanted = success + 3.0 * np.minimum(success - np.log(0.5), 0.0)
+    expected = success + 3.0 * np.minimum(success - np.log(0.5), 0.0)
     for k, constraint in enumerate(constraints.T):
         x, c = points[np.isfinite(constraint)], constraint[np.isfinite(constraint)]
         values = np.arcsinh(c / np.median(np.abs(c)))
         process = fitted_process(jax.tree.map(lambda a, k=k: a[k], model.processes), x, zscore(values))
         mean, deviation = process.predict(new, return_std=True)
-        wanted += norm.logcdf(-(values.mean() / values.std() + mean) / np.sqrt(deviation**2 + process.alpha))
-    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+        expected += norm.logcdf(-(values.mean() / values.std() + mean) / np.sqrt(deviation**2 + process.alpha))
+    np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
 
 
 def test_a_search_stays_where_trials_succeed():
@@ -155,9 +155,9 @@ def test_constraints_and_failures_combine():
         for p in tried
         if p["y"] < 0.7
     ]
-    found = rising().propose(observed, number=60, failed=[p for p in tried if p["y"] >= 0.7]).params
-    assert 0.3 < found["x"] < 0.65
-    assert 0.35 < found["y"] < 0.75
+    result = rising().propose(observed, number=60, failed=[p for p in tried if p["y"] >= 0.7]).params
+    assert 0.3 < result["x"] < 0.65
+    assert 0.35 < result["y"] < 0.75
 
 
 def test_before_the_first_feasible_trial():

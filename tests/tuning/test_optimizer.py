@@ -144,11 +144,11 @@ class TestSuggestions:
 
     def test_asking_again_without_telling_gives_others(self):
         optimizer = near(SPACE)
-        asked = [optimizer.ask() for _ in range(6)]
+        trials = [optimizer.ask() for _ in range(6)]
         run(optimizer, 2)
         more = optimizer.ask(8)
         assert [trial.number for trial in more] == list(range(8, 16))
-        assert distinct([trial.params for trial in (*asked, *more)])
+        assert distinct([trial.params for trial in (*trials, *more)])
 
     def test_a_batch_has_no_equal_configurations(self):
         optimizer = near(FINITE)
@@ -227,8 +227,8 @@ class TestHistoriesWithoutSurrogate:
     def test_the_first_are_spread_out(self):
         """As points of one sequence: each quarter has one."""
         for seed in range(3):
-            asked = [trial.params["x"] for trial in Optimizer(LINE, seed=seed).ask(N_START)]
-            assert sorted(math.floor(4 * x) for x in asked) == [0, 1, 2, 3]
+            trials = [trial.params["x"] for trial in Optimizer(LINE, seed=seed).ask(N_START)]
+            assert sorted(math.floor(4 * x) for x in trials) == [0, 1, 2, 3]
 
 
 @pytest.mark.usefixtures("even_points")
@@ -293,12 +293,12 @@ class TestThreads:
         assert all(trial.value == loss(trial.params) for trial in optimizer.trials)
 
     def test_telling_does_not_wait_for_asking(self, monkeypatch):
-        optimizer, inside, told = Optimizer(LINE), threading.Event(), threading.Event()
+        optimizer, inside, facts = Optimizer(LINE), threading.Event(), threading.Event()
         first = optimizer.ask()
 
         def slow(*arguments, **more):
             inside.set()
-            assert told.wait(60)
+            assert facts.wait(60)
             return Suggestion({"x": 0.125})
 
         monkeypatch.setattr(optimizer._engine, "propose", slow)
@@ -307,7 +307,7 @@ class TestThreads:
         assert inside.wait(60)
         optimizer.tell(first, 1.0)
         assert optimizer.best.number == 0
-        told.set()
+        facts.set()
         thread.join()
         assert [trial.state for trial in optimizer.trials] == ["complete", "running"]
 

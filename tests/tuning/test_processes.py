@@ -32,9 +32,9 @@ optimizer.ask()
 @pytest.mark.multiprocess
 def test_a_forked_process_is_told():
     """It would hang from JAX's first computation on, but not before."""
-    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    before, after = done.stdout.splitlines()
+    process = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120)
+    assert process.returncode == 0, process.stderr
+    before, after = process.stdout.splitlines()
     assert before == "before suggested"
     assert 'start it with multiprocessing.get_context("spawn")' in after
 

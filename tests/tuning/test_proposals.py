@@ -45,25 +45,25 @@ def proposed(space, told, running=(), failed=(), *, method=ALIKE, seed=0, trial=
     at = None
     if held is not None:
         at = jnp.asarray([space.coordinate(k, held[k]) if k in held else np.nan for k in space.sequence], jnp.float32)
-    found = propose(method, space.layout, CONFIG, None, tried, even, key, jnp.int32(trial), 64, at)
-    values = np.asarray(found.values)
+    result = propose(method, space.layout, CONFIG, None, tried, even, key, jnp.int32(trial), 64, at)
+    values = np.asarray(result.values)
     assert (values[:-1] >= values[1:]).all()
-    return [space.params(point) for point in np.asarray(found.points)[values > -np.inf]]
+    return [space.params(point) for point in np.asarray(result.points)[values > -np.inf]]
 
 
 def test_proposals_are_valid_and_new():
     everything = [SPACE.params(point) for point in sobol_points(16, len(SPACE), 3)]
-    told, running, failed = everything[:8], everything[8:11], everything[11:]
+    observations, running, failed = everything[:8], everything[8:11], everything[11:]
     for trial in range(4):
-        found = proposed(SPACE, told, running, failed, seed=trial, trial=trial)
-        assert len(found) == 64
-        for params in found:
+        result = proposed(SPACE, observations, running, failed, seed=trial, trial=trial)
+        assert len(result) == 64
+        for params in result:
             assert SPACE.check(params) == params
             assert params not in everything
         # Steps of every kind: all levels, and hyperparameters that are active for some only.
-        assert {params["kernel"] for params in found} == {"rbf", "poly", "linear"}
-        assert {params["width"] for params in found} == {16, 32, 48, 64}
-        assert {params["degree"] for params in found if "degree" in params} == {2, 3, 4, 5}
+        assert {params["kernel"] for params in result} == {"rbf", "poly", "linear"}
+        assert {params["width"] for params in result} == {16, 32, 48, 64}
+        assert {params["degree"] for params in result if "degree" in params} == {2, 3, 4, 5}
 
 
 def test_proposals_of_a_space_of_few():
@@ -71,22 +71,24 @@ def test_proposals_of_a_space_of_few():
     everything = [{"a": False}, *({"a": True, "b": b} for b in "xyz")]
     for left in everything:
         others = [params for params in everything if params != left]
-        for told, running, failed in ((others, (), ()), (others[:1], others[1:], ()), (others[:1], (), others[1:])):
-            found = proposed(FINITE, told, running, failed)
-            assert found
-            assert all(params == left for params in found)
+        for facts, running, failed in ((others, (), ()), (others[:1], others[1:], ()), (others[:1], (), others[1:])):
+            result = proposed(FINITE, facts, running, failed)
+            assert result
+            assert all(params == left for params in result)
     assert proposed(FINITE, everything) == []
 
 
 def test_what_is_held_is_proposed_with_the_rest_free():
     """Even where the method likes something else."""
     column = [column.name for column in SPACE.columns].index("kernel.ohe._poly")
-    told = [SPACE.params(point) for point in sobol_points(8, len(SPACE), 3)]
-    found = proposed(SPACE, told, method=Valued(lambda history, x: x[:, column]), held={"kernel": "rbf", "width": 32})
-    assert len(found) == 64
-    assert {(params["kernel"], params["width"]) for params in found} == {("rbf", 32)}
-    assert len({params["C"] for params in found}) > 32
-    assert {params["scale"] for params in found} == {False, True}
+    observations = [SPACE.params(point) for point in sobol_points(8, len(SPACE), 3)]
+    result = proposed(
+        SPACE, observations, method=Valued(lambda history, x: x[:, column]), held={"kernel": "rbf", "width": 32}
+    )
+    assert len(result) == 64
+    assert {(params["kernel"], params["width"]) for params in result} == {("rbf", 32)}
+    assert len({params["C"] for params in result}) > 32
+    assert {params["scale"] for params in result} == {False, True}
 
 
 def test_equal_configurations_are_one_point():
@@ -139,7 +141,7 @@ def test_whole_numbers_of_any_size(space, least):
     points = sobol_points(64, 1, 0)
     same = np.asarray(jax.jit(canonicalize, static_argnums=0)(space.layout, jnp.asarray(points)))
     columns = np.asarray(jax.jit(lambda points: space.layout.columns(points, jnp))(jnp.asarray(same)))
-    found = [space.params(point) for point in same]
-    assert len({params["x"] for params in found}) >= least
-    np.testing.assert_allclose(columns, [space.encode(params) for params in found], rtol=0, atol=1e-6)
-    assert [space.check(params) for params in found] == found
+    result = [space.params(point) for point in same]
+    assert len({params["x"] for params in result}) >= least
+    np.testing.assert_allclose(columns, [space.encode(params) for params in result], rtol=0, atol=1e-6)
+    assert [space.check(params) for params in result] == result

@@ -157,14 +157,14 @@ def test_scores_are_of_the_same_folds(data):
     """Also if the splitter shuffles, or is a generator of folds."""
     folds = [(np.arange(0, 60, 2), np.arange(1, 60, 2))]
     for cv in (KFold(3, shuffle=True), (fold for fold in folds)):
-        seen = []
+        calls = []
 
-        def scorer(estimator, X, y, seen=seen):
-            seen.append(X[:, 0].sum())
+        def scorer(estimator, X, y, calls=calls):
+            calls.append(X[:, 0].sum())
             return 0.0
 
         DRESearchCV(SVC(), SPACE, n_iter=4, cv=cv, scoring=scorer, refit=False, random_state=0).fit(*data)
-        assert seen == seen[: len(seen) // 4] * 4
+        assert calls == calls[: len(calls) // 4] * 4
 
 
 def test_several_metrics(data):
@@ -181,9 +181,9 @@ def test_several_metrics(data):
 
 
 def test_what_is_refused(data):
-    for given in ({"n_iter": 0}, {"batch": 0}):
-        with pytest.raises(ConfigError, match=next(iter(given))):
-            DRESearchCV(SVC(), SPACE, **given).fit(*data)
+    for argument in ({"n_iter": 0}, {"batch": 0}):
+        with pytest.raises(ConfigError, match=next(iter(argument))):
+            DRESearchCV(SVC(), SPACE, **argument).fit(*data)
     with pytest.raises(ConfigError, match="space"):
         DRESearchCV(SVC(), {}).fit(*data)
 

@@ -40,8 +40,8 @@ def trials_at(function, points):
 def surrogate_of(studies, direction="minimize"):
     """Without a method, which the comparison of studies does not need."""
     past = past_of(SPACE, studies, direction=direction)
-    kept = keep_studies(past.search_space(), jax.random.key(0))
-    return Surrogate(SPACE, "gcp", find("gcp").make(), {"learned": np.zeros(1)}, direction=direction, studies=kept)
+    selected = keep_studies(past.search_space(), jax.random.key(0))
+    return Surrogate(SPACE, "gcp", find("gcp").make(), {"learned": np.zeros(1)}, direction=direction, studies=selected)
 
 
 def search(function, random):
@@ -60,12 +60,12 @@ def test_the_same_the_reversed_and_an_unrelated_study_are_told_apart():
         here = loss(random.random(3))
         functions = {"reversed": lambda x, f=here: -f(x), "unrelated": waves(random.random() * 6), "same": here}
         studies = {name: trials_at(f, random.random((25, 3))) for name, f in functions.items()}
-        found = surrogate_of(studies).sources(search(here, random))
-        by_name = {one.name: one for one in found.studies}
+        result = surrogate_of(studies).sources(search(here, random))
+        by_name = {one.name: one for one in result.studies}
         assert by_name["reversed"].helped is False
         assert by_name["unrelated"].helped is not True or by_name["unrelated"].weight < 0.5
         ranking = sorted(by_name, key=lambda name: -by_name[name].agreement)
-        right += ranking == ["same", "unrelated", "reversed"] and found.studies[0].name == "same"
+        right += ranking == ["same", "unrelated", "reversed"] and result.studies[0].name == "same"
         few = surrogate_of(studies).sources(search(here, random)[:3]).studies
         assert all(abs(one.agreement) < 3 * one.agreement_error for one in few)  # three trials claim little
     assert right >= 9
@@ -77,14 +77,14 @@ def test_numbers_equal_those_of_scipy():
     x, rows = random.random((15, 3)).astype(np.float32), random.random((20, 3)).astype(np.float32)
     y, there = -loss(0.4)(x) + 0.05 * random.normal(size=15), -loss(0.3)(rows)
     tasks = {"one": Task("one", rows, there), "longer": Task("longer", *_with_waves(random.random((70, 3))))}
-    kept = keep_studies(SearchSpace("s", tasks), jax.random.key(0))
-    assert (kept.names, kept.tasks.x.shape) == (["one", "longer"], (2, 96, 3))
-    compared = compare_studies(kept, x, y)
+    selected = keep_studies(SearchSpace("s", tasks), jax.random.key(0))
+    assert (selected.names, selected.tasks.x.shape) == (["one", "longer"], (2, 96, 3))
+    compared = compare_studies(selected, x, y)
     alone = compare_studies(keep_studies(SearchSpace("s", {"one": tasks["one"]}), jax.random.key(0)), x, y)
     for whole, part in zip(compared, alone, strict=True):
         assert whole[0] == pytest.approx(part[0], rel=0.02)
-    on, params = kept.tasks.where[0], jax.tree.map(lambda a: a[0], kept.params)
-    mean = fitted_process(params, kept.tasks.x[0][on], kept.tasks.y[0][on].astype(np.float64)).predict(x)
+    on, params = selected.tasks.where[0], jax.tree.map(lambda a: a[0], selected.params)
+    mean = fitted_process(params, selected.tasks.x[0][on], selected.tasks.y[0][on].astype(np.float64)).predict(x)
     assert compared.agreement[0] == pytest.approx(kendalltau(mean, y).statistic, abs=1e-3)
     y, mean = ((a - a.mean()) / a.std() for a in (y, mean))
 
@@ -108,10 +108,10 @@ def test_what_is_kept_is_bounded(monkeypatch):
     monkeypatch.setattr(past_studies, "MAX_ROWS", 8)
     points = np.random.default_rng(0).random((11, 3))
     tasks = {str(i): Task(str(i), *_with_waves(points[: 3 if i else None])) for i in range(9)}
-    kept = keep_studies(SearchSpace("s", tasks), jax.random.key(0))
-    assert (len(kept.names), len(kept.all_names)) == (5, 9)
-    assert kept.tasks.where.sum(axis=1).tolist() == [8, 3, 3, 3, 3]
-    assert {array.dtype.name for array in kept.arrays().values()} == {"float32", "bool"}
+    selected = keep_studies(SearchSpace("s", tasks), jax.random.key(0))
+    assert (len(selected.names), len(selected.all_names)) == (5, 9)
+    assert selected.tasks.where.sum(axis=1).tolist() == [8, 3, 3, 3, 3]
+    assert {array.dtype.name for array in selected.arrays().values()} == {"float32", "bool"}
 
 
 def test_studies_are_saved_and_earlier_surrogates_have_none(tmp_path):
@@ -149,11 +149,11 @@ def test_the_weight_of_the_past(hedged, quiet_optuna):
     study.optimize(lambda t: -sum((t.suggest_float(name, 0, 1) - 0.5) ** 2 for name in "abc"), n_trials=6)
     weights = {trial.number: trial.user_attrs.get("dre:past_weight") for trial in study.trials}
     assert [n for n, weight in weights.items() if weight is None] == [0, 1]  # the start design
-    found = hedged.sources(study.trials)
-    assert list(found.past_weights) == list(range(7))
+    result = hedged.sources(study.trials)
+    assert list(result.past_weights) == list(range(7))
     for n in range(2, 6):
-        assert weights[n] == pytest.approx(found.past_weights[n], abs=1e-6)
-    assert "after 6 trials" in str(found)
+        assert weights[n] == pytest.approx(result.past_weights[n], abs=1e-6)
+    assert "after 6 trials" in str(result)
     points = np.random.default_rng(1).random((6, 3))
     same, reverse = (hedged.sources(trials_at(f, points)).past_weights[6] for f in (loss(0.5), lambda x: -loss(0.5)(x)))
     assert reverse < 0.5 * same  # after a short training

@@ -43,13 +43,13 @@ def filled():
 def test_all_comes_back(study):
     optimizer = filled()
     optimizer.save(study)
-    found = Optimizer.load(study, space=SPACE)
-    assert found.trials == optimizer.trials
-    assert (found.direction, found.seed, found.space) == ("maximize", 7, SPACE)
+    result = Optimizer.load(study, space=SPACE)
+    assert result.trials == optimizer.trials
+    assert (result.direction, result.seed, result.space) == ("maximize", 7, SPACE)
     kinds = [[type(value) for value in trial.params.values()] for trial in optimizer.trials]
-    assert [[type(value) for value in trial.params.values()] for trial in found.trials] == kinds
+    assert [[type(value) for value in trial.params.values()] for trial in result.trials] == kinds
     before = study.read_bytes()
-    found.save(study)
+    result.save(study)
     assert study.read_bytes() == before
     json.loads(before, parse_constant=lambda text: pytest.fail(f"{text} is no JSON"))
 
@@ -84,9 +84,9 @@ print(len(set(seen)), len(list(path.parent.glob(".study.json.*.tmp"))))
 @pytest.mark.multiprocess
 def test_killed_at_any_moment(study):
     command = [sys.executable, "-c", KILLING, str(study), "60"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    different, left = map(int, done.stdout.split())
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr
+    different, left = map(int, process.stdout.split())
     assert different > 10  # the children have written
     assert left > 0  # and some were killed while they did
 
@@ -114,14 +114,14 @@ def content(**changes):
     optimizer.add({"x": 0.5}, 1.0)
     space = to_json(optimizer.space)
     trials = [{"params": {"x": 0.5}, "state": "complete", "value": 1.0}]
-    found = {"dre_jax_study": 1, "direction": "minimize", "seed": 0, "space": space, "trials": trials}
-    found |= {"surrogate": None, **changes}
-    return {name: value for name, value in found.items() if value is not ...}
+    result = {"dre_jax_study": 1, "direction": "minimize", "seed": 0, "space": space, "trials": trials}
+    result |= {"surrogate": None, **changes}
+    return {name: value for name, value in result.items() if value is not ...}
 
 
 def trial(**changes):
-    found = {"params": {"x": 0.5}, "state": "complete", "value": 1.0, **changes}
-    return {"trials": [{name: value for name, value in found.items() if value is not ...}]}
+    result = {"params": {"x": 0.5}, "state": "complete", "value": 1.0, **changes}
+    return {"trials": [{name: value for name, value in result.items() if value is not ...}]}
 
 
 @pytest.mark.parametrize(
@@ -162,10 +162,10 @@ def test_settings_and_waiting_values_come_back(study):
     trial = optimizer.add_running({"x": 0.0, "n": 1, "c": True, "b": True})
     optimizer.tell(trial, 1, stderr=jnp.float32(0.5))
     optimizer.save(study)
-    found = Optimizer.load(study)
-    assert found.trials[0].stderr == 0.5
-    assert found._engine.config == optimizer._engine.config
-    assert {"x": 0.5, "b": True}.items() <= found.ask().params.items()
+    result = Optimizer.load(study)
+    assert result.trials[0].stderr == 0.5
+    assert result._engine.config == optimizer._engine.config
+    assert {"x": 0.5, "b": True}.items() <= result.ask().params.items()
 
 
 def test_hyperparameters_in_another_order(study):

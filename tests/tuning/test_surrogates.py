@@ -88,23 +88,23 @@ def saved(surrogate, tmp_path_factory):
 def suggestions(surrogate, space=SPACE):
     """Eight in a row: the start design, and beyond it what the method says."""
     optimizer = Optimizer(space, surrogate, seed=3)
-    found = []
+    result = []
     for value in range(8):
         trial = optimizer.ask()
         optimizer.tell(trial, (value - 5) ** 2)
-        found.append(trial.params)
-    return found
+        result.append(trial.params)
+    return result
 
 
 def test_a_saved_surrogate_suggests_as_before(surrogate, saved):
-    found = Surrogate.load(saved)
+    result = Surrogate.load(saved)
     for field in ("space", "name", "method", "start", "facts"):
-        assert getattr(found, field) == getattr(surrogate, field), field
-    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b, strict=True), found.params, surrogate.params)
-    assert {type(leaf) for leaf in jax.tree.leaves(found.params)} == {np.ndarray}  # samplers are pickled
-    assert suggestions(found) == suggestions(surrogate)
-    assert len(found.start) == 2
-    assert found.facts["seed"] == 1
+        assert getattr(result, field) == getattr(surrogate, field), field
+    jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b, strict=True), result.params, surrogate.params)
+    assert {type(leaf) for leaf in jax.tree.leaves(result.params)} == {np.ndarray}  # samplers are pickled
+    assert suggestions(result) == suggestions(surrogate)
+    assert len(result.start) == 2
+    assert result.facts["seed"] == 1
 
 
 @pytest.mark.parametrize(("n_tasks", "size"), [(1, 4), (2, 2)])
@@ -181,20 +181,20 @@ def test_only_extra_ones_are_ignored(surrogate):
 
 def test_ignored_ones_are_drawn_at_random(surrogate):
     space = Space({**SPACE, **EXTRA})
-    engine, told = Engine(space, surrogate, config=EngineConfig(ignore_extra=True)), []
+    engine, calls = Engine(space, surrogate, config=EngineConfig(ignore_extra=True)), []
     for number in range(8):
-        params = engine.propose(told, number=number).params
+        params = engine.propose(calls, number=number).params
         assert space.check(params) == params
-        assert params not in [one.params for one in told]
-        told.append(Observation(params, np.log(params["C"])))
-    found = [one.params for one in told]
+        assert params not in [one.params for one in calls]
+        calls.append(Observation(params, np.log(params["C"])))
+    result = [one.params for one in calls]
     # First what would have been best before, with something for what was not known then.
-    known = [{name: value for name, value in params.items() if name not in EXTRA} for params in found]
+    known = [{name: value for name, value in params.items() if name not in EXTRA} for params in result]
     assert known[: len(surrogate.start)] == list(surrogate.start)
-    assert len({params["width"] for params in found}) > 4
-    assert {params["mode"] for params in found} == {"fast", "slow"}
+    assert len({params["width"] for params in result}) > 4
+    assert {params["mode"] for params in result} == {"fast", "slow"}
     # The others are the surrogate's: what was best before.
-    assert np.median([params["C"] for params in found]) > 10
+    assert np.median([params["C"] for params in result]) > 10
 
 
 def test_a_narrower_space_is_read(surrogate):
@@ -252,22 +252,22 @@ def meta_trained(learned, tmp_path):
 def test_meta_trained_where_the_data_say_all(meta_trained):
     rows = [[0.5, 0.25], [1.0, 1.0]]
     folder = meta_trained("s", columns_of(DESCRIPTOR), descriptor=DESCRIPTOR, start_rows=rows)
-    found = Surrogate.load(folder)
-    assert found.space["depth"] == Int(1, 9)
+    result = Surrogate.load(folder)
+    assert result.space["depth"] == Int(1, 9)
     low, one, high = np.log(np.array([1e-3, 1.0, 1e3]) + 1e-4)
-    row = found.space.encode({"C": 1.0, "depth": 3})
+    row = result.space.encode({"C": 1.0, "depth": 3})
     np.testing.assert_allclose(row, [(one - low) / (high - low), 0.25], rtol=1e-6)
-    assert [params["depth"] for params in found.start] == [3, 9]
-    assert suggestions(found, found.space)[0]["C"] == pytest.approx(found.start[0]["C"])
+    assert [params["depth"] for params in result.start] == [3, 9]
+    assert suggestions(result, result.space)[0]["C"] == pytest.approx(result.start[0]["C"])
     with pytest.raises(DataError, match=r"depth \(only in the surrogate\)"):
         Surrogate.load(folder, space=Space({"C": Float(1e-3, 1e3, log=True)}))
 
 
 def test_meta_trained_on_hpob(meta_trained):
-    found = Surrogate.load(meta_trained("5860", columns_of(GLMNET), descriptor=GLMNET))
-    assert found.space == from_hpob("5860", GLMNET)
-    assert found.start == ()
-    assert set(suggestions(found, found.space)[0]) == {"alpha", "lambda"}
+    result = Surrogate.load(meta_trained("5860", columns_of(GLMNET), descriptor=GLMNET))
+    assert result.space == from_hpob("5860", GLMNET)
+    assert result.start == ()
+    assert set(suggestions(result, result.space)[0]) == {"alpha", "lambda"}
 
 
 def test_meta_trained_where_the_data_name_columns_alone(meta_trained):

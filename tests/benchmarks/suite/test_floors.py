@@ -28,9 +28,9 @@ def test_as_many_products_as_the_fast_peer_makes():
     for model, lists in ((preset("default"), 1), (TINY, 3), (preset("paper"), 2)):
         layout = Layout(model, 5, model.members)
         flat = torch.zeros(layout.size)
-        given = Lists(torch.rand(1, lists, 4, 6), torch.rand(1, lists, 9, 5), torch.ones(1, 1, 9), None, None)
+        inputs = Lists(torch.rand(1, lists, 4, 6), torch.rand(1, lists, 9, 5), torch.ones(1, 1, 9), None, None)
         with FlopCounterMode(display=False) as counter:
-            gradient(layout, flat, given, None)
+            gradient(layout, flat, inputs, None)
         assert counter.get_total_flops() == floors.products(model, 5, 4, 9, lists=lists)
 
 

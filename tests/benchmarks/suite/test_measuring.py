@@ -29,9 +29,9 @@ def small_rates(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_ours():
-    found = ours.trial(MODEL, history=7, candidates=9, columns=3, epochs=2, repeats=2, runs=2)
-    assert 0 < found.low <= found.median <= found.high
-    assert found.compile_s > found.median
+    result = ours.trial(MODEL, history=7, candidates=9, columns=3, epochs=2, repeats=2, runs=2)
+    assert 0 < result.low <= result.median <= result.high
+    assert result.compile_s > result.median
     step = ours.meta_step(MODEL, lists=100, columns=3, repeats=2, tasks=2, rows=130)
     assert 0 < step.median < step.compile_s
     call = ours.suggestion(MODEL, history=7, candidates=9, columns=3, epochs=2, repeats=1)
@@ -52,8 +52,8 @@ def test_a_trial_is_made_at_the_history_that_is_asked_for(monkeypatch):
 def test_long_runs_are_told_from_few_epochs(monkeypatch):
     monkeypatch.setattr(ours, "whole_runs", lambda *_, epochs, **__: (3.0, [2.0 + 0.1 * epochs]))
     for most_s, note in ((50.0, "20 and 40 epochs timed, 1000 by a straight line"), (5e3, "")):
-        found = ours.runs(MODEL, count=2, candidates=9, columns=3, trials=2, epochs=1000, most_s=most_s)
-        assert (found.median, found.note) == (pytest.approx(51.0), note)
+        result = ours.runs(MODEL, count=2, candidates=9, columns=3, trials=2, epochs=1000, most_s=most_s)
+        assert (result.median, result.note) == (pytest.approx(51.0), note)
 
 
 @pytest.mark.multiprocess
@@ -64,10 +64,10 @@ def test_long_runs_are_told_from_few_epochs(monkeypatch):
 def test_peers(peer, kind, preset):
     pytest.importorskip("torch", reason="torch is not installed")
     work = PeerWork(peer=peer, kind=kind, columns=3, members=2, history=12, candidates=20, preset=preset)
-    found, peak = peers.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
-    assert found.median > 0
+    result, peak = peers.measure(work, Way(processes=1, threads=1), part=2, whole=4, repeats=1)
+    assert result.median > 0
     assert peak > 1e7
-    assert "one process of 1 threads" in found.note
+    assert "one process of 1 threads" in result.note
 
 
 @pytest.mark.multiprocess
@@ -88,10 +88,10 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(plan, "catalogue", lambda: {"one": row, "fails": fails, "two": row})
     out = tmp_path / "found.json"
     assert command.main(["--only", "two", "--out", str(out)]) == 0
-    found = read_json(out)
-    assert [line["name"] for line in found["rows"]] == ["two"]
-    assert found["environment"]["command"] == "python -m benchmarks --only two --out found.json"
-    assert found["environment"]["versions"]["jax"] == jax.__version__
+    result = read_json(out)
+    assert [line["name"] for line in result["rows"]] == ["two"]
+    assert result["environment"]["command"] == "python -m benchmarks --only two --out found.json"
+    assert result["environment"]["versions"]["jax"] == jax.__version__
     assert "| two | 1.00 s |" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         command.main(["--only", "three"])
@@ -111,10 +111,10 @@ def test_the_accelerator_suite_in_miniature(tmp_path, monkeypatch):
     monkeypatch.setattr(accelerator, "peer_device", lambda small: None)
     out = tmp_path / "found.json"
     assert accelerator.main(["--small", "--out", str(out)]) == 0
-    found = read_json(out)
-    names = [row["name"] for row in found["rows"]]
+    result = read_json(out)
+    names = [row["name"] for row in result["rows"]]
     assert names == ["same-as-cpu", "hpob-430-runs", "meta-train-500000", "trial-10"]
-    assert found["rows"][0]["equal"] == {"gp": 1.0, "dre": 1.0}
-    assert found["rows"][1]["runs"] == 20
-    assert found["rows"][1]["compile_s"] > 0
-    assert all(row["ours_s"] > 0 and row["eager_s"] is None for row in found["rows"])
+    assert result["rows"][0]["equal"] == {"gp": 1.0, "dre": 1.0}
+    assert result["rows"][1]["runs"] == 20
+    assert result["rows"][1]["compile_s"] > 0
+    assert all(row["ours_s"] > 0 and row["eager_s"] is None for row in result["rows"])

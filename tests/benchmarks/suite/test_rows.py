@@ -18,9 +18,9 @@ def some_row(name="trial-105", **given):
 
 
 def test_medians_epochs_and_ratios():
-    found = timing([0.4, 0.1, 0.2], 2, 5.0)
-    assert (found.median, found.low, found.high) == (0.1, 0.05, 0.2)
-    assert found.compile_s == pytest.approx(4.8)
+    result = timing([0.4, 0.1, 0.2], 2, 5.0)
+    assert (result.median, result.low, result.high) == (0.1, 0.05, 0.2)
+    assert result.compile_s == pytest.approx(4.8)
     assert timing([1.0], first=0.5).compile_s == 0.0
     line = at_epochs(timing([1.0]), timing([3.0]), 20, 100)
     assert line.median == 11.0
@@ -49,10 +49,10 @@ def test_ways_of_the_fast_peer_keep_all_cores_busy(preset):
 
 
 def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
-    asked, models = [], []
+    calls, models = [], []
 
     def measure(work, ways, **given):
-        asked.append((work.peer, work.preset, work.history))
+        calls.append((work.peer, work.preset, work.history))
         return timing([8.0 if work.peer == "eager" else 2.0]), ways[0]
 
     def trial(model, **given):
@@ -64,5 +64,5 @@ def test_the_published_row_has_the_published_work_on_all_sides(monkeypatch):
     for _ in range(2):
         row = plan.catalogue()["trial-30-published"](BENCH, "trial-30-published").as_json()
     assert models[:2] == [("shared", 30, 1000), ("own", 30, 1000)]
-    assert asked == [("eager", "paper", 30), ("best", "paper", 30)], "a peer's trial is measured once for all rows"
+    assert calls == [("eager", "paper", 30), ("best", "paper", 30)], "a peer's trial is measured once for all rows"
     assert (row["ratio_eager"], row["ratio_best"], row["default_s"]) == (16.0, 4.0, 0.25)

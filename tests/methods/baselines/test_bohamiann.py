@@ -57,8 +57,8 @@ def test_density(z, empty):
     few = z[:20]
     expected = -norm.logpdf(few).sum(axis=1) - log_likelihood(few)
     f = partial(potential, SMALL, PRIOR, *in_slots(3 + empty, X, Y))
-    found = jax.jit(jax.vmap(f))(jnp.asarray(few, jnp.float32))
-    np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-3, atol=1e-3)
+    result = jax.jit(jax.vmap(f))(jnp.asarray(few, jnp.float32))
+    np.testing.assert_allclose(np.diff(result), np.diff(expected), rtol=1e-3, atol=1e-3)
 
 
 def test_predictions(z):
@@ -82,9 +82,9 @@ def test_the_chain_has_the_moments_of_the_posterior(z):
     run = jax.jit(jax.vmap(lambda key: sample_chain(config, jax.grad(f), jax.random.normal(key, (11,)), key)[0]))
     samples = run(jax.random.split(jax.random.key(1), 32)).reshape(-1, 11)
     new = jnp.asarray(NEW, jnp.float32)
-    found = jax.jit(lambda samples: mixture_moments(*predict_networks(SMALL, PRIOR, samples, new)))(samples)
-    np.testing.assert_allclose(found[0], mean, atol=0.06)
-    np.testing.assert_allclose(np.sqrt(found[1]), np.sqrt(variance), rtol=0.08)
+    result = jax.jit(lambda samples: mixture_moments(*predict_networks(SMALL, PRIOR, samples, new)))(samples)
+    np.testing.assert_allclose(result[0], mean, atol=0.06)
+    np.testing.assert_allclose(np.sqrt(result[1]), np.sqrt(variance), rtol=0.08)
 
 
 CONFIG = SGHMCConfig(burn_in=500, samples=1500, keep_every=4, step_size=0.05, friction=0.2)

@@ -31,8 +31,8 @@ def test_votes_are_sums_of_gaussian_ranks_of_those_that_count():
     where = rng.uniform(size=40) < 0.6
     committee, key = Committee(members=(Column(0), Column(1, power=-2.0))), jax.random.key(0)
     candidates = Candidates(jnp.asarray(x), jnp.asarray(where))
-    found = jax.jit(committee.acquire)(committee.fit(None, key), None, candidates, key)
+    result = jax.jit(committee.acquire)(committee.fit(None, key), None, candidates, key)
     values = (x[where, 0], x[where, 1] ** -2)
     expected = sum(norm.ppf((rankdata(column) - 0.5) / where.sum()) for column in values)
-    np.testing.assert_allclose(found[where], expected, atol=1e-5)
-    assert not found[~where].any()
+    np.testing.assert_allclose(result[where], expected, atol=1e-5)
+    assert not result[~where].any()

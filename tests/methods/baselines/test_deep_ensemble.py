@@ -50,7 +50,7 @@ def test_members_are_trained_on_the_likelihood(hills):
         members = jax.vmap(partial(init, SMALL.network, 2))(jax.random.split(KEY, SMALL.members))
         assert np.abs(np.diff(members["out_kernel"], axis=0)).min() > 1e-6
         slots, where = jnp.pad(x, ((0, 3), (0, 0))), jnp.arange(12) < 9
-        found = jax.jit(SMALL.train)(members, slots, jnp.pad(y, (0, 3)), where)
+        result = jax.jit(SMALL.train)(members, slots, jnp.pad(y, (0, 3)), where)
         for i, expected in enumerate(slow_ensemble(SMALL, members, x, y)):
             for name, value in expected.items():
-                np.testing.assert_allclose(found[name][i], value, atol=1e-6)
+                np.testing.assert_allclose(result[name][i], value, atol=1e-6)

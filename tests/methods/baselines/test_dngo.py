@@ -56,10 +56,10 @@ def test_posterior_and_evidence(alpha, beta, n):
     basis, y, new = data(n)
     mean, variance, evidence = closed_form(alpha, beta, basis, y, new)
     with jax.enable_x64(True):
-        found = evaluated(LinearParams(jnp.log(alpha), jnp.log(beta)), slots(basis, y), jnp.asarray(new))
-    np.testing.assert_allclose(found[0], mean, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(found[1], variance, rtol=1e-6, atol=1e-12)
-    np.testing.assert_allclose(found[2], evidence, rtol=1e-10)
+        result = evaluated(LinearParams(jnp.log(alpha), jnp.log(beta)), slots(basis, y), jnp.asarray(new))
+    np.testing.assert_allclose(result[0], mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(result[1], variance, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(result[2], evidence, rtol=1e-10)
 
 
 @pytest.mark.parametrize("n", [30, CAPACITY])
@@ -73,9 +73,9 @@ def test_the_precisions_are_the_likeliest(n):
 
     best = minimize(cost, np.array([0.0, 2.0]), method="Nelder-Mead", options={"xatol": 1e-6, "fatol": 1e-9})
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
-        found = np.array(fit(*slots(basis, y)))
-    assert cost(found) - best.fun < 0.01
-    np.testing.assert_allclose(found, best.x, atol=0.05)
+        result = np.array(fit(*slots(basis, y)))
+    assert cost(result) - best.fun < 0.01
+    np.testing.assert_allclose(result, best.x, atol=0.05)
 
 
 def test_dngo_trains_on_squared_error(hills):

@@ -41,20 +41,20 @@ def test_random_scale_is_the_loop():
         low, high = sorted(limits[i])
         for j in range(6):
             expected[i, j] = (y[i, j] - low) / max(high - low, 0.05) if where[i, j] else 0.0
-    found = random_scale(jnp.asarray(y, jnp.float32), jnp.asarray(where), jnp.asarray(limits, jnp.float32))
-    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=1e-5)
+    result = random_scale(jnp.asarray(y, jnp.float32), jnp.asarray(where), jnp.asarray(limits, jnp.float32))
+    np.testing.assert_allclose(result, expected, rtol=2e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("landmarks", [False, True])
 def test_batches(table, landmarks):
     batches = jax.tree.map(np.asarray, drawn(SMALL, table, jax.random.key(0), (80, 2), landmarks=landmarks))
     start, size, response = (np.asarray(a) for a in (table.start, table.size, table.response))
-    seen, supports = set(), set()
+    calls, supports = set(), set()
     for index in np.ndindex(80, 2):
-        support, kept, rows, y, where = (field[index] for field in batches)
+        support, selected, rows, y, where = (field[index] for field in batches)
         task = int(np.searchsorted(start, rows[0], side="right")) - 1
-        seen.add(task)
-        chosen, shown = rows[where], support[kept]
+        calls.add(task)
+        chosen, shown = rows[where], support[selected]
         assert len(set(chosen)) == len(chosen)
         assert not set(chosen) & set(shown)
         assert all(start[task] <= row < start[task] + size[task] for row in [*chosen, *shown])
@@ -68,7 +68,7 @@ def test_batches(table, landmarks):
             np.testing.assert_allclose(slope * response[chosen] + offset, y[where], atol=1e-3)
             assert 0.999 < slope < 20.01
             assert -1e-3 < -offset / slope < 1.001
-    assert seen == set(range(5))
+    assert calls == set(range(5))
     assert supports == ({1, 2, 3, 4} if landmarks else {0})
 
 
@@ -104,5 +104,5 @@ def test_losses_fall_on_tasks_not_seen_and_are_numbers_on_awkward_ones(rho):
     start = init(config, 2, jax.random.key(1))
     loss = jax.jit(lambda params: jax.lax.map(lambda batch: batch_loss(config, params, other, batch), batches).mean())
     assert loss(params) < loss(start) - 0.5
-    found = meta_train(config, training, awkward(), jax.random.key(0))
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
+    result = meta_train(config, training, awkward(), jax.random.key(0))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result))

@@ -42,9 +42,9 @@ def scipys(y):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_copula_is_scipys(seed):
     y = np.random.default_rng(seed).integers(0, 9, size=14).astype(float) * 10.0**seed
-    found = np.asarray(copula_of(np.pad(tie_levels(y), (0, 6)), np.arange(20) < 14))
-    np.testing.assert_allclose(found[:14], scipys(y), atol=1e-5)
-    assert (found[14:] == 0).all()
+    result = np.asarray(copula_of(np.pad(tie_levels(y), (0, 6)), np.arange(20) < 14))
+    np.testing.assert_allclose(result[:14], scipys(y), atol=1e-5)
+    assert (result[14:] == 0).all()
     space = SearchSpace("s", train={"t": Task("t", np.zeros((14, 1), np.float32), y)})
     np.testing.assert_allclose(past_rows(space).z, scipys(y), atol=1e-6)
 
@@ -57,8 +57,8 @@ def test_a_monotone_change_of_the_responses_changes_nothing(network, hills, make
         acquire(network, make_history(task.X[:9], changed, 12), candidates, jax.random.key(0))
         for changed in (y, np.exp(3.0 * y), np.where(worst, y - 1.0, y), np.where(worst, y - 1e9, y))
     )
-    for found in values:
-        np.testing.assert_array_equal(found, expected)
+    for result in values:
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_the_network_finds_mean_and_deviation():
@@ -73,9 +73,9 @@ def test_the_network_finds_mean_and_deviation():
     assert losses[-100:].mean() < losses[:100].mean() - 0.2
     at = np.array([[0.2, 0.2], [0.8, 0.2]], np.float32)
     mean, _ = moments_of(config, params, at)
-    for row, found in zip(at, np.asarray(mean), strict=True):
+    for row, result in zip(at, np.asarray(mean), strict=True):
         near = (np.abs(x - row) < 0.2).all(axis=1)
-        assert float(found) == pytest.approx(float(rows.z[near].mean()), abs=0.25)
+        assert float(result) == pytest.approx(float(rows.z[near].mean()), abs=0.25)
 
 
 def test_prior_and_residuals_together(network, hills, make_candidates):
@@ -88,8 +88,8 @@ def test_prior_and_residuals_together(network, hills, make_candidates):
     left, spread = (np.asarray(a) for a in predicted(process, history.x, residual, history.where, candidates.x))
     prior, width = (np.asarray(a) for a in moments_of(PRIOR, network, candidates.x))
     expected = log_improvement(prior + np.sqrt(width) * left, np.sqrt(width * spread), z[:9].max())
-    found = acquire(network, history, candidates, jax.random.key(0))
-    np.testing.assert_allclose(np.exp(found), np.exp(expected), rtol=5e-3, atol=1e-6)
+    result = acquire(network, history, candidates, jax.random.key(0))
+    np.testing.assert_allclose(np.exp(result), np.exp(expected), rtol=5e-3, atol=1e-6)
 
 
 def test_draws_are_of_the_prior(network, hills, make_candidates):

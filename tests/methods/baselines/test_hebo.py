@@ -30,8 +30,8 @@ def test_kumaraswamys_distribution_function():
     rng = np.random.default_rng(0)
     x, a, b = rng.random((50, 3)), np.array([0.3, 1.0, 4.0]), np.array([2.0, 0.1, 7.0])
     with jax.enable_x64(True):
-        found = kumaraswamy(jnp.asarray(x), jnp.log(a), jnp.log(b))
-    np.testing.assert_allclose(found, 1 - (1 - x**a) ** b, rtol=1e-9, atol=1e-12)
+        result = kumaraswamy(jnp.asarray(x), jnp.log(a), jnp.log(b))
+    np.testing.assert_allclose(result, 1 - (1 - x**a) ** b, rtol=1e-9, atol=1e-12)
 
 
 def test_kumaraswamy_leaves_alone_and_has_slopes_at_the_ends():
@@ -47,8 +47,8 @@ def test_kumaraswamy_leaves_alone_and_has_slopes_at_the_ends():
 def test_yeo_johnson(exponent):
     y = np.random.default_rng(1).normal(size=60)
     with jax.enable_x64(True):
-        found = yeo_johnson(jnp.asarray(y), jnp.asarray(exponent))
-    np.testing.assert_allclose(found, stats.yeojohnson(y, exponent), rtol=1e-6, atol=1e-9)
+        result = yeo_johnson(jnp.asarray(y), jnp.asarray(exponent))
+    np.testing.assert_allclose(result, stats.yeojohnson(y, exponent), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -60,9 +60,9 @@ def test_the_exponent_and_what_comes_of_it(name):
     padded, where = np.full(42, -9.0), np.arange(42) < len(y)
     padded[: len(y)] = y
     with jax.enable_x64(True):
-        found = jax.jit(normal_exponent)(jnp.where(where, (padded - y.mean()) / y.std(), 0.0), where)
+        result = jax.jit(normal_exponent)(jnp.where(where, (padded - y.mean()) / y.std(), 0.0), where)
         normal = jax.jit(to_normal)(padded, where)
-    assert float(found) == pytest.approx(exponent, abs=2e-3)
+    assert float(result) == pytest.approx(exponent, abs=2e-3)
     np.testing.assert_allclose(normal[: len(y)], standard(bent), atol=5e-3)
     assert not normal[len(y) :].any()
 
@@ -82,8 +82,8 @@ def test_the_three_acquisition_functions_without_noise():
     mean, deviation, target, n, columns = rng.normal(size=50), rng.uniform(0.2, 2, 50), 0.4, 12, 6
     process = GPParams(np.zeros(columns, np.float32), np.float32(0), np.float32(-np.inf))
     history = history_of(n, columns)
-    given = (np.asarray(a, np.float32) for a in (mean, deviation, target))
-    bound, improvement, probability = objectives(*given, process, history, KEYS)
+    inputs = (np.asarray(a, np.float32) for a in (mean, deviation, target))
+    bound, improvement, probability = objectives(*inputs, process, history, KEYS)
     # The package's own formula, upsilon 0.5 and delta 0.01.
     kappa = np.sqrt(0.5 * 2 * ((2.0 + columns / 2.0) * np.log(n) + np.log(3 * np.pi**2 / (3 * 0.01))))
     np.testing.assert_allclose(bound, mean + kappa * deviation, rtol=1e-5)

@@ -21,7 +21,7 @@ def test_the_improvement_is_smacs():
     np.random.seed(5)  # noqa: NPY002
     parts = _Parts(10, 0.2, COLUMNS)
     parts.improvement(x[:12], y[:12], pending)  # what was told before is remembered
-    found = parts.improvement(x, y, pending)
+    result = parts.improvement(x, y, pending)
 
     space = ConfigurationSpace()
     space.add([Float(f"x{i}", (0.0, 1.0)) for i in range(COLUMNS)])
@@ -31,14 +31,14 @@ def test_the_improvement_is_smacs():
         history.add(Configuration(space, vector=row), cost=1.0 - response, seed=i)
     encoder = Facade.get_runhistory_encoder(scenario)
     encoder.runhistory = history
-    told, costs = encoder.transform()
-    forest = Facade.get_model(scenario).train(told, costs)
+    facts, costs = encoder.transform()
+    forest = Facade.get_model(scenario).train(facts, costs)
     acquisition = Facade.get_acquisition_function(scenario)
-    best = min(float(forest.predict_marginalized(row[None])[0][0, 0]) for row in told)
-    acquisition.update(model=forest, eta=best, num_data=len(told))
+    best = min(float(forest.predict_marginalized(row[None])[0][0, 0]) for row in facts)
+    acquisition.update(model=forest, eta=best, num_data=len(facts))
     expected = acquisition([Configuration(space, vector=row) for row in pending]).reshape(-1)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-    assert len(set(found)) > 5
+    np.testing.assert_allclose(result, expected, rtol=1e-9)
+    assert len(set(result)) > 5
 
 
 def test_one_in_five_is_drawn_at_random(monkeypatch):

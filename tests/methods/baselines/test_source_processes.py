@@ -56,8 +56,8 @@ def test_misranked_pairs_one_by_one():
     rng = np.random.default_rng(1)
     predicted = rng.integers(0, 4, size=(6, 9)).astype(np.float32)
     level, where = rng.integers(0, 5, size=9), rng.random(9) < 0.7
-    found = wrong(predicted, level.astype(np.int32), where)
-    np.testing.assert_allclose(found, [slow_misranked(row, level, where) for row in predicted], rtol=1e-6)
+    result = wrong(predicted, level.astype(np.int32), where)
+    np.testing.assert_allclose(result, [slow_misranked(row, level, where) for row in predicted], rtol=1e-6)
     assert float(wrong(predicted[0] * 0, np.zeros(9, np.int32), np.ones(9, bool))) == 0.0
 
 
@@ -65,8 +65,8 @@ def test_misranked_pairs_of_models_without_one_of_them():
     rng = np.random.default_rng(1)
     predicted = rng.integers(0, 4, size=(3, 7, 7)).astype(np.float32)
     level, where = rng.integers(0, 4, size=7), rng.random(7) < 0.8
-    found = wrong_left_out(predicted, level.astype(np.int32), where)
-    for share, of in zip(np.asarray(found), predicted, strict=True):
+    result = wrong_left_out(predicted, level.astype(np.int32), where)
+    for share, of in zip(np.asarray(result), predicted, strict=True):
         turned, pairs = 0.0, 0
         for j, k in itertools.permutations(np.flatnonzero(where), 2):
             if level[j] != level[k]:
@@ -85,11 +85,13 @@ def test_what_is_no_number_ranks_nothing_right():
 def slow_ranking_weights(losses, guard):
     """One sample after the other (Feurer et al. 2018, section 4)."""
     n_models, n_samples = losses.shape
-    kept = [i for i in range(n_models - 1) if np.median(losses[i]) <= np.quantile(losses[-1], guard)] + [n_models - 1]
+    selected = [i for i in range(n_models - 1) if np.median(losses[i]) <= np.quantile(losses[-1], guard)] + [
+        n_models - 1
+    ]
     weights = np.zeros(n_models)
     for s in range(n_samples):
-        least = min(losses[i, s] for i in kept)
-        winners = [i for i in kept if losses[i, s] == least]
+        least = min(losses[i, s] for i in selected)
+        winners = [i for i in selected if losses[i, s] == least]
         if n_models - 1 in winners:
             winners = [n_models - 1]
         for i in winners:
@@ -101,9 +103,9 @@ def slow_ranking_weights(losses, guard):
 def test_ranking_weights_are_the_loops(seed):
     losses = np.random.default_rng(seed).integers(0, 7, size=(5, 31)).astype(np.float32)
     losses[1] += 4.0
-    found = np.asarray(weights_of(losses, 0.95))
-    np.testing.assert_allclose(found, slow_ranking_weights(losses, 0.95), atol=1e-6)
-    assert float(found.sum()) == pytest.approx(1.0, abs=1e-6)
+    result = np.asarray(weights_of(losses, 0.95))
+    np.testing.assert_allclose(result, slow_ranking_weights(losses, 0.95), atol=1e-6)
+    assert float(result.sum()) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_smooth_tasks_are_not_mistaken_for_perfect_ones():
@@ -132,12 +134,12 @@ def slow_kernel_weight(predicted, y, bandwidth):
 
 
 def test_kernel_weights_are_the_loops(sources, history):
-    found = np.asarray(jax.jit(source_weights)(sources, history, 0.3))
+    result = np.asarray(jax.jit(source_weights)(sources, history, 0.3))
     y = np.asarray(history.response)[:8]
     means = np.asarray(means_of(sources, history.x))[:, :8]
-    np.testing.assert_allclose(found, [*(slow_kernel_weight(row, y, 0.3) for row in means), 0.75], atol=1e-6)
-    assert found[:3].min() > 0.3
-    assert found[3:5].max() < found[:3].min()
+    np.testing.assert_allclose(result, [*(slow_kernel_weight(row, y, 0.3) for row in means), 0.75], atol=1e-6)
+    assert result[:3].min() > 0.3
+    assert result[3:5].max() < result[:3].min()
 
 
 def test_both_acquisitions(sources, history, candidates):

@@ -21,8 +21,8 @@ def test_expected_improvement_far_below_the_best(z):
     # E[max(0, Z + z)] = pdf(z) times the integral of t exp(t z - t^2 / 2) over t > 0; t in units of 1 / |z|.
     integral, _ = integrate.quad(lambda t: t * np.exp(-t - 0.5 * (t / z) ** 2), 0, 60, epsabs=0, epsrel=1e-12)
     expected = stats.norm.logpdf(z) + np.log(integral / z**2)
-    found = log_expected_improvement(np.array([z]), np.ones(1), 0.0)[0]
-    assert found == pytest.approx(expected, rel=1e-9, abs=2e-6)
+    result = log_expected_improvement(np.array([z]), np.ones(1), 0.0)[0]
+    assert result == pytest.approx(expected, rel=1e-9, abs=2e-6)
 
 
 def test_of_equal_rows_each_has_its_turn():

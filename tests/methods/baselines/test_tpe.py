@@ -20,12 +20,12 @@ def trials():
 
 def own(x, y, *, multivariate, monkeypatch):
     """What Optuna suggests after the trials, the points that it drew, and its values of them, by column."""
-    seen = []
+    calls = []
     whole = optuna.samplers.TPESampler._compute_acquisition_func
 
     def note(self, samples, *estimators):
         values = whole(self, samples, *estimators)
-        seen.append((np.stack(list(samples.values()), axis=1), values))
+        calls.append((np.stack(list(samples.values()), axis=1), values))
         return values
 
     with monkeypatch.context() as patch:
@@ -37,7 +37,7 @@ def own(x, y, *, multivariate, monkeypatch):
             params = dict(zip(columns, map(float, row), strict=True))
             study.add_trial(optuna.trial.create_trial(params=params, distributions=columns, value=-response))
         suggested = list(study.ask(columns).params.values())
-    return np.array(suggested), seen
+    return np.array(suggested), calls
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")

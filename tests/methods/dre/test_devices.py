@@ -78,9 +78,9 @@ def trained(tmp_path_factory):
         command = [sys.executable, "-c", PROGRAM, str(folder), context, json.dumps(PAIRS[context])]
         flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # there is little to run
         quick = os.environ | {"XLA_FLAGS": flags}
-        done = subprocess.run(command, env=quick, capture_output=True, text=True, timeout=500, check=False)
-        assert done.returncode == 0, done.stderr
-        return folder, [json.loads(line) for line in done.stdout.splitlines()]
+        process = subprocess.run(command, env=quick, capture_output=True, text=True, timeout=500, check=False)
+        assert process.returncode == 0, process.stderr
+        return folder, [json.loads(line) for line in process.stdout.splitlines()]
 
     return train
 
@@ -96,11 +96,11 @@ SHARED = pytest.mark.thorough
     ],
 )
 def test_the_number_of_devices_does_not_matter(trained, context, two, four):
-    folder, (*found, _) = trained(context)
-    one = found[0]["history"]
+    folder, (*result, _) = trained(context)
+    one = result[0]["history"]
     assert [step for step, *_ in one] == [0, 10, 20]
     reference = centred_scores(folder / "1-1")
-    for (first, then), line in zip(PAIRS[context], found, strict=True):
+    for (first, then), line in zip(PAIRS[context], result, strict=True):
         assert line["mesh"] == {1: {}, 2: two, 4: four}[then]
         np.testing.assert_allclose(line["history"], one, rtol=1e-4)
         np.testing.assert_allclose(centred_scores(folder / f"{first}-{then}"), reference, atol=2e-4)
@@ -117,8 +117,8 @@ def centred_scores(folder):
     model, _ = training_configs(step.metadata)
     x = jnp.asarray(next(iter(bundled.load("svm").train.values())).X[:40])
     support = Support(x[:8], jnp.linspace(0.0, 1.0, 8), jnp.ones(8, bool))
-    found = np.asarray(compiled(model, step.params, support, x))
-    return found - found.mean(axis=1, keepdims=True)
+    result = np.asarray(compiled(model, step.params, support, x))
+    return result - result.mean(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize(("context", "times"), [("own", 2), pytest.param("shared", 1, marks=SHARED)])

@@ -34,9 +34,9 @@ def slow_scores(config, params, member, support, x):
         rows = [np.append(np.asarray(support.x)[i], response[i]) for i in np.flatnonzero(support.where)]
         items = [forward(deep_set, row, "phi") for row in rows]
         context = forward(deep_set, sum(items) / len(items) if items else np.zeros(config.phi[-1]), "rho")
-    found = np.array([forward(scorer, np.concatenate([row, context])).item() for row in np.asarray(x, np.float64)])
+    result = np.array([forward(scorer, np.concatenate([row, context])).item() for row in np.asarray(x, np.float64)])
     limit, slope = config.range_limit, config.range_slope
-    return found if limit is None else limit * np.tanh(slope * found)
+    return result if limit is None else limit * np.tanh(slope * result)
 
 
 def draw_support(n=6, seed=0, garbage=7.0):
@@ -59,11 +59,11 @@ def params_of(context):
 def test_a_member_is_the_single_network(config):
     params, support, x = params_of(config.context), draw_support(), draw_rows()
     nothing = support._replace(where=jnp.zeros(6, bool))
-    for seen in (support, draw_support(garbage=-1e6), draw_support(seed=1), nothing):
-        values = np.asarray(compiled(config, params, seen, x))
+    for calls in (support, draw_support(garbage=-1e6), draw_support(seed=1), nothing):
+        values = np.asarray(compiled(config, params, calls, x))
         assert values.shape == (MEMBERS, 7)
         for i in range(MEMBERS):
-            np.testing.assert_allclose(values[i], slow_scores(config, params, i, seen, x), rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(values[i], slow_scores(config, params, i, calls, x), rtol=1e-4, atol=1e-5)
 
 
 def test_members_differ_and_a_key_gives_the_same_again():
@@ -111,5 +111,5 @@ def test_blocks_change_nothing(n_rows, monkeypatch):
 def test_columns_of_zeros_change_no_score(context):
     config, params, support, x = CONFIGS[context], params_of(context), draw_support(), draw_rows()
     wide, more = pad_columns(params, N_COLUMNS, N_COLUMNS + 2), ((0, 0), (0, 2))
-    found = compiled(config, wide, support._replace(x=jnp.pad(support.x, more)), jnp.pad(x, more))
-    np.testing.assert_allclose(found, compiled(config, params, support, x), rtol=1e-6, atol=1e-7)
+    result = compiled(config, wide, support._replace(x=jnp.pad(support.x, more)), jnp.pad(x, more))
+    np.testing.assert_allclose(result, compiled(config, params, support, x), rtol=1e-6, atol=1e-7)

@@ -39,8 +39,8 @@ def trained(table, n_steps, config=CONFIG):
 @jax.jit
 def loss_of_list(table, params, support, query):
     """Loss of each member over a list in full, sorted by the loss itself."""
-    seen = Support(table.x[support], table.response[support], jnp.ones(support.shape, bool))
-    values = scores(MODEL, params, seen, table.x[query])
+    context = Support(table.x[support], table.response[support], jnp.ones(support.shape, bool))
+    values = scores(MODEL, params, context, table.x[query])
     return jax.vmap(lambda one: listmle(one, table.response[query], weights=CONFIG.loss.weights))(values)
 
 

@@ -39,10 +39,10 @@ def alive(monkeypatch):
     most, rows, place = [0], [], stream._place
 
     def placed(*arguments):
-        found = place(*arguments)
-        rows.append(weakref.ref(found.x))
+        result = place(*arguments)
+        rows.append(weakref.ref(result.x))
         most[0] = max(most[0], sum(one() is not None for one in rows))
-        return found
+        return result
 
     monkeypatch.setattr(stream, "_place", placed)
     return most
@@ -64,10 +64,10 @@ def test_from_files_and_from_the_middle_of_a_portion_on(tmp_path, monkeypatch, s
     # What is streamed begins in the middle of the portion that it would be without the interruption.
     monkeypatch.setattr(trainer, "portion", lambda config: 4)
     monkeypatch.setattr(stream, "LISTS_AT_ONCE", 1)  # each step by whatever thread comes first
-    found = meta_train(files, MODEL, CONFIG, key=KEY, folder=tmp_path / "s", stream=True)
-    assert found.resumed_from == 6
-    assert [entry for entry in found.history if entry.step != 6] == expected.history
-    jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
+    result = meta_train(files, MODEL, CONFIG, key=KEY, folder=tmp_path / "s", stream=True)
+    assert result.resumed_from == 6
+    assert [entry for entry in result.history if entry.step != 6] == expected.history
+    jax.tree.map(np.testing.assert_array_equal, result.params, expected.params)
     assert alive == [2]
 
 
@@ -84,9 +84,9 @@ def test_from_files_and_from_the_middle_of_a_portion_on(tmp_path, monkeypatch, s
 )
 def test_whatever_is_drawn_and_computed(space, model, config):
     model, config = replace(MODEL, **model), replace(CONFIG, steps=4, **config)
-    found, expected = (meta_train(space, model, config, key=KEY, stream=way) for way in (True, False))
-    assert found.history == expected.history
-    jax.tree.map(np.testing.assert_array_equal, found.params, expected.params)
+    result, expected = (meta_train(space, model, config, key=KEY, stream=way) for way in (True, False))
+    assert result.history == expected.history
+    jax.tree.map(np.testing.assert_array_equal, result.params, expected.params)
 
 
 # One of two processes of two devices each, which share out members and lists among all four.
@@ -160,8 +160,8 @@ def test_a_file_is_not_read_into_memory(tmp_path):
     tracemalloc.start()
     table = HostTable({"a": Task("a", np.load(tmp_path / "x.npy", mmap_mode="r"), y)})
     some, where = np.arange(50).reshape(1, 50), np.ones((1, 50), bool)
-    found = table.gather(ListRows(some, where, some + 50, where))
+    result = table.gather(ListRows(some, where, some + 50, where))
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < written.nbytes / 4
-    np.testing.assert_array_equal(found.x[0], written[::-1][:100])
+    np.testing.assert_array_equal(result.x[0], written[::-1][:100])

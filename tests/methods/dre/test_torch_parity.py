@@ -82,11 +82,11 @@ def assert_parameters_close(ours, theirs, start):
     assert jax.tree.structure(ours) == jax.tree.structure(theirs)
     leaves = (jax.tree.leaves(tree) for tree in (theirs, start))
     moved = []
-    for (path, one), other, begun in zip(jax.tree.leaves_with_path(ours), *leaves, strict=True):
+    for (path, one), other, start_time in zip(jax.tree.leaves_with_path(ours), *leaves, strict=True):
         assert one.dtype == np.float64
         error = np.linalg.norm(one - other) / np.linalg.norm(other)
         assert error < 1e-6, f"{jax.tree_util.keystr(path)}: {error}"
-        moved.append(float(np.abs(other - begun).max()))
+        moved.append(float(np.abs(other - start_time).max()))
     assert np.median(moved) > 0.01, "what is compared is the start"
 
 
@@ -170,8 +170,8 @@ def test_fine_tuning(context, monkeypatch):
 def tuning_loss(params, model, table, epoch):
     """The sum over members of an epoch's loss."""
     support, query = epoch
-    seen = Support(table.x[support], table.response[support], jnp.ones(support.shape, bool))
-    values = scores(model, params, seen, table.x[query])
+    context = Support(table.x[support], table.response[support], jnp.ones(support.shape, bool))
+    values = scores(model, params, context, table.x[query])
     ranked = rank_sorted(table.response[query], table.level[query], jnp.ones(query.shape, bool))
     ranked = jax.tree.map(lambda a: jnp.broadcast_to(a, values.shape), ranked)
     return LOSSES["listmle"].fn(values, ranked).sum()
@@ -183,9 +183,9 @@ def test_scores_ranks_and_improvement(context):
     expected = {name: np.array(value) for name, value in case["suggestion"].items()}
     filled = np.arange(CAPACITY) < N
     empty = np.float32(0.5)
-    seen = Support(np.where(filled[:, None], table.x[:CAPACITY], empty), table.response[:CAPACITY], filled)
+    support = Support(np.where(filled[:, None], table.x[:CAPACITY], empty), table.response[:CAPACITY], filled)
     everyone = np.concatenate([table.x[N:TASK_ROWS], table.x[:1]])
-    values = jax.jit(scores, static_argnums=0)(model, tree(case["fine"]["after"]), seen, everyone)
+    values = jax.jit(scores, static_argnums=0)(model, tree(case["fine"]["after"]), support, everyone)
     np.testing.assert_allclose(values, expected["scores"], rtol=1e-5, atol=1e-5)
     values = np.asarray(values)
     mean, deviation = jax.jit(lambda a: mean_and_deviation(mean_tie_ranks(a, np.ones(a.shape, bool))))(values)

@@ -52,8 +52,8 @@ def tuned(way, model, h, params, epochs, steps):
     """Parameters and scores of two runs side by side."""
 
     def one(x):
-        found = way(params, x, h.response, epochs, steps)
-        return found, scores(model, found, Support(x, h.response, h.where), x)[:, :FILLED]
+        result = way(params, x, h.response, epochs, steps)
+        return result, scores(model, result, Support(x, h.response, h.where), x)[:, :FILLED]
 
     return jax.jit(jax.vmap(one))(jnp.stack([h.x, h.x[:, ::-1]]))
 
@@ -66,16 +66,16 @@ SECOND = ("one layer before the mean", "no deep set", "response on the table's s
 )
 def test_the_kernel_equals_the_scan(name):
     model = MODELS[name]
-    given = inputs(model)
+    arguments = inputs(model)
     with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
-        h, params, epochs, steps = widen(given)
+        h, params, epochs, steps = widen(arguments)
         lanes = partial(epochs_in_lanes, model, CONFIG.loss.weights, h.level, h.where, interpret=True)
-        wanted, wanted_scores = tuned(partial(_scan_epochs, "listmle", model), model, h, params, epochs, steps)
-        found, found_scores = tuned(lanes, model, h, params, epochs, steps)
+        expected, wanted_scores = tuned(partial(_scan_epochs, "listmle", model), model, h, params, epochs, steps)
+        result, found_scores = tuned(lanes, model, h, params, epochs, steps)
         # The weights of the positions are float32 there too.
-        chex.assert_trees_all_close(found, wanted, atol=3e-6)
+        chex.assert_trees_all_close(result, expected, atol=3e-6)
     np.testing.assert_array_equal(np.argsort(found_scores), np.argsort(wanted_scores))
-    moved = np.asarray(wanted.scorers["hidden_0_kernel"]) - np.asarray(params.scorers["hidden_0_kernel"])
+    moved = np.asarray(expected.scorers["hidden_0_kernel"]) - np.asarray(params.scorers["hidden_0_kernel"])
     assert np.abs(moved).max() > 0.05
 
 
@@ -96,9 +96,9 @@ def test_weights_are_those_of_the_lists(weights):
     for e in range(CONFIG.epochs):
         query, where = epochs.query[e], epochs.ranked.where[e]
         listed = rank(h.response[query], h.level[query], where, weights)
-        wanted = np.zeros(CAPACITY)
-        wanted[query[where]] = np.asarray(listed.weight)[where]
-        np.testing.assert_allclose(draws.weight[e], wanted, rtol=1e-5)
+        expected = np.zeros(CAPACITY)
+        expected[query[where]] = np.asarray(listed.weight)[where]
+        np.testing.assert_allclose(draws.weight[e], expected, rtol=1e-5)
         assert set(np.flatnonzero(draws.share[e])) == set(epochs.support[e][epochs.support_where[e]])
     level = np.asarray(h.level)
     assert np.asarray(first).tolist() == [int(np.flatnonzero(level == one)[0]) for one in level]
@@ -137,6 +137,6 @@ def test_every_field_of_the_model_is_known():
 
 def test_tpus_have_the_kernel():
     model, h = MODELS["no deep set"], history()
-    given = init(model, COLUMNS, jax.random.key(0)), *h[:4], jax.random.key(0)
-    lowered = jax.jit(partial(fine_tune, model, CONFIG)).trace(*given).lower(lowering_platforms=("tpu",))
+    arguments = init(model, COLUMNS, jax.random.key(0)), *h[:4], jax.random.key(0)
+    lowered = jax.jit(partial(fine_tune, model, CONFIG)).trace(*arguments).lower(lowering_platforms=("tpu",))
     assert "tpu_custom_call" in lowered.as_text()

@@ -106,10 +106,10 @@ def test_history_at_the_start_at_every_interval_and_at_the_end(uninterrupted):
 @pytest.mark.parametrize("length", [2, 3])  # the latter no divisor of the interval
 def test_reports_and_that_portions_do_not_matter(monkeypatch, uninterrupted, length):
     monkeypatch.setattr(trainer, "portion", lambda config: length)
-    told = []
-    again = go(key=jax.random.key(0), report=told.append)
-    assert [at.step for at in told] == [2, 4, 6, 8, 10]
-    assert all(at.steps == 10 and at.resumed_from is None and np.isfinite(at.loss) for at in told)
+    calls = []
+    again = go(key=jax.random.key(0), report=calls.append)
+    assert [at.step for at in calls] == [2, 4, 6, 8, 10]
+    assert all(at.steps == 10 and at.resumed_from is None and np.isfinite(at.loss) for at in calls)
     assert again.history == uninterrupted.history
     assert_same(again.params, uninterrupted.params)
 
@@ -120,11 +120,11 @@ def test_interrupted_and_called_again(tmp_path, uninterrupted, interruptions, la
     for step in interruptions:
         with pytest.raises(Interrupted):
             go(key=jax.random.key(0), folder=tmp_path, report=functools.partial(interrupt_at, step))
-    told = []
-    resumed = go(key=jax.random.key(0), folder=tmp_path, report=told.append)
+    calls = []
+    resumed = go(key=jax.random.key(0), folder=tmp_path, report=calls.append)
     assert resumed.resumed_from == last
-    assert told[0].step == last + 2
-    assert {at.resumed_from for at in told} == {last}
+    assert calls[0].step == last + 2
+    assert {at.resumed_from for at in calls} == {last}
     assert resumed.history == uninterrupted.history
     assert_same(resumed.params, uninterrupted.params)
 
@@ -192,9 +192,9 @@ def test_patience_stops_and_keeps_the_best(tmp_path, trajectory, interrupted_at)
     assert_same(TrainingCheckpoint(tmp_path).load().params, trajectory[6])
     assert_same(TrainingCheckpoint(tmp_path).load().state.params, trajectory[12])
     assert TrainingCheckpoint(tmp_path).metadata()["best_step"] == 6
-    told = []
-    assert_same(patient(report=told.append).params, trajectory[6])
-    assert told == []
+    calls = []
+    assert_same(patient(report=calls.append).params, trajectory[6])
+    assert calls == []
 
 
 def test_more_steps_at_a_constant_learning_rate_go_on(saved, tmp_path):
@@ -274,7 +274,7 @@ def test_who_computed_is_kept_and_another_is_told_of(saved, tmp_path, monkeypatc
     for module in (native, native.trial):
         monkeypatch.setattr(module, "backend", lambda **_: other)
     go(key=jax.random.key(0), folder=folder)  # nothing is left to do
-    with pytest.warns(DataWarning, match=r"was computed by .* on cpu, and goes on by native 1a2b on H200") as told:
+    with pytest.warns(DataWarning, match=r"was computed by .* on cpu, and goes on by native 1a2b on H200") as facts:
         meta_train(SPACE, MODEL, dataclasses.replace(CONFIG, steps=14), key=jax.random.key(0), folder=folder)
-    assert len(told) == 1
+    assert len(facts) == 1
     assert TrainingCheckpoint(folder).metadata()["backends"] == [mine, other]

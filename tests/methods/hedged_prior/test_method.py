@@ -32,9 +32,9 @@ def values(params, x, y, candidates):
 
 def test_first_pick_is_the_best_of_past_tasks(learned, hills, make_candidates):
     task = hills.test["new"]
-    found = values(learned, task.X[:0], task.y[:0], make_candidates(task.X))
-    assert unit_scale(task.y)[found.argmax()] > 0.95
-    assert np.corrcoef(found, task.y)[0, 1] > 0.8
+    result = values(learned, task.X[:0], task.y[:0], make_candidates(task.X))
+    assert unit_scale(task.y)[result.argmax()] > 0.95
+    assert np.corrcoef(result, task.y)[0, 1] > 0.8
 
 
 def test_similar_tasks_help_at_once_and_reversed_tasks_are_rejected(learned, hills, mean_regrets):
@@ -53,9 +53,9 @@ def test_a_response_with_a_large_error_counts_less(learned, hills, make_candidat
     history, candidates = make_history(x, y, CAPACITY), make_candidates(task.X)
 
     def distance(noise_var):
-        given = history._replace(noise_var=np.pad([0.0] * 8 + [noise_var], (0, 5)).astype(np.float32))
-        found = jitted_value(METHOD, learned, given, candidates, jax.random.key(0))
-        pick = np.asarray(found)[: len(task.X)].argmax()
+        inputs = history._replace(noise_var=np.pad([0.0] * 8 + [noise_var], (0, 5)).astype(np.float32))
+        result = jitted_value(METHOD, learned, inputs, candidates, jax.random.key(0))
+        pick = np.asarray(result)[: len(task.X)].argmax()
         return float(np.linalg.norm(task.X[pick] - task.X[task.y.argmax()]))
 
     assert distance(100.0) < 0.15 < distance(0.0)

@@ -132,8 +132,8 @@ def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, prio
     expected = expected_mixture(priors, x.astype(float), y, new[CHECKED].astype(float), variances)
     *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors)
     moments = mean, variance, improvement
-    for found, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
-        np.testing.assert_allclose(found, one, rtol=1e-3, atol=2e-4)
+    for result, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
+        np.testing.assert_allclose(result, one, rtol=1e-3, atol=2e-4)
     assert sum(float(share.sum()) for share in shares) == pytest.approx(1.0, abs=1e-6)
     assert {a.shape for a in moments} == {(CANDIDATES,)}
 
@@ -151,10 +151,10 @@ def test_sampled_functions_have_the_moments_of_the_mixture(priors, monkeypatch):
         posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where, errors)
         return jax.vmap(lambda key: sample_responses(CONFIG, params, posterior, new, key))(keys)
 
-    found = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
+    result = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
     _, _, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float), errors[:5])
-    np.testing.assert_allclose(found.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
-    np.testing.assert_allclose(found.var(axis=0), variance, rtol=0.25)
+    np.testing.assert_allclose(result.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
+    np.testing.assert_allclose(result.var(axis=0), variance, rtol=0.25)
 
 
 def test_equal_responses_keep_the_initial_weights(priors):

@@ -127,18 +127,20 @@ def test_held_out_evidence_is_scipys_conditional_density(prior):
     tasks = few(hills([0.0]), 1, 12)
     folds = make_folds(tasks, members=1, folds=2, histories=3, rows=SLOTS)
     priors = jax.tree.map(lambda a: jnp.stack([a, a + 0.1]), prior)
-    found = np.asarray(held_out_evidence(CONFIG, priors, folds.table, folds.held_out))
+    result = np.asarray(held_out_evidence(CONFIG, priors, folds.table, folds.held_out))
     columns, y = np.asarray(folds.table.x, np.float64), np.asarray(folds.table.response, np.float64)
-    for (j, h), value in np.ndenumerate(found):
+    for (j, h), value in np.ndenumerate(result):
         rows, where, context = (np.asarray(a[j, h]) for a in folds.held_out)
         chosen, known = rows[where], context[where]
         n, off = len(chosen), zscore(y[chosen])
         m, parts = learned_prior(jax.tree.map(lambda a, j=j: a[j], priors), columns[chosen], n)
         matrix = sum(parts) + np.exp(np.float64(priors.log_noise_var[j])) * np.eye(n)
         every, of_context = (
-            multivariate_t(m[kept], matrix[np.ix_(kept, kept)], df=CONFIG.degrees_of_freedom).logpdf(off[kept])
-            - constant(kept.sum())
-            for kept in (np.ones(n, bool), known)
+            multivariate_t(m[selected], matrix[np.ix_(selected, selected)], df=CONFIG.degrees_of_freedom).logpdf(
+                off[selected]
+            )
+            - constant(selected.sum())
+            for selected in (np.ones(n, bool), known)
         )
         assert value == pytest.approx(every - of_context, abs=1e-3)
 
@@ -177,8 +179,8 @@ def step(table, prior, key):
     """Returns the mean loss of a step's histories and its gradient by a loop, without the penalties."""
     rows, where = (np.asarray(a) for a in drawn(TRAINING, table, key))
     columns = (np.asarray(a)[rows] for a in (table.x, table.response))
-    found = [loss_and_slope(prior, *one) for one in zip(*columns, where, strict=True)]
-    return jax.tree.map(lambda *a: np.mean(a, axis=0), *found)
+    result = [loss_and_slope(prior, *one) for one in zip(*columns, where, strict=True)]
+    return jax.tree.map(lambda *a: np.mean(a, axis=0), *result)
 
 
 HYPERPRIORS = {
@@ -255,10 +257,10 @@ def chosen(past):
     """Returns fits with a selected number of steps, to six tasks and to one short task."""
     cases = {"six tasks": past, "one short task": few(past, 1, 10)}
     before = training_steps.descend_priors._cache_size()
-    found = {name: train_priors(CONFIG, CHOSEN, tasks, KEY) for name, tasks in cases.items()}
+    result = {name: train_priors(CONFIG, CHOSEN, tasks, KEY) for name, tasks in cases.items()}
     # Members and folds are trained by one program, for each of two shapes.
     assert training_steps.descend_priors._cache_size() - before == 2
-    return found
+    return result
 
 
 def test_held_out_trials_choose_the_number_of_steps(chosen):
@@ -286,8 +288,8 @@ def test_held_out_evidence_without_past_tasks_is_of_the_mean_likelihood(chosen, 
     stacked = [jax.tree.map(lambda a, j=j: jnp.stack([a[j]] * CHOSEN.folds), priors) for j in range(3)]
     each = [held_out_evidence(CONFIG, one, folds.table, folds.held_out) for one in stacked]
     trials = (np.asarray(folds.held_out.where) & ~np.asarray(folds.held_out.context)).sum(axis=-1)
-    found = np.log(np.mean(np.exp(np.array(each, np.float64)), axis=0)) / trials
-    expected = np.mean([found[folds.task == i].mean() for i in range(6)])
+    result = np.log(np.mean(np.exp(np.array(each, np.float64)), axis=0)) / trials
+    expected = np.mean([result[folds.task == i].mean() for i in range(6)])
     assert float(chosen["six tasks"].held_out.uninformed) == pytest.approx(expected, abs=1e-4)
 
 

@@ -42,12 +42,12 @@ class TestRows:
             " true , , 0.5 ,, rbf , failed \n"
             "true,-inf,0.5,,rbf,complete\n"
         )
-        wanted = [
+        expected = [
             Row(RBF, 0.75), Row(POLY), Row(POLY, None, True), Row(RBF, None, True), Row(RBF, float("-inf")),
         ]  # fmt: skip
-        assert read(text) == wanted
+        assert read(text) == expected
         for same in (text.replace("\n", "\r\n"), "\ufeff" + text, text.rstrip("\n"), text.replace("2.5e-1", '"0.25"')):
-            assert read(same) == wanted
+            assert read(same) == expected
 
     def test_without_states_what_has_no_value_runs(self, read):
         assert read("lr,kernel,bias,value\n0.5,rbf,true,\n0.5,rbf,true,0\n") == [Row(RBF), Row(RBF, 0.0)]
@@ -55,8 +55,8 @@ class TestRows:
     def test_choices_of_all_kinds(self, read):
         space = Space({"c": Categorical(["a", "", 1, "2", 2, 0.5, True, None, "true", "x,y", "ü"])})
         written = ['"""a"""', "a", '""""""', "1", '"""2"""', "2", "2.0", ".5e0", "0.5", "true", '"""true"""', "null"]
-        wanted = ["a", "a", "", 1, "2", 2, 2, "?", 0.5, True, "true", None]
-        for text, choice in zip([*written, '"x,y"', "ü"], [*wanted, "x,y", "ü"], strict=True):
+        expected = ["a", "a", "", 1, "2", 2, 2, "?", 0.5, True, "true", None]
+        for text, choice in zip([*written, '"x,y"', "ü"], [*expected, "x,y", "ü"], strict=True):
             if choice == "?":
                 continue
             (row,) = read(f"c,value\n{text},1\n", space)
@@ -67,8 +67,8 @@ class TestRows:
         none = Categorical([None, "l2"])
         space = Space({"p": none, "q": Categorical([None, "a"], when={"p": "l2"}), "x": Float(0.0, 1.0)})
         rows = read("p,q,x,value\n,,0.5,1\nl2,,0.5,1\nl2,a,0.5,1\n", space)
-        wanted = [{"p": None, "x": 0.5}, {"p": "l2", "q": None, "x": 0.5}, {"p": "l2", "q": "a", "x": 0.5}]
-        assert [row.params for row in rows] == wanted
+        expected = [{"p": None, "x": 0.5}, {"p": "l2", "q": None, "x": 0.5}, {"p": "l2", "q": "a", "x": 0.5}]
+        assert [row.params for row in rows] == expected
         with pytest.raises(DataError, match="'q' is active only for"):
             read("p,q,x,value\n,a,0.5,1\n", space)
 

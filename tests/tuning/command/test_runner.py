@@ -87,23 +87,23 @@ class TestCommand:
         child = tmp_path / "child"
         # Neither listens to a request to end; the child outlives its parent's first signal.
         text = f"trap '' TERM; (trap '' TERM; sleep 100) & echo $! > {child}; echo 0.5; sleep 100"
-        found = shell(text, timeout=0.3)
-        assert found[:2] == (None, "it took longer than 0.3 s")
-        assert 0.5 <= found.seconds < 30
+        result = shell(text, timeout=0.3)
+        assert result[:2] == (None, "it took longer than 0.3 s")
+        assert 0.5 <= result.seconds < 30
         wait_until(lambda: not lives(pid_in(child)), seconds=WAIT)
 
     def test_who_listens_may_end_well_and_has_failed_still(self):
-        found = shell("trap 'echo 0.5; exit 0' TERM; while :; do sleep 0.01; done", timeout=0.2)
-        assert found[:2] == (None, "it took longer than 0.2 s")
+        result = shell("trap 'echo 0.5; exit 0' TERM; while :; do sleep 0.01; done", timeout=0.2)
+        assert result[:2] == (None, "it took longer than 0.2 s")
 
     def test_what_it_leaves_behind_does_not_hold_it_up(self):
         """A child that inherits the output and goes on."""
-        begun = time.monotonic()
+        start = time.monotonic()
         command = Command(["sh", "-c", "sleep 100 & echo 0.5"])
         while command.outcome is None:
             command.poll()
         assert command.outcome.value == 0.5
-        assert time.monotonic() - begun < WAIT
+        assert time.monotonic() - start < WAIT
         os.killpg(command._process.pid, signal.SIGKILL)
 
 
@@ -138,12 +138,12 @@ class TestProcessGroupGuard:
             one.wait()
 
     def test_ends_what_it_was_told_of_last(self, groups, wait_until, alive_in):
-        asked, stubborn, other = groups
+        calls, stubborn, other = groups
         guard = ProcessGroupGuard(grace=0.2)
         guard.set_groups([other.pid])
-        guard.set_groups([asked.pid, stubborn.pid])
+        guard.set_groups([calls.pid, stubborn.pid])
         guard._process.communicate()  # as if this process had gone: nobody writes any more
-        assert [asked.wait(WAIT), stubborn.wait(WAIT)] == [-signal.SIGTERM, -signal.SIGKILL]
+        assert [calls.wait(WAIT), stubborn.wait(WAIT)] == [-signal.SIGTERM, -signal.SIGKILL]
         wait_until(lambda: not alive_in(stubborn.pid), seconds=WAIT)
         assert other.poll() is None
 
@@ -166,44 +166,46 @@ class TestProcessGroupGuard:
 
 class TestRun:
     def test_a_study(self, study, tmp_path):
-        found = run(study, "echo {x}", workers=2, logs=tmp_path / "logs")
+        result = run(study, "echo {x}", workers=2, logs=tmp_path / "logs")
         logs = [(tmp_path / "logs" / f"{i}.out").read_text() for i in range(4)]
-        assert logs == [f"{trial.value}\n" for trial in found.trials]
-        assert [trial.value for trial in found.trials] == [trial.params["x"] for trial in found.trials]
-        assert len({trial.value for trial in found.trials}) == 4
-        assert Optimizer.load(study).trials == found.trials
+        assert logs == [f"{trial.value}\n" for trial in result.trials]
+        assert [trial.value for trial in result.trials] == [trial.params["x"] for trial in result.trials]
+        assert len({trial.value for trial in result.trials}) == 4
+        assert Optimizer.load(study).trials == result.trials
 
     def test_failures_and_resuming(self, study):
         command = "case {x} in -*) exit 1;; *) echo {x};; esac"
-        found = run(study, command)
-        assert [t.state for t in found.trials] == ["failed" if t.params["x"] < 0 else "complete" for t in found.trials]
-        assert len({trial.state for trial in found.trials}) == 2
+        result = run(study, command)
+        assert [t.state for t in result.trials] == [
+            "failed" if t.params["x"] < 0 else "complete" for t in result.trials
+        ]
+        assert len({trial.state for trial in result.trials}) == 2
         before = study.read_bytes()
-        assert run(study, "exit 1; echo {x}").trials == found.trials  # all are there
+        assert run(study, "exit 1; echo {x}").trials == result.trials  # all are there
         assert study.read_bytes() == before
 
     def test_workers_run_side_by_side(self, study, tmp_path):
         """Each waits for the other."""
         wait = "touch at-{trial}; until [ -e at-0 ] && [ -e at-1 ]; do sleep 0.01; done"
-        found = run(study, f"cd {tmp_path}; {wait}; echo {{x}}", trials=2, workers=2, timeout=WAIT)
-        assert [trial.state for trial in found.trials] == ["complete"] * 2
+        result = run(study, f"cd {tmp_path}; {wait}; echo {{x}}", trials=2, workers=2, timeout=WAIT)
+        assert [trial.state for trial in result.trials] == ["complete"] * 2
 
     def test_a_suggestion_that_takes_long_holds_nobody_up(self, file, monkeypatch):
         """The other worker's command ends, and is told, while the next suggestion is being made."""
         optimizer = file.open(SPACE)
-        propose, seen = optimizer._engine.propose, []
+        propose, calls = optimizer._engine.propose, []
 
         def slowly(*arguments, number, **more):
             until = time.monotonic() + WAIT
-            while number == 1 and not seen and time.monotonic() < until:
+            while number == 1 and not calls and time.monotonic() < until:
                 time.sleep(0.01)
             return propose(*arguments, number=number, **more)
 
         monkeypatch.setattr(optimizer._engine, "propose", slowly)
         for progress in run_trials(optimizer, parse(["echo", "{x}"], SPACE), trials=2, workers=2):
             if progress.ended and len(optimizer.trials) == 1:
-                seen += progress.ended
-        assert [trial.number for trial, _ in seen] == [0]
+                calls += progress.ended
+        assert [trial.number for trial, _ in calls] == [0]
 
     def test_an_interruption_ends_the_commands_and_keeps_the_study(self, study, file, tmp_path):
         optimizer = file.open(SPACE)
@@ -241,8 +243,8 @@ class TestRun:
         with pytest.raises(ConfigError, match=r"trial 0: .* 'loss: 0.5' and 'epoch: 3'; choose one with --metric"):
             run(study, "echo loss: 0.5; echo epoch: 3 # {x}")
         assert [trial.state for trial in Optimizer.load(study).trials] == ["running"]
-        found = run(study, "echo loss: 0.5; [ {trial} = 0 ] || echo epoch: 3 # {x}", trials=2)
-        assert [trial.state for trial in found.trials] == ["complete", "failed"]
+        result = run(study, "echo loss: 0.5; [ {trial} = 0 ] || echo epoch: 3 # {x}", trials=2)
+        assert [trial.state for trial in result.trials] == ["complete", "failed"]
 
     def test_a_command_that_will_not_be_the_best_is_ended(self, study, file):
         optimizer = file.open(SPACE)
@@ -290,6 +292,6 @@ class TestOpening:
             with pytest.raises(DataError, match=rule), StudyFile(study) as file:
                 file.open(space, **options)
         with StudyFile(study) as file:
-            found = file.open(SPACE)
-        assert (found.direction, found.seed) == ("maximize", 3)
+            result = file.open(SPACE)
+        assert (result.direction, result.seed) == ("maximize", 3)
         assert study.read_bytes() == before

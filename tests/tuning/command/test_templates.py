@@ -48,9 +48,9 @@ REST = "{lr}{kernel}{degree}{coef}"
     ],
 )
 def test_arguments_by_hand(command, rbf, poly):
-    for params, wanted in ((RBF, rbf), (POLY, poly)):
+    for params, expected in ((RBF, rbf), (POLY, poly)):
         assert parse(["run", *command, "--rest", "{params}"], SPACE).fill(params, 7) == [
-            "run", *wanted, "--rest", json.dumps(params),
+            "run", *expected, "--rest", json.dumps(params),
         ]  # fmt: skip
 
 
@@ -95,5 +95,5 @@ def test_text_reaches_the_program_as_it_is(arguments):
 
 def test_no_shell_looks_at_it():
     command = parse([sys.executable, "-c", "import sys; print(sys.argv[1:])", "$(id); *", "{params}"], SPACE)
-    done = subprocess.run(command.fill(RBF, 0), capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(["$(id); *", json.dumps(RBF)])
+    process = subprocess.run(command.fill(RBF, 0), capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == str(["$(id); *", json.dumps(RBF)])

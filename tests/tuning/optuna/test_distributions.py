@@ -91,10 +91,10 @@ def test_a_narrower_range_keeps_what_is_likely_in_it():
         }
     )
     ranges = {"x": FloatDistribution(0.0, 0.5), "y": FloatDistribution(0.2, 1.0)}
-    found = translation_of(space).restrict({**ranges, "k": CategoricalDistribution(["a", "c"])}).space
-    assert found["x"] == Float(0.0, 0.5, likely=(0.2, 0.5), default=0.3)
-    assert found["y"] == Float(0.2, 1.0, default=0.3)
-    assert found["k"] == Categorical(["a", "c"], likely=["a"], default="c")
+    result = translation_of(space).restrict({**ranges, "k": CategoricalDistribution(["a", "c"])}).space
+    assert result["x"] == Float(0.0, 0.5, likely=(0.2, 0.5), default=0.3)
+    assert result["y"] == Float(0.2, 1.0, default=0.3)
+    assert result["k"] == Categorical(["a", "c"], likely=["a"], default="c")
 
 
 def test_a_configuration_that_does_not_fit_is_none():

@@ -275,8 +275,8 @@ def test_what_is_not_searched_together_is_drawn_by_the_trial():
     again = study_of(DRESampler(seed=0))
     assert again.ask(DISTRIBUTIONS).params == one.trials[0].params
     assert two.ask(DISTRIBUTIONS).params != one.trials[0].params
-    given = study_of(DRESampler(seed=0, independent_sampler=RandomSampler(seed=5)))
-    assert given.ask(DISTRIBUTIONS).params == study_of(RandomSampler(seed=5)).ask(DISTRIBUTIONS).params
+    inputs = study_of(DRESampler(seed=0, independent_sampler=RandomSampler(seed=5)))
+    assert inputs.ask(DISTRIBUTIONS).params == study_of(RandomSampler(seed=5)).ask(DISTRIBUTIONS).params
 
 
 def objective_from(*ranges):

@@ -49,8 +49,8 @@ def test_pruned_trials_lie_between_the_median_and_the_worst():
 
 def test_a_pruned_trial_is_never_the_best():
     assert responses([trial(5.0), trial(reports={1: 0.0})], maximise=False)[1] < -5.0
-    found = responses([trial(1.0), trial(5.0), trial(5.0), trial(reports={1: 9.0})], maximise=True)
-    assert 1.0 <= found[3] < 5.0
+    result = responses([trial(1.0), trial(5.0), trial(5.0), trial(reports={1: 9.0})], maximise=True)
+    assert 1.0 <= result[3] < 5.0
     alone = responses([trial(reports={1: 0.0}), trial(reports={2: 0.0})], maximise=True)
     assert alone[0] < alone[1]
     assert np.isfinite(alone).all()
@@ -59,8 +59,8 @@ def test_a_pruned_trial_is_never_the_best():
 def test_trials_that_break_constraints_keep_their_value():
     """Pruned ones lie between the median and the worst of those that break none."""
     trials = [trial(-100.0, broken=0.5), trial(1.0), trial(3.0, broken=-1.0), trial(reports={1: 3.0}, broken=0.0)]
-    found = responses(trials, maximise=False)
-    assert found == [100.0, -1.0, -3.0, -2.0]
+    result = responses(trials, maximise=False)
+    assert result == [100.0, -1.0, -3.0, -2.0]
     reader = TrialReader(translation_of({"x": FloatDistribution(0.0, 1.0)}), None)
     observed = read_trials(trials, reader, maximise=[False]).observed
     assert [o.constraints for o in observed] == [{"c": 0.5}, {}, {"c": -1.0}, {"c": 0.0}]
@@ -74,5 +74,5 @@ kinds = st.one_of(
 
 @given(st.lists(kinds, max_size=8), st.booleans())
 def test_any_trials_have_responses(trials, maximise):
-    found = responses(trials, maximise=maximise)
-    assert not np.isnan(found).any()
+    result = responses(trials, maximise=maximise)
+    assert not np.isnan(result).any()

@@ -107,8 +107,8 @@ def test_all_studies_of_a_storage(kind, tmp_path):
         storage = optuna.storages.InMemoryStorage()
     for name in ("a", "b"):
         filled(name, storage=storage)
-    given = {"journal": path, "sqlite": str(path), "url": storage, "object": storage}[kind]
-    assert list(from_studies(given, SPACE).tasks) == ["a", "b"]
+    inputs = {"journal": path, "sqlite": str(path), "url": storage, "object": storage}[kind]
+    assert list(from_studies(inputs, SPACE).tasks) == ["a", "b"]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no journal\n{}\n", b"\x00\xff\n\n", b'{"op_code": 99}\n'])
@@ -129,6 +129,6 @@ def test_no_password_in_a_message():
 
 
 def test_something_that_is_no_study():
-    for given in (3, [3], ["one"]):
+    for argument in (3, [3], ["one"]):
         with pytest.raises(DataError, match="Optuna"):
-            from_studies(given, SPACE)
+            from_studies(argument, SPACE)

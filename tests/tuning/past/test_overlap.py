@@ -185,15 +185,15 @@ def test_a_surrogate_of_old_tasks_suggests_all_hyperparameters(tmp_path):
     assert (kernel[:, 0] != 0).any()
     assert (kernel[:, 1:] == 0).all()
     surrogate.save(tmp_path)
-    asked = []
+    calls = []
     for one in (surrogate, Surrogate.load(tmp_path)):
         optimizer = Optimizer(space, one, direction="maximize", seed=3)
         for _ in range(4):
             trial = optimizer.ask()
             optimizer.tell(trial, -abs(trial["new"] - 0.4))
-        asked.append([trial.params for trial in optimizer.trials])
-    assert asked[0] == asked[1]
-    assert len({params["new"] for params in asked[0]}) == 4
+        calls.append([trial.params for trial in optimizer.trials])
+    assert calls[0] == calls[1]
+    assert len({params["new"] for params in calls[0]}) == 4
 
 
 def test_a_surrogate_learns_anew_for_another_space_from_the_rows_that_it_keeps(tmp_path):
@@ -210,13 +210,13 @@ def test_a_surrogate_learns_anew_for_another_space_from_the_rows_that_it_keeps(t
     saved = Surrogate.load(tmp_path)
     changes = {"renamed": {"eta": "rate"}, "absent": {"dropout": 0.1}}
     directly = past_of(new, tasks, direction="minimize", metric="loss", **changes)
-    kept = saved.past_in(new, **changes)
-    assert (kept.direction, kept.metric, kept.unknown) == ("minimize", "loss", directly.unknown)
+    selected = saved.past_in(new, **changes)
+    assert (selected.direction, selected.metric, selected.unknown) == ("minimize", "loss", directly.unknown)
     for name, task in directly.tasks.items():
-        rows = np.lexsort(task.X.T), np.lexsort(kept.tasks[name].X.T)
-        np.testing.assert_allclose(kept.tasks[name].X[rows[1]], task.X[rows[0]], atol=1e-6)
+        rows = np.lexsort(task.X.T), np.lexsort(selected.tasks[name].X.T)
+        np.testing.assert_allclose(selected.tasks[name].X[rows[1]], task.X[rows[0]], atol=1e-6)
         responses = (task.y - task.y.mean()) / task.y.std()
-        np.testing.assert_allclose(kept.tasks[name].y[rows[1]], responses[rows[0]], atol=1e-4)
+        np.testing.assert_allclose(selected.tasks[name].y[rows[1]], responses[rows[0]], atol=1e-4)
     with pytest.warns(DataWarning, match="'depth' of 3 past tasks is not in the search space"):
         again = saved.for_space(new, quiet=True, **changes)
     assert (again.space, again.direction, again.method) == (directly.space, "minimize", saved.method)

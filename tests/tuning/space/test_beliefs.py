@@ -66,13 +66,13 @@ def test_weights_are_sums_over_active_hyperparameters():
     configurations = [SPACE.params(point) for point in rng.random((64, 4))]
     points = np.array([SPACE.point(params) for params in configurations])
     belief = jax.jit(lambda points: log_belief(SPACE.layout, jnp.asarray(table, jnp.float32), points))
-    found = belief(jnp.asarray(points, jnp.float32))
+    result = belief(jnp.asarray(points, jnp.float32))
     rate, degree = density(0.25, 0.5, 0.125), density(1.5 / 8, 2.5 / 8, 1 / 16)
-    for params, point, log in zip(configurations, points, found, strict=True):
-        wanted = np.log(rate(point[0])) + np.log(0.2 if params["kernel"] == "rbf" else 0.2 + 0.8 * 3 / 2)
+    for params, point, log in zip(configurations, points, result, strict=True):
+        expected = np.log(rate(point[0])) + np.log(0.2 if params["kernel"] == "rbf" else 0.2 + 0.8 * 3 / 2)
         if "degree" in params:
-            wanted += np.log(degree((params["degree"] - 0.5) / 8))
-        assert log == pytest.approx(wanted, abs=0.01)
+            expected += np.log(degree((params["degree"] - 0.5) / 8))
+        assert log == pytest.approx(expected, abs=0.01)
 
 
 def test_a_weight_follows_the_responses():
@@ -89,17 +89,17 @@ def test_a_weight_follows_the_responses():
     prior = np.diag([1e-9, 4.0])
     _, slope = np.linalg.solve(design.T @ design + prior, design.T @ values + prior @ [0.0, 0.5])
     assert 0.0 < slope < 0.5
-    found = weight_after(table, SPACE.layout, points, responses, 6.0)
-    assert found == pytest.approx(6.0 / 13 * slope / 0.5, rel=1e-6)
+    result = weight_after(table, SPACE.layout, points, responses, 6.0)
+    assert result == pytest.approx(6.0 / 13 * slope / 0.5, rel=1e-6)
 
 
 def test_a_weight_decays_with_the_number_of_trials():
     """The method wants high values, the belief low ones."""
     space = Space({"x": Float(0.0, 1.0, likely=(0.0, 0.1)), "y": Float(0.0, 1.0)})
     observed = [Observation({"x": 0.5, "y": i / 60}, 0.0) for i in range(60)]
-    found = [rising(space).propose(observed[:n], number=n).params["x"] for n in (1, 60)]
-    assert found[0] < 0.2
-    assert found[1] > 0.9
+    result = [rising(space).propose(observed[:n], number=n).params["x"] for n in (1, 60)]
+    assert result[0] < 0.2
+    assert result[1] > 0.9
 
 
 def test_the_default_comes_first_and_likely_values_follow():
@@ -123,6 +123,6 @@ def test_nothing_changes_without_a_belief():
     observed = [Observation(plain.params(point), float(rng.normal())) for point in rng.random((6, 4))]
     ignored = Engine(SPACE, config=EngineConfig(belief_weight=0.0))
     for n in (0, 6):
-        wanted = Engine(plain).propose(observed[:n], number=n).params
-        assert ignored.propose(observed[:n], number=n).params == wanted
-        assert Engine(SPACE).propose(observed[:n], number=n).params != wanted
+        expected = Engine(plain).propose(observed[:n], number=n).params
+        assert ignored.propose(observed[:n], number=n).params == expected
+        assert Engine(SPACE).propose(observed[:n], number=n).params != expected

@@ -36,9 +36,9 @@ def test_ranges_are_those_that_the_distribution_draws_from(distribution, expecte
 
 def test_objects_come_back_as_they_were():
     layers, scalers = [(10,), (10, 10), 5], ["passthrough", object(), object()]
-    found = draws(distributions_of({"hidden_layer_sizes": layers, "scaler": scalers}))
+    result = draws(distributions_of({"hidden_layer_sizes": layers, "scaler": scalers}))
     for name, values in (("hidden_layer_sizes", layers), ("scaler", scalers)):
-        assert {id(one[name]) for one in found} == set(map(id, values))
+        assert {id(one[name]) for one in result} == set(map(id, values))
 
 
 def test_alternatives_have_the_configurations_that_scikit_learn_samples():
@@ -48,8 +48,8 @@ def test_alternatives_have_the_configurations_that_scikit_learn_samples():
         {"kernel": ["poly", "linear"], "C": [100.0]},
     ]
     distributions = distributions_of(grids)
-    found = {frozenset(one.items()) for one in draws(distributions)}
-    assert found == {frozenset(one.items()) for one in ParameterSampler(grids, 8)}
+    result = {frozenset(one.items()) for one in draws(distributions)}
+    assert result == {frozenset(one.items()) for one in ParameterSampler(grids, 8)}
     assert distributions.space["C.0"].when == (("alternative", (0, 1)),)
 
 

@@ -72,8 +72,8 @@ MADE = {
 @pytest.fixture(scope="module")
 def real(shared_data):
     """HPO-B's own descriptors, by search space."""
-    found = json.loads((shared_data / "hpob-traces" / "meta-dataset-descriptors.json").read_text())
-    return {name: found[name] for name in HPOB_SPACES}
+    result = json.loads((shared_data / "hpob-traces" / "meta-dataset-descriptors.json").read_text())
+    return {name: result[name] for name in HPOB_SPACES}
 
 
 @pytest.fixture(params=["made", *HPOB_SPACES])
@@ -88,19 +88,19 @@ def row_of(descriptor, params):
     """The columns of a configuration, one by one."""
     flagged = {column for column in descriptor["variables_order"] if column.endswith((".na", "._INVALID"))}
     left_out = {k: v for k, v in LEFT_OUT.items() if {f"{k}.na", f"{k}.ohe._INVALID"} & flagged}
-    kept = {name: value for name, value in params.items() if left_out.get(name) != value}
+    selected = {name: value for name, value in params.items() if left_out.get(name) != value}
     row = []
     for column in descriptor["variables_order"]:
         if ".ohe._" in column:
             name, level = column.split(".ohe._")
-            value = kept.get(name, "INVALID")
+            value = selected.get(name, "INVALID")
             value = str(value).upper() if isinstance(value, bool) else value
             row.append(float(value == level))
         elif column.endswith(".na"):
-            row.append(float(column[:-3] not in kept))
+            row.append(float(column[:-3] not in selected))
         else:
             ends = descriptor["variables"][column]
-            numbers = [ends["min_before_tf"], kept.get(column, 0), ends["max_before_tf"]]
+            numbers = [ends["min_before_tf"], selected.get(column, 0), ends["max_before_tf"]]
             if column in descriptor["variables_to_apply_log"]:
                 numbers = [math.log(x + 1e-4) for x in numbers]
             low, x, high = numbers

@@ -62,20 +62,20 @@ def numbers(draw, when):
 @st.composite
 def spaces(draw):
     """Up to six hyperparameters, some of which depend on those before them."""
-    found, leveled = {}, []
+    result, leveled = {}, []
     names = st.text(st.characters(exclude_characters="."), min_size=1, max_size=3)
     for name in draw(st.lists(names, min_size=1, max_size=6, unique=True)):
         parents = draw(st.lists(st.sampled_from(leveled), max_size=2, unique=True)) if leveled else []
-        when = {p: draw(st.lists(st.sampled_from(found[p].choices), min_size=1, max_size=2)) for p in parents} or None
+        when = {p: draw(st.lists(st.sampled_from(result[p].choices), min_size=1, max_size=2)) for p in parents} or None
         if draw(st.booleans()):
             choices = draw(st.lists(CHOICES, min_size=1, max_size=4, unique_by=lambda c: (type(c).__name__, c)))
             belief = draw(st.sampled_from([{}, {"likely": choices[-1:]}, {"default": choices[0]}]))
-            found[name] = Categorical(choices, ordered=draw(st.booleans()), when=when, **belief)
+            result[name] = Categorical(choices, ordered=draw(st.booleans()), when=when, **belief)
             leveled.append(name)
         else:
-            found[name] = draw(numbers(when))
+            result[name] = draw(numbers(when))
     # In any order: parents need not come first.
-    return Space(dict(draw(st.permutations(list(found.items())))))
+    return Space(dict(draw(st.permutations(list(result.items())))))
 
 
 def same(a, b):
@@ -216,9 +216,9 @@ def test_scalars_and_arrays_of_other_libraries():
     assert Int(np.int64(1), jnp.int32(5), step=np.int8(2)) == Int(1, 5, step=2)
     assert Float(np.float32(0.5), np.array(2), log=np.bool_(True)) == Float(0.5, 2.0, log=True)
     choices = [1, "a", True]
-    found = Categorical([np.int64(1), np.str_("a"), np.bool_(True)], when={"x": np.array([1, 2])})
-    assert found == Categorical(choices, when={"x": [1, 2]})
-    assert list(map(type, found.choices)) == [int, str, bool]
+    result = Categorical([np.int64(1), np.str_("a"), np.bool_(True)], when={"x": np.array([1, 2])})
+    assert result == Categorical(choices, when={"x": [1, 2]})
+    assert list(map(type, result.choices)) == [int, str, bool]
     assert Categorical(np.array([0.5, 1.0])) == Categorical([0.5, 1.0])
     space = Space({"x": Float(0.0, 1.0), "n": Int(1, 5)})
     assert space.check({"x": jnp.float32(0.5), "n": np.array(2)}) == {"x": 0.5, "n": 2}
