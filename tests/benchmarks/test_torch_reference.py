@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -24,9 +23,7 @@ from benchmarks.torch_reference import (
     tensors,
     total_loss,
 )
-from benchmarks.torch_weights import to_torch
 from dre_jax.data import bundled
-from dre_jax.methods.dre.ensemble import Support, init, scores
 from dre_jax.methods.dre.model_config import ModelConfig, preset
 
 pytestmark = pytest.mark.defaults
@@ -55,19 +52,6 @@ def test_the_library_is_held_to_what_this_computes():
         if isinstance(other, str):
             continue
         assert one == pytest.approx(other, rel=1e-6, abs=1e-9), jax.tree_util.keystr(path)
-
-
-@pytest.mark.parametrize(("context", "scale"), [("own", "table"), ("shared", "support"), ("none", "table")])
-def test_scores_with_a_masked_support(context, scale):
-    model = replace(MODELS[context], response_scale=scale)
-    params, rng = init(model, 5, KEY), np.random.default_rng(0)
-    x, sx, where = rng.random((30, 5), np.float32), rng.random((7, 5), np.float32), np.arange(7) % 3 != 2
-    sy = rng.random(7, np.float32) * 3 - 1
-    ours = scores(model, params, Support(*map(jnp.asarray, (sx, sy, where))), jnp.asarray(x))
-    tx, tsx, tsy, twhere = (torch.tensor(a)[None] for a in (x, sx, sy, where))
-    with torch.no_grad():
-        theirs = to_torch(model, params, scale)([Batch(tsx, tsy, tx, torch.zeros(1, 0), twhere)])
-    np.testing.assert_allclose(ours, torch.cat(theirs), atol=1e-5)
 
 
 def slow_listmle(scores, epsilon):

@@ -22,9 +22,8 @@ from dre_jax.search import ExecutionConfig, batch
 
 @pytest.fixture
 def plan(data, checkpoints):
-    return Plan(
-        data=data, spaces=("s", "t"), method="dre-no-finetune", checkpoints=checkpoints, trials=1, seeds=("test0",)
-    )
+    given = {"data": data, "spaces": ("s", "t"), "checkpoints": checkpoints, "trials": 1, "seeds": ("test0",)}
+    return Plan(method="dre-no-finetune", **given)
 
 
 def test_what_the_file_says(plan, tmp_path, spaces, save_checkpoint, content):
@@ -86,19 +85,16 @@ def test_a_checkpoint_that_changes_under_way(plan, tmp_path, spaces, save_checkp
     assert set(read_results(tmp_path / "a.json").traces) == {"s"}
 
 
-COMMITTEE = {
-    "members.0.model.members": 2,
-    "members.0.model.hidden": (4,),
-    "members.0.model.phi": (4,),
-    "members.0.model.rho": (4,),
-    "members.0.training.steps": 2,
-    "members.0.training.evaluate_every": 2,
-    "members.0.training.n_query": 4,
-    "members.0.training.evaluation_lists": 2,
-    "members.1.model.layers": (4,),
-    "members.1.meta_training.steps": 4,
-    "members.1.meta_training.batch": 8,
+ENSEMBLE = {
+    **{f"model.{name}": (4,) for name in ("hidden", "phi", "rho")},
+    "model.members": 2,
+    "training.steps": 2,
+    "training.evaluate_every": 2,
+    "training.n_query": 4,
+    "training.evaluation_lists": 2,
 }
+KERNEL = {"model.layers": (4,), "meta_training.steps": 4, "meta_training.batch": 8}
+COMMITTEE = {f"members.{i}.{name}": value for i, part in enumerate((ENSEMBLE, KERNEL)) for name, value in part.items()}
 
 
 @pytest.fixture(scope="module")

@@ -177,9 +177,8 @@ def test_plans_that_cannot_be(plan, tmp_path, changed, error, message):
 def test_a_design_that_is_missing_is_said_before_the_first_run(plan, tmp_path):
     shutil.copytree(plan.data, tmp_path, dirs_exist_ok=True)
     designs = tmp_path / "bo-initializations.json"
-    designs.write_text(
-        json.dumps({space: {**seeds, "y": {}} for space, seeds in json.loads(designs.read_text()).items()})
-    )
+    without = {space: {**seeds, "y": {}} for space, seeds in json.loads(designs.read_text()).items()}
+    designs.write_text(json.dumps(without))
     with pytest.raises(DataError, match="space 's', dataset 'y': an initial design is needed"):
         Evaluation(dataclasses.replace(plan, data=tmp_path), tmp_path / "a.json")
     assert not (tmp_path / "a.json").exists()

@@ -26,18 +26,6 @@ def small_rates(monkeypatch):
     monkeypatch.setenv("DRE_JAX_NATIVE", "1")
 
 
-@pytest.mark.slow
-@pytest.mark.thorough
-def test_ours():
-    result = ours.trial(MODEL, history=7, candidates=9, columns=3, epochs=2, repeats=2, runs=2)
-    assert 0 < result.low <= result.median <= result.high
-    assert result.compile_s > result.median
-    step = ours.meta_step(MODEL, lists=100, columns=3, repeats=2, tasks=2, rows=130)
-    assert 0 < step.median < step.compile_s
-    call = ours.suggestion(MODEL, history=7, candidates=9, columns=3, epochs=2, repeats=1)
-    assert 0 < call.median < call.compile_s
-
-
 def test_a_trial_is_made_at_the_history_that_is_asked_for(monkeypatch):
     def note(method, params, tasks, designs, *, n_trials, **_):
         assert n_trials == 1

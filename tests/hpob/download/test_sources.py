@@ -20,9 +20,8 @@ def small(monkeypatch):
 @pytest.fixture
 def folder(tmp_path, make_space):
     small = {"n_rows": 8, "train": ("t0", "t1"), "validation": ("v0",), "designs": (5, 5)}
-    write_dataset(
-        tmp_path, [make_space("one", 3, test=("e0",), **small), make_space("two", test=("e0", "e1"), **small)]
-    )
+    spaces = make_space("one", 3, test=("e0",), **small), make_space("two", test=("e0", "e1"), **small)
+    write_dataset(tmp_path, spaces)
     return tmp_path
 
 
@@ -36,17 +35,9 @@ def test_counts_of_hpo_b(folder, surrogates):
 @pytest.mark.parametrize(
     ("stem", "edit", "message"),
     [
-        (
-            "meta-test-dataset",
-            lambda c: c["one"].update(e9=c["one"]["e0"]),
-            "2 search spaces and 3 test tasks, but there",
-        ),
+        ("meta-test-dataset", lambda c: c["one"].update(e9=c["one"]["e0"]), "2 search spaces and 3 test tasks, but"),
         ("meta-test-dataset", lambda c: c["two"].pop("e1"), "but there are 2 and 2"),
-        (
-            "meta-validation-dataset",
-            lambda c: c["one"]["v0"].update(X=[[1.0]] * 8),
-            "validation split must have the se",
-        ),
+        ("meta-validation-dataset", lambda c: c["one"]["v0"].update(X=[[1.0]] * 8), "validation split must have"),
         ("meta-train-dataset", lambda c: c.pop("one"), "the train split must have the search spaces"),
         ("bo-initializations", lambda c: c["one"]["e0"].pop("test3"), "5 initial designs, but has 4"),
     ],
