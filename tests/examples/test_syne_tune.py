@@ -26,71 +26,38 @@ DOMAINS = {
     "hp_schedule": domain("Categorical", categories=["cosine", "const"]),
     "repl": 10,
 }
-HYPERPARAMETERS = pd.DataFrame(
-    {
-        "hp_lr": [1e-4, 1e-2, 1e-1, 1e-3],
-        "hp_layers": [1, 2, 5, 3],
-        "hp_units": [16, 32, 64, 16],
-        "hp_schedule": ["cosine", "const", "cosine", "const"],
-    }
-)
-OBJECTIVES = ["metric_loss", "metric_elapsed_time"]
-TASKS = ["wine", "digits"]
+NUMBERS = {"hp_lr": [1e-4, 1e-2, 1e-1, 1e-3], "hp_layers": [1, 2, 5, 3], "hp_units": [16, 32, 64, 16]}
+HYPERPARAMETERS = pd.DataFrame({**NUMBERS, "hp_schedule": ["cosine", "const", "cosine", "const"]})
+OBJECTIVES, TASKS = ["metric_loss", "metric_elapsed_time"], ["wine", "digits"]
+CURVES = np.random.default_rng(0).uniform(size=(2, 4, 2, 3, 2)).astype(np.float32)
+"""(tasks, configurations, seeds, fidelities, objectives), one of them cut short, one never begun."""
+CURVES[0, 1, 0, 2:] = CURVES[0, 3, 1] = np.nan
 
 
-@pytest.fixture
-def curves():
-    """(tasks, configurations, seeds, fidelities, objectives), one of them cut short, one never begun."""
-    result = np.random.default_rng(0).uniform(size=(2, 4, 2, 3, 2)).astype(np.float32)
-    result[0, 1, 0, 2:] = np.nan
-    result[0, 3, 1] = np.nan
-    return result
+def losses_at_the_end():
+    ends = CURVES[:, :, :, 2, 0].astype(float)
+    ends[0, 1, 0] = CURVES[0, 1, 0, 1, 0]
+    return np.nanmean(ends, axis=2)
 
 
-@pytest.fixture
-def repository(tmp_path):
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_syne_tunes_tables_are_read(is_shared, tmp_path):
+    """One table of configurations for all tasks, or one for each."""
     metadata = {"objectives_names": OBJECTIVES, "task_names": TASKS, "metric_default": "metric_loss"}
     (tmp_path / "metadata.json").write_text(json.dumps(metadata))
     (tmp_path / "configspace.json").write_text(json.dumps(DOMAINS))
-    return tmp_path
-
-
-@pytest.fixture
-def shared(repository, curves):
-    HYPERPARAMETERS.to_parquet(repository / "hyperparameters.parquet", index=False, compression="gzip")
-    np.save(repository / "objectives_evaluations.npy", curves)
-    np.save(repository / "fidelities_values.npy", np.arange(1, 4))
-    return repository
-
-
-@pytest.fixture
-def expected(curves):
-    """Minus the loss at the end of each curve, by hand."""
-    ends = curves[:, :, :, 2, 0].astype(float)
-    ends[0, 1, 0] = curves[0, 1, 0, 1, 0]
-    means = ends.mean(axis=2)
-    means[0, 3] = ends[0, 3, 0]
-    return -means
-
-
-def test_syne_tunes_tables_of_shared_configurations(shared, expected):
-    past = read_benchmark(shared, direction="minimize")
+    for prefix, curves in [("", CURVES)] if is_shared else [(f"{t}-", c) for t, c in zip(TASKS, CURVES, strict=True)]:
+        HYPERPARAMETERS.to_parquet(tmp_path / f"{prefix}hyperparameters.parquet", index=False, compression="gzip")
+        np.save(tmp_path / f"{prefix}objectives_evaluations.npy", curves)
+    if is_shared:
+        np.save(tmp_path / "fidelities_values.npy", np.arange(1, 4))
+    past = read_benchmark(tmp_path, direction="minimize")
     units = Categorical([16, 32, 64], ordered=True)
     parameters = {"hp_lr": Float(1e-4, 1e-1, log=True), "hp_layers": Int(1, 5), "hp_units": units}
     assert past.space == Space({**parameters, "hp_schedule": Categorical(["cosine", "const"])})
     assert (list(past.tasks), past.exclusions) == (TASKS, ())
     rows = [past.space.encode(row) for row in HYPERPARAMETERS.to_dict("records")]
-    for task, values in zip(past.tasks.values(), expected, strict=True):
+    for task, values in zip(past.tasks.values(), losses_at_the_end(), strict=True):
         np.testing.assert_allclose(task.X, rows, rtol=1e-6)
-        np.testing.assert_allclose(task.y, values, rtol=1e-6)
-    one = read_benchmark(shared, direction="maximize", objective="metric_elapsed_time")
-    assert len(one) == 2
-
-
-def test_syne_tunes_tables_of_each_task(repository, curves, expected):
-    for task, table in zip(TASKS, curves, strict=True):
-        HYPERPARAMETERS.to_parquet(repository / f"{task}-hyperparameters.parquet", index=False, compression="gzip")
-        np.save(repository / f"{task}-objectives_evaluations.npy", table)
-    past = read_benchmark(repository, direction="minimize")
-    for task, values in zip(past.tasks.values(), expected, strict=True):
-        np.testing.assert_allclose(task.y, values, rtol=1e-6)
+        np.testing.assert_allclose(task.y, -values, rtol=1e-6)
+    assert len(read_benchmark(tmp_path, direction="maximize", objective="metric_elapsed_time")) == 2
