@@ -68,9 +68,8 @@ def test_methods(cli):
     assert cli("methods", "recommended")[1] == cli("methods", "hedged-prior")[1]
     lines = cli("methods", "gp")[1].splitlines()
     assert lines[0] == "--epochs sets fitting.steps"
-    assert {"--acquisition sets acquisition.kind", "--set acquisition.kind=ei", "--set fitting.priors=true"} <= set(
-        lines
-    )
+    options = {"--acquisition sets acquisition.kind", "--set acquisition.kind=ei", "--set fitting.priors=true"}
+    assert options <= set(lines)
     assert cli("methods", "tpe")[1] == "--set multivariate=false\n--set startup=10\n"
     assert cli("methods", "random")[1] == "random takes no settings\n"
     assert "did you mean gp?" in cli("methods", "gpp")[2]

@@ -11,9 +11,8 @@ from dre_jax.hpob.timing import Times
 
 @pytest.fixture
 def compared(cli, tmp_path, monkeypatch, jobs_in_this_process):
-    monkeypatch.setattr(
-        timing, "suggestion_times", lambda name, *_, **__: Times(2.0 if name == "gp" else None, 1.0, 0.0123)
-    )
+    times = lambda name, *_, **__: Times(2.0 if name == "gp" else None, 1.0, 0.0123)  # noqa: E731
+    monkeypatch.setattr(timing, "suggestion_times", times)
     fixed = ["--data", "bundled", "--space", "svm", "--seeds", "test0", "--trials", "3", "--out", tmp_path, "--quiet"]
     return lambda *arguments: cli("compare", *fixed, "--methods", *arguments)
 

@@ -40,11 +40,6 @@ def tune(tmp_path, space):
     return arguments
 
 
-@pytest.fixture
-def study(tmp_path):
-    return tmp_path / "study.json"
-
-
 def test_a_study_and_more_of_it(cli, tune, study, tmp_path):
     status, out, error = cli(*tune("echo", "{x}", trials=3, workers=2))
     assert status == 0
@@ -86,9 +81,8 @@ def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):
     learned = Surrogate(SPACE, "gcp", find("gcp").make(), params, start, facts, "minimize", "loss", studies=studies)
     learned.save(folder)
     with_surrogate = {"surrogate": folder, "quiet": True}
-    assert "to minimize loss, and the study is to maximize" in refused(
-        *tune("echo", "{x}", direction="maximize", **with_surrogate)
-    )
+    turned = tune("echo", "{x}", direction="maximize", **with_surrogate)
+    assert "to minimize loss, and the study is to maximize" in refused(*turned)
     assert cli(*tune("echo", "{x}", trials=1, **with_surrogate))[0] == 0
     error = refused(*tune("echo", "{x}", trials=2))
     assert f"Surrogate.load('{folder}')" in error
@@ -115,10 +109,8 @@ def test_limits_of_a_study(cli, tune, refused, study):
 def test_without_any_value(cli, tune, study):
     status, out, error = cli(*tune("sh", "-c", "echo no data {x} >&2; exit 1", trials=2, quiet=True))
     assert (status, out) == (2, "")
-    assert error.startswith(
-        "dre-jax: a study needs a trial that gives a value, but none of 2 does; exit status 1: no data"
-    )
-    assert len(error.splitlines()) == 1
+    (line,) = error.splitlines()
+    assert line.startswith("dre-jax: a study needs a trial that gives a value, but none of 2 does; exit status 1: no d")
     assert [trial.state for trial in Optimizer.load(study).trials] == ["failed", "failed"]
 
 
@@ -149,7 +141,7 @@ def test_the_picture(cli, tune, study, tmp_path):
 @pytest.mark.multiprocess
 def test_a_study_in_use(cli, refused, tune, study, wait_until):
     """The second command is refused; the first ends well, also if its terminal is closed under `nohup`."""
-    arguments = map(str, tune("sh", "-c", "sleep 1; echo {x}", trials=2))
+    arguments = map(str, tune("sh", "-c", "sleep 0.5; echo {x}", trials=2))
     command = ["nohup", sys.executable, "-m", "dre_jax", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(study.exists, process)

@@ -24,9 +24,8 @@ def told(cli):
     def ask():
         status, out, error = cli("version")
         assert (status, error) == (0, "")
-        return dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines()), json.loads(
-            cli("version", "--json")[1]
-        )
+        lines = dict(re.split(r"  +", line, maxsplit=1) for line in out.splitlines())
+        return lines, json.loads(cli("version", "--json")[1])
 
     return ask
 
