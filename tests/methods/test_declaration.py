@@ -195,21 +195,12 @@ def test_the_entry_of_an_object():
     assert entry_of(Mean()).name in METHODS
 
 
-@pytest.fixture
-def points(monkeypatch):
-    """Entry points as installed packages would have them."""
-
-    def install(**values):
-        result = EntryPoints(EntryPoint(name, value, "dre_jax.methods") for name, value in values.items())
-        monkeypatch.setattr(registry, "entry_points", result.select)
-
-    return install
-
-
-def test_entry_points(points, monkeypatch):
+def test_entry_points(monkeypatch):
     module = SimpleNamespace(ENTRY=ENTRY)
     monkeypatch.setitem(sys.modules, "their_package", module)
-    points(mean="their_package:ENTRY", missing="their_package:NOTHING", other="their_package:ENTRY")
+    values = {"mean": "their_package:ENTRY", "missing": "their_package:NOTHING", "other": "their_package:ENTRY"}
+    installed = EntryPoints(EntryPoint(name, value, "dre_jax.methods") for name, value in values.items())
+    monkeypatch.setattr(registry, "entry_points", installed.select)
     assert find("mean") is ENTRY
     with pytest.raises(ConfigError, match="entry point their_package:NOTHING cannot be loaded: AttributeError"):
         find("missing")

@@ -11,11 +11,6 @@ def script(part):
     return part("bundled.unseen")
 
 
-@pytest.fixture
-def problem(part):
-    return next(one for one in part("bundled.tasks").problems()["test"] if not one.classes)
-
-
 @pytest.mark.parametrize("name", ["margins", "decision-tree"])
 def test_a_response_by_hand(name, script, part):
     """The share of right answers; of numbers, the share of the squared error of the mean that the model explains."""
@@ -44,7 +39,8 @@ def test_every_space_has_models_for_classes_and_for_numbers(script, part):
         assert len(np.unique(result)) > 2
 
 
-def test_what_diverges_has_the_lowest_score(script, problem):
+def test_what_diverges_has_the_lowest_score(script, part):
+    problem = next(one for one in part("bundled.tasks").problems()["test"] if not one.classes)
     unseen = script.SPACES["linear"]
     wild = {"scaler": "standard", "alpha": 1e-6, "l1_ratio": 0.0, "learning_rate": "constant", "eta0": 1.0}
     row = unseen.space.encode(wild | {"power_t": 0.1, "max_iter": 100, "average": "false"})

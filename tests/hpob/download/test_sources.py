@@ -8,6 +8,7 @@ from dre_jax.data import write_dataset
 from dre_jax.errors import DataError, DataWarning
 from dre_jax.hpob.download import sources
 from dre_jax.hpob.download.sources import check_surrogates, check_tables
+from tests.error_messages import raises_line
 
 
 @pytest.fixture
@@ -64,22 +65,18 @@ def surrogates(tmp_path):
 
 @pytest.mark.usefixtures("small")
 def test_surrogates(surrogates, monkeypatch):
+    path = surrogates / "summary-stats.json"
+    content = path.read_text()
+    for wrong, message in (
+        ("[]", "must hold {surrogate"),
+        ('{"surrogate-1-../../x": {"y_min": 0, "y_max": 1}}', "a name must be surrogate-"),
+    ):
+        path.write_text(wrong)
+        with raises_line(DataError, message):
+            check_surrogates(surrogates)
+    path.write_text(content)
     assert check_surrogates(surrogates) == "surrogates of 3 tasks in 2 search spaces"
     (surrogates / "surrogate-4796-17.json").unlink()
     monkeypatch.setattr(sources, "N_TEST_TASKS", 2)
     with pytest.warns(DataWarning, match="1 surrogates have statistics but no file, surrogate-4796-17 the first"):
-        check_surrogates(surrogates)
-
-
-@pytest.mark.parametrize(
-    ("stem", "content", "message"),
-    [
-        ("summary-stats", "[]", "must hold {surrogate"),
-        ("summary-stats", '{"surrogate-1-../../x": {"y_min": 0, "y_max": 1}}', "a name must be surrogate-"),
-    ],
-)
-@pytest.mark.usefixtures("small")
-def test_wrong_surrogates(surrogates, stem, content, message):
-    (surrogates / f"{stem}.json").write_text(content)
-    with pytest.raises(DataError, match=message):
         check_surrogates(surrogates)

@@ -33,12 +33,8 @@ def tasks():
     return draws(12)
 
 
-@pytest.fixture(scope="module")
-def learned(tasks):
-    return fit_length_scale_prior(CONFIG, tasks)
-
-
-def test_length_scales_of_past_tasks_are_recovered(learned):
+def test_length_scales_of_past_tasks_are_recovered(tasks):
+    learned = fit_length_scale_prior(CONFIG, tasks)
     mean, generic = np.asarray(learned.mean), float(generic_prior(3).mean[0])
     assert mean[0] + 0.3 < mean[1] < mean[2] - 0.3
     assert abs(mean[:2] - np.log(LENGTHS[:2])).max() < 0.5
