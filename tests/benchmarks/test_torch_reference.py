@@ -33,11 +33,6 @@ SMALL = ModelConfig(members=3, hidden=(8, 8), phi=(8,), rho=(8, 4), initialiser=
 MODELS = {"shared": preset("paper"), "own": SMALL, "none": replace(SMALL, context="none")}
 
 
-@pytest.fixture(scope="module")
-def tasks():
-    return bundled.load("svm").train
-
-
 @pytest.fixture(autouse=True)
 def one_thread():
     torch.set_num_threads(1)
@@ -80,8 +75,8 @@ def test_the_published_loss_has_an_epsilon_and_shuffles_ties():
 
 
 @pytest.mark.parametrize("decisions", [LIBRARY, REFERENCE], ids=["library", "reference"])
-def test_it_learns(decisions, tasks):
-    tables, model = [tensors(task) for task in tasks.values()], replace(SMALL, context="shared")
+def test_it_learns(decisions):
+    tables, model = [tensors(task) for task in bundled.load("svm").train.values()], replace(SMALL, context="shared")
     fixed = [draw_lists(tables, 20, torch.Generator().manual_seed(9))]
     untrained, trained = (
         meta_train(tables, model, decisions, steps=steps, seed=1, learning_rate=1e-2) for steps in (0, 100)

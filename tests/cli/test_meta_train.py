@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 
 import optuna
 import pytest
@@ -14,12 +15,8 @@ from dre_jax.tuning import Surrogate, read_space
 QUICK = ["--set=training.steps=4"]
 
 
-@pytest.fixture
-def meta_train(cli, data, tmp_path):
-    return lambda *more: cli("meta-train", "--data", data, "--space", "svm", "--out", tmp_path / "root", *more)
-
-
-def test_the_recommended_method(meta_train, cli, tmp_path):
+def test_the_recommended_method(cli, data, tmp_path):
+    meta_train = partial(cli, "meta-train", "--data", data, "--space", "svm", "--out", tmp_path / "root")
     folder = tmp_path / "root" / "svm"
     status, out, error = meta_train("--steps", 4, *QUICK)
     assert status == 0, error
@@ -54,9 +51,8 @@ def studies(tmp_path, quiet_optuna):
     path = tmp_path / "studies.log"
     storage = JournalStorage(JournalFileBackend(str(path)))
     for i, low in enumerate((0.0, 0.1, 0.2, 7.0)):
-        study = optuna.create_study(
-            study_name=f"week {i}", storage=storage, sampler=optuna.samplers.RandomSampler(seed=i)
-        )
+        sampler = optuna.samplers.RandomSampler(seed=i)
+        study = optuna.create_study(study_name=f"week {i}", storage=storage, sampler=sampler)
         study.optimize(lambda trial, low=low: trial.suggest_float("x", low, low + 0.5) ** 2, n_trials=5)
     return path
 
@@ -103,9 +99,8 @@ def test_past_trials_in_a_table(cli, refused, tmp_path):
     assert (surrogate.direction, surrogate.metric) == ("minimize", "seconds")
     assert (surrogate.studies.names, surrogate.studies.tasks.where.sum()) == (["a", "b", "c"], 30)
     assert re.search("^direction +minimize seconds$", cli("info", out)[1], re.MULTILINE)
-    assert "learned to minimize seconds, and the study is to maximize" in refused(
-        "suggest", "--space", space, "--checkpoint", out, "--direction", "maximize"
-    )
+    suggest = "suggest", "--space", space, "--checkpoint", out, "--direction", "maximize"
+    assert "learned to minimize seconds, and the study is to maximize" in refused(*suggest)
     assert 0.2 <= surrogate.start[0]["x"] <= 0.4  # where every task's least value is near
     space.write_text('{"x": {"type": "float", "low": 0, "high": 2}, "y": {"type": "float", "low": 0, "high": 1}}')
     command[1:3], command[6] = ["--from-surrogate", out], tmp_path / "wider"

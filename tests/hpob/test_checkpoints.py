@@ -97,17 +97,10 @@ KERNEL = {"model.layers": (4,), "meta_training.steps": 4, "meta_training.batch":
 COMMITTEE = {f"members.{i}.{name}": value for i, part in enumerate((ENSEMBLE, KERNEL)) for name, value in part.items()}
 
 
-@pytest.fixture(scope="module")
-def committee(spaces, tmp_path_factory):
-    """A root of a committee's checkpoint; treat as read-only."""
-    root = tmp_path_factory.mktemp("committee")
-    method = find("committee").make(COMMITTEE)
-    meta_train_method("committee", method, spaces["s"], key=jax.random.key(0), folder=root / "s")
-    return root
-
-
-def test_the_ensemble_of_a_committee(plan, committee, tmp_path, content):
+def test_the_ensemble_of_a_committee(plan, spaces, tmp_path, content):
     """Whoever reads ensembles starts from it, with its sizes; others are told what is there."""
+    committee, method = tmp_path / "committee", find("committee").make(COMMITTEE)
+    meta_train_method("committee", method, spaces["s"], key=jax.random.key(0), folder=committee / "s")
     own_plan = dataclasses.replace(plan, spaces=("s",), checkpoints=committee)
     assert len(list(Evaluation(own_plan, tmp_path / "a.json"))) == 3
     meta = content(tmp_path / "a.json")["_meta"]

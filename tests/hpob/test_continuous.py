@@ -175,9 +175,9 @@ def test_surrogates_that_are_not_as_they_should(plan, surrogates, tmp_path):
 
 
 @pytest.mark.parametrize("method", [pytest.param("dre-ri", marks=pytest.mark.thorough), "dre-no-finetune"])
-def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, content):
-    own = {"settings": {"epochs": 2}} if method == "dre-ri" else {}
-    own |= {"checkpoints": tiny_checkpoint} if method == "dre-no-finetune" else {}
+def test_our_own_methods_and_resuming(plan, tmp_path, method, save_checkpoint, content):
+    save_checkpoint(tmp_path / "checkpoints" / "svm", bundled.load("svm"))
+    own = {"settings": {"epochs": 2}} if method == "dre-ri" else {"checkpoints": tmp_path / "checkpoints"}
     own_plan = replace(plan, method=method, trials=3, continuous="fixed", **own)
     whole, out = tmp_path / "whole.json", tmp_path / "out.json"
     runs = list(Evaluation(own_plan, whole))
@@ -193,10 +193,3 @@ def test_our_own_methods_and_resuming(plan, tmp_path, method, tiny_checkpoint, c
     assert content(out) == content(whole)
     with pytest.raises(DataError, match="holds another evaluation"):
         Evaluation(replace(own_plan, continuous="hpob"), out)
-
-
-@pytest.fixture(scope="module")
-def tiny_checkpoint(tmp_path_factory, save_checkpoint):
-    root = tmp_path_factory.mktemp("checkpoints")
-    save_checkpoint(root / "svm", bundled.load("svm"))
-    return root

@@ -14,14 +14,6 @@ import yaml
 PACKAGE = Path(__file__).resolve().parents[2] / "integrations" / "optunahub" / "package" / "samplers" / "dre"
 
 
-@pytest.fixture
-def module():
-    spec = importlib.util.spec_from_file_location("optunahub_samplers_dre", PACKAGE / "__init__.py")
-    result = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(result)
-    return result
-
-
 def test_the_front_matter_is_whole():
     _, front, body = (PACKAGE / "README.md").read_text().split("---\n", 2)
     inputs = yaml.safe_load(front)
@@ -37,8 +29,10 @@ def test_the_front_matter_is_whole():
 
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_the_example_runs(module, monkeypatch, capsys, quiet_optuna):
-    calls = []
+def test_the_example_runs(monkeypatch, capsys, quiet_optuna):
+    spec, calls = importlib.util.spec_from_file_location("optunahub_samplers_dre", PACKAGE / "__init__.py"), []
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
 
     def load_module(package):
         calls.append(package)

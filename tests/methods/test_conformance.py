@@ -33,9 +33,8 @@ CAPACITY = len(DESIGN) + TRIALS - 1
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(3)
-    task = sort_task(
-        Task("new", rng.uniform(size=(ROWS, COLUMNS)).astype(np.float32), np.round(rng.normal(size=ROWS), 1))
-    )
+    x, y = rng.uniform(size=(ROWS, COLUMNS)).astype(np.float32), np.round(rng.normal(size=ROWS), 1)
+    task = sort_task(Task("new", x, y))
     return SearchTask(*map(jnp.asarray, (task.x, task.response, task.level)), jnp.ones(ROWS, bool))
 
 
@@ -99,13 +98,6 @@ def test_golden_picks(name, padded, fitted):
     """Also beyond the optimum, which most methods find at once."""
     picks = run_in_python(*fitted(name), padded, DESIGN, jax.random.key(0), TRIALS, stop_at_optimum=False)
     assert picks.tolist() == GOLDEN[name]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", FIRST)
-def test_more_slots_change_nothing(name, padded, fitted):
-    values, expected = (values_of(fitted(name), *with_slots(padded, 3.0, more)) for more in (4, 0))
-    np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", [name for name in FIRST if as_column_padding(METHODS[name].default)])
@@ -225,22 +217,12 @@ def test_a_run_on_few_rows_and_on_many(name, rows, fitted):
         assert trace[-1] == 1.0
 
 
-SPACE = Space(
-    {
-        "x": Float(1e-3, 1.0, log=True),
-        "kernel": Categorical(["rbf", "poly"]),
-        "degree": Int(2, 5, when={"kernel": "poly"}),
-    }
-)
+KERNEL, DEGREE = Categorical(["rbf", "poly"]), Int(2, 5, when={"kernel": "poly"})
+SPACE = Space({"x": Float(1e-3, 1.0, log=True), "kernel": KERNEL, "degree": DEGREE})
+MARKS = {name: pytest.mark.defaults if name in ("random", "dre") else pytest.mark.thorough for name in COMPILED}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.defaults if name in ("random", "dre") else pytest.mark.thorough)
-        for name in COMPILED
-    ],
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=mark) for name, mark in MARKS.items()])
 def test_as_a_tuner(name, fitted):
     """From nothing, with trials that run, failed, are infinite or equal: valid, new, and the same again."""
     surrogate = Surrogate(SPACE, name, *fitted(name, SPACE.layout.n_columns))
@@ -257,14 +239,3 @@ def test_as_a_tuner(name, fitted):
     assert all(SPACE.check(params) == params for params in suggested)
     assert len({tuple(params.items()) for params in suggested}) == 7
     assert run() == suggested
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", COMPILED)
-def test_as_a_tuner_where_trials_fail(name, fitted):
-    """Half of the cube fails: values of every kind are weighted by the probability of success."""
-    cube = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
-    optimizer = Optimizer(cube, Surrogate(cube, name, *fitted(name)), seed=1)
-    for x, y in np.random.default_rng(0).random((30, 2)):
-        optimizer.add({"x": x, "y": y}, (x - y) ** 2 if x < 0.5 else None)
-    assert np.median([trial["x"] for trial in optimizer.ask(5)]) < 0.55

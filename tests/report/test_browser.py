@@ -58,17 +58,11 @@ def browse(page, profile, *options):
     return subprocess.run(command, capture_output=True, text=True, timeout=90, check=True)
 
 
-@pytest.fixture
-def report(make_comparison, tmp_path):
-    comparison = make_comparison(4, names=["d", "b", "a", "c"])
+def test_in_a_browser(make_comparison, tmp_path):
+    comparison, page = make_comparison(4, names=["d", "b", "a", "c"]), tmp_path / "report.html"
     tests = significances(comparison, (20,))
     figures = draw_all(comparison, tests["tasks"], tmp_path, "Title")
-    write_page(tmp_path / "report.html", "The title", [Section("", comparison, tests, figures)])
-    return comparison, tmp_path / "report.html"
-
-
-def test_in_a_browser(report, tmp_path):
-    inputs, page = report
+    write_page(page, "The title", [Section("", comparison, tests, figures)])
     assert "CONSOLE" not in browse(page, tmp_path / "p1", "--dump-dom").stderr
     # The page allows no script but its own, so the harness goes into a copy that allows all.
     content = re.sub("<meta http-equiv=.Content-Security-Policy[^>]*>", "", page.read_text())
@@ -80,7 +74,7 @@ def test_in_a_browser(report, tmp_path):
     assert len(seen["images"]) == 5
     assert all(width > 0 for width in seen["images"])
     assert seen["wide"] <= 0  # tables and figures scroll by themselves, the page does not
-    values = inputs.average_regret()[:, 20].tolist()
+    values = comparison.average_regret()[:, 20].tolist()
     for state, expected, facts in (
         ("before", values, "none"),
         ("up", sorted(values), "ascending"),

@@ -16,19 +16,9 @@ def misled(part):
     return part("comparing.misled")
 
 
-@pytest.fixture
-def run_script(part, monkeypatch):
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["compare_methods.py", *map(str, arguments)])
-        with part("one_line").errors_in_one_line():
-            part("compare_methods").main()
-
-    return run
-
-
 @pytest.mark.slow
 @pytest.mark.thorough
-def test_the_script_from_end_to_end(tmp_path, run_script, make_space, capsys, jobs_in_this_process):
+def test_the_script_from_end_to_end(part, tmp_path, monkeypatch, make_space, capsys, jobs_in_this_process):
     """Results, tables and reports of the tasks as they are, reversed and permuted; a second run computes nothing."""
     spaces = [make_space(name, test="xy", seed=i) for i, name in enumerate(("p", "q"))]
     write_dataset(tmp_path / "toy", spaces)
@@ -38,7 +28,9 @@ def test_the_script_from_end_to_end(tmp_path, run_script, make_space, capsys, jo
         ("reversed-permuted", ["--reverse", "--permute"], {h: f"toy-{h}" for h in ("reversed", "permuted")}, 6),
     ):
         out = tmp_path / page
-        run_script(*arguments, *more, "--at", "5,10,12", "--out", out)
+        options = [*arguments, *more, "--at", "5,10,12", "--out", out]
+        monkeypatch.setattr("sys.argv", ["compare_methods.py", *map(str, options)])
+        part("compare_methods").main()
         text = (out / f"{page}.md").read_text()
         assert text in capsys.readouterr().out
         assert text.count("| `random` |") == n_tables
@@ -47,7 +39,7 @@ def test_the_script_from_end_to_end(tmp_path, run_script, make_space, capsys, jo
             assert {run[0] for run in results.runs()} == {f"{data}/p", f"{data}/q"}
             assert (out / folder / "report" / "report.html").exists()
         written = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*.json")}
-        run_script(*arguments, *more, "--at", "5,10,12", "--out", out)
+        part("compare_methods").main()
         assert (out / f"{page}.md").read_text() == text
         assert {path: path.stat().st_mtime_ns for path in written} == written
 

@@ -42,10 +42,9 @@ def test_the_improvement_is_the_mean_over_draws(m):
     padded = hv.pad_boxes(boxes, boxes.thresholds.shape[1] + 3, len(boxes.where) + 4)
     with jax.enable_x64(True):
         parts = [Components(*map(jnp.asarray, (np.log(weight), *two))) for two in zip(mean, deviation, strict=True)]
-        values, same = (
-            np.exp(hv.log_hypervolume_improvement(one, jnp.stack(list(map(hv.log_expected_excess, parts, one[0])))))
-            for one in (jax.tree.map(jnp.asarray, each) for each in (boxes, padded))
-        )
+        excess = lambda one: jnp.stack(list(map(hv.log_expected_excess, parts, one[0])))  # noqa: E731
+        improvement = jax.jit(lambda one: jnp.exp(hv.log_hypervolume_improvement(one, excess(one))))
+        values, same = map(improvement, jax.tree.map(jnp.asarray, (boxes, padded)))
     np.testing.assert_allclose(values, same, rtol=1e-12)
     before = hv.hypervolume(front, reference)
     for i in range(3):
@@ -64,8 +63,9 @@ def test_far_candidates_have_finite_values_and_gradients():
         excess = jnp.stack([hv.log_expected_excess(parts, t) for t in boxes.thresholds])
         return hv.log_hypervolume_improvement(boxes, excess).sum()
 
+    value_and_gradients = jax.jit(jax.value_and_grad(value, (0, 1)))
     for deviation in (1e-5, 1e-3, 10.0):
         mean = jnp.array([-20.0, 0.0, 0.5, 1.0, 30.0])
-        result, gradients = jax.value_and_grad(value, (0, 1))(mean, jnp.full(5, deviation))
+        result, gradients = value_and_gradients(mean, jnp.full(5, deviation))
         assert jnp.isfinite(result)
         assert all(jnp.isfinite(g).all() for g in gradients)

@@ -40,11 +40,6 @@ def history(hills):
     return make_history(task.X[10:18], task.y[10:18], capacity=11)
 
 
-@pytest.fixture(scope="module")
-def candidates(hills, make_candidates):
-    return make_candidates(hills.test["new"].X[30:50], empty=3)
-
-
 def slow_misranked(predicted, level, where):
     rows = [i for i in range(len(level)) if where[i]]
     pairs = [(i, j) for i, j in itertools.permutations(rows, 2) if level[i] < level[j]]
@@ -142,7 +137,8 @@ def test_kernel_weights_are_the_loops(sources, history):
     assert result[3:5].max() < result[:3].min()
 
 
-def test_both_acquisitions(sources, history, candidates):
+def test_both_acquisitions(sources, history, hills, make_candidates):
+    candidates = make_candidates(hills.test["new"].X[30:50], empty=3)
     x = candidates.x[:20]
     y = standardise(history.response, history.where).y
     own = fit(FITTING, history.x, y, history.where)
