@@ -142,7 +142,8 @@ for method, start in ((RandomSearch(), None), (dre, params)):
 @pytest.mark.slow
 @pytest.mark.multiprocess
 def test_the_number_of_devices_does_not_matter():
-    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4"}
+    programs = os.environ.get("DRE_JAX_CACHE", "")  # kept from run to run
+    environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "4", "JAX_COMPILATION_CACHE_DIR": programs}
     command = [sys.executable, "-c", PROGRAM]
     process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert process.returncode == 0, process.stderr

@@ -19,14 +19,12 @@ pytestmark = pytest.mark.multiprocess
 compiled = jax.jit(scores, static_argnums=0)
 
 # One process of four devices, of which it uses some: so many until it is interrupted, then so many; to four of them
-# rows are streamed. All trainings have one configuration, and programs are kept: compiling is what takes the time here.
+# rows are streamed. All trainings have one configuration, and programs are kept: compiling takes the time.
 PAIRS = {"own": ((1, 1), (4, 2), (2, 4)), "shared": ((1, 1), (1, 4))}
 PROGRAM = """
 import json, sys
 import jax
 jax.config.update("jax_num_cpu_devices", 4)
-jax.config.update("jax_compilation_cache_dir", sys.argv[1] + "/programs")
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 from jax import export
 from dre_jax import MetaTrainConfig, ModelConfig, native
 from dre_jax.runtime import devices
@@ -77,7 +75,7 @@ def trained(tmp_path_factory):
         folder = tmp_path_factory.mktemp(context)
         command = [sys.executable, "-c", PROGRAM, str(folder), context, json.dumps(PAIRS[context])]
         flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0"  # there is little to run
-        quick = os.environ | {"XLA_FLAGS": flags}
+        quick = os.environ | {"XLA_FLAGS": flags, "JAX_COMPILATION_CACHE_DIR": os.environ.get("DRE_JAX_CACHE", "")}
         process = subprocess.run(command, env=quick, capture_output=True, text=True, timeout=500, check=False)
         assert process.returncode == 0, process.stderr
         return folder, [json.loads(line) for line in process.stdout.splitlines()]
