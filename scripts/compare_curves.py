@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import optuna
+from markdown_tables import markdown_table
 
 from dre_jax.tuning import Float, PastCurves, Space
 from dre_jax.tuning.optuna import DREPruner, DRESampler
@@ -190,10 +191,8 @@ def run_study(table: Table, pruner: optuna.pruners.BasePruner, sampler: str, see
 def print_table(outcomes: Mapping[str, Sequence[Outcome]], epochs: int) -> None:
     """Prints a row for each pruner: regrets, epochs to the final value without a pruner, lost optima."""
     at = [epochs // 8, epochs // 4, epochs // 2, epochs]
-    print(
-        f"\n| pruner | {' | '.join(f'regret at {n}' for n in at)} | epochs to the same value | lost optima | trials |"
-    )
-    print(f"|---|{'---:|' * (len(at) + 3)}")
+    heads = ["pruner", *(f"regret at {n}" for n in at), "epochs to the same value", "lost optima", "trials"]
+    rows = []
     for name, runs in outcomes.items():
         regrets = [np.nan_to_num([run.best[n - 1] for run in runs], nan=1.0) for n in at]
         cells = [f"{r.mean():.3f} ± {r.std(ddof=1) / len(r) ** 0.5:.3f}" for r in regrets]
@@ -204,9 +203,8 @@ def print_table(outcomes: Mapping[str, Sequence[Outcome]], epochs: int) -> None:
         share = f"{100 * (reached[0] + 1) / epochs:.0f} %" if len(reached) else "more"
         lost = np.mean([run.lost for run in runs])
         trials = np.mean([run.trials for run in runs])
-        print(
-            f"| {name} | {' | '.join(cells)} | {share} | {100 * lost:.1f} % of {len(runs)} | {trials:.0f} |", flush=True
-        )
+        rows.append([name, *cells, share, f"{100 * lost:.1f} % of {len(runs)}", f"{trials:.0f}"])
+    print(f"\n{markdown_table(heads, rows)}", flush=True)
 
 
 def main() -> None:

@@ -272,7 +272,7 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
     columns: dict[str, int] = {}
     for part in order if split == "test" or mode not in MERGED else ():
         path = find_json(folder, stems[part])
-        for space, dataset, first, _ in iter_everything(path, first_only=True):
+        for space, dataset, first in iter_everything(path, first_only=True):
             if mode in MERGED and part != "train" and space not in datasets:
                 continue
             datasets.setdefault(space, {})[dataset] = None
@@ -294,6 +294,6 @@ def outline(folder: str | os.PathLike[str], split: str, mode: str = "v3") -> dic
 def _seeds(folder: str | os.PathLike[str]) -> dict[str, dict[str, tuple[str, ...]]]:
     """Space -> dataset -> the names of its designs. The file is small: row numbers only."""
     seeds: dict[str, dict[str, tuple[str, ...]]] = {}
-    for space, dataset, designs, _ in iter_everything(find_json(folder, DESIGNS)):
+    for space, dataset, designs in iter_everything(find_json(folder, DESIGNS)):
         seeds.setdefault(space, {})[dataset] = tuple(designs)
     return seeds

@@ -29,17 +29,6 @@ TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|\{|\}|"', re.DOTALL)
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class DatasetEntry(NamedTuple):
-    """One dataset of a file."""
-
-    space: str
-    dataset: str
-    value: Any
-    """Its object; None where it was skipped."""
-    end: int
-    """The text read so far, in bytes."""
-
-
 class _Index(NamedTuple):
     """Where the datasets of a file lie."""
 
@@ -71,16 +60,15 @@ def iter_datasets(path: str | os.PathLike[str], space: str) -> Iterator[tuple[st
             yield dataset, index.load(space, dataset)
 
 
-def iter_everything(path: str | os.PathLike[str], *, first_only: bool = False) -> Iterator[DatasetEntry]:
-    """The datasets of all search spaces, in the file's order; with `first_only` the objects of each space's first only.
+def iter_everything(path: str | os.PathLike[str], *, first_only: bool = False) -> Iterator[tuple[str, str, Any]]:
+    """Space, name and object of all datasets, in the file's order; with `first_only` None but for each space's first.
 
     Raises `DataError` as `iter_datasets` does.
     """
     with _open_index(path) as index:
         for space, datasets in index.spaces.items():
-            for number, (dataset, (_, end)) in enumerate(datasets.items()):
-                value = None if first_only and number else index.load(space, dataset)
-                yield DatasetEntry(space, dataset, value, end)
+            for number, dataset in enumerate(datasets):
+                yield space, dataset, None if first_only and number else index.load(space, dataset)
 
 
 @contextlib.contextmanager

@@ -141,14 +141,13 @@ def _backward(residuals: tuple[Array, Mode, Array, Array], cotangent: Array) -> 
 log_evidence.defvjp(_forward, _backward)
 
 
-def fit_classifier(x: Array, labels: Array, where: Array, config: GPConfig = FITTING) -> GPParams:
+def fit_classifier(x: Array, labels: Array, where: Array) -> GPParams:
     """Returns the hyperparameters of the highest posterior density; the noise variance is not used.
 
     Args:
       x: f[n, D].
       labels: f[n], 1 or -1.
       where: bool[n], the filled slots.
-      config: the search.
     """
     mean, deviation = _LOG_SCALE_PRIOR
 
@@ -161,7 +160,7 @@ def fit_classifier(x: Array, labels: Array, where: Array, config: GPConfig = FIT
     def start_at(params: GPParams) -> GPParams:
         return replace(params, log_scale=params.log_scale + mean)
 
-    best = maximise_from_starts(config, objective, start_at, clip_hyperparameters, x)
+    best = maximise_from_starts(FITTING, objective, start_at, clip_hyperparameters, x)
     local = math.log(_LENGTH_OF_ONE_LABEL) + 0.5 * math.log(x.shape[-1])
     return replace(best, log_length=jnp.where(_has_both(labels, where), best.log_length, local))
 

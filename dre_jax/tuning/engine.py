@@ -32,7 +32,6 @@ from dre_jax.tuning.trial_selection import select_trials
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
     from dre_jax.search.method import Method
-    from dre_jax.tuning.cost import CostModel
     from dre_jax.tuning.feasibility import FeasibilityModel
 
 _FIRST_CAPACITY = 32
@@ -200,6 +199,7 @@ class Engine:
         from dre_jax.search.history import make_history
         from dre_jax.search.proposals import TrialRecord, propose
         from dre_jax.search.suggester import capacity_for, coarse_capacity_for
+        from dre_jax.tuning.cost import learn_cost
 
         points, pending_points, failed_points = (
             np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encoded
@@ -257,6 +257,7 @@ class Engine:
                 densities, self.space.layout, points, clip_responses(all_responses), self.config.belief_weight
             )
             belief = jax.device_put((power * (densities - densities.max(axis=1, keepdims=True))).astype(dtype))
+        costs = np.array([np.nan if one.cost is None else one.cost for one in observed], np.float64)
         proposals = propose(
             self._method,
             self._layout,
@@ -270,7 +271,7 @@ class Engine:
             None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
             feasibility,
             belief,
-            self._learn_cost(observed, points, dtype),
+            learn_cost(self.space.layout, points, costs, self.config.budget, max_history, dtype),
         )
         if proposals.undefined:
             raise undefined_values(self._method)
@@ -285,17 +286,6 @@ class Engine:
         improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread
         weight = proposals.past_weight
         return _Ranking(configurations, improvement, None if weight is None else float(weight))
-
-    def _learn_cost(
-        self, observed: Sequence[Observation], points: np.ndarray, dtype: type[np.floating[Any]]
-    ) -> CostModel | None:
-        """Returns what is learned of costs; None if none is known."""
-        costs = np.array([np.nan if one.cost is None else one.cost for one in observed], np.float64)
-        if np.isnan(costs).all():
-            return None
-        from dre_jax.tuning.cost import learn_cost
-
-        return learn_cost(self.space.layout, points, costs, self.config.budget, self.config.max_history, dtype)
 
     def _learn_feasibility(
         self,

@@ -23,14 +23,12 @@ from jax import Array
 
 from dre_jax.checks import at_least, positive
 from dre_jax.errors import ConfigError
-from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.losses.regression import gaussian_nll_of
-from dre_jax.methods.baselines.shared import NoMetaLearning, mixture_moments
+from dre_jax.methods.baselines.shared import ByResponse, NoMetaLearning, mixture_moments
 from dre_jax.methods.entry import Entry
 from dre_jax.nn.mlp import MLPConfig, MLPParams, apply, init, standard_columns
 from dre_jax.optim.full_batch import FullBatchConfig, train_full_batch
 from dre_jax.runtime.blocks import by_blocks
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 
 _NETWORK = MLPConfig(hidden=(32, 32), activation="relu", outputs=2)
@@ -38,7 +36,7 @@ _FITTING = FullBatchConfig(steps=200, learning_rate=0.02)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeepEnsemble(NoMetaLearning):
+class DeepEnsemble(ByResponse, NoMetaLearning):
     """An ensemble fitted to the history before every trial.
 
     Raises:
@@ -57,8 +55,6 @@ class DeepEnsemble(NoMetaLearning):
     """Training of the members."""
     least_variance: float = 1e-6
     """Floor of the predicted variance, of responses whose variance is one (Lakshminarayanan et al., section 2.2)."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
 
     def __post_init__(self) -> None:
         at_least(1, self, "members")
@@ -66,18 +62,18 @@ class DeepEnsemble(NoMetaLearning):
             raise ConfigError(f"the network must have 2 outputs, but got outputs={self.network.outputs}")
         positive(self, "least_variance")
 
-    def acquire(self, params: None, history: History, candidates: Candidates, key: Array) -> Array:
-        """Trains members from random weights, and values the candidates by the mixture of their predictions."""
-        y = standardise(history.response, history.where).y
+    def predict(
+        self, params: None, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """Returns the mean and variance of the mixture of members, which are trained from random weights."""
         keys = jax.random.split(key, self.members)
         members = jax.vmap(partial(init, self.network, candidates.x.shape[-1]))(keys)
         members = self.train(members, standard_columns(history.x, history.where), y, history.where)
 
-        def predict(rows: Array) -> tuple[Array, Array]:
+        def at(rows: Array) -> tuple[Array, Array]:
             return mixture_moments(*self.predictions(members, standard_columns(rows)))
 
-        mean, variance = by_blocks(predict, candidates.x)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_response(y, history.where))
+        return by_blocks(at, candidates.x)
 
     def train(self, members: MLPParams, x: Array, y: Array, where: Array) -> MLPParams:
         """Returns members trained on a history: f[n, D] standard columns, f[n] standardised, bool[n]."""

@@ -39,7 +39,6 @@ from dre_jax.checks import positive
 from dre_jax.data import SearchSpace
 from dre_jax.data.sampling import sample_lists, without_support
 from dre_jax.data.tasks import TaskTable, build_table
-from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.baselines.dkgp import (
     DeepKernel,
     DeepKernelConfig,
@@ -49,13 +48,13 @@ from dre_jax.methods.baselines.dkgp import (
     log_likelihood,
     tune,
 )
+from dre_jax.methods.baselines.shared import ByResponse
 from dre_jax.methods.dre.ensemble import Support
 from dre_jax.methods.entry import Entry
 from dre_jax.optim.descent import Descent, begin, descend
 from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.optim.schedule import portion_length
 from dre_jax.runtime.threads import on_one_thread
-from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT, AcquisitionConfig, acquire_by_response
 from dre_jax.search.history import Candidates, History
 
 _NARROWEST = 0.05  # of u - l: its inverse has no mean, and single batches would outweigh all others
@@ -178,7 +177,7 @@ _TUNING = HistoryFitConfig(steps=50, learning_rate=1e-4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FewShotBO:
+class FewShotBO(ByResponse):
     """A deep kernel, meta-trained on past tasks and fine-tuned before every trial.
 
     Example:
@@ -194,20 +193,18 @@ class FewShotBO:
     """Fine-tuning, before every trial: the paper's few epochs. The thesis takes 500 steps at 0.03, HPO-B's code up to
     10,000 at 0.001; on the validation tasks more than this forgot what was learned (regret at 25 trials of 40 runs on
     `svm` and 70 on `rbv2-xgboost`: 0.027 and 0.006 without, 0.029 and 0.007 so, 0.037 and 0.009 with 100 at 0.0003)."""
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-    """Acquisition function."""
 
     @on_one_thread
     def fit(self, meta: SearchSpace, key: Array) -> DeepKernel:
         """Meta-trains on a search space's training tasks (Algorithm 1)."""
         return meta_train(self.model, self.meta_training, build_table(meta.require_train_tasks()), key)[0]
 
-    def acquire(self, params: DeepKernel, history: History, candidates: Candidates, key: Array) -> Array:
-        """Fine-tunes, and values the candidates by the predictions."""
-        y = standardise(history.response, history.where).y
+    def predict(
+        self, params: DeepKernel, history: History, y: Array, candidates: Candidates, key: Array
+    ) -> tuple[Array, Array]:
+        """Returns the mean and variance of the Gaussian process, which is fine-tuned to the history."""
         process = tune(self.tuning, self.model, params, history.x, y, history.where)
-        mean, variance = deep_kernel_posterior(self.model, process, history.x, y, history.where, candidates.x)
-        return acquire_by_response(self.acquisition, mean, jnp.sqrt(variance), best_response(y, history.where))
+        return deep_kernel_posterior(self.model, process, history.x, y, history.where, candidates.x)
 
 
 DKLM = FewShotBO(model=DeepKernelConfig(rho=(32, 32, 16)), tuning=HistoryFitConfig(steps=0, learning_rate=1e-4))

@@ -47,41 +47,32 @@ class CommandStudy(Protocol):
     @property
     def trials(self) -> tuple[Trial, ...]:
         """All trials that have started."""
-        ...
 
     @property
     def n_started(self) -> int:
         """Number of trials that have started, without those that run again."""
-        ...
 
     @property
     def interrupted(self) -> list[Trial]:
         """Running trials of an earlier run, which run again."""
-        ...
 
     def ask(self) -> Trial:
         """Returns the next trial."""
-        ...
 
     def tell(self, trial: int, value: float) -> Trial:
         """Reports the value of a trial."""
-        ...
 
     def tell_failed(self, trial: int) -> Trial:
         """Reports that a trial failed."""
-        ...
 
     def should_end(self, trial: int, reports: Sequence[tuple[float, float]]) -> bool:
         """Returns whether a trial, with further steps and values, will hardly become the best."""
-        ...
 
     def gain_is_below(self, threshold: float) -> bool:
         """Returns `Optimizer.gain_is_below`."""
-        ...
 
     def write(self) -> None:
         """Writes the study, if it is not written yet."""
-        ...
 
 
 class FileOptimizer(Optimizer):

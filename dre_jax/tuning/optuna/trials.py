@@ -24,7 +24,6 @@ _CHUNK = 2045
 """Maximum number of characters of an attribute in every storage."""
 _HUGE = 1e300
 """Sums of larger numbers may overflow."""
-FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 class StudyTrials(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,11 +18,7 @@ from dre_jax.tuning.space.rules import Forbidden, Less, Rule
 from dre_jax.tuning.space.space import Space
 
 FORMAT = 1
-_FIELDS = {
-    "float": {"low", "high", "log", "step", "when", "likely", "default"},
-    "int": {"low", "high", "log", "step", "when", "likely", "default"},
-    "categorical": {"choices", "ordered", "when", "likely", "default"},
-}
+_KINDS: dict[str, Any] = {"float": Float, "int": Int, "categorical": Categorical}
 
 
 def to_json(space: Space) -> dict[str, Any]:
@@ -134,17 +131,17 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 def _from_parameter(name: Any, content: Any) -> Parameter:
     kind = content.get("type") if isinstance(content, Mapping) else None
-    if not isinstance(kind, str) or kind not in _FIELDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         rule = "a hyperparameter must have a type, float, int, categorical or bool"
         if kind == "bool" and set(content) <= {"type", "when", "likely", "default"}:
             return _create_parameter(name, Bool, {field: value for field, value in content.items() if field != "type"})
         raise ConfigError(f"{name}: {rule}, but got {show(content)}")
     fields = {field: value for field, value in content.items() if field != "type"}
-    unknown = set(fields) - _FIELDS[kind]
+    expected = {field.name for field in dataclasses.fields(_KINDS[kind])}
+    unknown = set(fields) - expected
     if unknown:
-        expected = ", ".join(sorted(_FIELDS[kind]))
-        raise ConfigError(f"{name}: a hyperparameter of type {kind} has {expected}, but got {_names(unknown)}")
-    return _create_parameter(name, {"float": Float, "int": Int, "categorical": Categorical}[kind], fields)
+        raise ConfigError(f"{name}: a hyperparameter of type {kind} has {_names(expected)}, but got {_names(unknown)}")
+    return _create_parameter(name, _KINDS[kind], fields)
 
 
 def _create_parameter(name: Any, kind: Any, fields: Mapping[str, Any]) -> Parameter:
