@@ -71,7 +71,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
-    at = trials_to_tell(args)
+    at = table_trials(args)
     prepare()
     make_folder(args.out)
     names = available(args.methods or [name for name in METHODS if not name.startswith(OF_LOSSES)])
@@ -81,10 +81,10 @@ def main() -> None:
     jobs = jobs_of(args, names, args.data or [BUNDLED])
     if not args.table_only:
         run_jobs(jobs, args.workers, "compare")
-    tell(args, jobs, complete_methods(jobs), at)
+    write_page(args, jobs, complete_methods(jobs), at)
 
 
-def trials_to_tell(args: argparse.Namespace) -> tuple[int, ...]:
+def table_trials(args: argparse.Namespace) -> tuple[int, ...]:
     """The trials of the tables. Raises `ConfigError` for options that do not go together as well."""
     if args.trials < 1:
         raise ConfigError(f"--trials must be at least 1, but got {args.trials}")
@@ -143,7 +143,7 @@ def available(names: Sequence[str]) -> list[str]:
     return available_names
 
 
-def tell(args: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str], at: tuple[int, ...]) -> None:
+def write_page(args: argparse.Namespace, jobs: Sequence[Job], methods: Sequence[str], at: tuple[int, ...]) -> None:
     results = {name: collect(jobs, name) for name in methods}
     comparison = compare(results)
     costs = {name: cost_of(jobs, name) for name in methods}

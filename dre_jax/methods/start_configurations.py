@@ -54,8 +54,8 @@ def start_rows(tasks: Mapping[str, Task], n: int | None, seed: int) -> np.ndarra
     best = [task.X[np.argsort(-task.y, kind="stable")[:_BEST_ROWS]] for task in tasks.values()]
     rows: np.ndarray = np.unique(np.concatenate(best), axis=0)
     rows = rows[random.permutation(len(rows))]
-    known = {name: _thinned(task, random) for name, task in tasks.items()}
-    return rows[greedy(regrets(known, rows), min(n, len(rows)))]
+    thinned = {name: _thinned(task, random) for name, task in tasks.items()}
+    return rows[greedy(regrets(thinned, rows), min(n, len(rows)))]
 
 
 def _thinned(task: Task, random: np.random.Generator) -> Task:

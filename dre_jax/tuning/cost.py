@@ -76,13 +76,13 @@ def learn_cost(
       max_trials: number of trials that the process is conditioned on, at most.
       dtype: precision of the model.
     """
-    known = np.isfinite(costs)
-    power = 1.0 if budget is None else max(0.0, 1.0 - float(costs[known].sum()) / budget)
-    logs = np.log(costs[known])
-    if known.sum() < _FEWEST or not power or np.ptp(logs) < 1e-9:
+    is_known = np.isfinite(costs)
+    power = 1.0 if budget is None else max(0.0, 1.0 - float(costs[is_known].sum()) / budget)
+    logs = np.log(costs[is_known])
+    if is_known.sum() < _FEWEST or not power or np.ptp(logs) < 1e-9:
         return None
     rows = select_trials(-np.abs(logs - np.median(logs)), max(max_trials, FIT_TRIALS))
-    points, values = points[known][rows], (logs[rows] - logs.mean()) / logs.std()
+    points, values = points[is_known][rows], (logs[rows] - logs.mean()) / logs.std()
     capacity = coarse_capacity_for(len(rows))
     empty = capacity - len(rows)
     arrays = (

@@ -113,13 +113,13 @@ def resume_surrogates(
     return {name: resume_surrogate(path, origin[name], surrogates[name]) for name in directions}
 
 
-def write_study(path: Path, study: Study, known: Stamp | None = None) -> Stamp | None:
+def write_study(path: Path, study: Study, own_stamp: Stamp | None = None) -> Stamp | None:
     """Writes a study, completely or not at all.
 
     Args:
       path: the file.
       study: the content.
-      known: the file's stamp if its content is part of this study.
+      own_stamp: the file's stamp if its content is part of this study.
 
     Returns:
       The stamp of the new file.
@@ -139,7 +139,7 @@ def write_study(path: Path, study: Study, known: Stamp | None = None) -> Stamp |
     content["surrogate"] = _origin_content(study.origin)
     with folder_lock(path.parent):
         current = stamp(path)
-        if current is not None and current != known and path.stat().st_size:
+        if current is not None and current != own_stamp and path.stat().st_size:
             _check_nothing_lost(read_study(path), study, path)
         write_json(path, content, indent=1)
         return stamp(path)

@@ -135,7 +135,7 @@ def test_trials_of_the_tables(part, monkeypatch, tmp_path, given, expected):
     script = part("compare_methods")
     monkeypatch.setattr("sys.argv", ["compare_methods.py", "--out", str(tmp_path), *given])
     if isinstance(expected, tuple):
-        assert script.trials_to_tell(script.arguments()) == expected
+        assert script.table_trials(script.arguments()) == expected
     else:
         with pytest.raises(ConfigError, match=expected):
             script.main()
