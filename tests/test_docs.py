@@ -93,5 +93,6 @@ def test_links_lead_to_files_and_headings():
             if "://" not in target and not target.startswith("mailto:"):
                 name, _, heading = target.partition("#")
                 file = (path.parent / name).resolve() if name else path
-                assert file.exists(), f"{path.name}: {target}"
+                is_made = file == DOCS / "gallery" / "index.md"  # by the site
+                assert is_made or file.exists(), f"{path.name}: {target}"
                 assert not heading or heading in headings[file], f"{path.name}: {target}"
