@@ -1,37 +1,33 @@
 """Values that are NaN: they rank last, and where all are NaN there is an error, not random search."""
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError
-from dre_jax.search import AcquisitionConfig, ExecutionConfig, Suggester, run_in_python, run_tasks
+from dre_jax.search import ExecutionConfig, Suggester, run_in_python, run_tasks
 from dre_jax.search.acquisition import EXPECTED_IMPROVEMENT
 from dre_jax.tuning import Float, Optimizer, Space, Surrogate
+from tests.known_methods import Valued
 
 RULE = "all values of RootOfColumn by the acquisition function 'ei' are NaN"
 
 
-@dataclass(frozen=True)
-class RootOfColumn:
-    """NaN for candidates below a bound in the first column, from some trial on."""
-
-    bound: float
-    trials: int = 0
-    acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
-
-    def fit(self, meta, key):
-        return None
-
-    def acquire(self, params, history, candidates, key):
-        has_begun = jnp.sum(history.where) >= self.trials
-        return jnp.where(has_begun, jnp.sqrt(candidates.x[:, 0] - self.bound), -candidates.x[:, 0])
+class RootOfColumn(Valued):
+    acquisition = EXPECTED_IMPROVEMENT
 
 
-NEVER, PARTLY, LATER = RootOfColumn(2.0), RootOfColumn(0.5), RootOfColumn(2.0, trials=5)
+def root_above(bound, trials=0):
+    """A method whose values are NaN for candidates below a bound in the first column, from some trial on."""
+
+    def values(history, x):
+        return jnp.where(jnp.sum(history.where) >= trials, jnp.sqrt(x[:, 0] - bound), -x[:, 0])
+
+    return RootOfColumn(values)
+
+
+NEVER, PARTLY, LATER = root_above(2.0), root_above(0.5), root_above(2.0, trials=5)
 
 
 def traces(method, make_space, **config):
