@@ -19,7 +19,7 @@ from dre_jax.search.pending import check_pending_strategy
 from dre_jax.tuning.default_method import DEFAULT_METHOD, default_method
 from dre_jax.tuning.encoded_params import EncodedTrials, ParamsEncoder
 from dre_jax.tuning.engine_config import EngineConfig, Observation
-from dre_jax.tuning.initial_design import InitialDesign, trial_seed, with_fixed
+from dre_jax.tuning.initial_design import N_START, InitialDesign, trial_seed, with_fixed
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
 from dre_jax.tuning.space.compatibility import require_compatible_spaces
@@ -95,6 +95,8 @@ class Engine:
             check_pending_strategy(self._method, self.config.pending_strategy)
 
     n_objectives = 1
+    n_start = N_START
+    """Number of trials that precede those of the method, without a surrogate."""
 
     @property
     def uses_standard_errors(self) -> bool:
@@ -179,7 +181,8 @@ class Engine:
     @cached_property
     def _design(self) -> InitialDesign:
         densities = log_densities(self.space) if self.config.belief_weight else None
-        return InitialDesign(self.space, None if self.surrogate is None else self.surrogate.start, self.seed, densities)
+        start = None if self.surrogate is None else self.surrogate.start
+        return InitialDesign(self.space, start, self.seed, densities, self.n_start)
 
     def _rank_candidates(
         self,

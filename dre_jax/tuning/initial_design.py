@@ -14,7 +14,7 @@ from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.space import Params, Space
 
 N_START = 4
-"""Number of Sobol points that are evaluated first without a surrogate."""
+"""Number of Sobol points that are evaluated first without a surrogate, with one objective."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class InitialDesign:
     seed: int
     log_densities: np.ndarray | None
     """Of what is likely, see `dre_jax.tuning.space.beliefs`; None ignores it."""
+    n_start: int = N_START
+    """Number of Sobol points that are evaluated first without a surrogate."""
 
     def coordinates(self, fixed: Mapping[str, Any]) -> np.ndarray:
         """Returns the coordinates f64[P] of fixed values, NaN elsewhere."""
@@ -40,7 +42,7 @@ class InitialDesign:
         """Returns the configurations that precede those of the method: defaults first."""
         start = self.start or ()
         defaults = {name: parameter.default for name, parameter in self.space.items() if parameter.has_default}
-        if n_evaluated >= (N_START if self.start is None else len(start) + bool(defaults)):
+        if n_evaluated >= (self.n_start if self.start is None else len(start) + bool(defaults)):
             return
         points = self._sobol_points(
             0, fixed_coordinates
@@ -83,7 +85,7 @@ class InitialDesign:
         """
         from dre_jax.search.candidates import sobol_points
 
-        first = number < N_START
+        first = number < self.n_start
         densities = None if number % 2 else self.log_densities
 
         def draw(n: int) -> np.ndarray:

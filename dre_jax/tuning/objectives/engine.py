@@ -15,11 +15,13 @@ from dre_jax.search.method import Method, capabilities_of
 from dre_jax.tuning.default_method import default_method
 from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.engine_config import EngineConfig, Observation
+from dre_jax.tuning.initial_design import N_START
 from dre_jax.tuning.objectives.front import boxes_above, order_by_front, unit_values
 from dre_jax.tuning.objectives.method import HypervolumeMethod, ObjectiveParams
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.surrogate import Surrogate
 
+_MAX_START = 10
 _PARENTS = 12  # points of the front that candidates are drawn around
 
 
@@ -49,6 +51,8 @@ class ObjectivesEngine(Engine):
         """
         self.surrogates = dict(surrogates)
         self.n_objectives = len(self.surrogates)
+        # With fewer in many dimensions, the next trials are in corners of the space, far from the front.
+        self.n_start = min(max(2 * len(space) - 2, N_START), _MAX_START)
         strategy = (config or EngineConfig()).pending_strategy
         self._objectives_method = HypervolumeMethod(
             members=tuple(_method_of(name, one) for name, one in surrogates.items()), pending_strategy=strategy
