@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -33,9 +33,9 @@ class TrialsDisplay:
     """Shows the progress of trials on standard error."""
 
     def __init__(
-        self, optimizer: Optimizer | SharedStudy, total: int, *, metric: str | None = None, quiet: bool = False
+        self, optimizer: Optimizer | SharedStudy, total: int, *, metrics: Sequence[str] = (), quiet: bool = False
     ) -> None:
-        self._optimizer, self._total, self._metric, self._quiet = optimizer, total, metric, quiet
+        self._optimizer, self._total, self._metrics, self._quiet = optimizer, total, metrics, quiet
         self._last: deque[tuple[Trial, Outcome]] = deque(maxlen=_MAX_ROWS)
         self._has_read = False
         console = Console(stderr=True)
@@ -63,7 +63,9 @@ class TrialsDisplay:
             self._live.update(self._table(progress), refresh=True)
         elif not self._quiet:
             for trial, outcome in progress.ended:
-                result = f"{trial.value:g}{self._best()}" if trial.value is not None else f"failed, {outcome.reason}"
+                result = (
+                    f"failed, {outcome.reason}" if trial.state == "failed" else f"{format_value(trial)}{self._best()}"
+                )
                 result = f"stopped, about {result}" if trial.state == "stopped" else result
                 _print(
                     f"trial {trial.number}: {result}, {outcome.seconds:.1f} s, {format_json(trial.params, sys.stderr)}"
@@ -74,28 +76,38 @@ class TrialsDisplay:
         for trial, outcome in progress.ended:
             if trial.state == "complete" and not self._has_read:
                 self._has_read = True
-                hint = "; --metric NAME reads another value" if self._metric is None else ""
-                line = f"tune: read {trial.value:g} from the line {outcome.line!r}{hint}"
+                hint = "" if self._metrics else "; --metric NAME reads another value"
+                line = f"tune: read {format_value(trial)} from the line {outcome.line!r}{hint}"
                 if self._live:
                     self._live.console.print(Text(line))
                 elif not self._quiet:
                     _print(line)
 
     @property
-    def best(self) -> Trial:
-        """The best trial. Raises `DataError` if no trial has a value; the message ends with the last failure."""
-        try:
-            return self._optimizer.best
-        except DataError:
+    def best(self) -> tuple[Trial, ...]:
+        """The best trial, or those of the front, by their first value.
+
+        Raises:
+          DataError: if no trial has a value; the message ends with the last failure.
+        """
+        if len(self._metrics) > 1:
+            best = sorted(self._optimizer.front, key=lambda trial: trial.values[self._metrics[0]])
+        else:
+            with contextlib.suppress(DataError):
+                return (self._optimizer.best,)
+            best = []
+        if not best:
             reason = f"; {self._last[-1][1].reason}" if self._last else ""
             rule = "a study needs a trial that gives a value, but none of"
-            raise DataError(f"{rule} {len(self._optimizer.trials)} does{reason}") from None
+            raise DataError(f"{rule} {len(self._optimizer.trials)} does{reason}")
+        return tuple(best)
 
     def _best(self) -> str:
         try:
-            return f" (best {self._optimizer.best.value:g})"
+            best = self.best
         except DataError:
             return ""
+        return f" (front of {len(best)})" if len(self._metrics) > 1 else f" (best {best[0].value:g})"
 
     def _table(self, progress: Progress) -> Table:
         n_finished = sum(trial.state != "running" for trial in self._optimizer.trials)
@@ -104,8 +116,9 @@ class TrialsDisplay:
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("hyperparameters", overflow="ellipsis", no_wrap=True, ratio=1)
         for trial, outcome in self._last:
-            value = "failed" if trial.value is None else f"{'~' * (trial.state == 'stopped')}{trial.value:g}"
-            about = outcome.reason if trial.value is None else _format_params(trial)
+            failed = trial.state == "failed"
+            value = "failed" if failed else f"{'~' * (trial.state == 'stopped')}{format_value(trial)}"
+            about = outcome.reason if failed else _format_params(trial)
             table.add_row(str(trial.number), value, f"{outcome.seconds:.1f}", Text(about))
         for trial, seconds in progress.running:
             table.add_row(str(trial.number), "…", f"{seconds:.0f}", Text(_format_params(trial)))
@@ -141,6 +154,11 @@ def format_json(params: Mapping[str, object], stream: TextIO | None = None) -> s
     except UnicodeEncodeError:
         return json.dumps(params)
     return text
+
+
+def format_value(trial: Trial) -> str:
+    """Returns the value of a trial as text, or those of several objectives with their names."""
+    return ", ".join(f"{name} {value:g}" for name, value in trial.values.items()) or f"{trial.value:g}"
 
 
 def _format_params(trial: Trial) -> str:

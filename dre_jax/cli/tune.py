@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import EllipsisType
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +14,7 @@ import typer
 from dre_jax.cli import options
 
 if TYPE_CHECKING:
+    from dre_jax.tuning import Space, Surrogate, Trial
     from dre_jax.tuning.command.runner import FileOptimizer
     from dre_jax.tuning.command.shared_study import SharedStudy
 
@@ -53,11 +55,11 @@ def tune(
         ),
     ] = None,
     surrogate: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="DIR|none",
             help="Folder of `Surrogate.save` or `meta-train`. Default: none for a new study. A study with a surrogate "
-            "needs its surrogate again, or `none` to continue without one.",
+            "needs its surrogate again, or `none` to continue without one. With several metrics, one for each.",
             show_default=False,
         ),
     ] = None,
@@ -82,13 +84,18 @@ def tune(
         ),
     ] = None,
     direction: Annotated[
-        str | None, typer.Option(help="minimize or maximize. Default for a new study: minimize.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            help="minimize or maximize; once, or once for each metric. Default for a new study: minimize.",
+            show_default=False,
+        ),
     ] = None,
     metric: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="Name of the value in the output: the last `NAME: number`, `NAME=number` or key of a JSON object. "
-            "Default: a number alone on a line, `value` in a JSON object, or the only `name: number`.",
+            "Default: a number alone on a line, `value` in a JSON object, or the only `name: number`. Repeat it for "
+            "several objectives.",
             show_default=False,
         ),
     ] = None,
@@ -120,37 +127,47 @@ def tune(
     """Tune a command: run it with suggested configurations, and read the value that it prints.
 
     The value is a number alone on a line, `value` in a JSON object, or the only `name: number`; --metric names one of
-    several. Output with several values ends the command. A trial fails if the command exits with a status other than
-    0, prints no value, or exceeds --timeout. An inactive hyperparameter is left out together with its flag. Rerun the
-    command to resume an interrupted study.
+    several. Output with several values ends the command. A second --metric makes a study of several objectives, which
+    ends with the best trade-offs. A trial fails if the command exits with a status other than 0, prints no value, or
+    exceeds --timeout. An inactive hyperparameter is left out together with its flag. Rerun the command to resume an
+    interrupted study.
     """
-    from dre_jax.cli.trials import TrialsDisplay, format_json, signals_as_interrupts
+    from dre_jax.cli.trials import TrialsDisplay, signals_as_interrupts
     from dre_jax.errors import ConfigError, import_extra
-    from dre_jax.tuning import EngineConfig, PastCurves, Surrogate, read_space
+    from dre_jax.tuning import EngineConfig, PastCurves, read_space
     from dre_jax.tuning.command.runner import StudyFile, run_trials
-    from dre_jax.tuning.command.study_plot import plot_study, study_plot_data
+    from dre_jax.tuning.command.study_plot import front_plot_data, plot_front, plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
     from dre_jax.tuning.past.optuna_studies import address_without_password
     from dre_jax.tuning.pretrained.surrogates import pretrained_study
 
-    learned: Surrogate | EllipsisType | None = ... if surrogate is None else None
+    metrics, several = tuple(metric or ()), len(metric or ()) > 1
+    if several and (pretrained or curve or past_curves):
+        raise ConfigError("several metrics have no --pretrained, --curve or --past-curves: pass --metric once")
+    learned: Surrogate | Mapping[str, Surrogate | None] | EllipsisType | None = ...
     if pretrained is not None and surrogate is not None:
         raise ConfigError("a study has one surrogate: pass --surrogate or --pretrained")
     if pretrained is not None:
-        searched, learned = pretrained_study(pretrained, metric, None if space is None else read_space(space))
+        searched, learned = pretrained_study(
+            pretrained, metrics[0] if metrics else None, None if space is None else read_space(space)
+        )
     elif space is not None:
         searched = read_space(space)
     else:
         raise ConfigError("a search space is needed: pass --space FILE or --pretrained MODEL")
     template = parse(command, searched)
-    if surrogate not in (None, "none"):
-        learned = Surrogate.load(surrogate, space=searched, ignore_extra=ignore_extra)
+    if surrogate:
+        folders = _by_metric("surrogate", surrogate, metrics)
+        loaded = {name: _load_surrogate(one, searched, ignore_extra) for name, one in folders.items()}
+        learned = loaded if several else loaded[""]
+    directions = _by_metric("direction", direction or [None], metrics)
+    ways = directions if several else directions[""]
     config = EngineConfig(ignore_extra=True) if ignore_extra else None
     optimizer: FileOptimizer | SharedStudy
     with contextlib.ExitStack() as stack:
         if storage is None:
             optimizer = stack.enter_context(StudyFile(study)).open(
-                searched, learned, direction=direction, seed=seed, config=config
+                searched, learned, direction=ways, seed=seed, config=config
             )
             if past_curves is not None:
                 optimizer.set_past_curves(PastCurves.from_csv(past_curves, direction=optimizer.direction))
@@ -159,7 +176,7 @@ def tune(
             from dre_jax.tuning.command.shared_study import SharedStudy
 
             past = None if learned is ... else learned
-            optimizer = SharedStudy(storage, study.stem, searched, past, direction=direction, seed=seed)
+            optimizer = SharedStudy(storage, study.stem, searched, past, direction=ways, seed=seed)
         progress = run_trials(
             optimizer,
             template,
@@ -168,13 +185,13 @@ def tune(
             timeout=timeout,
             total_timeout=timeout_total,
             stop_when_gain_below=stop_when_gain_below,
-            metric=metric,
+            metrics=metrics,
             logs=logs,
             curve=curve,
         )
         with (
             signals_as_interrupts(),
-            TrialsDisplay(optimizer, trials, metric=metric, quiet=quiet) as display,
+            TrialsDisplay(optimizer, trials, metrics=metrics, quiet=quiet) as display,
             contextlib.closing(progress),
         ):
             for state in progress:
@@ -182,18 +199,59 @@ def tune(
         best = display.best
         if stop_when_gain_below is not None and optimizer.gain_is_below(stop_when_gain_below):
             print(f"tune: stopped, as a trial is expected to gain less than {stop_when_gain_below:g}")
-        print(f"best of {len(optimizer.trials)} trials: {best.value} (trial {best.number})")
-        print(format_json(best.params))
-        if optimizer.surrogate is not None and optimizer.surrogate.studies is not None:
-            sources = optimizer.surrogate.sources(optimizer.trials, direction=optimizer.direction)
-            print("\n".join(sources.lines(_MAX_STUDIES)))
+        _print_best(best, optimizer)
+        _print_sources(optimizer)
         place = study if storage is None else address_without_password(storage)
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = study.with_name(f"{study.name}.png")
         try:
-            plot_study(study_plot_data(optimizer.trials, optimizer.direction or ""), picture)
+            if several:
+                plot_front(front_plot_data(optimizer.trials, best, optimizer.directions), picture)
+            else:
+                plot_study(study_plot_data(optimizer.trials, optimizer.direction or ""), picture)
         except Exception as error:  # of the file system or matplotlib: the study is complete without a picture
             print(f"tune: saved in {place}")
             print(f"tune: no picture: {error}", file=sys.stderr)
         else:
             print(f"tune: saved in {place}, picture {picture}")
+
+
+def _by_metric(option: str, texts: Sequence[str | None], metrics: Sequence[str]) -> dict[str, str | None]:
+    """Returns the text of an option for each metric, the only direction for all; a single value has no name."""
+    from dre_jax.errors import ConfigError
+
+    names = metrics if len(metrics) > 1 else ("",)
+    texts = list(texts) * len(names) if option == "direction" and len(texts) == 1 else texts
+    if len(texts) != len(names) or len(set(names)) < len(names):
+        n = f"--{option} {len(texts)} times" if len(texts) != len(names) else f"the metrics {', '.join(metrics)}"
+        raise ConfigError(f"each metric needs one name and one --{option}, but got {n} for {len(names)}")
+    return dict(zip(names, texts, strict=True))
+
+
+def _load_surrogate(folder: str | None, space: Space, ignore_extra: bool) -> Surrogate | None:
+    from dre_jax.tuning import Surrogate
+
+    return None if folder in (None, "none") else Surrogate.load(folder, space=space, ignore_extra=ignore_extra)
+
+
+def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:
+    """Prints the best trial, or the front."""
+    from dre_jax.cli.trials import format_json, format_value
+
+    if optimizer.directions:
+        print(f"front of {len(optimizer.trials)} trials: {len(best)}")
+        for trial in best:
+            print(f"{format_value(trial)} (trial {trial.number}): {format_json(trial.params)}")
+    else:
+        print(f"best of {len(optimizer.trials)} trials: {best[0].value} (trial {best[0].number})")
+        print(format_json(best[0].params))
+
+
+def _print_sources(optimizer: FileOptimizer | SharedStudy) -> None:
+    """Prints how far the past studies of each surrogate agree with the trials."""
+    directions: dict[str, str | None] = {**optimizer.directions} or {"": optimizer.direction}
+    for name, surrogate in (optimizer.surrogates or {"": optimizer.surrogate}).items():
+        if surrogate is not None and surrogate.studies is not None:
+            trials = [trial.with_objective(name) if name else trial for trial in optimizer.trials]
+            lines = surrogate.sources(trials, direction=directions[name]).lines(_MAX_STUDIES)
+            print("\n".join([f"past of {name}:", *lines] if name else lines))

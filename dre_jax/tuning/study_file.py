@@ -90,6 +90,8 @@ def resume_surrogate(path: Path, origin: Any, surrogate: Any) -> Surrogate | Non
             remedy = "pass surrogate= if it had one, or surrogate=None (--surrogate DIR or none)"
             warnings.warn(f"{rule}: {remedy}", DataWarning, stacklevel=3)
         origin = None
+    if isinstance(surrogate, Mapping):
+        raise DataError(f"{path} must hold a study of several objectives, for surrogates of each, but has one")
     if surrogate is None or origin is None:
         return None if surrogate is ... else surrogate
     rule = f"{path} is a study with the surrogate {origin}"

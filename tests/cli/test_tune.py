@@ -33,7 +33,10 @@ def tune(tmp_path, space):
     """Arguments of the command, its files beside the space; an option that is True has no value."""
 
     def arguments(*command, **options):
-        more = [[f"--{name}"] if value is True else [f"--{name}", value] for name, value in options.items()]
+        each = [
+            (name, one) for name, value in options.items() for one in (value if isinstance(value, list) else [value])
+        ]
+        more = [[f"--{name}"] if value is True else [f"--{name}", value] for name, value in each]
         files = ["--space", space, "--study", tmp_path / "study.json"]
         return ["tune", *files, *(text for pair in more for text in pair), "--", *command]
 
@@ -71,6 +74,31 @@ def test_the_largest_of_a_metric(cli, tune, study):
     values = [trial.params["x"] for trial in Optimizer.load(study).trials]
     assert status == 0
     assert out.startswith(f"best of 3 trials: {max(values)} ")
+
+
+@pytest.mark.parametrize("where", ["file", "storage"])
+def test_several_metrics(cli, tune, refused, study, tmp_path, where):
+    """Of two values that are equal, one to be small and one to be large, no trial beats another."""
+    kept = {} if where == "file" else {"storage": f"sqlite:///{tmp_path / 'tune.db'}"}
+    options = {"metric": ["x", "y"], "trials": 5, "quiet": True} | kept
+    status, out, error = cli(*tune("echo", '{{"x": {x}, "y": {x}}}', **options, direction=["minimize", "maximize"]))
+    assert (status, error) == (0, "")
+    head, *front, saved = out.splitlines()
+    assert head == "front of 5 trials: 5"
+    values = [json.loads(line.partition(": ")[2])["x"] for line in front]
+    assert values == sorted(values)
+    assert front[0].startswith(f"x {values[0]:g}, y {values[0]:g} (trial ")
+    assert saved.startswith("tune: saved in ")
+    assert (tmp_path / "study.json.png").read_bytes().startswith(b"\x89PNG")
+    assert cli(*tune("echo", "{x}", **options))[1] == out  # directions are the study's, and nothing is left to do
+    assert "one metric" in refused(*tune("echo", "{x}", **options | {"metric": "x"}))
+    assert "minimize" in refused(*tune("echo", "{x}", **options, direction="minimize"))
+    assert "each metric needs one" in refused(*tune("echo", "{x}", **options, surrogate="none"))
+    assert "--curve" in refused(*tune("echo", "{x}", **options, curve="(.) (.)"))
+    if where == "file":
+        found = Optimizer.load(study)
+        assert all(trial.values == {"x": trial["x"], "y": trial["x"]} for trial in found.trials)
+        assert found.directions == {"x": "minimize", "y": "maximize"}
 
 
 def test_a_study_keeps_its_surrogate(cli, tune, refused, study, tmp_path):

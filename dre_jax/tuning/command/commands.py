@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -25,13 +25,13 @@ _TAIL = 1 << 16
 class Outcome(NamedTuple):
     """The outcome of a command."""
 
-    value: float | None
-    """The value that the command printed; None if the trial failed."""
+    value: float | Mapping[str, float] | None
+    """The value that the command printed, or those of several metrics; None if the trial failed."""
     reason: str
     """Why the trial failed; empty if it did not."""
     seconds: float
     line: str = ""
-    """The line of the output that has the value."""
+    """The line of the output that has the value, or the last one that has one of several."""
     ambiguous: bool = False
     """Whether the output has a value that cannot be told from others, or cannot be read; see `read_value`."""
 
@@ -52,7 +52,7 @@ class Command:
         arguments: Sequence[str],
         *,
         timeout: float | None = None,
-        metric: str | None = None,
+        metrics: Sequence[str] = (),
         logs: Path | None = None,
         curve: re.Pattern[str] | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class Command:
         Args:
           arguments: the program and its arguments.
           timeout: time limit in seconds.
-          metric: see `read_value`.
+          metrics: names of the values, see `read_value`; without any, the only value.
           logs: prefix of the files for its output, `LOGS.out` and `LOGS.err`.
           curve: see `curve_pattern`.
 
@@ -70,7 +70,7 @@ class Command:
           DataError: if its output cannot be written.
         """
         self.outcome: Outcome | None = None
-        self._metric, self._timeout, self._curve = metric, timeout, curve
+        self._metrics, self._timeout, self._curve = metrics, timeout, curve
         self._n_read = 0  # bytes of the output, for reports
         self.is_stopped = False
         """Whether `stop` was called."""
@@ -145,11 +145,15 @@ class Command:
             how = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
             last = _tail(self._error).strip().rpartition("\n")[2].strip()
             return Outcome(None, f"{how}: {last}" if last else how, self.seconds)
-        read = read_value(_tail(self._out), self._metric)
-        value, reason = read.value, read.problem
-        if value is not None and math.isnan(value):
-            value, reason = None, "it printed NaN"
-        return Outcome(value, reason, self.seconds, read.line, read.ambiguous)
+        printed, values = _tail(self._out), dict[str, float]()
+        for metric in self._metrics or ("",):
+            read = read_value(printed, metric or None)
+            if read.value is None:
+                return Outcome(None, read.problem, self.seconds, read.line, read.ambiguous)
+            if math.isnan(read.value):
+                return Outcome(None, "it printed NaN", self.seconds)
+            values[metric] = read.value
+        return Outcome(values if len(values) > 1 else read.value, "", self.seconds, read.line)
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(OSError):  # the group may be gone

@@ -6,11 +6,11 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import EllipsisType
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError
@@ -22,7 +22,7 @@ from dre_jax.tuning.command.templates import Template
 from dre_jax.tuning.engine_config import EngineConfig
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.study_engine import Surrogates
 from dre_jax.tuning.trial import Trial
 
 _POLL_INTERVAL = 0.05
@@ -59,8 +59,8 @@ class CommandStudy(Protocol):
     def ask(self) -> Trial:
         """Returns the next trial."""
 
-    def tell(self, trial: int, value: float) -> Trial:
-        """Reports the value of a trial."""
+    def tell(self, trial: int, value: float | Mapping[str, float]) -> Trial:
+        """Reports the value of a trial, or those of several objectives."""
 
     def tell_failed(self, trial: int) -> Trial:
         """Reports that a trial failed."""
@@ -126,9 +126,9 @@ class StudyFile:
     def open(
         self,
         space: Space,
-        surrogate: Surrogate | EllipsisType | None = ...,
+        surrogate: Surrogates | EllipsisType = ...,
         *,
-        direction: str | None = None,
+        direction: str | Mapping[str, str | None] | None = None,
         seed: int | None = None,
         config: EngineConfig | None = None,
     ) -> FileOptimizer:
@@ -137,23 +137,33 @@ class StudyFile:
         Args:
           space: the study's.
           surrogate: knowledge of past tasks; see `Optimizer.load`.
-          direction: "minimize" or "maximize"; None takes the study's, "minimize" for a new one.
+          direction: "minimize" or "maximize"; None takes the study's, "minimize" for a new one. Of several objectives,
+            by name.
           seed: None takes the study's, 0 for a new one.
           config: treatment of pending and failed trials; None takes the study's.
 
         Raises:
-          DataError: if the file is not a complete study, or is of another space, direction or seed.
+          DataError: if the file is not a complete study, or is of another space, objectives, directions or seed.
         """
+        directions = direction if isinstance(direction, Mapping) else {}
         if not self.path.exists():
-            surrogate = None if surrogate is ... else surrogate
-            study = FileOptimizer(space, surrogate, direction=direction or "minimize", seed=seed or 0, config=config)
+            new: dict[str, Any] = {"direction": direction or "minimize"}
+            if directions:
+                new = {"directions": {name: one or "minimize" for name, one in directions.items()}}
+            past = None if surrogate is ... else surrogate
+            study = FileOptimizer(space, past, seed=seed or 0, config=config, **new)
             study.path = self.path
             return study
         study = FileOptimizer.load(self.path, surrogate, space=space, config=config)
         study.path = self.path
-        if study.directions:
-            raise DataError(f"{self.path} must hold a study of one objective, but has {len(study.directions)}")
-        for what, value, own in (("direction", direction, study.direction), ("seed", seed, study.seed)):
+        if list(study.directions) != list(directions):
+            present, expected = (", ".join(names) or "one metric" for names in (study.directions, directions))
+            raise DataError(f"{self.path} must hold a study of {expected}, but holds one of {present}")
+        settings: list[tuple[str, Any, Any]] = [
+            (f"direction of {name}", one, study.directions[name]) for name, one in directions.items()
+        ]
+        settings = settings or [("direction", direction, study.direction)]
+        for what, value, own in (*settings, ("seed", seed, study.seed)):
             if value is not None and value != own:
                 raise DataError(f"{self.path} must hold a study of the {what} given, {value}, but its own is {own}")
         return study
@@ -168,7 +178,7 @@ def run_trials(
     timeout: float | None = None,
     total_timeout: float | None = None,
     stop_when_gain_below: float | None = None,
-    metric: str | None = None,
+    metrics: Sequence[str] = (),
     logs: Path | None = None,
     curve: str | None = None,
 ) -> Generator[Progress]:
@@ -184,7 +194,7 @@ def run_trials(
       timeout: time limit in seconds; a trial that exceeds it fails.
       total_timeout: seconds after which no command starts; those that run are completed.
       stop_when_gain_below: no command starts once `Optimizer.gain_is_below` is true of this number.
-      metric: see `read_value`.
+      metrics: names of the values, see `Command`.
       logs: folder for the output of each command, `NUMBER.out` and `NUMBER.err`.
       curve: regular expression of the lines that report a step and a value (`curve_pattern`); a command is ended if
         `Optimizer.should_stop` is true of its trial.
@@ -213,7 +223,7 @@ def run_trials(
     def start(trial: Trial, worker: int) -> Command:
         arguments = template.fill(trial.params, trial.number, worker)
         logs_of_trial = logs and logs / str(trial.number)
-        return Command(arguments, timeout=timeout, metric=metric, logs=logs_of_trial, curve=pattern)
+        return Command(arguments, timeout=timeout, metrics=metrics, logs=logs_of_trial, curve=pattern)
 
     def is_over() -> bool:
         is_late = study.n_started >= trials or time.monotonic() >= deadline
@@ -269,7 +279,7 @@ def _tell(study: CommandStudy, jobs: list[_Job]) -> Iterator[tuple[Trial, Outcom
         command.poll()
         outcome = command.outcome
         if outcome is not None:
-            if outcome.ambiguous and all(trial.value is None for trial in study.trials):
+            if outcome.ambiguous and not any(trial.state == "complete" for trial in study.trials):
                 raise ConfigError(f"trial {number}: {outcome.reason}")
             jobs.remove(job)
             value = 0.0 if command.is_stopped else outcome.value  # `tell` replaces 0 by the forecast

@@ -7,7 +7,8 @@ import math
 import os
 import platform
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import optuna
@@ -20,7 +21,7 @@ from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.past.optuna_studies import address_without_password, first_line, open_storage
 from dre_jax.tuning.space.json_format import to_json
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.surrogate import Surrogate
+from dre_jax.tuning.study_engine import Surrogates
 from dre_jax.tuning.trial import State, Trial
 
 _REFRESH = 1.0  # seconds between two readings of the storage
@@ -42,9 +43,9 @@ class SharedStudy:
         storage: str,
         name: str,
         space: Space,
-        surrogate: Surrogate | None = None,
+        surrogate: Surrogates = None,
         *,
-        direction: str | None = None,
+        direction: str | Mapping[str, str | None] | None = None,
         seed: int | None = None,
     ) -> None:
         """Opens a study of a storage, or creates it.
@@ -53,22 +54,35 @@ class SharedStudy:
           storage: the address of a database, or the path of a journal file.
           name: of the study.
           space: the search space.
-          surrogate: knowledge of past tasks.
-          direction: None takes the study's, "minimize" for a new one.
+          surrogate: knowledge of past tasks; of several objectives by name.
+          direction: None takes the study's, "minimize" for a new one. Of several objectives by name.
           seed: of the suggestions of this process; by default random ones.
 
         Raises:
-          DataError: for a storage that cannot be used, or a study of another space or direction.
+          DataError: for a storage that cannot be used, or a study of another space, objectives or direction.
         """
-        self.space, self.surrogate = space, surrogate
+        ways: dict[str, str | None] = {"": direction} if not isinstance(direction, Mapping) else dict(direction)
+        past = surrogate if isinstance(surrogate, Mapping) else {"": surrogate}
+        surrogates = {objective: past.get(objective) for objective in ways}
+        names = [objective for objective in ways if objective]
+        self.space = space
+        self.surrogate, self.surrogates = (None, surrogates) if names else (surrogates[""], {})
         self._translation = translation_of(space)
-        self._sampler = DRESampler(space, surrogate=surrogate, seed=seed)
-        self._study = _open_study(storage, name, direction, self._sampler)
-        self.direction = self._study.direction.name.lower()
-        if surrogate is not None:
-            surrogate.require_direction(self.direction)
-        if direction not in (None, self.direction):
-            raise DataError(f"{name} must be a study to {direction}, but it is one to {self.direction}")
+        self._sampler = DRESampler(space, surrogate=list(surrogates.values()), seed=seed)
+        self._study = _open_study(storage, name, ways, self._sampler)
+        directions = [one.name.lower() for one in self._study.directions]
+        known = (self._study.metric_names or []) if len(directions) > 1 else []
+        if known != names or len(directions) != len(ways):
+            own, others = (", ".join(one) or "one metric" for one in (known, names))
+            raise DataError(f"{name} must be a study of {others}, but is one of {own}")
+        self.directions = dict(zip(names, directions, strict=False))
+        self.direction = None if names else directions[0]
+        for objective, own in zip(ways, directions, strict=True):
+            past_of_objective, way = surrogates[objective], ways[objective]
+            if past_of_objective is not None:
+                past_of_objective.require_direction(own)
+            if way not in (None, own):
+                raise DataError(f"{name} must be a study to {way}, but it is one to {own}")
         content = to_json(space)
         if self._study.user_attrs.setdefault(_SPACE, content) != content:
             raise DataError(f"{name} must be a study of the space given, but it is one of another space")
@@ -106,6 +120,11 @@ class SharedStudy:
         except ValueError:
             raise DataError("there is a best trial once one is complete, but none is") from None
 
+    @property
+    def front(self) -> tuple[Trial, ...]:
+        """The complete trials that no other one dominates."""
+        return tuple(map(self._to_trial, self._study.best_trials))
+
     def ask(self) -> Trial:
         """Returns the next trial."""
         self._retry_abandoned()
@@ -119,8 +138,8 @@ class SharedStudy:
         self._read_at = -math.inf
         return Trial(trial.number, {name: params[name] for name in self.space if name in params})
 
-    def tell(self, trial: int, value: float) -> Trial:
-        """Reports the value of a trial of this process."""
+    def tell(self, trial: int, value: float | Mapping[str, float]) -> Trial:
+        """Reports the value of a trial of this process, or those of several objectives."""
         return self._tell(trial, value, TrialState.COMPLETE)
 
     def tell_failed(self, trial: int) -> Trial:
@@ -138,9 +157,10 @@ class SharedStudy:
     def write(self) -> None:
         """Does nothing, as the storage is written at once."""
 
-    def _tell(self, number: int, value: float | None, state: TrialState) -> Trial:
+    def _tell(self, number: int, value: float | Mapping[str, float] | None, state: TrialState) -> Trial:
         self._read_at = -math.inf
-        return self._to_trial(self._study.tell(number, value, state=state))
+        values = [value[name] for name in self.directions] if isinstance(value, Mapping) else value
+        return self._to_trial(self._study.tell(number, values, state=state))
 
     def _frozen(self) -> Sequence[FrozenTrial]:
         return self._study.get_trials(deepcopy=False)
@@ -151,7 +171,11 @@ class SharedStudy:
             for name, value in trial.params.items()
             if name in self.space
         }
-        return Trial(trial.number, values, _STATES.get(trial.state, "failed"), trial.value)
+        state = _STATES.get(trial.state, "failed")
+        if self.directions:
+            objectives = dict(zip(self.directions, trial.values or (), strict=False))
+            return Trial(trial.number, values, state, _values=objectives)
+        return Trial(trial.number, values, state, trial.value)
 
     def _retry_abandoned(self) -> None:
         """Tells trials of ended processes as failed, and adds their configurations to those that wait."""
@@ -163,15 +187,20 @@ class SharedStudy:
                     self._study.enqueue_trial(trial.params)
 
 
-def _open_study(storage: str, name: str, direction: str | None, sampler: DRESampler) -> optuna.Study:
+def _open_study(storage: str, name: str, directions: Mapping[str, str | None], sampler: DRESampler) -> optuna.Study:
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         opened = _create_storage(storage)
         with contextlib.suppress(KeyError):
             return optuna.load_study(study_name=name, storage=opened, sampler=sampler)
-        new: Any = {"direction": direction, "load_if_exists": True}
-        return optuna.create_study(study_name=name, storage=opened, sampler=sampler, **new)
+        new: Any = {"directions": [one or "minimize" for one in directions.values()], "load_if_exists": True}
+        study = optuna.create_study(study_name=name, storage=opened, sampler=sampler, **new)
+        if len(directions) > 1:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                study.set_metric_names(list(directions))
+        return study
     except (DataError, ConfigError):
         raise
     except Exception as error:  # of any database and driver

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.trial import Trial
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats = npt.NDArray[np.float64]
@@ -89,9 +90,54 @@ def plot_study(data: StudyPlotData, *paths: Path) -> None:
         axes.set_xlabel("Trial")
         axes.set_ylabel(f"Value ({'lower' if data.direction == 'minimize' else 'higher'} is better)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.grid(True, color="#E5E5E5", linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2)
+        _clear_frame(axes)
 
     save((6.4, 3.6), paint, *paths)
+
+
+class FrontPlotData(NamedTuple):
+    """Data of the plot of a study of several objectives: its first two."""
+
+    names: tuple[str, str]
+    values: Floats
+    """f64[n, 2], of the complete trials."""
+    in_front: npt.NDArray[np.bool_]
+    """bool[n], which are in the front of all objectives."""
+
+
+def front_plot_data(trials: Sequence[Trial], front: Sequence[Trial], names: Iterable[str]) -> FrontPlotData:
+    """Returns the data of the plot of a front.
+
+    Example:
+      >>> trials = [Trial(i, {}, "complete", _values={"a": 1.0, "b": float(i)}) for i in range(2)]
+      >>> front_plot_data(trials, trials[:1], ["a", "b"]).in_front.tolist()
+      [True, False]
+    """
+    first, second, *_ = names
+    complete = [trial for trial in trials if trial.state == "complete"]
+    values = np.array([[trial.values[first], trial.values[second]] for trial in complete], np.float64)
+    best = {trial.number for trial in front}
+    return FrontPlotData((first, second), values, np.array([trial.number in best for trial in complete], bool))
+
+
+def plot_front(data: FrontPlotData, *paths: Path) -> None:
+    """Draws the first two objectives as PNG or SVG, by each path's suffix. Raises `DataError` as `plot_study`."""
+    from dre_jax.report.style import COLOURS, save
+
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        finite = np.isfinite(data.values).all(axis=1)
+        other, front = data.values[finite & ~data.in_front], data.values[finite & data.in_front]
+        axes.scatter(other[:, 0], other[:, 1], s=18, color=_GREY, label="trial")
+        axes.scatter(front[:, 0], front[:, 1], s=30, color=COLOURS[0], zorder=3, label="front")
+        axes.set(xlabel=data.names[0], ylabel=data.names[1])
+        _clear_frame(axes)
+
+    save((6.4, 3.6), paint, *paths)
+
+
+def _clear_frame(axes: Axes) -> None:
+    axes.grid(True, color="#E5E5E5", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, borderaxespad=0.2)

@@ -57,7 +57,7 @@ class TestCommand:
     def test_values(self):
         assert shell("echo 0.5")[:2] == (0.5, "")
         assert shell("echo loss: 0.5; echo 7 >&2")[:2] == (0.5, "")
-        assert shell('echo \'{"f1": 0.25, "n": 3}\'', metric="f1")[:2] == (0.25, "")
+        assert shell('echo \'{"f1": 0.25, "n": 3}\'', metrics=["f1"])[:2] == (0.25, "")
         assert shell("echo -inf").value == -math.inf
         assert shell("seq 100000; echo 0.5").value == 0.5  # the last of more than is looked at
 
