@@ -10,17 +10,26 @@ The functions take NumPy or JAX as `xp`: float64 on the host, float32 inside a c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dre_jax.data.scale import Scale
 
-Conditions = tuple[tuple[int, tuple[int, ...]], ...]
-"""Positions of other hyperparameters, which have levels, and the levels of each for which this one is active."""
+
+class Between(NamedTuple):
+    """The numbers between two bounds, without these."""
+
+    low: float
+    high: float
+
+
+Conditions = tuple[tuple[int, tuple[int, ...] | Between], ...]
+"""Positions of other hyperparameters, and the levels or numbers of each for which one is active."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,8 @@ class Number:
     """Position of the flag that it is not set."""
     unset: float | None = None
     """A value that the columns show as not set."""
-    conditions: Conditions = ()
+    alternatives: tuple[Conditions, ...] = ()
+    """Conditions of which one must hold for it to be active; empty if it always is."""
 
     def values(self, u: Any, xp: Any = np) -> Any:
         """Returns the values at coordinates f[...]."""
@@ -105,7 +115,7 @@ class Level:
     """Their values for each level, and in the last row for the inactive hyperparameter."""
     ordered: bool = False
     """True if neighbouring levels are alike."""
-    conditions: Conditions = ()
+    alternatives: tuple[Conditions, ...] = ()
 
     def values(self, u: Any, xp: Any = np) -> Any:
         """Returns the levels at coordinates f[...], as whole numbers."""
@@ -186,12 +196,24 @@ class SpaceLayout:
         """Returns masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
         masks: list[Any] = []
         for part in self.parts:
-            active = xp.ones(points.shape[:-1], bool)
-            for parent, levels in part.conditions:
-                level = self.parts[parent].values(points[..., parent], xp)
-                active = active & masks[parent] & reduce(or_, (level == value for value in levels))
-            masks.append(active)
+            every = xp.ones(points.shape[:-1], bool)
+            masks.append(
+                reduce(or_, (self._hold(one, masks, points, xp) for one in part.alternatives), ~every)
+                if part.alternatives
+                else every
+            )
         return masks
+
+    def _hold(self, conditions: Conditions, masks: Sequence[Any], points: Any, xp: Any) -> Any:
+        """Returns the mask bool[...] of the points at which all conditions hold."""
+        active = xp.ones(points.shape[:-1], bool)
+        for parent, levels in conditions:
+            value = self.parts[parent].values(points[..., parent], xp)
+            if isinstance(levels, Between):
+                active = active & masks[parent] & (value > levels.low) & (value < levels.high)
+            else:
+                active = active & masks[parent] & reduce(or_, (value == level for level in levels))
+        return active
 
     def allowed(self, points: Any, xp: Any = np) -> Any:
         """Returns the mask bool[...] of points f[..., P] that satisfy all rules."""

@@ -8,14 +8,18 @@ values. What only one of the two can say is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter, plain_value
+from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Interval, Parameter, plain_value
 from dre_jax.tuning.space.rules import Forbidden, Less, Rule
 from dre_jax.tuning.space.space import Space
 
+_Values = tuple[Choice, ...] | Interval
+_Conditions = dict[str, _Values]
 _MOST_LEVELS = 1000
 """Of a whole number that others depend on."""
 
@@ -24,8 +28,8 @@ def from_configspace(config_space: Any) -> Space:
     """Returns the space of a `ConfigSpace.ConfigurationSpace`; a constant becomes a categorical of one choice.
 
     Raises:
-      ConfigError: for anything else, a forbidden range or equality of two numbers, alternative conditions on different
-        hyperparameters, a condition on a real number, or a choice that is no text, number, truth value or None; the
+      ConfigError: for anything else, a forbidden range or equality of two numbers, a condition on one value of a real
+        number, or a choice that is no text, number, truth value or None; the
         message names it.
       MissingExtraError: without ConfigSpace.
 
@@ -38,12 +42,10 @@ def from_configspace(config_space: Any) -> Space:
     library = _library()
     if not isinstance(config_space, library.ConfigurationSpace):
         raise ConfigError(f"a space must be a ConfigurationSpace, but got {config_space!r}")
-    when: dict[str, dict[str, tuple[Choice, ...]]] = {}
+    when: dict[str, list[_Conditions]] = {}
     for condition in config_space.conditions:
-        for child, parent, levels in _conditions(condition):
-            allowed = when.setdefault(child, {})
-            before = allowed.get(parent, levels)
-            allowed[parent] = tuple(level for level in levels if level in before)
+        name = condition.child.name
+        when[name] = _both(when.get(name, [{}]), _alternatives(condition))
     parameters = {name: _parameter(one, when.get(name)) for name, one in config_space.items()}
     return Space(parameters, rules=[rule for clause in config_space.forbidden_clauses for rule in _rules(clause)])
 
@@ -75,9 +77,12 @@ def to_configspace(space: Space, *, name: str | None = None, seed: int | None = 
         except (TypeError, ValueError) as error:
             raise ConfigError(f"{one} must be one that ConfigSpace takes, but: {error}") from error
     for one in space.sequence:
-        conditions = [_condition(library, config_space, one, *each) for each in space[one].when]
-        if conditions:
-            config_space.add(conditions[0] if len(conditions) == 1 else library.AndConjunction(*conditions))
+        alternatives = []
+        for conditions in space[one].alternatives:
+            parts = [part for each in conditions for part in _conditions(library, config_space, one, *each)]
+            alternatives.append(_joined(library.AndConjunction, parts))
+        if alternatives:
+            config_space.add(_joined(library.OrConjunction, alternatives))
     for rule in space.rules:
         try:
             config_space.add(_clause(library, config_space, rule))
@@ -94,30 +99,59 @@ def _library() -> Any:
     return ConfigSpace
 
 
-def _conditions(condition: Any) -> Iterator[tuple[str, str, tuple[Choice, ...]]]:
-    """Yields the conditions that must hold together: child, parent, and the values of the parent."""
+def _alternatives(condition: Any) -> list[_Conditions]:
+    """Returns mappings of parents to values, of which one must hold."""
     library = _library()
     if isinstance(condition, library.AndConjunction):
-        for part in condition.components:
-            yield from _conditions(part)
-    elif isinstance(condition, library.OrConjunction):
-        alternatives = [list(_conditions(part)) for part in condition.components]
-        if any(len(one) > 1 for one in alternatives) or len({one[0][1] for one in alternatives}) > 1:
-            raise ConfigError(f"alternative conditions must be on one hyperparameter, but got {condition!r}")
-        levels = dict.fromkeys(level for one in alternatives for level in one[0][2])
-        yield (*alternatives[0][0][:2], tuple(levels))
-    else:
-        yield condition.child.name, condition.parent.name, _allowed(condition)
+        return functools.reduce(_both, map(_alternatives, condition.components))
+    if not isinstance(condition, library.OrConjunction):
+        return [{condition.parent.name: _allowed(condition)}]
+    alternatives: list[_Conditions] = []
+    for one in itertools.chain(*map(_alternatives, condition.components)):
+        same = next((other for other in alternatives if other.keys() == one.keys() and len(one) == 1), None)
+        (name, values), *_ = one.items()
+        before = None if same is None else same[name]
+        if isinstance(before, tuple) and isinstance(values, tuple):
+            same[name] = tuple(dict.fromkeys(before + values))  # type: ignore[index]
+        else:
+            alternatives.append(dict(one))
+    return alternatives
 
 
-def _allowed(condition: Any) -> tuple[Choice, ...]:
+def _both(one: list[_Conditions], other: list[_Conditions]) -> list[_Conditions]:
+    """Returns the alternatives that satisfy both, without those that cannot hold."""
+    merged = []
+    for first, second in itertools.product(one, other):
+        shared = {name: _intersection(first[name], second[name]) for name in first.keys() & second.keys()}
+        merged += [] if None in shared.values() else [first | second | shared]
+    if not merged:
+        raise ConfigError(f"conditions must be able to hold together, but got {one!r} and {other!r}")
+    return merged
+
+
+def _intersection(one: _Values, other: _Values) -> Any:
+    """Returns the values that are in both, None if there are none."""
+    if isinstance(one, Interval) and isinstance(other, Interval):
+        above = [bound for bound in (one.above, other.above) if bound is not None]
+        below = [bound for bound in (one.below, other.below) if bound is not None]
+        bounds = max(above, default=None), min(below, default=None)
+        return Interval(*bounds) if None in bounds or bounds[0] < bounds[1] else None  # type: ignore[operator]
+    listed, rest = (other, one) if isinstance(one, Interval) else (one, other)
+    return tuple(value for value in listed if value in rest) or None  # type: ignore[union-attr]
+
+
+def _allowed(condition: Any) -> _Values:
     """Returns the values of the parent that satisfy a condition."""
-    parent, levels = condition.parent, _levels(condition.parent)
+    library, parent, levels = _library(), condition.parent, _levels(condition.parent)
     if levels is None and isinstance(parent.lower, int) and parent.upper - parent.lower < _MOST_LEVELS:
         levels = tuple(range(parent.lower, parent.upper + 1))
-    if levels is None:
-        raise ConfigError(f"a hyperparameter can depend on few values, but this depends on a range: {condition!r}")
-    return tuple(level for level in levels if condition.satisfied_by_value({parent.name: level}))
+    if levels is not None:
+        return tuple(level for level in levels if condition.satisfied_by_value({parent.name: level}))
+    if isinstance(condition, library.GreaterThanCondition):
+        return Interval(above=condition.value)
+    if isinstance(condition, library.LessThanCondition):
+        return Interval(below=condition.value)
+    raise ConfigError(f"a hyperparameter can depend on few values or an interval, but this does not: {condition!r}")
 
 
 def _rules(clause: Any) -> Iterator[Rule]:
@@ -164,7 +198,7 @@ def _levels(one: Any) -> tuple[Any, ...] | None:
     return None if levels is None else tuple(map(plain_value, levels))
 
 
-def _parameter(one: Any, when: Mapping[str, tuple[Choice, ...]] | None) -> Parameter:
+def _parameter(one: Any, when: list[_Conditions] | None) -> Parameter:
     levels = _levels(one)
     try:
         if levels is not None:
@@ -192,7 +226,16 @@ def _hyperparameter(library: Any, name: str, parameter: Parameter) -> Any:
     return kind(name, parameter.low, parameter.high, log=parameter.log, **default)
 
 
-def _condition(library: Any, config_space: Any, child: str, parent: str, values: tuple[Choice, ...]) -> Any:
+def _joined(conjunction: Any, parts: list[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else conjunction(*parts)
+
+
+def _conditions(library: Any, config_space: Any, child: str, parent: str, values: _Values) -> list[Any]:
+    """Returns the conditions that a parent must satisfy together."""
+    both = config_space[child], config_space[parent]
+    if isinstance(values, Interval):
+        kinds = (library.GreaterThanCondition, values.above), (library.LessThanCondition, values.below)
+        return [kind(*both, bound) for kind, bound in kinds if bound is not None]
     if len(values) == 1:
-        return library.EqualsCondition(config_space[child], config_space[parent], values[0])
-    return library.InCondition(config_space[child], config_space[parent], list(values))
+        return [library.EqualsCondition(*both, values[0])]
+    return [library.InCondition(*both, list(values))]

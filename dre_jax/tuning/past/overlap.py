@@ -6,6 +6,7 @@ so. Values of hyperparameters that are not in the search space are dropped.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -139,7 +140,7 @@ def encode_part(space: Space, params: Mapping[str, Any], absent: Collection[str]
         return space.encode(params)
     complete, inactive = dict(params), set(absent)
     for name in space.sequence:
-        is_absent = name in absent or any(parent in inactive for parent, _ in space[name].when)
+        is_absent = name in absent or any(parent in inactive for parent in space[name].parents)
         if name not in complete and is_absent and _should_have(space, name, complete):
             complete[name] = _placeholder(space, name, params)
             inactive.add(name)
@@ -157,8 +158,8 @@ def _placeholder(space: Space, name: str, params: Mapping[str, Any]) -> Choice:
     if not isinstance(parameter, Categorical):
         return parameter.low
     for child in params:
-        for parent, values in space[child].when if child in space else ():
-            if parent == name:
+        for parent, values in itertools.chain(*space[child].alternatives) if child in space else ():
+            if parent == name and isinstance(values, tuple):
                 return values[0]
     return parameter.choices[0]
 

@@ -89,5 +89,8 @@ def with_prefix(surrogate: Surrogate, prefix: str) -> Surrogate:
 
 def prefixed_space(space: Space, prefix: str) -> Space:
     """Returns a space whose hyperparameters have a prefix."""
-    when = {name: {prefix + parent: values for parent, values in one.when} for name, one in space.items()}
+    when = {
+        name: [{prefix + parent: values for parent, values in conditions} for conditions in one.alternatives] or None
+        for name, one in space.items()
+    }
     return Space({prefix + name: replace(one, when=when[name]) for name, one in space.items()})

@@ -98,7 +98,7 @@ class _Parameter:
 
     def when(self, alternatives: Sequence[int]) -> _Parameter:
         """Returns the parameter, active in some of the alternatives."""
-        conditions = {**dict(self.parameter.when), ALTERNATIVE: list(alternatives)}
+        conditions = [{**dict(one), ALTERNATIVE: list(alternatives)} for one in self.parameter.alternatives or ((),)]
         return replace(self, parameter=replace(self.parameter, when=conditions))
 
 

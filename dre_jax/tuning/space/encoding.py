@@ -75,7 +75,11 @@ def check_code(name: str, parameter: Parameter, code: Code) -> None:
 
 
 def number_part(
-    name: str, parameter: Float | Int, code: Code | None, position: Mapping[str, int], conditions: Conditions
+    name: str,
+    parameter: Float | Int,
+    code: Code | None,
+    position: Mapping[str, int],
+    alternatives: tuple[Conditions, ...],
 ) -> Number:
     """Returns a number's coordinate and its encoding; without a code it has no column.
 
@@ -84,7 +88,7 @@ def number_part(
       parameter: how it is searched.
       code: how it is encoded.
       position: of columns, by name.
-      conditions: when it is active.
+      alternatives: conditions of which one must hold for it to be active.
     """
     step = float(parameter.step or 0.0)
     levels = 0 if not step else round((parameter.high - parameter.low) / step) + 1
@@ -93,7 +97,7 @@ def number_part(
     half = 0.5 if parameter.log and levels > 1 else 0.0
     search = Scale(float(parameter.low) - half, float(parameter.high) + half, parameter.log)
     if code is None:
-        return Number(search, float(parameter.low), step, levels, None, search, conditions=conditions)
+        return Number(search, float(parameter.low), step, levels, None, search, alternatives=alternatives)
     assert isinstance(code, NumberCode)
     return Number(
         search,
@@ -105,7 +109,7 @@ def number_part(
         code.empty,
         position[missing_column(name)] if code.missing else None,
         code.unset,
-        conditions,
+        alternatives,
     )
 
 
@@ -116,7 +120,7 @@ def level_part(
     code: Code | None,
     own: bool,
     position: Mapping[str, int],
-    conditions: Conditions,
+    alternatives: tuple[Conditions, ...],
 ) -> Level:
     """Returns a categorical's coordinate and its encoding; without a code it has no column.
 
@@ -127,20 +131,20 @@ def level_part(
       code: how it is encoded.
       own: whether the code was given with that space, and is not the hyperparameter's own.
       position: of columns, by name.
-      conditions: when it is active.
+      alternatives: conditions of which one must hold for it to be active.
     """
     n = len(parameter.choices)
     if code is None:
-        return Level(n, (), ((),) * (n + 1), parameter.ordered, conditions)
+        return Level(n, (), ((),) * (n + 1), parameter.ordered, alternatives)
     assert isinstance(code, LevelCode)
     index = [theirs.index(choice) for choice in parameter.choices]
     if theirs.ordered and not own:
         last = max(len(theirs.choices) - 1, 1)
         if theirs.when:
             rows: tuple[tuple[float, ...], ...] = (*((i / last, 0.0) for i in index), (0.0, 1.0))
-            return Level(n, (position[name], position[missing_column(name)]), rows, parameter.ordered, conditions)
-        return Level(n, (position[name],), (*((i / last,) for i in index), (0.0,)), parameter.ordered, conditions)
+            return Level(n, (position[name], position[missing_column(name)]), rows, parameter.ordered, alternatives)
+        return Level(n, (position[name],), (*((i / last,) for i in index), (0.0,)), parameter.ordered, alternatives)
     columns = tuple(position[level_column(name, level)] for level in code.columns)
     names = [*(code.names[i] for i in index), INVALID]
     rows = tuple(tuple(float(column == level) for column in code.columns) for level in names)
-    return Level(n, columns, rows, parameter.ordered, conditions)
+    return Level(n, columns, rows, parameter.ordered, alternatives)

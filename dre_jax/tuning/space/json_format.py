@@ -13,7 +13,7 @@ from dre_jax.data.files import read_json, write_json
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
-from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.parameters import Bool, Categorical, Choice, Float, Int, Interval, Parameter
 from dre_jax.tuning.space.rules import Forbidden, Less, Rule
 from dre_jax.tuning.space.space import Space
 
@@ -124,9 +124,17 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         fields |= (
             {"step": parameter.step} if parameter.step not in (None, 1) or (kind == "float" and parameter.step) else {}
         )
-    fields |= {"when": {name: list(values) for name, values in parameter.when}} if parameter.when else {}
+    if parameter.when:
+        alternatives = [{name: _condition(values) for name, values in one} for one in parameter.alternatives]
+        fields["when"] = alternatives[0] if len(alternatives) == 1 else alternatives
     fields |= {} if parameter.likely is None else {"likely": list(parameter.likely)}
     return fields | ({"default": parameter.default} if parameter.has_default else {})
+
+
+def _condition(values: tuple[Choice, ...] | Interval) -> list[Choice] | dict[str, float]:
+    if isinstance(values, Interval):
+        return {name: bound for name, bound in vars(values).items() if bound is not None}
+    return list(values)
 
 
 def _from_parameter(name: Any, content: Any) -> Parameter:

@@ -15,28 +15,88 @@ from dre_jax.errors import ConfigError, DataWarning
 
 _MOST_STEPS = 1e9
 Choice = str | int | float | bool | None
-Conditions = tuple[tuple[str, tuple[Choice, ...]], ...]
-"""Names of categorical hyperparameters, and the values of each for which another one is active."""
 
 
-def conditions_of(when: Mapping[str, Any] | None) -> Conditions:
-    """Returns the conditions in `when`, whose values are single choices or sequences of choices.
+@dataclass(frozen=True)
+class Interval:
+    """The numbers between two bounds, without these: a condition on a number.
+
+    Args:
+      above: lower bound; None for none.
+      below: upper bound; None for none.
+
+    Raises:
+      ConfigError: without a bound, or for bounds that are not finite or not in order.
+
+    Example:
+      >>> Float(0.0, 1.0, when={"dropout": Interval(above=0.1)}).when
+      (('dropout', Interval(above=0.1, below=None)),)
+    """
+
+    above: float | None = None
+    below: float | None = None
+
+    def __post_init__(self) -> None:
+        _to_plain(self)
+        bounds = [bound for bound in (self.above, self.below) if bound is not None]
+        if not bounds or not all(map(is_finite, bounds)) or bounds != sorted(set(bounds)):
+            raise ConfigError(f"an interval must have finite bounds in order, at least one, but got {self!r}")
+
+    def __contains__(self, value: Any) -> bool:
+        return (self.above is None or value > self.above) and (self.below is None or value < self.below)
+
+
+Conditions = tuple[tuple[str, tuple[Choice, ...] | Interval], ...]
+"""Names of other hyperparameters, and the values of each for which one is active."""
+
+
+def conditions_of(when: Any) -> Conditions | tuple[Conditions, ...]:
+    """Returns the conditions in `when`, whose values are single choices, sequences of choices, or an interval.
+
+    A list of mappings has alternative conditions, of which one must hold.
 
     Raises:
       ConfigError: for anything else.
     """
     if when is None:
         return ()
+    if isinstance(when, list) and when:
+        alternatives = tuple(map(conditions_of, when))
+        if not all(alternatives):
+            raise ConfigError(f"each alternative of when must have a condition, but got {when!r}")
+        return alternatives if len(alternatives) > 1 else alternatives[0]  # type: ignore[return-value]
     if not isinstance(when, Mapping) or not all(isinstance(name, str) for name in when):
         raise ConfigError(f"when must map names of hyperparameters to their values, but got {when!r}")
-    conditions = []
+    conditions: list[Any] = []
     for name, values in when.items():
+        if isinstance(values, Mapping) and values.keys() <= {"above", "below"}:
+            values = Interval(**values)
+        if isinstance(values, Interval):
+            conditions.append((name, values))
+            continue
         values = _to_list(values)
         values = tuple(map(plain_value, values)) if isinstance(values, (list, tuple, set, frozenset)) else (values,)
         if not values or not all(map(is_choice, values)):
             raise ConfigError(f"when must name at least one value of {name!r}, but got {when[name]!r}")
         conditions.append((name, values))
     return tuple(conditions)
+
+
+def describe_conditions(parameter: Parameter) -> str:
+    """Returns the conditions of a hyperparameter as text.
+
+    Example:
+      >>> describe_conditions(Int(1, 3, when=[{"a": "x", "b": Interval(below=2)}, {"c": [1, 2]}]))
+      "a in ['x'] and b below 2, or c in [1, 2]"
+    """
+
+    def text(name: str, values: tuple[Choice, ...] | Interval) -> str:
+        if not isinstance(values, Interval):
+            return f"{name} in {list(values)!r}"
+        bounds = [f"{side} {bound!r}" for side, bound in vars(values).items() if bound is not None]
+        return f"{name} {' and '.join(bounds)}"
+
+    return ", or ".join(" and ".join(text(*one) for one in conditions) for conditions in parameter.alternatives)
 
 
 def is_choice(value: object) -> bool:
@@ -69,6 +129,17 @@ class _Parameter:
         return f"{type(self).__name__}({', '.join(texts)})"
 
     @property
+    def alternatives(self) -> tuple[Conditions, ...]:
+        """Conditions of which one must hold for the hyperparameter to be active; empty if it always is."""
+        when: Any = self.when  # type: ignore[attr-defined]
+        return when if not when or not isinstance(when[0][0], str) else (when,)
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Names of the hyperparameters in the conditions."""
+        return tuple(dict.fromkeys(name for one in self.alternatives for name, _ in one))
+
+    @property
     def has_default(self) -> bool:
         """Whether there is a default value."""
         return any(one.name == "default" and self.default is not one.default for one in fields(self))  # type: ignore[attr-defined]
@@ -83,7 +154,8 @@ class Float(_Parameter):
       high: upper bound; may equal the lower one.
       log: whether its logarithm is searched evenly; low must be above 0.
       step: distance of the values from `low` on; None for all real numbers.
-      when: other hyperparameters' values for which this one is active: `{"kernel": ["rbf", "poly"]}`.
+      when: other hyperparameters' values for which this one is active: `{"kernel": ["rbf", "poly"]}`, or an `Interval`
+        of a number. Of a list of such mappings, one must hold.
       likely: range within the bounds where good values are likely, `(a, b)`; see `dre_jax.tuning.space.beliefs`.
       default: value of the first configuration that is evaluated; None for none.
 
@@ -349,5 +421,7 @@ def _to_list(values: Any) -> Any:
 
 
 def _as_mapping(when: Any) -> Any:
-    """Returns conditions as a mapping; `dataclasses.replace` passes normalised ones."""
-    return dict(when) if isinstance(when, tuple) else when
+    """Returns conditions as a mapping, or a list of them; `dataclasses.replace` passes normalised ones."""
+    if not isinstance(when, tuple):
+        return when
+    return dict(when) if not when or isinstance(when[0][0], str) else [dict(one) for one in when]

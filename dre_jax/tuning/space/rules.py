@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dre_jax.errors import ConfigError
 from dre_jax.search.layout import Combination, Order, SpaceLayout
-from dre_jax.tuning.space.parameters import Categorical, Conditions, Parameter, conditions_of
+from dre_jax.tuning.space.parameters import Categorical, Conditions, Interval, Parameter, conditions_of
 
 Points = npt.NDArray[Any]
 
@@ -34,7 +34,10 @@ class Forbidden:
     values: Any
 
     def __post_init__(self) -> None:
-        values: Conditions = self.values if isinstance(self.values, tuple) else conditions_of(self.values)
+        is_mapping = isinstance(self.values, Mapping)
+        values: Conditions = conditions_of(self.values) if is_mapping else self.values  # type: ignore[assignment]
+        if not isinstance(values, tuple) or any(isinstance(one, Interval) for _, one in values):
+            raise ConfigError(f"a forbidden combination must map names to values, but got {self.values!r}")
         if not values:
             raise ConfigError("a forbidden combination must have at least one value, but got none")
         object.__setattr__(self, "values", values)

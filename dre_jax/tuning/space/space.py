@@ -20,10 +20,10 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import Level, Number, SpaceLayout
 from dre_jax.tuning.space.columns import columns_of, decode_value, is_absent
 from dre_jax.tuning.space.encoding import Code, check_code, default_code, level_part, number_part
-from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter
+from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Interval, Parameter, describe_conditions
 from dre_jax.tuning.space.parents import parents_first
 from dre_jax.tuning.space.rules import Rule, check_rule, layout_rule
-from dre_jax.tuning.space.values import checked_value, level_of, nearest_value, unreadable_reasons
+from dre_jax.tuning.space.values import checked_value, level_of, nearest_value, numbers_of, unreadable_reasons
 
 Params = dict[str, Choice]
 """A configuration: values by name, of the hyperparameters that are active."""
@@ -137,8 +137,8 @@ class Space(Mapping[str, Parameter]):
         for name in self._sequence:
             parameter = self._parameters[name]
             conditions = tuple(
-                (index[parent], tuple(level_of(self._parameters[parent], value) for value in values))
-                for parent, values in parameter.when
+                tuple((index[parent], numbers_of(self._parameters[parent], values)) for parent, values in one)
+                for one in parameter.alternatives
             )
             code = target.code(name) if name in target else None
             if isinstance(parameter, Categorical):
@@ -188,7 +188,7 @@ class Space(Mapping[str, Parameter]):
             if active:
                 checked[name] = checked_value(name, self._parameters[name], params[name])
             elif name in params:
-                when = " and ".join(f"{parent} in {list(values)!r}" for parent, values in self._parameters[name].when)
+                when = describe_conditions(self._parameters[name])
                 raise DataError(f"{name!r} is active only for {when}, but got {name}={params[name]!r}")
         return {name: checked[name] for name in self if name in checked}
 
@@ -329,12 +329,14 @@ class Space(Mapping[str, Parameter]):
 
     def _is_active(self, name: str, config: Params, ignored: Set[str] = frozenset()) -> bool:
         """Returns whether the conditions of a hyperparameter hold, except those on ``ignored`` ones."""
-        for parent, values in self._parameters[name].when:
-            if parent in ignored:
-                continue
-            if parent not in config:
-                return False
+
+        def holds(parent: str, values: tuple[Choice, ...] | Interval) -> bool:
+            if parent in ignored or parent not in config:
+                return parent in ignored
+            if isinstance(values, Interval):
+                return config[parent] in values
             own = self._parameters[parent]
-            if level_of(own, config[parent]) not in [level_of(own, value) for value in values]:
-                return False
-        return True
+            return level_of(own, config[parent]) in [level_of(own, value) for value in values]
+
+        alternatives = self._parameters[name].alternatives
+        return not alternatives or any(all(holds(*one) for one in conditions) for conditions in alternatives)

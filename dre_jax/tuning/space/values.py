@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from dre_jax.errors import DataError
+from dre_jax.search.layout import Between
 from dre_jax.tuning.space.parameters import (
     Categorical,
     Choice,
     Float,
     Int,
+    Interval,
     Parameter,
     is_finite,
     plain_value,
@@ -21,6 +24,14 @@ from dre_jax.tuning.space.parameters import (
 def level_of(parameter: Parameter, value: Any) -> int:
     """Returns the position of a choice, or a whole number itself: what conditions compare."""
     return parameter.index(value) if isinstance(parameter, Categorical) else int(value)
+
+
+def numbers_of(parameter: Parameter, values: tuple[Choice, ...] | Interval) -> tuple[int, ...] | Between:
+    """Returns the values of a condition on a hyperparameter as the layout has them."""
+    if isinstance(values, Interval):
+        above, below = values.above, values.below
+        return Between(-math.inf if above is None else above, math.inf if below is None else below)
+    return tuple(level_of(parameter, value) for value in values)
 
 
 def checked_value(name: str, parameter: Parameter, value: Any) -> Choice:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dre_jax.data import bundled
 from dre_jax.data.columns import read_descriptor
 from dre_jax.errors import ConfigError, DataError, DreError
-from dre_jax.tuning import Bool, Categorical, Float, Int, Space, read_space, write_space
+from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Interval, Space, read_space, write_space
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
@@ -111,7 +111,11 @@ test_what_is_wrong_is_said = error_table(
     (lambda: Categorical([math.nan]), "but got nan"),
     (lambda: Categorical([1, 1.0, "1", 1]), "choices must differ"),
     (lambda: Space({"a": Float(0, 1, when={"b": 1})}), "'a' depends on 'b'"),
-    (lambda: Space({"a": Float(0, 1, when={"b": 1}), "b": Float(0, 1)}), "can depend on a Categorical"),
+    (lambda: Space({"a": Float(0, 1, when={"b": 1}), "b": Float(0, 1)}), "can depend on values of a Categorical"),
+    (lambda: Space({"a": Float(0, 1, when={"b": Interval(above=0)}), "b": Bool()}), "an Interval of a number"),
+    (lambda: Interval(above=1, below=1), "bounds in order"),
+    (lambda: Float(0, 1, when=[{"b": 1}, {}]), "each alternative"),
+    (lambda: Forbidden({"b": Interval(above=1)}), "must map names to values"),
     (lambda: Space({"a": Bool(when={"b": True}), "b": Bool(when={"a": True})}), "must not depend on itself"),
     (lambda: Space({"a": Float(0, 1, when={"b": 2}), "b": Bool()}), "'a' depends on b = 2, but b must be one of"),
     (lambda: Space({"a": Bool(), "b": Float(0, 1, when={"a": True}), "b.na": Int(1, 2)}), "different names"),

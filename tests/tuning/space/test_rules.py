@@ -1,11 +1,12 @@
-"""Forbidden combinations, orders of numbers, and conditions on whole numbers."""
+"""Forbidden combinations, orders of numbers, conditions on numbers, and alternative ones."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.candidates import sobol_points
-from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Less, Optimizer, Space
+from dre_jax.tuning import Bool, Categorical, Float, Forbidden, Int, Interval, Less, Optimizer, Space
 from dre_jax.tuning.space.json_format import from_json, to_json
 from tests.error_messages import error_table
 
@@ -17,6 +18,8 @@ SPACE = Space(
         "width": Float(0.0, 1.0, when={"layers": [3, 4]}),
         "low": Float(0.0, 2.0),
         "high": Int(0, 3),
+        "decay": Float(0.0, 1.0, when=[{"low": Interval(above=0.5, below=1.0)}, {"width": Interval(below=0.3)}]),
+        "depth": Int(1, 2, when=[{"decay": Interval(above=0.5)}, {"solver": "saga", "high": Interval(above=1)}]),
     },
     rules=[
         Forbidden({"solver": ["lbfgs", None], "penalty": "l1"}),
@@ -38,7 +41,14 @@ def test_points_are_allowed_as_their_configurations_are():
     expected = [is_allowed(params) for params in configurations]
     assert 20 < sum(expected) < 200
     assert SPACE.layout.allowed(points).tolist() == [SPACE.allows(params) for params in configurations] == expected
-    assert all(("width" in params) == (params["layers"] >= 3) for params in configurations)
+    for p in configurations:
+        assert ("width" in p) == (p["layers"] >= 3)
+        assert ("decay" in p) == (0.5 < p["low"] < 1.0 or p.get("width", 1.0) < 0.3)
+        assert ("depth" in p) == (p.get("decay", 0.0) > 0.5 or (p["solver"] == "saga" and p["high"] > 1))
+        SPACE.point(p)  # refuses values of inactive hyperparameters
+    assert {"decay", "depth"} <= {name for p in configurations for name in p}
+    jitted = np.stack(SPACE.layout.active(jnp.asarray(points), jnp), axis=1)
+    assert (jitted == np.stack(SPACE.layout.active(points), axis=1)).mean() > 0.999  # bounds are rounded
 
 
 def test_a_search_obeys_its_rules():
@@ -84,7 +94,7 @@ def from_file(rule):
 test_refused = error_table(
     ConfigError,
     (with_rule(Less("low", "solver")), "two numbers"),
-    (with_rule(Less("low", "depth")), "'depth' of 'low < depth' is none"),
+    (with_rule(Less("low", "other")), "'other' of 'low < other' is none"),
     (with_rule(Forbidden({"penalty": "l3"})), "choices of 'penalty', but got 'l3'"),
     (with_rule(Forbidden({"low": 1.0})), "'low' is a real number"),
     (with_rule("low < high"), "must be Forbidden or Less"),
