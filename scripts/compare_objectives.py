@@ -174,14 +174,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="file of the studies")
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--tuners", nargs="+", choices=TUNERS, default=list(TUNERS))
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds")
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--report", action="store_true", help="print the tables of the file")
     args = parser.parse_args()
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
     results = read_studies(args.out, lambda *study: study)
     if args.report:
-        report({study: shares for study, shares in results.items() if study[2] < args.seeds})
+        report({study: shares for study, shares in results.items() if study[2] in seeds})
         return
-    for seed, problem, tuner in itertools.product(range(args.seeds), args.problems, args.tuners):
+    for seed, problem, tuner in itertools.product(seeds, args.problems, args.tuners):
         if (problem, tuner, seed) not in results:
             shares = run(problem, tuner, seed)
             append_study(args.out, (problem, tuner, seed), shares)
