@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -55,17 +54,6 @@ def matern52(squared: Array) -> Array:
     squared = jnp.maximum(squared, _MIN_SQUARED_DISTANCE)
     scaled = jnp.sqrt(5.0 * squared)
     return (1.0 + scaled + 5.0 / 3.0 * squared) * jnp.exp(-scaled)
-
-
-def matern52_features(key: Array, n_columns: int, count: int) -> Array:
-    """Draws frequencies f32[D, R] of random Fourier features of Matern 5/2.
-
-    The spectral density is a multivariate t of 5 degrees of freedom (Rahimi and Recht 2007; Rasmussen and Williams
-    2006, equation 4.15).
-    """
-    direction_key, scale_key = jax.random.split(key)
-    squares = 2.0 * jax.random.gamma(scale_key, 2.5, (1, count))  # chi-squared, 5 degrees
-    return jax.random.normal(direction_key, (n_columns, count)) * jnp.sqrt(5.0 / squares)
 
 
 def squared_exponential(squared: Array) -> Array:

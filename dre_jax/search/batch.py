@@ -216,24 +216,23 @@ class _Group:
 def _split_by_program(
     method: Method, spaces: Mapping[str, SpaceRuns], side_by_side: bool
 ) -> Iterator[Mapping[str, SpaceRuns]]:
-    """Yields the search spaces that share a program: all, padded with columns of zeros, or each alone."""
+    """Yields the search spaces that share a program: those of equal parameters, padded with zeros, or each alone."""
     padding = as_column_padding(method)
     if not side_by_side or padding is None or len(spaces) < 2:
         yield from ({name: runs} for name, runs in spaces.items())
         return
     widths = {name: next(iter(runs.tasks.values())).n_columns for name, runs in spaces.items() if runs.tasks}
     widest = max(widths.values(), default=0)
-    yield {
-        name: runs._replace(
-            params=padding.pad_columns(runs.params, widths[name], widest),
-            tasks={
-                n: replace(task, X=np.pad(task.X, ((0, 0), (0, widest - task.n_columns))))
-                for n, task in runs.tasks.items()
-            },
-        )
-        for name, runs in spaces.items()
-        if name in widths
-    }
+    by_shape: dict[Any, dict[str, SpaceRuns]] = {}
+    for name, runs in spaces.items():
+        if name not in widths:
+            continue
+        params = padding.pad_columns(runs.params, widths[name], widest)
+        added = (0, 0), (0, widest - widths[name])
+        tasks = {n: replace(task, X=np.pad(task.X, added)) for n, task in runs.tasks.items()}
+        shape = jax.tree.structure(params), tuple(map(np.shape, jax.tree.leaves(params)))
+        by_shape.setdefault(shape, {})[name] = runs._replace(params=params, tasks=tasks)
+    yield from by_shape.values()
 
 
 def _groups(spaces: Mapping[str, SpaceRuns], rounded: Callable[[int], int]) -> list[_Group]:

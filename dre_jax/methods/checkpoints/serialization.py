@@ -177,7 +177,8 @@ def structure_from_json(structure: Any, leaf: Callable[[str, jax.ShapeDtypeStruc
                 kind = _parameter_class(name)
                 names = {} if kind is None else dict(_fields(kind))
                 fields = {name: field for name, field in fields.items() if not is_removed(name, field)}
-                if kind is None or sorted(names) != sorted(fields):
+                defaults = getattr(kind, "_field_defaults", {})  # of fields that later versions added
+                if kind is None or set(fields) - set(names) or set(names) - set(fields) - set(defaults):
                     here = "unknown" if kind is None else ", ".join(names)
                     raise ConfigError(f"parameters differ: {name} ({here} here, {', '.join(fields)} in the checkpoint)")
                 return kind(**{names[name]: make(field, (*path, name)) for name, field in fields.items()})

@@ -16,25 +16,21 @@ import jax.numpy as jnp
 from jax import Array
 
 from dre_jax.gp.cholesky import cholesky_solve
-from dre_jax.gp.kernels import matern52_features
+from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.regression import ConditionedGP, matmul, observation_noise
 from dre_jax.methods.hedged_prior import task_process
-from dre_jax.methods.hedged_prior.hypotheses import scale_variances
-from dre_jax.methods.hedged_prior.posterior import HedgedPosterior
+from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, scale_variances
+from dre_jax.methods.hedged_prior.posterior import HedgedPosterior, PriorPosteriors, prior_groups
 from dre_jax.methods.hedged_prior.prior import (
     OFFSET_VAR,
-    LearnedPrior,
     LearnedPriorConfig,
+    Prior,
     PriorFeatures,
-    compute_features,
     prior_covariance,
 )
 from dre_jax.methods.hedged_prior.task_process import TaskProcess, Trials
 from dre_jax.methods.hedged_prior.weights import HedgedPriorParams
 from dre_jax.runtime.blocks import by_blocks
-
-N_FEATURES = 512
-"""Random Fourier features of each of the two kernels."""
 
 
 def sample_responses(
@@ -45,27 +41,46 @@ def sample_responses(
     Over keys, the values have the mean and the variance of the mixture. Other arguments as in `predict_mixture`.
     """
     component_key, *keys = jax.random.split(key, 3)
-    component, n_learned = jax.random.categorical(component_key, posterior.log_weight), posterior.n_learned
-    learned = _sample_learned(config, params, posterior, jnp.minimum(component, n_learned - 1), keys[0])
-    process = _sample_process(config, params, posterior, jnp.maximum(component - n_learned, 0), keys[1])
-    return by_blocks(lambda rows: jnp.where(component < n_learned, learned(rows), process(rows)), new)
+    component, n_past = jax.random.categorical(component_key, posterior.log_weight), posterior.n_past
+    first, samples = 0, []
+    for i, (hypotheses, priors, conditioned) in enumerate(prior_groups(params, posterior)):
+        size = conditioned.posteriors.log_weight.size
+        number, group_key = jnp.clip(component - first, 0, size - 1), keys[0] if i == 0 else jax.random.fold_in(key, i)
+        function = _sample_learned(config, hypotheses, priors, conditioned, posterior.trials, number, group_key)
+        first += size
+        samples.append((first, function))
+    process = _sample_process(config, params, posterior, jnp.maximum(component - n_past, 0), keys[1])
+
+    def values(rows: Array) -> Array:
+        value = process(rows)
+        for end, function in reversed(samples):
+            value = jnp.where(component < end, function(rows), value)
+        return value
+
+    return by_blocks(values, new)
 
 
 def _sample_learned(
-    config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, component: Array, key: Array
+    config: LearnedPriorConfig,
+    hypotheses: HypothesisArrays,
+    priors: Any,
+    posteriors: PriorPosteriors,
+    trials: Trials,
+    component: Array,
+    key: Array,
 ) -> Callable[[Array], Array]:
-    """Samples a function f[m, D] -> f[m] from one of the learned priors."""
-    member, number = jnp.divmod(component, len(params.hypotheses.log_weight))
-    prior, conditioned = _take(member, (params.priors, posterior.prior_posteriors))
-    gp, scale, hypothesis = _take(number, (conditioned.gp, conditioned.variance_scale, params.hypotheses))
+    """Samples a function f[m, D] -> f[m] from one of J priors under one of H hypotheses, component j H + h."""
+    member, number = jnp.divmod(component, len(hypotheses.log_weight))
+    prior, conditioned = _take(member, (priors, posteriors.posteriors))
+    gp, scale, hypothesis = _take(number, (conditioned.gp, conditioned.variance_scale, hypotheses))
     prior = scale_variances(prior, hypothesis)
     prior_key, noise_key = jax.random.split(key)
     function = sample_prior(prior, conditioned.features, prior_key)
-    noise_var = observation_noise(prior.log_noise_var, posterior.trials.noise_var)
+    noise_var = observation_noise(prior.log_noise_var, trials.noise_var)
     weights = _pathwise_weights(gp, scale, function(conditioned.features), noise_var, noise_key)
 
     def values(rows: Array) -> Array:
-        features = compute_features(config, prior, rows)
+        features = prior.compute_features(config, rows)
         features = features._replace(trend=features.trend - conditioned.trend_mean)
         cross = jnp.where(gp.where[:, None], prior_covariance(conditioned.features, features, prior), 0.0)
         return hypothesis.slope_mean * features.trend + matmul(weights, cross) + jnp.sqrt(scale) * function(features)
@@ -78,14 +93,14 @@ def _sample_process(
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of the processes of the task."""
     process, gp, scale, _ = _take(component, posterior.task_posteriors)
-    trials, trend_means = posterior.trials, posterior.prior_posteriors.trend_mean
+    trials, trend_means = posterior.trials, posterior.learned.posteriors.trend_mean
     prior_key, noise_key = jax.random.split(key)
     function = sample_process_prior(process, trials, prior_key)
     noise_var = observation_noise(process.log_noise_var, trials.noise_var)
     weights = _pathwise_weights(gp, scale, function(trials.x, trials.trend), noise_var, noise_key)
 
     def values(rows: Array) -> Array:
-        trends = jax.vmap(lambda prior: compute_features(config, prior, rows).trend)(params.priors)
+        trends = jax.vmap(lambda prior: prior.compute_features(config, rows).trend)(params.priors)
         trend = jnp.mean(trends - trend_means[:, None], axis=0)
         cross = task_process.task_covariance(process, trials.x, rows, trials.trend, trend)
         cross = jnp.where(gp.where[:, None], cross, 0.0)
@@ -110,12 +125,12 @@ def sample_process_prior(process: TaskProcess, trials: Trials, key: Array) -> Ca
     line_key, signal_key = jax.random.split(key)
     offset, slope = jax.random.normal(line_key, (2,), trials.y.dtype)
     slope = slope * jnp.sqrt(process.trend_weight * task_process.SLOPE_VARIANCE)
-    signal = _fourier_features(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
+    signal = sample_matern52(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
     inverse = jnp.exp(-process.log_lengthscale)[None, :]
     return lambda x, trend: math.sqrt(OFFSET_VAR) * offset + slope * trend + signal(x * inverse)
 
 
-def sample_prior(prior: LearnedPrior, features: PriorFeatures, key: Array) -> Callable[[PriorFeatures], Array]:
+def sample_prior(prior: Prior, features: PriorFeatures, key: Array) -> Callable[[PriorFeatures], Array]:
     """Samples a function of features, with mean zero and the covariance of a prior.
 
     Only the numbers of columns of ``features`` are read.
@@ -123,14 +138,6 @@ def sample_prior(prior: LearnedPrior, features: PriorFeatures, key: Array) -> Ca
     line_key, feature_key, ard_key = jax.random.split(key, 3)
     variances = jnp.stack([jnp.full_like(prior.log_slope_var, OFFSET_VAR), jnp.exp(prior.log_slope_var)])
     offset, slope = jax.random.normal(line_key, (2,)) * jnp.sqrt(variances)
-    learned = _fourier_features(features.features.shape[-1], jnp.exp(prior.log_feature_var), feature_key)
-    ard = _fourier_features(features.scaled_columns.shape[-1], jnp.exp(prior.log_ard_var), ard_key)
+    learned = prior.sample_features(features.features.shape[-1], feature_key)
+    ard = sample_matern52(features.scaled_columns.shape[-1], jnp.exp(prior.log_ard_var), ard_key)
     return lambda new: offset + slope * new.trend + learned(new.features) + ard(new.scaled_columns)
-
-
-def _fourier_features(n_columns: int, variance: Array, key: Array) -> Callable[[Array], Array]:
-    frequency_key, phase_key, weight_key = jax.random.split(key, 3)
-    frequencies = matern52_features(frequency_key, n_columns, N_FEATURES)
-    phases = jax.random.uniform(phase_key, (1, N_FEATURES), maxval=2.0 * math.pi)
-    weights = jax.random.normal(weight_key, (N_FEATURES,)) * jnp.sqrt(2.0 * variance / N_FEATURES)
-    return lambda rows: matmul(jnp.cos(matmul(rows, frequencies) + phases), weights)

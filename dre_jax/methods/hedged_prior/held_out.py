@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,8 +15,8 @@ from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.student import condition_student_t
 from dre_jax.methods.hedged_prior.folds import Folds, HeldOut
 from dre_jax.methods.hedged_prior.prior import (
-    LearnedPrior,
     LearnedPriorConfig,
+    Prior,
     covariance_and_residuals,
     history_features,
     uninformed_priors,
@@ -26,13 +28,13 @@ Floats = npt.NDArray[np.float64]
 
 
 @jit_with_less_effort("config")
-def held_out_evidence(config: LearnedPriorConfig, priors: LearnedPrior, table: TaskTable, held_out: HeldOut) -> Array:
+def held_out_evidence(config: LearnedPriorConfig, priors: Prior, table: TaskTable, held_out: HeldOut) -> Array:
     """Returns the log-likelihood of held-out trials given their context, f[K, H], under the priors of K folds.
 
     It is known up to a term in the number of trials (`dre_jax.gp.student`); 0 if all responses of a history are equal.
     """
 
-    def of_history(prior: LearnedPrior, rows: Array, where: Array, context: Array) -> Array:
+    def of_history(prior: Prior, rows: Array, where: Array, context: Array) -> Array:
         y = standardise(table.response[rows], where).y
         features, _ = history_features(config, prior, table.x[rows], where)
 
@@ -44,7 +46,7 @@ def held_out_evidence(config: LearnedPriorConfig, priors: LearnedPrior, table: T
         all_trials, known_trials = jax.vmap(density)(jnp.stack([where, context]))
         return jnp.where(jnp.any(y != 0.0), all_trials - known_trials, 0.0)
 
-    def of_fold(prior: LearnedPrior, held_out: HeldOut) -> Array:
+    def of_fold(prior: Prior, held_out: HeldOut) -> Array:
         return jax.lax.map(lambda history: of_history(prior, *history), held_out)
 
     return jax.vmap(of_fold)(priors, held_out)
@@ -61,7 +63,7 @@ def uninformed_evidence(config: LearnedPriorConfig, folds: Folds) -> Floats:
     return mean
 
 
-def evidence_of_folds(config: LearnedPriorConfig, priors: LearnedPrior, folds: Folds) -> Floats:
+def evidence_of_folds(config: LearnedPriorConfig, priors: Prior, folds: Folds) -> Floats:
     """Returns `held_out_evidence` of the folds, f64[K, H]."""
     return np.asarray(held_out_evidence(config, priors, folds.table, folds.held_out), np.float64)
 
@@ -78,20 +80,20 @@ def _by_task(values: Floats, task: npt.NDArray[np.int32]) -> list[Floats]:
     return [values[task == i] for i in np.unique(task)]
 
 
-def transfer_probability(
-    learned: Floats, uninformed: Floats, task: npt.NDArray[np.int32], *, prior: float, strength: float
-) -> float:
-    """Returns the weight of the learned priors against `uninformed_priors`, fitted to held-out histories.
+def transfer_weights(
+    learned: Sequence[Floats], uninformed: Floats, task: npt.NDArray[np.int32], *, prior: float, strength: float
+) -> Floats:
+    """Returns the weights f64[P + 1] of P priors from past tasks and of `uninformed_priors`, fitted to held-out tasks.
 
     Args:
-      learned: f64[K, H], evidence of held-out histories under the learned priors.
+      learned: P times f64[K, H], evidence of held-out histories under each kind of prior.
       uninformed: f64[K, H], the same without past tasks.
       task: i32[K, H], the task of each history.
-      prior: the weight before any history.
+      prior: the total weight of the learned priors before any history, the same for each.
       strength: number of tasks that it counts as.
     """
-    by_task = _by_task(np.stack([learned, uninformed], axis=-1), task)
+    by_task = _by_task(np.stack([*learned, uninformed], axis=-1), task)
     longest = max(len(one) for one in by_task)
-    even = np.stack([np.resize(one, (longest, 2)) for one in by_task])
-    before = np.array([prior, 1.0 - prior])
-    return float(fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), strength)[0])
+    even = np.stack([np.resize(one, (longest, one.shape[1])) for one in by_task])
+    before = np.array([*[prior / len(learned)] * len(learned), 1.0 - prior])
+    return fit_mixture_weights(before, np.nan_to_num(even, nan=0.0), strength)

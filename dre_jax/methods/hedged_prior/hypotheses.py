@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -28,12 +28,14 @@ from dre_jax.errors import ConfigError
 from dre_jax.gp.regression import ConditionedGP
 from dre_jax.gp.student import condition_student_t
 from dre_jax.methods.hedged_prior.prior import (
-    LearnedPrior,
     LearnedPriorConfig,
+    Prior,
     PriorFeatures,
     covariance_and_residuals,
     history_features,
 )
+
+AnyPrior = TypeVar("AnyPrior", bound=Prior)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,14 +118,16 @@ def hypothesis_arrays(hypotheses: Sequence[Hypothesis]) -> HypothesisArrays:
     )
 
 
-def scale_variances(prior: LearnedPrior, hypothesis: HypothesisArrays) -> LearnedPrior:
+def scale_variances(prior: AnyPrior, hypothesis: HypothesisArrays) -> AnyPrior:
     """Returns a prior with its variances multiplied by the factors of one hypothesis."""
-    return prior._replace(
+    named_tuple: Any = prior
+    scaled: AnyPrior = named_tuple._replace(
         log_slope_var=prior.log_slope_var + hypothesis.log_slope_variance_factor,
         log_feature_var=prior.log_feature_var + hypothesis.log_feature_variance_factor,
         log_ard_var=prior.log_ard_var + hypothesis.log_ard_variance_factor,
         log_noise_var=prior.log_noise_var + hypothesis.log_noise_variance_factor,
     )
+    return scaled
 
 
 class PriorPosterior(NamedTuple):
@@ -144,7 +148,7 @@ class PriorPosterior(NamedTuple):
 def condition_prior(
     config: LearnedPriorConfig,
     hypotheses: HypothesisArrays,
-    prior: LearnedPrior,
+    prior: Prior,
     x: Array,
     y: Array,
     where: Array,

@@ -21,7 +21,8 @@ from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
 from dre_jax.gp.response_scale import best_response, standardise
 from dre_jax.methods.entry import Entry
-from dre_jax.methods.hedged_prior import task_process
+from dre_jax.methods.hedged_prior import common_process, task_process
+from dre_jax.methods.hedged_prior.common_process import CommonProcessConfig, common_prior, fit_past_tasks
 from dre_jax.methods.hedged_prior.draws import sample_responses
 from dre_jax.methods.hedged_prior.hypotheses import HYPOTHESES, Hypothesis, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScaleConfig, fit_length_scale_prior, generic_prior
@@ -74,6 +75,8 @@ class HedgedPrior:
     """Hypotheses of how the learned priors apply to a new task."""
     processes: TaskProcessConfig = field(default_factory=TaskProcessConfig)
     """Processes of the task."""
+    common: CommonProcessConfig = field(default_factory=CommonProcessConfig)
+    """The process that a few past tasks have in common."""
     length_scales: LengthScaleConfig = field(default_factory=LengthScaleConfig)
     """Fits to past tasks that give the prior of the length scales of those processes."""
     acquisition: AcquisitionConfig = EXPECTED_IMPROVEMENT
@@ -103,19 +106,28 @@ class HedgedPrior:
 
         tasks = meta.require_train_tasks()
         lengths = fit_length_scale_prior(self.length_scales, tasks)
-        fit = train_priors(self.prior, self.training, tasks, key, lengths)
+        common = fit_past_tasks(self.common, tasks, lengths)
+        fit = train_priors(self.prior, self.training, tasks, key, lengths, common)
         hyperpriors = TaskHyperpriors(generic_prior(meta.n_columns), lengths)
         log_odds = jnp.float32(logit(np.float64(fit.transfer_probability)))
         # Past tasks teach nothing about a hyperparameter that none of them varies; the trials may.
-        priors = fix_columns(fit.priors, *unvaried_columns(meta))
-        hypotheses = hypothesis_arrays(self.hypotheses)
-        return HedgedPriorParams(priors, hypotheses, log_odds, hyperpriors, fit.steps, fit.held_out)
+        fixed, values = unvaried_columns(meta)
+        return HedgedPriorParams(
+            fix_columns(fit.priors, fixed, values),
+            hypothesis_arrays(self.hypotheses),
+            log_odds,
+            hyperpriors,
+            fit.steps,
+            fit.held_out,
+            None if common is None else common_prior(self.common, common, fixed, fit.common_share),
+        )
 
     def pad_columns(self, params: HedgedPriorParams, n_columns: int, width: int) -> HedgedPriorParams:
         """Returns parameters for tables with more columns; see `dre_jax.methods.hedged_prior.prior.pad_columns`."""
         return params._replace(
             priors=pad_columns(params.priors, n_columns, width),
             hyperpriors=task_process.pad_columns(params.hyperpriors, width),
+            common=None if params.common is None else common_process.pad_columns(params.common, width),
         )
 
     def acquire(self, params: HedgedPriorParams, history: History, candidates: Candidates, key: Array) -> Array:
@@ -155,7 +167,7 @@ class HedgedPrior:
 
     def past_weight(self, fitted_params: ConditionedPriors) -> Array:
         """Returns the total weight of the components that use what past tasks taught."""
-        return past_weight(fitted_params.params.hypotheses, fitted_params.posterior)
+        return past_weight(fitted_params.params, fitted_params.posterior)
 
     def condition(self, params: HedgedPriorParams, history: History) -> HedgedPosterior:
         """Returns the mixture given a history, whose responses are standardised here."""

@@ -1,16 +1,18 @@
 """The predictive mixture of the recommended method: learned priors under hypotheses, and processes of the task alone.
 
-A component is either a member's learned prior under one hypothesis (`hypotheses`) or a Gaussian process of the task
-(`task_process`), whose hyperparameters are fixed or fitted, with or without the learned trend. Before the first trial
-the learned priors have the total weight `HedgedPriorParams.transfer_log_odds` (as a probability) and the processes of
-the task have the remaining weight. The marginal likelihood of the trials then updates the weights.
+A component is a member's learned prior or the common process of past tasks under one hypothesis (`hypotheses`), or a
+Gaussian process of the task (`task_process`), whose hyperparameters are fixed or fitted, with or without the learned
+trend. Before the first trial the former two have the total weight `HedgedPriorParams.transfer_log_odds` (as a
+probability), of which `CommonPrior.log_odds` is the common process's part, and the processes of the task have the
+remaining weight. The marginal likelihood of the trials then updates the weights.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,9 +26,8 @@ from dre_jax.methods.hedged_prior.hypotheses import (
     scale_variances,
 )
 from dre_jax.methods.hedged_prior.prior import (
-    LearnedPrior,
     LearnedPriorConfig,
-    compute_features,
+    Prior,
     prior_covariance,
     prior_variance,
 )
@@ -44,13 +45,25 @@ from dre_jax.runtime.blocks import by_blocks
 from dre_jax.search.acquisition import log_augmented_improvement
 
 
-class HedgedPosterior(NamedTuple):
-    """The mixture given a history, with J members, H hypotheses and K processes of the task."""
+class PriorPosteriors(NamedTuple):
+    """J priors given a history, each under H hypotheses."""
 
-    prior_posteriors: PriorPosterior
-    """Posteriors of the learned priors; J in front."""
-    prepared_priors: PreparedGP
+    posteriors: PriorPosterior
+    """J in front."""
+    prepared: PreparedGP
     """Their processes, prepared for predictions; [J, H] in front."""
+
+
+class HedgedPosterior(NamedTuple):
+    """The mixture given a history, with J members, H hypotheses and K processes of the task.
+
+    The common process has C hypotheses; C is 0 without it.
+    """
+
+    learned: PriorPosteriors
+    """The learned priors."""
+    common: PriorPosteriors | None
+    """The common process."""
     trials: Trials
     """The history; its trend is the mean over members."""
     task_posteriors: TaskPosterior
@@ -58,22 +71,32 @@ class HedgedPosterior(NamedTuple):
     prepared_processes: PreparedGP
     """Those processes, prepared for predictions; K in front."""
     log_weight: Array
-    """f[J H + K]: logarithms of weights that sum to one."""
+    """f[J H + C + K]: logarithms of weights that sum to one."""
 
     @property
     def n_learned(self) -> int:
         """J H."""
-        return self.prior_posteriors.log_weight.size
+        return self.learned.posteriors.log_weight.size
+
+    @property
+    def n_past(self) -> int:
+        """J H + C."""
+        return self.n_learned + (0 if self.common is None else self.common.posteriors.log_weight.size)
 
     @property
     def learned_weights(self) -> Array:
         """Weights of the learned priors, f[J, H]."""
-        return jnp.exp(self.log_weight[: self.n_learned]).reshape(self.prior_posteriors.log_weight.shape)
+        return jnp.exp(self.log_weight[: self.n_learned]).reshape(self.learned.posteriors.log_weight.shape)
+
+    @property
+    def common_weights(self) -> Array:
+        """Weights of the common process under its hypotheses, f[C]."""
+        return jnp.exp(self.log_weight[self.n_learned : self.n_past])
 
     @property
     def process_weights(self) -> Array:
         """Weights of the processes of the task, f[K]."""
-        return jnp.exp(self.log_weight[self.n_learned :])
+        return jnp.exp(self.log_weight[self.n_past :])
 
 
 def condition_mixture(
@@ -98,65 +121,81 @@ def condition_mixture(
     """
     x, y = jnp.where(where[:, None], x, 0.0), jnp.where(where, y, 0.0)
 
-    def condition_on(prior: LearnedPrior) -> PriorPosterior:
-        return condition_prior(config, params.hypotheses, prior, x, y, where, noise_var)
+    def condition(hypotheses: HypothesisArrays, priors: Any) -> PriorPosteriors:
+        def one(prior: Prior) -> PriorPosterior:
+            return condition_prior(config, hypotheses, prior, x, y, where, noise_var)
 
-    posteriors = jax.vmap(condition_on)(params.priors)
+        posteriors = jax.vmap(one)(priors)
+        return PriorPosteriors(posteriors, jax.vmap(jax.vmap(prepare_gp))(posteriors.gp))
+
+    learned = condition(params.hypotheses, params.priors)
+    posteriors = learned.posteriors
     trials = Trials(x, jnp.where(where, jnp.mean(posteriors.features.trend, axis=0), 0.0), y, where, noise_var)
     tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
     # Equal responses do not identify the variance scale, so they must not change the weights.
     task_evidence = jnp.where(jnp.any(where & (y != 0.0)), tasks.log_density, 0.0)
-    n_members = len(posteriors.trend_mean)
-    log_weight = jnp.concatenate(
-        [
-            jax.nn.log_sigmoid(params.transfer_log_odds) - math.log(n_members) + posteriors.log_weight.ravel(),
-            jax.nn.log_sigmoid(-params.transfer_log_odds) + log_shares(process_config, y.dtype) + task_evidence,
-        ]
+    log_transfer = jax.nn.log_sigmoid(params.transfer_log_odds)
+    log_weights = [log_transfer - math.log(len(posteriors.trend_mean)) + posteriors.log_weight.ravel()]
+    common = None
+    if params.common is not None:
+        common = condition(params.common.hypotheses, params.common.process)
+        log_weights[0] = log_weights[0] + jax.nn.log_sigmoid(-params.common.log_odds)
+        log_share = log_transfer + jax.nn.log_sigmoid(params.common.log_odds)
+        log_weights.append(log_share + common.posteriors.log_weight.ravel())
+    log_weights.append(
+        jax.nn.log_sigmoid(-params.transfer_log_odds) + log_shares(process_config, y.dtype) + task_evidence
     )
     return HedgedPosterior(
-        posteriors,
-        jax.vmap(jax.vmap(prepare_gp))(posteriors.gp),
-        trials,
-        tasks,
-        jax.vmap(prepare_gp)(tasks.gp),
-        jax.nn.log_softmax(log_weight),
+        learned, common, trials, tasks, jax.vmap(prepare_gp)(tasks.gp), jax.nn.log_softmax(jnp.concatenate(log_weights))
     )
 
 
-def past_weight(hypotheses: HypothesisArrays, posterior: HedgedPosterior) -> Array:
+def past_weight(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
     """Returns the total weight of the components with the trend of past tasks, a scalar.
 
-    These are the learned priors under the hypotheses that keep or weaken the trend, and the process with the trend. The
-    others drop or reverse the trend.
+    These are the learned priors and the common process under the hypotheses that keep or weaken the trend, and the
+    process of the task with the trend. The others drop or reverse the trend.
     """
-    learned = jnp.where(hypotheses.slope_mean[None, :] > 0.0, posterior.learned_weights, 0.0)
+    learned = jnp.where(params.hypotheses.slope_mean[None, :] > 0.0, posterior.learned_weights, 0.0)
+    common = jnp.zeros(())
+    if params.common is not None:
+        common = jnp.where(params.common.hypotheses.slope_mean > 0.0, posterior.common_weights, 0.0)
     trend_weight = posterior.task_posteriors.process.trend_weight
-    return jnp.sum(learned) + jnp.sum(jnp.where(trend_weight > 0.0, posterior.process_weights, 0.0))
+    with_trend = jnp.where(trend_weight > 0.0, posterior.process_weights, 0.0)
+    return jnp.sum(learned) + jnp.sum(common) + jnp.sum(with_trend)
 
 
 def component_moments(
     config: LearnedPriorConfig, params: HedgedPriorParams, posterior: HedgedPosterior, new: Array
 ) -> tuple[Array, Array]:
-    """Returns the mean and variance of every component at new configurations f[m, D]; two f[J H + K, m]."""
+    """Returns the mean and variance of every component at new configurations f[m, D]; two f[J H + C + K, m]."""
 
-    def member_moments(args: tuple[LearnedPrior, PriorPosterior, PreparedGP]) -> tuple[Array, Array, Array]:
-        prior, conditioned, prepared = args
-        features = compute_features(config, prior, new)
-        features = features._replace(trend=features.trend - conditioned.trend_mean)
+    def moments_of(
+        hypotheses: HypothesisArrays, priors: Any, conditioned: PriorPosteriors
+    ) -> tuple[Array, Array, Array]:
+        """Returns means and variances f[J H, m], and trends f[J, m]."""
 
-        def moments(hypothesis: HypothesisArrays, prepared: PreparedGP, scale: Array) -> tuple[Array, Array]:
-            scaled = scale_variances(prior, hypothesis)
-            cross = prior_covariance(conditioned.features, features, scaled)
-            residual, variance = predict_signal(prepared, cross, prior_variance(features, scaled))
-            return hypothesis.slope_mean * features.trend + residual, scale * variance
+        def member_moments(args: tuple[Prior, PriorPosterior, PreparedGP]) -> tuple[Array, Array, Array]:
+            prior, given, prepared = args
+            features = prior.compute_features(config, new)
+            features = features._replace(trend=features.trend - given.trend_mean)
 
-        return *jax.vmap(moments)(params.hypotheses, prepared, conditioned.variance_scale), features.trend
+            def moments(hypothesis: HypothesisArrays, prepared: PreparedGP, scale: Array) -> tuple[Array, Array]:
+                scaled = scale_variances(prior, hypothesis)
+                cross = prior_covariance(given.features, features, scaled)
+                residual, variance = predict_signal(prepared, cross, prior_variance(features, scaled))
+                return hypothesis.slope_mean * features.trend + residual, scale * variance
 
-    members = params.priors, posterior.prior_posteriors, posterior.prepared_priors
-    # One after the other needs less memory, all at once fewer operations: the candidates of a suggestion, in float64,
-    # are few.
-    map_members = jax.vmap(member_moments) if new.dtype == jnp.float64 else partial(lax.map, member_moments)
-    means, variances, trends = map_members(members)
+            return *jax.vmap(moments)(hypotheses, prepared, given.variance_scale), features.trend
+
+        # One after the other needs less memory, all at once fewer operations: the candidates of a suggestion, in
+        # float64, are few.
+        map_members = jax.vmap(member_moments) if new.dtype == jnp.float64 else partial(lax.map, member_moments)
+        means, variances, trends = map_members((priors, *conditioned))
+        return means.reshape(-1, new.shape[0]), variances.reshape(-1, new.shape[0]), trends
+
+    groups = [moments_of(*group) for group in prior_groups(params, posterior)]
+    trends = groups[0][2]
     trials, trend = posterior.trials, jnp.mean(trends, axis=0)
 
     def process_moments(task: TaskPosterior, prepared: PreparedGP) -> tuple[Array, Array]:
@@ -164,12 +203,18 @@ def component_moments(
         residual, variance = predict_signal(prepared, cross, task_variance(task.process, trend))
         return task.process.trend_weight * trend + residual, task.variance_scale * variance
 
-    task_means, task_variances = jax.vmap(process_moments)(posterior.task_posteriors, posterior.prepared_processes)
-    flat = (-1, new.shape[0])
-    return (
-        jnp.concatenate([means.reshape(flat), task_means]),
-        jnp.concatenate([variances.reshape(flat), task_variances]),
-    )
+    tasks = jax.vmap(process_moments)(posterior.task_posteriors, posterior.prepared_processes)
+    means, variances = (jnp.concatenate([*(group[i] for group in groups), tasks[i]]) for i in range(2))
+    return means, variances
+
+
+def prior_groups(
+    params: HedgedPriorParams, posterior: HedgedPosterior
+) -> Iterator[tuple[HypothesisArrays, Any, PriorPosteriors]]:
+    """Yields the learned priors and the common process, each with its hypotheses before and its posteriors after."""
+    yield params.hypotheses, params.priors, posterior.learned
+    if params.common is not None and posterior.common is not None:
+        yield params.common.hypotheses, params.common.process, posterior.common
 
 
 def predict_mixture(
@@ -189,12 +234,14 @@ def predict_mixture(
 
 
 def _noise_deviation(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
-    """Returns the standard deviation of every component's noise, f[J H + K]."""
-    log_noise_var = params.priors.log_noise_var[:, None] + params.hypotheses.log_noise_variance_factor[None, :]
-    learned = jnp.exp(log_noise_var) * posterior.prior_posteriors.variance_scale
+    """Returns the standard deviation of every component's noise, f[J H + C + K]."""
+    parts = []
+    for hypotheses, priors, conditioned in prior_groups(params, posterior):
+        log_noise_var = priors.log_noise_var[:, None] + hypotheses.log_noise_variance_factor[None, :]
+        parts.append((jnp.exp(log_noise_var) * conditioned.posteriors.variance_scale).ravel())
     tasks = posterior.task_posteriors
-    processes = jnp.exp(tasks.process.log_noise_var) * tasks.variance_scale
-    return jnp.sqrt(jnp.concatenate([learned.ravel(), processes]))
+    parts.append(jnp.exp(tasks.process.log_noise_var) * tasks.variance_scale)
+    return jnp.sqrt(jnp.concatenate(parts))
 
 
 def mean_and_improvement(

@@ -14,9 +14,10 @@ with its own networks. `training` fits them, `hypotheses` conditions them on a h
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ from jax import Array
 from dre_jax.checks import layer_sizes, positive
 from dre_jax.data import SearchSpace
 from dre_jax.errors import ConfigError
+from dre_jax.gp.fourier import sample_matern52
 from dre_jax.gp.kernels import matern52, squared_distances_by_products
 from dre_jax.gp.regression import add_noise, observation_noise
 from dre_jax.gp.response_scale import masked_mean
@@ -87,6 +89,49 @@ class LearnedPriorConfig:
         return mlp.MLPConfig(hidden=self.layers[:-1], activation="relu", outputs=self.layers[-1])
 
 
+class PriorFeatures(NamedTuple):
+    """Inputs of the covariance of a prior at n configurations."""
+
+    trend: Array
+    """f[n]: m minus its mean over the trials."""
+    features: Array
+    """f[n, F]: phi."""
+    scaled_columns: Array
+    """f[n, D]: columns divided by their length scales."""
+
+
+class Prior(Protocol):
+    """A prior of the responses of a new task, with the variances A, G, F and E; the formula is that of the module."""
+
+    @property
+    def log_slope_var(self) -> Array:
+        """Scalar: log A."""
+
+    @property
+    def log_feature_var(self) -> Array:
+        """Scalar: log G."""
+
+    @property
+    def log_ard_var(self) -> Array:
+        """Scalar: log F."""
+
+    @property
+    def log_noise_var(self) -> Array:
+        """Scalar: log E."""
+
+    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+        """Returns the features of configurations f[n, D]; the trend is not centred."""
+
+    def feature_covariance(self, a: Array, b: Array) -> Array:
+        """Returns the covariance of g / sqrt(G); features f[n, F] and f[m, F] -> f[n, m]."""
+
+    def feature_variance(self, features: Array) -> Array:
+        """Returns the diagonal of `feature_covariance`, f[n]."""
+
+    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
+        """Samples g as a function of features, f[n, F] -> f[n]; F is the number of features."""
+
+
 class LearnedPrior(NamedTuple):
     """Parameters of a prior; variances and length scales as logarithms."""
 
@@ -105,16 +150,23 @@ class LearnedPrior(NamedTuple):
     log_lengthscale: Array
     """f[D]: of f."""
 
+    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+        """Returns the features of configurations f[n, D]; the trend is not centred."""
+        trend = mlp.apply(config.trend_network, self.trend, mlp.standard_columns(x))[:, 0]
+        features = mlp.apply(config.feature_network, self.features, x)
+        return PriorFeatures(trend, features, x * jnp.exp(-self.log_lengthscale)[None, :])
 
-class PriorFeatures(NamedTuple):
-    """Inputs of the covariance of a prior at n configurations."""
+    def feature_covariance(self, a: Array, b: Array) -> Array:
+        """Returns the correlation of g; features f[n, F] and f[m, F] -> f[n, m]."""
+        return matern52(squared_distances_by_products(a, b))
 
-    trend: Array
-    """f[n]: m minus its mean over the trials."""
-    features: Array
-    """f[n, F]: phi."""
-    scaled_columns: Array
-    """f[n, D]: columns divided by their length scales."""
+    def feature_variance(self, features: Array) -> Array:
+        """Returns ones, f[n]."""
+        return jnp.ones(features.shape[:1], features.dtype)
+
+    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
+        """Samples g as a function of features, f[n, F] -> f[n]; F is the number of features."""
+        return sample_matern52(n_features, jnp.exp(self.log_feature_var), key)
 
 
 def init(config: LearnedPriorConfig, n_columns: int, key_trend: Array, key_features: Array) -> LearnedPrior:
@@ -219,44 +271,36 @@ def clip_prior(prior: LearnedPrior) -> LearnedPrior:
     return prior._replace(**clipped)
 
 
-def compute_features(config: LearnedPriorConfig, prior: LearnedPrior, x: Array) -> PriorFeatures:
-    """Returns the features of configurations f[n, D]; the trend is not centred."""
-    trend = mlp.apply(config.trend_network, prior.trend, mlp.standard_columns(x))[:, 0]
-    features = mlp.apply(config.feature_network, prior.features, x)
-    return PriorFeatures(trend, features, x * jnp.exp(-prior.log_lengthscale)[None, :])
-
-
-def history_features(
-    config: LearnedPriorConfig, prior: LearnedPrior, x: Array, where: Array
-) -> tuple[PriorFeatures, Array]:
+def history_features(config: LearnedPriorConfig, prior: Prior, x: Array, where: Array) -> tuple[PriorFeatures, Array]:
     """Returns the features of trials f[n, D] with a centred trend, and the mean of m over the trials, a scalar.
 
     The trend is centred because the responses are.
     """
-    features = compute_features(config, prior, x)
+    features = prior.compute_features(config, x)
     trend_mean = masked_mean(features.trend, where)
     return features._replace(trend=features.trend - trend_mean), trend_mean
 
 
-def prior_covariance(a: PriorFeatures, b: PriorFeatures, prior: LearnedPrior) -> Array:
+def prior_covariance(a: PriorFeatures, b: PriorFeatures, prior: Prior) -> Array:
     """Returns the covariance of b + a m + g + f at n and m configurations, f[n, m]."""
     slope_var, feature_var, ard_var = (
         jnp.exp(log_var) for log_var in (prior.log_slope_var, prior.log_feature_var, prior.log_ard_var)
     )
     linear = OFFSET_VAR + slope_var * a.trend[:, None] * b.trend[None, :]
-    feature_kernel = matern52(squared_distances_by_products(a.features, b.features))
+    feature_kernel = prior.feature_covariance(a.features, b.features)
     ard_kernel = matern52(squared_distances_by_products(a.scaled_columns, b.scaled_columns))
     return linear + feature_var * feature_kernel + ard_var * ard_kernel
 
 
-def prior_variance(features: PriorFeatures, prior: LearnedPrior) -> Array:
+def prior_variance(features: PriorFeatures, prior: Prior) -> Array:
     """Returns the diagonal of `prior_covariance`, f[n]."""
-    slope_var = jnp.exp(prior.log_slope_var)
-    return OFFSET_VAR + slope_var * features.trend**2 + jnp.exp(prior.log_feature_var) + jnp.exp(prior.log_ard_var)
+    slope_var, feature_var = jnp.exp(prior.log_slope_var), jnp.exp(prior.log_feature_var)
+    line = OFFSET_VAR + slope_var * features.trend**2
+    return line + feature_var * prior.feature_variance(features.features) + jnp.exp(prior.log_ard_var)
 
 
 def covariance_and_residuals(
-    prior: LearnedPrior,
+    prior: Prior,
     features: PriorFeatures,
     y: Array,
     where: Array,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -23,11 +24,12 @@ from jax import Array
 
 from dre_jax.data import Task
 from dre_jax.data.sampling import TaskSpans
+from dre_jax.methods.hedged_prior.common_process import CommonFit, condition_common
 from dre_jax.methods.hedged_prior.folds import Folds, HeldOutEvidence, make_folds
 from dre_jax.methods.hedged_prior.held_out import (
     evidence_of_folds,
     mean_evidence,
-    transfer_probability,
+    transfer_weights,
     uninformed_evidence,
 )
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
@@ -44,6 +46,7 @@ _CHECKPOINTS = (50, 75, 100, 150, 200, 275, 375, 500, 700, 950, 1300, 1800, 2500
 # Before step 50 the random initial trend still harms, even if few held-out trials do not show it: with one study of 20
 # trials the log-likelihood a trial of validation tasks was -1.1 after 25 steps, -0.8 after 50, -0.86 after 100 and -1.3
 # after 400.
+_EVEN_SHARE = 0.5
 _HISTORIES = 64  # held-out histories of a fold
 
 
@@ -55,7 +58,9 @@ class PriorFit(NamedTuple):
     steps: Array
     """i32: number of Adam steps."""
     transfer_probability: Array
-    """f32 in (0, 1): probability that the priors explain a new task better than processes without past tasks."""
+    """f32 in (0, 1): probability that the past explains a new task better than processes without past tasks."""
+    common_share: float
+    """Share of the common process in that probability; a half without held-out tasks."""
     held_out: HeldOutEvidence
     """Held-out evidence that chose the number of steps and the probability of transfer."""
     losses: Floats
@@ -144,6 +149,7 @@ def train_priors(
     tasks: Mapping[str, Task],
     key: Array,
     lengths: LengthScalePrior | None = None,
+    common: CommonFit | None = None,
 ) -> PriorFit:
     """Trains priors on past tasks, for a number of steps that held-out trials choose by default.
 
@@ -154,6 +160,7 @@ def train_priors(
       key: PRNG key.
       lengths: prior from `fit_length_scale_prior` of these tasks, whose means are the initial length scales. A short
         training hardly changes them.
+      common: a second model of the past tasks, whose share of the transfer probability is wanted.
 
     Raises:
       DataError: if there are no tasks or they differ in the number of columns.
@@ -163,15 +170,15 @@ def train_priors(
     run = _Training.create(config, training, folds, step_key)
     states = run.begin(start_key, lengths)
     if training.steps is None:
-        return _train_with_folds(run, states)
+        return _train_with_folds(run, states, common)
     states, losses = run.run(states, 0, training.steps)
     zero = jnp.float32(0.0)
     held_out = HeldOutEvidence(jnp.int32(0), jnp.int32(len(tasks)), jnp.bool_(False), zero, zero)
     steps, probability = jnp.int32(training.steps), jnp.float32(training.transfer_probability)
-    return PriorFit(run.averages(states)[0], steps, probability, held_out, losses)
+    return PriorFit(run.averages(states)[0], steps, probability, _EVEN_SHARE, held_out, losses)
 
 
-def _train_with_folds(run: _Training, states: list[Descent[Array]]) -> PriorFit:
+def _train_with_folds(run: _Training, states: list[Descent[Array]], common: CommonFit | None) -> PriorFit:
     """Trains members and folds; returns the members at the number of steps of the highest held-out evidence."""
     config, training, folds = run.config, run.training, run.folds
     checkpoints: list[tuple[LearnedPrior, Floats, Floats]] = []  # members, evidence of folds, losses since the last one
@@ -203,8 +210,18 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]]) -> PriorFit:
         jnp.float32(mean_evidence(uninformed, folds)),
     )
     start = {"prior": training.transfer_probability, "strength": training.transfer_strength}
-    probability = transfer_probability(learned, uninformed, folds.task, **start)
-    return PriorFit(members, jnp.int32(steps), jnp.float32(probability), facts, np.concatenate(every_loss))
+    both = [learned] if common is None or folds.by_rows else [learned, _common_evidence(config, common, folds)]
+    *weights, _ = transfer_weights(both, uninformed, folds.task, **start)
+    share = float(weights[-1] / sum(weights)) if len(weights) > 1 else _EVEN_SHARE
+    return PriorFit(members, jnp.int32(steps), jnp.float32(sum(weights)), share, facts, np.concatenate(every_loss))
+
+
+def _common_evidence(config: LearnedPriorConfig, common: CommonFit, folds: Folds) -> Floats:
+    """Returns the evidence of held-out histories under the common process of the other tasks, f64[K, H]."""
+    x, y, task = jax.device_put(common.trials)
+    rest = np.stack([np.where(np.isin(common.trials.task, held_out), -1, task) for held_out in folds.task])
+    processes = jax.vmap(partial(condition_common, common.params, x, y))(jax.device_put(rest))
+    return evidence_of_folds(config, processes, folds)
 
 
 def explain_training(steps: int, transfer_probability: float, held_out: HeldOutEvidence) -> str:

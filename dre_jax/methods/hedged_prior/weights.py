@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
+from dre_jax.methods.hedged_prior.common_process import CommonPrior
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays
 from dre_jax.methods.hedged_prior.prior import LearnedPrior
@@ -39,6 +40,8 @@ class HedgedPriorParams(NamedTuple):
     """i32: number of training steps of the priors."""
     held_out: HeldOutEvidence
     """Held-out evidence that chose the number of steps and the probability of transfer."""
+    common: CommonPrior | None = None
+    """The process that few past tasks have in common."""
 
 
 def fit_mixture_weights(initial: Floats, log_likelihood: Floats, strength: float) -> Floats:

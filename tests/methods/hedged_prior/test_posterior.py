@@ -9,8 +9,9 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import multivariate_t
 
-from dre_jax.methods.hedged_prior import draws as draws_module
+from dre_jax.gp import fourier
 from dre_jax.methods.hedged_prior import hypotheses
+from dre_jax.methods.hedged_prior.common_process import CommonPrior, MultiTaskParams, condition_common
 from dre_jax.methods.hedged_prior.draws import sample_responses
 from dre_jax.methods.hedged_prior.folds import HeldOutEvidence
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis
@@ -42,25 +43,56 @@ PROCESSES = TaskProcessConfig(steps=0, initial_lengthscales=(0.3,))  # `test_tas
 LENGTHS, NOISES, SLOPES = (0.1, 0.25, 0.6, 0.3, 0.3), (1e-3, 1e-3, 1e-3, 1e-3, np.exp(-6.0)), (0.0, 0.0, 0.0, 0.0, 1.0)
 SHARES, TRANSFER, INCUMBENT = np.array([1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4]), 0.8, 0.5
 CERTAIN = 1.0 - 1e-6
+COMMON_HYPOTHESES = (*HYPOTHESES, Hypothesis(weight=0.4, noise_variance_factor=0.1))
+PAST = MultiTaskParams(np.array([-1.0, 0.2, -0.4]), np.array([0.1, -0.7, 0.3]), np.array(-0.5), np.array(-1.5), -4.0)
+COMMON_SHARE = 0.7
 start = jax.jit(jax.vmap(partial(init, CONFIG, COLUMNS)))
 
 
-def make_params(priors, transfer=TRANSFER):
+def past_trials():
+    """Returns 12 trials of two past tasks, with two empty slots among them."""
+    rng = np.random.default_rng(11)
+    return rng.uniform(size=(14, COLUMNS)), rng.normal(size=14), np.repeat([0, -1, 1, -1], [5, 1, 7, 1])
+
+
+def make_common():
+    past = MultiTaskParams(*(np.asarray(a, np.float32) for a in PAST))
+    x, y, task = past_trials()
+    process = condition_common(past, x.astype(np.float32), y.astype(np.float32), task.astype(np.int32))
+    log_odds = jnp.float32(np.log(COMMON_SHARE) - np.log1p(-COMMON_SHARE))
+    by = hypotheses.hypothesis_arrays(COMMON_HYPOTHESES)
+    return CommonPrior(jax.tree.map(lambda a: a[None], process), by, log_odds)
+
+
+def expected_common(rows):
+    """Returns the posterior mean and covariance of the common process, and the correlation of a task's own, at rows."""
+    x, y, task = past_trials()
+    x, y, task = x[task >= 0], y[task >= 0], task[task >= 0]
+    every = np.concatenate([x, rows])
+    common = np.exp(PAST.log_common_var) * matern52(every / np.exp(PAST.log_common_lengthscale))
+    own = matern52(every / np.exp(PAST.log_own_lengthscale))
+    n = len(x)
+    past = common[:n, :n] + (task[:, None] == task) * (1.0 + np.exp(PAST.log_own_var) * own[:n, :n])
+    gain = common[n:, :n] @ np.linalg.inv(past + np.exp(PAST.log_noise_var) * np.eye(n))
+    return gain @ y, common[n:, n:] - gain @ common[:n, n:], own[n:, n:]
+
+
+def make_params(priors, transfer=TRANSFER, common=None):
     hyperpriors = TaskHyperpriors(generic_prior(COLUMNS), generic_prior(COLUMNS))
     log_odds = jnp.float32(np.log(transfer) - np.log1p(-transfer))
     facts = HeldOutEvidence(*[jnp.int32(0)] * 3, *[jnp.float32(0.0)] * 2)
     by = hypotheses.hypothesis_arrays(HYPOTHESES)
-    return HedgedPriorParams(priors, by, log_odds, hyperpriors, jnp.int32(1), facts)
+    return HedgedPriorParams(priors, by, log_odds, hyperpriors, jnp.int32(1), facts, common)
 
 
 @jax.jit
-def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None):
-    """Returns weights f[J, H] and f[K]; mean, variance and log expected improvement of the mixture."""
-    params = make_params(priors)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
+def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=None):
+    """Returns weights f[J, H], f[C] and f[K]; mean, variance and log expected improvement of the mixture."""
+    params = make_params(priors, common=common)._replace(transfer_log_odds=jnp.log(transfer) - jnp.log1p(-transfer))
     posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where, errors)
     moments = predict_mixture(CONFIG, params, posterior, new)
     improvement = mean_and_improvement(CONFIG, params, posterior, new, jnp.float32(INCUMBENT))[1]
-    return posterior.learned_weights, posterior.process_weights, *moments, improvement
+    return posterior.learned_weights, posterior.common_weights, posterior.process_weights, *moments, improvement
 
 
 def member(priors, j):
@@ -94,9 +126,10 @@ def component(signal, noise, mean, y, errors):
     return density, mean[n:] + gain @ off, scale * left, np.sqrt(scale * noise)
 
 
-def expected_mixture(priors, x, y, new, errors=0.0):
-    """Returns weights f64[J, H] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
+def expected_mixture(priors, x, y, new, errors=0.0, has_common=False):
+    """Returns weights f64[J, H], f64[C] and f64[K]; mean, variance and log augmented improvement, three f64[m]."""
     cases, rows, trend, errors = [], np.concatenate([x, new]), 0.0, np.broadcast_to(errors, len(y))
+    transfer = TRANSFER * (1.0 - COMMON_SHARE) if has_common else TRANSFER
     for j in range(CONFIG.members):
         prior = member(priors, j)
         m, (offset, slope, learned, ard) = learned_prior(prior, rows, len(y))
@@ -107,7 +140,16 @@ def expected_mixture(priors, x, y, new, errors=0.0):
             noise = h.noise_variance_factor * np.exp(np.float64(prior.log_noise_var))
             weight = h.weight / sum(h.weight for h in HYPOTHESES)
             density, *moments = component(signal, noise, h.slope_mean * m, y, errors)
-            cases.append((np.log(TRANSFER * weight / CONFIG.members) + density, *moments))
+            cases.append((np.log(transfer * weight / CONFIG.members) + density, *moments))
+    for h in COMMON_HYPOTHESES if has_common else ():
+        m, posterior, own = expected_common(rows)
+        m = m - (m[: len(y)].mean() if len(y) else 0.0)
+        signal = 1.0 + h.slope_variance_factor * 0.1 * np.outer(m, m) + h.feature_variance_factor * posterior
+        signal = signal + h.ard_variance_factor * np.exp(PAST.log_own_var) * own
+        noise = h.noise_variance_factor * np.exp(PAST.log_noise_var)
+        density, *moments = component(signal, noise, h.slope_mean * m, y, errors)
+        weight = h.weight / sum(h.weight for h in COMMON_HYPOTHESES)
+        cases.append((np.log(TRANSFER * COMMON_SHARE * weight) + density, *moments))
     for length, noise, slope, share in zip(LENGTHS, NOISES, SLOPES, SHARES, strict=True):
         variance = np.exp(-1.0) if slope else 1.0
         signal = 1.0 + variance * matern52(rows / (length * np.sqrt(COLUMNS))) + 0.1 * slope * np.outer(trend, trend)
@@ -117,20 +159,32 @@ def expected_mixture(priors, x, y, new, errors=0.0):
     share = softmax(evidence)
     mean = share @ means
     improvement = share @ np.exp(log_augmented_improvement(means, np.sqrt(variances), INCUMBENT, noises[:, None]))
-    learned, own = np.split(share, [len(share) - len(SHARES)])
+    learned, common, own = np.split(share, [CONFIG.members * len(HYPOTHESES), len(share) - len(SHARES)])
     variance = share @ (variances + (means - mean) ** 2)
-    return learned.reshape(CONFIG.members, -1), own, mean, variance, np.log(improvement)
+    return learned.reshape(CONFIG.members, -1), common, own, mean, variance, np.log(improvement)
 
 
-@pytest.mark.parametrize(("n", "has_errors"), [(0, False), (1, False), (9, False), (9, True), (CAPACITY, False)])
-def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, priors):
+@pytest.mark.parametrize(
+    ("n", "has_errors", "has_common"),
+    [
+        (0, False, False),
+        (1, False, False),
+        (9, False, False),
+        (9, True, False),
+        (CAPACITY, False, False),
+        (0, False, True),
+        (9, True, True),
+    ],
+)
+def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, has_common, priors):
     rng = np.random.default_rng(n)
     x, new = (rng.uniform(size=(rows, COLUMNS)).astype(np.float32) for rows in (n, CANDIDATES))
     y, new[: min(n, 2)] = rng.normal(size=n), x[:2]  # evaluated configurations, whose variance is small
     errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32) if has_errors else None
     variances = errors[:n] if has_errors else 0.0
-    expected = expected_mixture(priors, x.astype(float), y, new[CHECKED].astype(float), variances)
-    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors)
+    expected = expected_mixture(priors, x.astype(float), y, new[CHECKED].astype(float), variances, has_common)
+    common = make_common() if has_common else None
+    *shares, mean, variance, improvement = predict(priors, *slots(x, y), new, errors=errors, common=common)
     moments = mean, variance, improvement
     for result, one in zip((*shares, *(a[jnp.asarray(CHECKED)] for a in moments)), expected, strict=True):
         np.testing.assert_allclose(result, one, rtol=1e-3, atol=2e-4)
@@ -138,12 +192,13 @@ def test_mixture_equals_the_loop_at_any_number_of_candidates(n, has_errors, prio
     assert {a.shape for a in moments} == {(CANDIDATES,)}
 
 
-def test_sampled_functions_have_the_moments_of_the_mixture(priors, monkeypatch):
-    monkeypatch.setattr(draws_module, "N_FEATURES", 64)  # the moments over samples do not depend on it
+@pytest.mark.parametrize("has_common", [False, True])
+def test_sampled_functions_have_the_moments_of_the_mixture(has_common, priors, monkeypatch):
+    monkeypatch.setattr(fourier, "N_FEATURES", 64)  # the moments over samples do not depend on it
     rng, draws = np.random.default_rng(4), 600
     x, new, y = rng.uniform(size=(5, COLUMNS)), rng.uniform(size=(4, COLUMNS)), rng.normal(size=5)
     x, new = x.astype(np.float32), np.concatenate([new, x[:1]]).astype(np.float32)
-    params = make_params(jax.tree.map(jnp.asarray, priors))
+    params = make_params(jax.tree.map(jnp.asarray, priors), common=make_common() if has_common else None)
     errors = rng.uniform(0.0, 2.0, CAPACITY).astype(np.float32)
 
     @jax.jit
@@ -152,14 +207,14 @@ def test_sampled_functions_have_the_moments_of_the_mixture(priors, monkeypatch):
         return jax.vmap(lambda key: sample_responses(CONFIG, params, posterior, new, key))(keys)
 
     result = np.asarray(draw(jax.random.split(jax.random.key(8), draws), *slots(x, y)), np.float64)
-    _, _, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float), errors[:5])
+    *_, mean, variance, _ = expected_mixture(priors, x.astype(float), y, new.astype(float), errors[:5], has_common)
     np.testing.assert_allclose(result.mean(axis=0), mean, atol=5.0 * np.sqrt(variance.max() / draws))
     np.testing.assert_allclose(result.var(axis=0), variance, rtol=0.25)
 
 
 def test_equal_responses_keep_the_initial_weights(priors):
     x, new = np.random.default_rng(6).uniform(size=(9, COLUMNS)), np.zeros((CANDIDATES, COLUMNS), np.float32)
-    share, own = map(np.asarray, predict(priors, *slots(x, np.zeros(9)), new)[:2])
+    share, _, own = map(np.asarray, predict(priors, *slots(x, np.zeros(9)), new)[:3])
     before = TRANSFER * np.array([hypothesis.weight for hypothesis in HYPOTHESES])
     expected = np.broadcast_to(before / before.sum() * TRANSFER / CONFIG.members, share.shape)
     np.testing.assert_allclose(share, expected, rtol=1e-5)

@@ -23,7 +23,6 @@ from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior
 from dre_jax.methods.hedged_prior.prior import (
     LearnedPriorConfig,
     clip_prior,
-    compute_features,
     history_features,
     init,
     prior_covariance,
@@ -318,7 +317,7 @@ WIDE = LearnedPriorConfig(trend=(8,), layers=(32, 32, 32, 32))
 def clip_and_factorise(prior, x):
     """Returns the clipped prior and the jitter of its covariance."""
     clipped = clip_prior(prior)
-    at = compute_features(WIDE, clipped, x)
+    at = clipped.compute_features(WIDE, x)
     matrix = add_noise(prior_covariance(at, at, clipped), jnp.exp(clipped.log_noise_var), jnp.ones(len(x), bool))
     return clipped, safe_cholesky(matrix)[1]
 
@@ -327,7 +326,7 @@ def test_initial_and_clipped_priors():
     """Features and scaled columns suit a kernel of length scale one, and no bounds need jitter."""
     x = np.random.default_rng(0).random((40, 8), np.float32)
     prior = jax.jit(init, static_argnums=(0, 1))(WIDE, 8, *jax.random.split(jax.random.key(0)))
-    at = jax.jit(compute_features, static_argnums=0)(WIDE, prior, x)
+    at = jax.jit(partial(type(prior).compute_features, config=WIDE))(prior, x=x)
     for z in (np.asarray(at.features), np.asarray(at.scaled_columns)):
         assert 0.3 < np.median(pdist(z)) < 4.0
     for sign in (-1, 1):

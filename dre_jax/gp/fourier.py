@@ -1,0 +1,34 @@
+"""Samples of Gaussian processes with Matern 5/2 from random Fourier features (Rahimi and Recht 2007)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from dre_jax.gp.regression import matmul
+
+N_FEATURES = 512
+"""Random Fourier features of a sample."""
+
+
+def matern52_frequencies(key: Array, n_columns: int, count: int) -> Array:
+    """Draws frequencies f32[D, R] of random Fourier features of Matern 5/2.
+
+    The spectral density is a multivariate t of 5 degrees of freedom (Rasmussen and Williams 2006, equation 4.15).
+    """
+    direction_key, scale_key = jax.random.split(key)
+    squares = 2.0 * jax.random.gamma(scale_key, 2.5, (1, count))  # chi-squared, 5 degrees
+    return jax.random.normal(direction_key, (n_columns, count)) * jnp.sqrt(5.0 / squares)
+
+
+def sample_matern52(n_columns: int, variance: Array, key: Array) -> Callable[[Array], Array]:
+    """Samples a function f[n, D] -> f[n] with mean zero and ``variance`` times `matern52` as its covariance."""
+    frequency_key, phase_key, weight_key = jax.random.split(key, 3)
+    frequencies = matern52_frequencies(frequency_key, n_columns, N_FEATURES)
+    phases = jax.random.uniform(phase_key, (1, N_FEATURES), maxval=2.0 * math.pi)
+    weights = jax.random.normal(weight_key, (N_FEATURES,)) * jnp.sqrt(2.0 * variance / N_FEATURES)
+    return lambda rows: matmul(jnp.cos(matmul(rows, frequencies) + phases), weights)

@@ -1,0 +1,303 @@
+"""A process that a few past tasks have in common, given their trials: a multi-task Gaussian process.
+
+Standardised responses of task i are modelled as
+
+    y_i(x) = b_i + c(x) + f_i(x) + noise,
+    b_i ~ N(0, 1),    c ~ GP(0, C Matern 5/2),    f_i ~ GP(0, F Matern 5/2),    noise ~ N(0, E),
+
+with length scales for each column of c and of f (Swersky et al. 2013; Leroy et al. 2022). The posterior of c given the
+trials of all past tasks is a prior for a new task: its mean is the trend m of `dre_jax.methods.hedged_prior.prior`, and
+the rest of it is the process g. With few past tasks it predicts a new one better than networks do, but its cost grows
+with the cube of all past trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from jax import Array
+
+from dre_jax.checks import at_least
+from dre_jax.data import Task
+from dre_jax.gp.cholesky import invert_factor, safe_cholesky
+from dre_jax.gp.fourier import sample_matern52
+from dre_jax.gp.kernels import matern52, squared_distances_by_products
+from dre_jax.gp.regression import add_noise, log_gaussian_density, matmul
+from dre_jax.gp.response_scale import standardise
+from dre_jax.methods.hedged_prior import hypotheses
+from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
+from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior, log_length_scale_prior
+from dre_jax.methods.hedged_prior.prior import OFFSET_VAR, LearnedPriorConfig, PriorFeatures
+from dre_jax.optim.quasi_newton import maximise_in_box
+from dre_jax.runtime.jit import jit_with_less_effort
+from dre_jax.runtime.reports import report_progress
+
+HYPOTHESES = (
+    *hypotheses.HYPOTHESES,
+    Hypothesis(weight=0.2, noise_variance_factor=0.01),
+    Hypothesis(weight=0.1, noise_variance_factor=0.01, feature_variance_factor=2.0, ard_variance_factor=4.0),
+)
+"""Those of learned priors, and two with less noise, which short past tasks cannot tell from a fast variation."""
+SLOPE_VARIANCE = 0.1
+"""A: variance of the slope of the trend."""
+_VARIANCES = (-0.7, 1.5), (-1.2, 1.5)  # means and standard deviations of the prior of log C and log F
+_LENGTHS, _SIGNALS, _NOISES = (-3.0, 4.0), (-6.0, 2.0), (-7.0, 0.0)
+_LARGE_LOG_NOISE = -2.0  # the density often has a local maximum with little noise and one with much
+_MAX_STEP, _TOLERANCE = 1.0, 1e-3
+_IGNORE = 20.0  # log length scale of a column that does not matter
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonProcessConfig:
+    """Which past tasks have a common process, and how it is fitted.
+
+    Raises:
+      ConfigError: if a number is negative.
+    """
+
+    rows: int = 400
+    """Maximum number of past trials; of more, each task keeps its share: the best fourth of it, and random ones. 0
+    disables the process."""
+    task_rows: int = 40
+    """There is no process if a task would keep fewer than so many trials, and not all: many trials train networks."""
+    steps: int = 60
+    """Maximum number of points that the fit of the hyperparameters evaluates after its start."""
+    hypotheses: tuple[Hypothesis, ...] = HYPOTHESES
+    """Hypotheses of how the process applies to a new task."""
+
+    def __post_init__(self) -> None:
+        at_least(0, self, "rows", "task_rows", "steps")
+
+
+class MultiTaskParams(NamedTuple):
+    """Log hyperparameters of the model of the past tasks."""
+
+    log_common_lengthscale: Array
+    """f[D]: of c."""
+    log_own_lengthscale: Array
+    """f[D]: of f."""
+    log_common_var: Array
+    """Scalar: log C."""
+    log_own_var: Array
+    """Scalar: log F."""
+    log_noise_var: Array
+    """Scalar: log E."""
+
+
+class CommonProcess(NamedTuple):
+    """The process c given R trials of past tasks: a `dre_jax.methods.hedged_prior.prior.Prior` of a new task."""
+
+    x: Array
+    """f[R, D]: past trials."""
+    task: Array
+    """i32[R]: number of the task of each; -1 in empty slots."""
+    past: MultiTaskParams
+    """Hyperparameters of the past tasks' model, of covariance K."""
+    weights: Array
+    """f[R]: K^-1 y."""
+    inverse_factor: Array
+    """f[R, R]: L^-1, with K = L L^T."""
+    log_slope_var: Array
+    """Scalar: log A."""
+    log_feature_var: Array
+    """Scalar: log G, a factor of the posterior variance of c."""
+    log_ard_var: Array
+    """Scalar: log F, of the new task."""
+    log_noise_var: Array
+    """Scalar: log E, of the new task."""
+
+    def compute_features(self, config: LearnedPriorConfig, x: Array) -> PriorFeatures:
+        """Returns the mean of c, the inputs of `feature_covariance` and the scaled columns of f at f[n, D]."""
+        past, new = (_scale(rows, self.past.log_common_lengthscale) for rows in (self.x, x))
+        cross = jnp.where((self.task >= 0)[:, None], self._common_covariance(past, new), 0.0)
+        features = jnp.concatenate([new, matmul(self.inverse_factor, cross).T], axis=1)
+        return PriorFeatures(matmul(self.weights, cross), features, _scale(x, self.past.log_own_lengthscale))
+
+    def feature_covariance(self, a: Array, b: Array) -> Array:
+        """Returns the posterior covariance of c; features f[n, D + R] and f[m, D + R] -> f[n, m]."""
+        n = self.x.shape[-1]
+        return self._common_covariance(a[:, :n], b[:, :n]) - matmul(a[:, n:], b[:, n:].T)
+
+    def feature_variance(self, features: Array) -> Array:
+        """Returns the diagonal of `feature_covariance`, f[n]."""
+        explained = jnp.sum(features[:, self.x.shape[-1] :] ** 2, axis=1)
+        variance = jnp.exp(self.past.log_common_var)
+        return jnp.maximum(variance - explained, variance * jnp.finfo(variance.dtype).eps)
+
+    def sample_features(self, n_features: int, key: Array) -> Callable[[Array], Array]:
+        """Samples g, c minus its mean times the root of G, of features f[n, D + R] -> f[n] (Matheron's rule)."""
+        prior_key, rest_key = jax.random.split(key)
+        n, filled = self.x.shape[-1], self.task >= 0
+        prior = sample_matern52(n, jnp.exp(self.past.log_common_var), prior_key)
+        rest = self.past._replace(log_common_var=jnp.full_like(self.past.log_common_var, -jnp.inf))
+        lower, _ = safe_cholesky(_covariance(rest, self.x, self.task))
+        observed = prior(_scale(self.x, self.past.log_common_lengthscale))
+        observed = observed + matmul(lower, jax.random.normal(rest_key, observed.shape, observed.dtype))
+        whitened = matmul(self.inverse_factor, jnp.where(filled, observed, 0.0))
+        scale = jnp.exp(0.5 * self.log_feature_var)
+        return lambda features: scale * (prior(features[:, :n]) - matmul(features[:, n:], whitened))
+
+    def _common_covariance(self, a: Array, b: Array) -> Array:
+        return jnp.exp(self.past.log_common_var) * matern52(squared_distances_by_products(a, b))
+
+
+def _scale(x: Array, log_lengthscale: Array) -> Array:
+    return x * jnp.exp(-log_lengthscale)[None, :]
+
+
+class CommonPrior(NamedTuple):
+    """The common process as a component of the mixture."""
+
+    process: CommonProcess
+    """With an axis of length 1 in front of each array."""
+    hypotheses: HypothesisArrays
+    """Hypotheses with their weights."""
+    log_odds: Array
+    """Scalar: log-odds of the process, before the first trial, against the learned priors."""
+
+
+class PastTrials(NamedTuple):
+    """R trials of past tasks."""
+
+    x: npt.NDArray[np.float32]
+    """f32[R, D]"""
+    y: npt.NDArray[np.float32]
+    """f32[R]: responses, standardised task by task."""
+    task: npt.NDArray[np.int32]
+    """i32[R]"""
+
+
+def past_trials(tasks: Mapping[str, Task], rows: int) -> PastTrials:
+    """Returns all trials, or of each task the best fourth of its share and random others."""
+    parts, share, random = [], rows // len(tasks), np.random.default_rng(0)
+    for number, task in enumerate(tasks.values()):
+        order = np.argsort(-task.y, kind="stable")
+        kept = np.concatenate([order[: share // 4], random.permutation(order[share // 4 :])])[:share]
+        kept = np.sort(kept)
+        y = np.asarray(standardise(jnp.asarray(task.y, jnp.float32), jnp.ones(task.n_rows, bool)).y)
+        parts.append((np.asarray(task.X, np.float32)[kept], y[kept], np.full(len(kept), number, np.int32)))
+    return PastTrials(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+class CommonFit(NamedTuple):
+    """The model of the past tasks: their trials and its hyperparameters."""
+
+    trials: PastTrials
+    params: MultiTaskParams
+
+
+def fit_past_tasks(
+    config: CommonProcessConfig, tasks: Mapping[str, Task], lengths: LengthScalePrior
+) -> CommonFit | None:
+    """Returns the model of past tasks; None if they have too many trials for it.
+
+    Args:
+      config: settings.
+      tasks: past tasks.
+      lengths: prior of the length scales and of the noise, from the same tasks.
+    """
+    longest = max(task.n_rows for task in tasks.values())
+    if config.rows // len(tasks) < min(longest, max(config.task_rows, 1)):
+        return None
+    report_progress("compiling the fit of the common process")
+    trials = past_trials(tasks, config.rows)
+    x, y, task = jax.device_put(trials)
+    return CommonFit(trials, _fit(config.steps, x, y, task, lengths))
+
+
+def _covariance(params: MultiTaskParams, x: Array, task: Array) -> Array:
+    """Returns the covariance K of past observations, f[R, R]."""
+
+    def kernel(log_length: Array) -> Array:
+        scaled = _scale(x, log_length)
+        return matern52(squared_distances_by_products(scaled, scaled))
+
+    own = OFFSET_VAR + jnp.exp(params.log_own_var) * kernel(params.log_own_lengthscale)
+    own = jnp.where(task[:, None] == task[None, :], own, 0.0)
+    common = jnp.exp(params.log_common_var) * kernel(params.log_common_lengthscale)
+    return add_noise(common + own, jnp.exp(params.log_noise_var), task >= 0)
+
+
+@jit_with_less_effort("steps")
+def _fit(steps: int, x: Array, y: Array, task: Array, lengths: LengthScalePrior) -> MultiTaskParams:
+    """Returns the hyperparameters of the highest posterior density."""
+    n = x.shape[1]
+
+    def unpack(vector: Array) -> MultiTaskParams:
+        return MultiTaskParams(vector[:n], vector[n : 2 * n], *vector[2 * n :])
+
+    def log_posterior(vector: Array) -> Array:
+        params = unpack(vector)
+        variances = zip((params.log_common_var, params.log_own_var), _VARIANCES, strict=True)
+        log_prior = sum(-0.5 * ((value - mean) / deviation) ** 2 for value, (mean, deviation) in variances)
+        log_prior += log_length_scale_prior(lengths, params.log_common_lengthscale, lengths.noise_mean)
+        log_prior += log_length_scale_prior(lengths, params.log_own_lengthscale, params.log_noise_var)
+        return log_gaussian_density(_covariance(params, x, task), y, task >= 0) + log_prior
+
+    def start(log_noise: Array) -> Array:
+        variances = jnp.asarray([mean for mean, _ in _VARIANCES], x.dtype)
+        return jnp.concatenate([lengths.mean, lengths.mean, variances, log_noise[None]])
+
+    starts = jax.vmap(start)(jnp.stack([lengths.noise_mean, jnp.full_like(lengths.noise_mean, _LARGE_LOG_NOISE)]))
+    low, high = (
+        jnp.asarray(ends, x.dtype) for ends in zip(*[_LENGTHS] * (2 * n), *[_SIGNALS] * 2, _NOISES, strict=True)
+    )
+    maxima = maximise_in_box(
+        jax.vmap(jax.value_and_grad(log_posterior)),
+        jnp.clip(starts, low[None, :], high[None, :]),
+        low,
+        high,
+        steps=steps,
+        reach=_MAX_STEP,
+        tolerance=_TOLERANCE,
+    )
+    return unpack(maxima.points[jnp.argmax(maxima.values)])
+
+
+def common_prior(
+    config: CommonProcessConfig, fit: CommonFit, fixed: npt.NDArray[np.bool_], share: float
+) -> CommonPrior:
+    """Returns the common process as a component of the mixture.
+
+    Args:
+      config: its hypotheses.
+      fit: the model of the past tasks.
+      fixed: bool[D], columns that no past task varies, which the process ignores.
+      share: its weight, before the first trial, relative to all priors from past tasks.
+    """
+    process = condition_common(fit.params, *jax.device_put(fit.trials))
+    log_length = jnp.where(fixed, _IGNORE, process.past.log_common_lengthscale)
+    process = process._replace(past=process.past._replace(log_common_lengthscale=log_length))
+    log_odds = jnp.float32(math.log(share) - math.log1p(-share))
+    return CommonPrior(jax.tree.map(lambda a: a[None], process), hypothesis_arrays(config.hypotheses), log_odds)
+
+
+@jit_with_less_effort()
+def condition_common(params: MultiTaskParams, x: Array, y: Array, task: Array) -> CommonProcess:
+    """Returns the common process given trials of past tasks f[R, D], f[R] and i32[R]; slots of task -1 are empty."""
+    lower, _ = safe_cholesky(_covariance(params, x, task))
+    inverse = invert_factor(lower)
+    weights = matmul(inverse.T, matmul(inverse, jnp.where(task >= 0, y, 0.0)))
+    zero = jnp.zeros((), x.dtype)
+    log_slope_var = zero + math.log(SLOPE_VARIANCE)
+    return CommonProcess(
+        x, task, params, weights, inverse, log_slope_var, zero, params.log_own_var, params.log_noise_var
+    )
+
+
+def pad_columns(common: CommonPrior, width: int) -> CommonPrior:
+    """Returns the process for more columns, all of which are zero."""
+    process = common.process
+    added = [(0, 0), (0, width - process.x.shape[-1])]
+    past = process.past._replace(
+        log_common_lengthscale=jnp.pad(process.past.log_common_lengthscale, added),
+        log_own_lengthscale=jnp.pad(process.past.log_own_lengthscale, added),
+    )
+    return common._replace(process=process._replace(x=jnp.pad(process.x, [(0, 0), *added]), past=past))

@@ -1,0 +1,131 @@
+"""The model of few past tasks against scipy and joint Gaussian processes in NumPy, and when it is used."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+
+from dre_jax.data import SearchSpace
+from dre_jax.methods.checkpoints.serialization import structure_from_json, structure_to_json
+from dre_jax.methods.hedged_prior.common_process import (
+    CommonPrior,
+    CommonProcessConfig,
+    MultiTaskParams,
+    common_prior,
+    condition_common,
+    fit_past_tasks,
+    pad_columns,
+    past_trials,
+)
+from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
+from dre_jax.methods.hedged_prior.method import HedgedPrior
+from dre_jax.methods.hedged_prior.prior import LearnedPriorConfig
+from dre_jax.methods.hedged_prior.training import PriorTraining
+from dre_jax.search import make_history
+from tests.methods.conftest import hill
+from tests.oracles import matern52
+
+CONFIG = LearnedPriorConfig(trend=(8,), layers=(4, 4), members=1)
+METHOD = HedgedPrior(prior=CONFIG, training=PriorTraining(tasks=4, rows=12, folds=3))
+GENERIC = generic_prior(2)
+
+
+def hills(n_tasks, rows, *, reverse=False):
+    tasks = [hill(0.02 * (i % 3), rows, i) for i in range(n_tasks)]
+    return {f"{i}": replace(t, y=-t.y) if reverse and i % 2 else t for i, t in enumerate(tasks)}
+
+
+def log_posterior(vector, trials):
+    """Returns the log posterior density of hyperparameters up to a constant, in float64."""
+    common, own, variances, noise = vector[:2], vector[2:4], vector[4:6], vector[6]
+    x = trials.x.astype(float)
+    same = trials.task[:, None] == trials.task
+    covariance = np.exp(variances[0]) * matern52(x / np.exp(common)) + np.exp(noise) * np.eye(len(x))
+    covariance += same * (1.0 + np.exp(variances[1]) * matern52(x / np.exp(own)))
+    squares = [(lengths - GENERIC.mean) / GENERIC.deviation for lengths in (common, own)]
+    squares += [(variances - [-0.7, -1.2]) / 1.5, [(noise - GENERIC.noise_mean) / GENERIC.noise_deviation]]
+    density = multivariate_normal(cov=covariance, allow_singular=True).logpdf(trials.y.astype(float))
+    return density - 0.5 * sum(np.square(np.asarray(a, float)).sum() for a in squares)
+
+
+def test_hyperparameters_have_the_density_that_scipy_reaches():
+    fit = fit_past_tasks(CommonProcessConfig(), hills(3, 12), GENERIC)
+    vector = np.concatenate([np.ravel(a) for a in fit.params]).astype(float)
+    bounds = [(-3.0, 4.0)] * 4 + [(-6.0, 2.0)] * 2 + [(-7.0, 0.0)]
+    starts = (np.array([*GENERIC.mean, *GENERIC.mean, -0.7, -1.2, noise], float) for noise in (-6.0, -2.0))
+    best = max(-minimize(lambda v: -log_posterior(v, fit.trials), s, bounds=bounds).fun for s in starts)
+    assert log_posterior(vector, fit.trials) > best - 0.05
+
+
+def test_long_tasks_keep_their_best_trials_and_the_scale_of_all():
+    tasks = hills(4, 60)
+    trials = past_trials(tasks, 80)
+    assert np.bincount(trials.task).tolist() == [20] * 4
+    for number, task in enumerate(tasks.values()):
+        y = np.sort((task.y - task.y.mean()) / task.y.std())
+        kept = np.sort(trials.y[trials.task == number])
+        np.testing.assert_allclose(kept[-5:], y[-5:], rtol=1e-5)
+        assert np.abs(y[:, None] - kept[None, :]).min(axis=0).max() < 1e-5
+    assert len(past_trials(tasks, 400).y) == 240
+
+
+@pytest.mark.parametrize(("n_tasks", "rows", "used"), [(2, 5, True), (10, 50, True), (20, 20, True), (11, 50, False)])
+def test_many_trials_have_no_common_process(n_tasks, rows, used):
+    fit = fit_past_tasks(CommonProcessConfig(steps=1), hills(n_tasks, rows), GENERIC)
+    assert (fit is not None) == used
+
+
+def test_columns_of_zeros_change_nothing():
+    trials = past_trials(hills(2, 9), 99)
+    params = MultiTaskParams(*(np.float32(a) for a in ([-1.0, 0.1], [0.3, -0.2], -0.5, -1.0, -3.0)))
+    process = condition_common(params, *trials)
+    common = CommonPrior(jax.tree.map(lambda a: a[None], process), None, np.float32(0.0))
+    wide = jax.tree.map(lambda a: a[0], pad_columns(common, 4).process)
+    x = np.random.default_rng(0).uniform(size=(7, 2)).astype(np.float32)
+    one, other = process.compute_features(CONFIG, x), wide.compute_features(CONFIG, np.pad(x, ((0, 0), (0, 2))))
+    np.testing.assert_allclose(one.trend, other.trend, rtol=1e-5, atol=1e-6)
+    pairs = [(p.feature_covariance(f.features, f.features)) for p, f in ((process, one), (wide, other))]
+    np.testing.assert_allclose(*pairs, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """What the method learns of alike tasks, and of tasks of which every other one is reversed."""
+    cases = {"alike": hills(6, 20), "reversed": hills(6, 20, reverse=True)}
+    return {name: METHOD.fit(SearchSpace(name, train=tasks), jax.random.key(0)) for name, tasks in cases.items()}
+
+
+def test_held_out_tasks_choose_its_share(fits):
+    alike, mixed = fits["alike"], fits["reversed"]
+    assert float(alike.common.log_odds) > 1.0 > float(mixed.common.log_odds)
+    assert float(alike.transfer_log_odds) > float(mixed.transfer_log_odds)
+
+
+def test_its_weight_falls_if_the_trials_contradict_it(fits):
+    task = hill(0.0, 12, 50)
+    weights = {}
+    for name, y in (("as it is", task.y), ("reversed", -task.y)):
+        fitted = METHOD.fit_history(fits["alike"], make_history(task.X, y), jax.random.key(0))
+        weights[name] = float(METHOD.past_weight(fitted))
+    assert weights["as it is"] > 0.8 > 0.2 > weights["reversed"]
+
+
+def test_a_checkpoint_from_before_it_has_none(fits):
+    structure, arrays = structure_to_json(fits["alike"])
+    del structure["fields"]["common"]
+    params = structure_from_json(structure, lambda path, shape: arrays[path])
+    assert params.common is None
+
+
+def test_a_column_that_no_past_task_varies_is_ignored():
+    fit = fit_past_tasks(CommonProcessConfig(steps=1), hills(2, 9), GENERIC)
+    process = jax.tree.map(
+        lambda a: a[0], common_prior(CommonProcessConfig(), fit, np.array([False, True]), 0.5).process
+    )
+    x = np.random.default_rng(0).uniform(size=(7, 2)).astype(np.float32)
+    one, other = (process.compute_features(CONFIG, rows).trend for rows in (x, x * np.float32([1.0, 0.0])))
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    assert np.ptp(one) > 0.1
