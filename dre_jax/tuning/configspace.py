@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dre_jax.errors import ConfigError, MissingExtraError
-from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Interval, Parameter, plain_value
+from dre_jax.tuning.space.conditions import Interval
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.rules import Forbidden, Less, Rule
+from dre_jax.tuning.space.scalars import Choice, plain_value
 from dre_jax.tuning.space.space import Space
 
 _Values = tuple[Choice, ...] | Interval

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import DataError
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, levels_of, plain_value
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.scalars import levels_of, plain_value
 from dre_jax.tuning.space.space import Space
 
 _NEAR = 1e-6

@@ -11,7 +11,7 @@ import numpy as np
 
 from dre_jax.checks import check_seed, one_of
 from dre_jax.errors import DataError, import_extra
-from dre_jax.tuning.space.parameters import Choice, plain_value
+from dre_jax.tuning.space.scalars import Choice, plain_value
 from dre_jax.tuning.space.space import Params
 
 DIRECTIONS = ("minimize", "maximize")

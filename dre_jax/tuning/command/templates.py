@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.space.parameters import Choice
+from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.space import Params, Space
 
 ALL = "params"

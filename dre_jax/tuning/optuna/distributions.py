@@ -13,7 +13,8 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter, is_choice, levels_of
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.scalars import Choice, is_choice, levels_of
 from dre_jax.tuning.space.space import Params, Space
 
 

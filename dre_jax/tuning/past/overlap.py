@@ -16,7 +16,8 @@ import numpy as np
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.space.encoding import INVALID, Code, NumberCode
-from dre_jax.tuning.space.parameters import Categorical, Choice
+from dre_jax.tuning.space.parameters import Categorical
+from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.space import Space
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from dre_jax.data.files import read_csv
 from dre_jax.errors import DataError
 from dre_jax.tuning.past.tasks import Evaluated, Exclusion, Past, past_of
-from dre_jax.tuning.space.parameters import plain_value
+from dre_jax.tuning.space.scalars import plain_value
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.table_cells import encode_columns, is_empty, read_cells
 

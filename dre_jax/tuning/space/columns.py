@@ -8,7 +8,8 @@ import numpy as np
 
 from dre_jax.data.columns import Column, level_column, missing_column
 from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode
-from dre_jax.tuning.space.parameters import Categorical, Choice, Int, Parameter
+from dre_jax.tuning.space.parameters import Categorical, Int, Parameter
+from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.values import nearest_value
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dre_jax.errors import ConfigError
-from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, is_choice, plain_value
+from dre_jax.tuning.space.parameters import Categorical, Float, Int
+from dre_jax.tuning.space.scalars import Choice, is_choice, plain_value
 from dre_jax.tuning.space.space import Params, Space
 
 ALTERNATIVE = "alternative"

@@ -10,7 +10,8 @@ from dre_jax.data.columns import level_column, missing_column
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError
 from dre_jax.search.layout import Conditions, Level, Number
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter, is_finite, levels_of
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.scalars import is_finite, levels_of
 
 INVALID = "INVALID"
 """The level of a categorical that is not set."""

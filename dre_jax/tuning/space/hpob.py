@@ -30,7 +30,8 @@ from dre_jax.data.raw_columns import COLUMNS, LOG_OFFSET, fixed_descriptor
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.tuning.space.encoding import INVALID, Code, LevelCode, NumberCode
-from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Parameter
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.space import Space
 
 HPOB_SPACES: Mapping[str, str] = MappingProxyType(

@@ -12,9 +12,11 @@ from dre_jax.data.checks import show
 from dre_jax.data.files import read_json, write_json
 from dre_jax.data.scale import Scale
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.tuning.space.conditions import Interval
 from dre_jax.tuning.space.encoding import Code, LevelCode, NumberCode
-from dre_jax.tuning.space.parameters import Bool, Categorical, Choice, Float, Int, Interval, Parameter
+from dre_jax.tuning.space.parameters import Bool, Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.rules import Forbidden, Less, Rule
+from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.space import Space
 
 FORMAT = 1

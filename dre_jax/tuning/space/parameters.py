@@ -2,121 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from decimal import Decimal
 from typing import Any
 
 from dre_jax.errors import ConfigError, DataWarning
+from dre_jax.tuning.space.conditions import Conditions, as_mapping, conditions_of
+from dre_jax.tuning.space.scalars import (
+    Choice,
+    is_choice,
+    is_finite,
+    is_whole,
+    levels_of,
+    make_fields_plain,
+    plain_value,
+    to_list,
+    value_at_step,
+)
 
 _MOST_STEPS = 1e9
-Choice = str | int | float | bool | None
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The numbers between two bounds, without these: a condition on a number.
-
-    Args:
-      above: lower bound; None for none.
-      below: upper bound; None for none.
-
-    Raises:
-      ConfigError: without a bound, or for bounds that are not finite or not in order.
-
-    Example:
-      >>> Float(0.0, 1.0, when={"dropout": Interval(above=0.1)}).when
-      (('dropout', Interval(above=0.1, below=None)),)
-    """
-
-    above: float | None = None
-    below: float | None = None
-
-    def __post_init__(self) -> None:
-        _to_plain(self)
-        bounds = [bound for bound in (self.above, self.below) if bound is not None]
-        if not bounds or not all(map(is_finite, bounds)) or bounds != sorted(set(bounds)):
-            raise ConfigError(f"an interval must have finite bounds in order, at least one, but got {self!r}")
-
-    def __contains__(self, value: Any) -> bool:
-        return (self.above is None or value > self.above) and (self.below is None or value < self.below)
-
-
-Conditions = tuple[tuple[str, tuple[Choice, ...] | Interval], ...]
-"""Names of other hyperparameters, and the values of each for which one is active."""
-
-
-def conditions_of(when: Any) -> Conditions | tuple[Conditions, ...]:
-    """Returns the conditions in `when`, whose values are single choices, sequences of choices, or an interval.
-
-    A list of mappings has alternative conditions, of which one must hold.
-
-    Raises:
-      ConfigError: for anything else.
-    """
-    if when is None:
-        return ()
-    if isinstance(when, list) and when:
-        alternatives = tuple(map(conditions_of, when))
-        if not all(alternatives):
-            raise ConfigError(f"each alternative of when must have a condition, but got {when!r}")
-        return alternatives if len(alternatives) > 1 else alternatives[0]  # type: ignore[return-value]
-    if not isinstance(when, Mapping) or not all(isinstance(name, str) for name in when):
-        raise ConfigError(f"when must map names of hyperparameters to their values, but got {when!r}")
-    conditions: list[Any] = []
-    for name, values in when.items():
-        if isinstance(values, Mapping) and values.keys() <= {"above", "below"}:
-            values = Interval(**values)
-        if isinstance(values, Interval):
-            conditions.append((name, values))
-            continue
-        values = _to_list(values)
-        values = tuple(map(plain_value, values)) if isinstance(values, (list, tuple, set, frozenset)) else (values,)
-        if not values or not all(map(is_choice, values)):
-            raise ConfigError(f"when must name at least one value of {name!r}, but got {when[name]!r}")
-        conditions.append((name, values))
-    return tuple(conditions)
-
-
-def describe_conditions(parameter: Parameter) -> str:
-    """Returns the conditions of a hyperparameter as text.
-
-    Example:
-      >>> describe_conditions(Int(1, 3, when=[{"a": "x", "b": Interval(below=2)}, {"c": [1, 2]}]))
-      "a in ['x'] and b below 2, or c in [1, 2]"
-    """
-
-    def text(name: str, values: tuple[Choice, ...] | Interval) -> str:
-        if not isinstance(values, Interval):
-            return f"{name} in {list(values)!r}"
-        bounds = [f"{side} {bound!r}" for side, bound in vars(values).items() if bound is not None]
-        return f"{name} {' and '.join(bounds)}"
-
-    return ", or ".join(" and ".join(text(*one) for one in conditions) for conditions in parameter.alternatives)
-
-
-def is_choice(value: object) -> bool:
-    """Returns whether a value can be a choice: text, a finite number, true, false or None."""
-    return value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
-
-
-def plain_value(value: Any) -> Any:
-    """Returns the Python value of a scalar of NumPy, JAX or PyTorch, and any other value as it is."""
-    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
-
-
-def value_at_step(low: float, step: float, n: int) -> float:
-    """Returns `low + n * step` without rounding errors of binary fractions.
-
-    Example:
-      >>> value_at_step(0.0, 0.3, 3), 0.3 * 3
-      (0.9, 0.8999999999999999)
-    """
-    return float(Decimal(repr(low)) + n * Decimal(repr(step)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,7 +86,7 @@ class Float(_Parameter):
     default: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        _to_plain(self)
+        make_fields_plain(self)
         _check_bounds(self, float)
         if self.step is not None and not (is_finite(self.step) and self.step > 0):
             raise ConfigError(f"step must be a positive number, but got {self.step!r}")
@@ -223,9 +129,9 @@ class Int(_Parameter):
     default: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        _to_plain(self)
+        make_fields_plain(self)
         _check_bounds(self, int)
-        if not _is_whole(self.step) or self.step < 1:
+        if not is_whole(self.step) or self.step < 1:
             raise ConfigError(f"the step of a whole number must be a whole number of at least 1, but got {self.step!r}")
         if self.step != 1 and self.log:
             raise ConfigError("a hyperparameter has a step or a log scale, but got both")
@@ -262,8 +168,8 @@ class Categorical(_Parameter):
     default: Any = field(default=..., kw_only=True)
 
     def __post_init__(self) -> None:
-        _to_plain(self)
-        choices = _to_list(self.choices)
+        make_fields_plain(self)
+        choices = to_list(self.choices)
         if isinstance(choices, str) or not isinstance(choices, Sequence):
             raise ConfigError(f"choices must be a list, but got {self.choices!r}")
         object.__setattr__(self, "choices", tuple(map(plain_value, choices)))
@@ -276,9 +182,9 @@ class Categorical(_Parameter):
             raise ConfigError(f"ordered must be true or false, but got {self.ordered!r}")
         if len(set(levels_of(self.choices))) < len(self.choices):
             raise ConfigError(f"choices must differ, but got {list(self.choices)!r}")
-        object.__setattr__(self, "when", conditions_of(_as_mapping(self.when)))
+        object.__setattr__(self, "when", conditions_of(as_mapping(self.when)))
         if self.likely is not None:
-            likely = _to_list(self.likely)
+            likely = to_list(self.likely)
             likely = likely if isinstance(likely, (list, tuple)) else [likely]
             object.__setattr__(self, "likely", tuple(self._choice("likely", value) for value in likely))
             if not self.likely:
@@ -315,35 +221,8 @@ def Bool(*, when: Any = None, likely: Any = None, default: Any = ...) -> Categor
 Parameter = Float | Int | Categorical
 
 
-def levels_of(choices: Sequence[Choice]) -> tuple[str, ...]:
-    """Returns the choices as texts for column names; text that equals another choice's is quoted.
-
-    Example:
-      >>> levels_of(["a", 1, True, None, "1"])
-      ('a', '1', 'true', 'null', '"1"')
-    """
-    plain = [choice if isinstance(choice, str) else json.dumps(choice) for choice in choices]
-    return tuple(
-        json.dumps(choice) if isinstance(choice, str) and plain.count(text) > 1 else text
-        for choice, text in zip(choices, plain, strict=True)
-    )
-
-
 def _equal(choice: object, value: object) -> bool:
     return isinstance(choice, str) == isinstance(value, str) and bool(choice == value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def is_finite(value: Any) -> bool:
-    """Returns whether a value is a number that fits a float: Python's whole numbers may be larger."""
-    return _is_number(value) and abs(value) <= sys.float_info.max
-
-
-def _is_whole(value: Any) -> bool:
-    return is_finite(value) and value == int(value)
 
 
 def _check_bounds(parameter: Float | Int, kind: type) -> None:
@@ -351,7 +230,7 @@ def _check_bounds(parameter: Float | Int, kind: type) -> None:
     bounds = f"low={low!r}, high={high!r}"
     if not all(map(is_finite, (low, high))):
         raise ConfigError(f"bounds must be finite numbers, but got {bounds}")
-    if kind is int and not (_is_whole(low) and _is_whole(high)):
+    if kind is int and not (is_whole(low) and is_whole(high)):
         raise ConfigError(f"bounds of a whole number must be whole, but got {bounds}")
     if low > high:
         raise ConfigError(f"low <= high must hold, but got {bounds}")
@@ -378,9 +257,9 @@ def _normalise(parameter: Float | Int, kind: type) -> None:
         object.__setattr__(parameter, "step", kind(step))
     object.__setattr__(parameter, "low", kind(low))
     object.__setattr__(parameter, "high", kind(high))
-    object.__setattr__(parameter, "when", conditions_of(_as_mapping(parameter.when)))
+    object.__setattr__(parameter, "when", conditions_of(as_mapping(parameter.when)))
     if parameter.likely is not None:
-        likely = _to_list(parameter.likely)
+        likely = to_list(parameter.likely)
         likely = tuple(map(plain_value, likely)) if isinstance(likely, (list, tuple)) else ()
         if len(likely) != 2 or not all(_takes(parameter, value) for value in likely) or likely[0] > likely[1]:
             rule = f"likely must be two {_noun(parameter)}s in order"
@@ -400,28 +279,10 @@ def _noun(parameter: Float | Int) -> str:
 
 def _takes(parameter: Float | Int, value: Any) -> bool:
     """Returns whether a value is within the bounds, and whole if it has to be."""
-    is_number = _is_whole(value) if isinstance(parameter, Int) else is_finite(value)
+    is_number = is_whole(value) if isinstance(parameter, Int) else is_finite(value)
     return is_number and bool(parameter.low <= value <= parameter.high)
 
 
 def _is_at_step(parameter: Float | Int, value: float) -> bool:
     steps = 0.0 if parameter.step is None else (value - parameter.low) / parameter.step
     return abs(steps - round(steps)) < 1e-6
-
-
-def _to_plain(parameter: Any) -> None:
-    """Converts scalar fields of NumPy and JAX to Python values."""
-    for one in fields(parameter):
-        object.__setattr__(parameter, one.name, plain_value(getattr(parameter, one.name)))
-
-
-def _to_list(values: Any) -> Any:
-    """Returns an array as a list, and any other value as it is."""
-    return values.tolist() if hasattr(values, "tolist") else values
-
-
-def _as_mapping(when: Any) -> Any:
-    """Returns conditions as a mapping, or a list of them; `dataclasses.replace` passes normalised ones."""
-    if not isinstance(when, tuple):
-        return when
-    return dict(when) if not when or isinstance(when[0][0], str) else [dict(one) for one in when]

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Mapping
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning.space.parameters import Categorical, Float, Int, Interval, Parameter
+from dre_jax.tuning.space.conditions import Interval
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.values import checked_value
 
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from dre_jax.errors import ConfigError
 from dre_jax.search.layout import Combination, Order, SpaceLayout
-from dre_jax.tuning.space.parameters import Categorical, Conditions, Interval, Parameter, conditions_of
+from dre_jax.tuning.space.conditions import Conditions, Interval, conditions_of
+from dre_jax.tuning.space.parameters import Categorical, Parameter
 
 Points = npt.NDArray[Any]
 

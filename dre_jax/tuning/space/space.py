@@ -19,10 +19,12 @@ from dre_jax.data.columns import Column
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.layout import Level, Number, SpaceLayout
 from dre_jax.tuning.space.columns import columns_of, decode_value, is_absent
+from dre_jax.tuning.space.conditions import Interval, describe_conditions
 from dre_jax.tuning.space.encoding import Code, check_code, default_code, level_part, number_part
-from dre_jax.tuning.space.parameters import Categorical, Choice, Float, Int, Interval, Parameter, describe_conditions
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
 from dre_jax.tuning.space.parents import parents_first
 from dre_jax.tuning.space.rules import Rule, check_rule, layout_rule
+from dre_jax.tuning.space.scalars import Choice
 from dre_jax.tuning.space.values import checked_value, level_of, nearest_value, numbers_of, unreadable_reasons
 
 Params = dict[str, Choice]
@@ -188,7 +190,7 @@ class Space(Mapping[str, Parameter]):
             if active:
                 checked[name] = checked_value(name, self._parameters[name], params[name])
             elif name in params:
-                when = describe_conditions(self._parameters[name])
+                when = describe_conditions(self._parameters[name].alternatives)
                 raise DataError(f"{name!r} is active only for {when}, but got {name}={params[name]!r}")
         return {name: checked[name] for name in self if name in checked}
 

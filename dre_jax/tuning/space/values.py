@@ -8,17 +8,9 @@ from typing import Any
 
 from dre_jax.errors import DataError
 from dre_jax.search.layout import Between
-from dre_jax.tuning.space.parameters import (
-    Categorical,
-    Choice,
-    Float,
-    Int,
-    Interval,
-    Parameter,
-    is_finite,
-    plain_value,
-    value_at_step,
-)
+from dre_jax.tuning.space.conditions import Interval
+from dre_jax.tuning.space.parameters import Categorical, Float, Int, Parameter
+from dre_jax.tuning.space.scalars import Choice, is_finite, plain_value, value_at_step
 
 
 def level_of(parameter: Parameter, value: Any) -> int:
