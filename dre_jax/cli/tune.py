@@ -119,6 +119,10 @@ def tune(
             show_default=False,
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the study as one HTML page at the end.", show_default=False),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of a new study. Default: 0.", min=0, max=2**32 - 1, show_default=False)
     ] = None,
@@ -202,6 +206,12 @@ def tune(
         _print_best(best, optimizer)
         _print_sources(optimizer)
         place = study if storage is None else address_without_password(storage)
+        if report is not None:
+            from dre_jax.tuning.command.study_page import write_study_page
+
+            named = optimizer.directions or {"": optimizer.direction or ""}
+            write_study_page(report, study.stem, optimizer.space, optimizer.trials, best, named)
+            print(f"tune: page {report}")
         # The study's whole name, so that no picture of the user's own is replaced.
         picture = study.with_name(f"{study.name}.png")
         try:

@@ -54,7 +54,7 @@ def write_page(path: Path, title: str, sections: Sequence[Section], introduction
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     write_text(
         path,
-        _template().render(
+        _template("report.html.jinja").render(
             title=title,
             introduction=introduction,
             sections=[_content(section) for section in sections],
@@ -65,13 +65,18 @@ def write_page(path: Path, title: str, sections: Sequence[Section], introduction
     )
 
 
+def render(template: str, page: Mapping[str, Any]) -> str:
+    """Returns a page by one of the templates, with the style of all."""
+    return str(_template(template).render(css=_resource("report.css"), **page))
+
+
 @cache
-def _template() -> Any:
+def _template(name: str) -> Any:
     from jinja2 import Environment, StrictUndefined
 
     # Names come out of files: everything is escaped but the page's own style and script.
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_resource("report.html.jinja"))
+    return environment.from_string(_resource(name))
 
 
 def _resource(name: str) -> str:

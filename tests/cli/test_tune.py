@@ -1,6 +1,7 @@
 """``dre-jax tune``."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -81,9 +82,16 @@ def test_several_metrics(cli, tune, refused, study, tmp_path, where):
     """Of two values that are equal, one to be small and one to be large, no trial beats another."""
     kept = {} if where == "file" else {"storage": f"sqlite:///{tmp_path / 'tune.db'}"}
     options = {"metric": ["x", "y"], "trials": 5, "quiet": True} | kept
+    options["report"] = page = tmp_path / "page.html"
     status, out, error = cli(*tune("echo", '{{"x": {x}, "y": {x}}}', **options, direction=["minimize", "maximize"]))
     assert (status, error) == (0, "")
-    head, *front, saved = out.splitlines()
+    head, *front, written, saved = out.splitlines()
+    assert written == f"tune: page {page}"
+    content = page.read_text()
+    headings = re.findall("<h2>(.*?)</h2>", content)
+    kinds = [f"{kind} of {name}" for name in ("x", "y") for kind in ("History", "Slices", "Importance")]
+    assert headings == ["Front", *kinds, "Trials"]
+    assert (content.count("<tr>"), content.count("data:image/png")) == (6, 7)
     assert head == "front of 5 trials: 5"
     values = [json.loads(line.partition(": ")[2])["x"] for line in front]
     assert values == sorted(values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
     from dre_jax.tuning.optimizer import Optimizer
+    from dre_jax.tuning.space.space import Space
     from dre_jax.tuning.trial import Trial
 
 _STATES = {
@@ -48,14 +50,27 @@ def to_study(optimizer: Optimizer, *, storage: str | BaseStorage | None = None, 
       >>> to_study(optimizer).best_params == optimizer.best.params
       True
     """
-    translation = translation_of(optimizer.space)
     directions: Any = list(optimizer.directions.values()) or [optimizer.direction]
-    study = optuna.create_study(study_name=name, storage=storage, directions=directions)
+    study = study_of_trials(optimizer.space, optimizer.trials, directions, storage=storage, name=name)
     if optimizer.directions:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             study.set_metric_names(list(optimizer.directions))
-    for trial in optimizer.trials:
+    return study
+
+
+def study_of_trials(
+    space: Space,
+    trials: Iterable[Trial],
+    directions: Any,
+    *,
+    storage: str | BaseStorage | None = None,
+    name: str | None = None,
+) -> Study:
+    """Returns a new study of Optuna with trials of a search space; see `to_study`."""
+    study = optuna.create_study(study_name=name, storage=storage, directions=directions)
+    translation = translation_of(space)
+    for trial in trials:
         study.add_trial(_frozen(trial, translation))
     return study
 

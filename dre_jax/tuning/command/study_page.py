@@ -1,0 +1,168 @@
+"""A study as one self-contained HTML page: history or front, slices, importance of hyperparameters, trials."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dre_jax.data.files import write_text
+from dre_jax.report.page import render
+from dre_jax.report.style import COLOURS, save
+from dre_jax.tuning.command.study_plot import front_plot_data, plot_front, plot_study, study_plot_data
+from dre_jax.tuning.response_clipping import clip_responses
+from dre_jax.tuning.space.parameters import Categorical
+from dre_jax.tuning.space.space import Space
+from dre_jax.tuning.trial import Trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_COLUMNS = 4  # of panels
+_FEWEST = 4
+"""Complete trials that the importance of hyperparameters needs."""
+
+
+def write_study_page(
+    path: Path, title: str, space: Space, trials: Sequence[Trial], best: Sequence[Trial], directions: Mapping[str, str]
+) -> None:
+    """Writes the page of a study.
+
+    Args:
+      path: of the page.
+      title: of the page.
+      space: the search space.
+      trials: the study's.
+      best: its best trial, or its front.
+      directions: of the objectives by name; "" is the name of a single value.
+
+    Raises:
+      DataError: if the page cannot be written.
+    """
+    by_objective = {name: [one.with_objective(name) if name else one for one in trials] for name in directions}
+    with tempfile.TemporaryDirectory() as folder:
+        picture = Path(folder) / "picture.png"
+        figures: list[tuple[str, str, str]] = []
+
+        def add(heading: str, caption: str) -> None:
+            content = base64.b64encode(picture.read_bytes()).decode("ascii")
+            figures.append((heading, f"data:image/png;base64,{content}", caption))
+
+        if len(directions) > 1:
+            plot_front(front_plot_data(trials, best, directions), picture)
+            add(
+                "Front",
+                "The first two objectives. No trial equals or beats one of the front in all, and beats it in one.",
+            )
+        for name, own in by_objective.items():
+            of = f" of {name}" if name else ""
+            plot_study(study_plot_data(own, directions[name]), picture)
+            add(f"History{of}", "Values far worse than the others are drawn at the edge.")
+            _plot_slices(space, own, directions[name], picture)
+            add(f"Slices{of}", "Values by hyperparameter, where it is active; later trials are darker.")
+            shares = importances(space, own, directions[name])
+            if shares:
+                _plot_importances(shares, picture)
+                add(
+                    f"Importance{of}",
+                    "Share of the variance that a hyperparameter explains (fANOVA), without conditional ones.",
+                )
+    n_complete = sum(trial.state == "complete" for trial in trials)
+    names = [name or "value" for name in directions]
+    numbers = {trial.number for trial in best}
+    page = {
+        "title": title,
+        "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {_described(directions)}.",
+        "figures": figures,
+        "columns": ("trial", "state", *names, *space),
+        "rows": [
+            _row(trial, trial.number in numbers, directions, space) for trial in [*best, *_others(trials, numbers)]
+        ],
+    }
+    write_text(path, render("study.html.jinja", page))
+
+
+def importances(space: Space, trials: Sequence[Trial], direction: str) -> dict[str, float]:
+    """Returns the share of the variance that each hyperparameter explains, by Optuna; empty where it has none."""
+    complete = [trial for trial in trials if trial.state == "complete"]
+    shares: dict[str, float] = {}
+    if len(complete) < _FEWEST:
+        return shares
+    with contextlib.suppress(Exception):  # without Optuna or scikit-learn, or for values that they do not take
+        import optuna
+
+        from dre_jax.tuning.optuna.export import study_of_trials
+
+        before = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            study = study_of_trials(space, complete, [direction])
+            evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+            shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
+        finally:
+            optuna.logging.set_verbosity(before)
+    return shares
+
+
+def _others(trials: Sequence[Trial], best: set[int]) -> Iterator[Trial]:
+    return (trial for trial in trials if trial.number not in best)
+
+
+def _described(directions: Mapping[str, str]) -> str:
+    return " and ".join(f"{direction} {name or 'the value'}" for name, direction in directions.items())
+
+
+def _row(trial: Trial, is_best: bool, directions: Mapping[str, str], space: Space) -> list[str]:
+    values = [trial.values.get(name) if name else trial.value for name in directions]
+    cells = [f"{trial.number}{' (best)' if is_best else ''}", trial.state]
+    return [*cells, *("" if one is None else f"{one:.6g}" for one in values), *map(_cell, map(trial.params.get, space))]
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _plot_slices(space: Space, trials: Sequence[Trial], direction: str, path: Path) -> None:
+    complete = [trial for trial in trials if trial.state == "complete"]
+    sign = 1.0 if direction == "maximize" else -1.0
+    values = sign * clip_responses(sign * np.array([trial.value for trial in complete], np.float64))
+    n_columns = min(_COLUMNS, len(space))
+    n_rows = -(-len(space) // n_columns)
+
+    def paint(figure: Figure) -> None:
+        for i, (name, parameter) in enumerate(space.items()):
+            axes = figure.add_subplot(n_rows, n_columns, i + 1)
+            active = [n for n, trial in enumerate(complete) if name in trial.params]
+            shades: dict[str, Any] = {
+                "c": [complete[n].number for n in active],
+                "cmap": "Blues",
+                "vmin": -len(trials) / 2,
+            }
+            if isinstance(parameter, Categorical):
+                places = [parameter.index(complete[n].params[name]) for n in active]
+                axes.set_xticks(range(len(parameter.choices)), [str(one)[:12] for one in parameter.choices])
+            else:
+                places = [complete[n].params[name] for n in active]  # type: ignore[misc]
+                axes.set_xscale("log" if parameter.log else "linear")
+                axes.xaxis.set_major_formatter("{x:g}")
+                axes.xaxis.set_minor_formatter("")
+            axes.scatter(places, values[active], s=16, **shades)
+            axes.set_xlabel(name)
+            axes.spines[["top", "right"]].set_visible(False)
+
+    save((2.4 * n_columns, 2.1 * n_rows), paint, path)
+
+
+def _plot_importances(shares: Mapping[str, float], path: Path) -> None:
+    def paint(figure: Figure) -> None:
+        axes = figure.add_subplot()
+        axes.barh(list(shares)[::-1], list(shares.values())[::-1], color=COLOURS[0])
+        axes.set_xlabel("share of the variance")
+        axes.spines[["top", "right"]].set_visible(False)
+
+    save((6.4, 0.6 + 0.32 * len(shares)), paint, path)
