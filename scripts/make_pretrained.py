@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 from bundled.pretrained import evaluate, fit, table_tasks
@@ -19,7 +20,6 @@ from one_line import errors_in_one_line
 from threadpoolctl import threadpool_limits
 
 from dre_jax.data.files import read_json, write_json
-from dre_jax.methods.checkpoints.provenance import versions
 from dre_jax.tuning.pretrained import FAMILIES, Family
 
 LICENCE = "Apache-2.0; evaluations on data sets that scikit-learn carries (BSD-3-Clause) and on its generators"
@@ -37,13 +37,13 @@ def make_tables(folder: Path, family: Family) -> None:
 
 
 def store(tables: Path, folder: Path, family: Family) -> None:
-    package = (family.classifier or family.regressor or "").partition(".")[0].replace("sklearn", "scikit-learn")
+    package = import_module(str(family.classifier or family.regressor).partition(".")[0])
     for metric in family.metrics:
         surrogate = fit(tables, family, metric)
         tasks = surrogate.facts["tasks"]
         origin = {
             "rows": sum(len(read_json(tables / family.name / f"{task}.json")["rows"]) for task in tasks),
-            "evaluated with": f"{package} {versions(package)[package]}",
+            "evaluated with": f"{package.__name__} {package.__version__}".replace("sklearn", "scikit-learn"),
             "licence": LICENCE,
             "command": COMMAND,
         }
