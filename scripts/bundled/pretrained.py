@@ -16,6 +16,8 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
 from dre_jax.data.files import read_json
+from dre_jax.methods.hedged_prior.common_process import CommonProcessConfig
+from dre_jax.methods.hedged_prior.method import HedgedPrior
 from dre_jax.tuning import Evaluated, Surrogate, past_of
 from dre_jax.tuning.pretrained import FAMILIES, Family
 
@@ -55,6 +57,8 @@ NEAR = 0.15
 TARGET_SCALES = (1.0, 10.0, 100.0)
 OFFSET = 2.0
 """Mean of targets that are not standardised, in standard deviations."""
+METHOD = HedgedPrior(common=CommonProcessConfig(rows=0))
+"""The recommended method, without the process that would keep the past trials and their covariance in a surrogate."""
 FIXED: dict[str, dict[str, Any]] = {
     "svc": {"max_iter": SVM_ITERATIONS},
     "svr": {"max_iter": SVM_ITERATIONS},
@@ -152,7 +156,8 @@ def fit(folder: Path, family: Family, metric: str, *, leave_out: str | None = No
         for table in tables
     }
     direction = "maximize" if metric in HIGHER_IS_BETTER else "minimize"
-    surrogate = Surrogate.fit(past_of(family.space, tasks, direction=direction, metric=metric), quiet=True)
+    past = past_of(family.space, tasks, direction=direction, metric=metric)
+    surrogate = Surrogate.fit(past, method=METHOD, quiet=True)
     index = most_often_better(gains(tables, family, metric))
     first = family.space.check(tables[0]["rows"][index]["params"])
     row = family.space.encode(first)

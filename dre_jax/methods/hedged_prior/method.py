@@ -182,11 +182,15 @@ class HedgedPrior:
         return sample_responses(self.prior, params, self.condition(params, history), candidates.x, key)
 
     def explain_fit(self, params: HedgedPriorParams) -> Mapping[str, str]:
-        """Returns the length of the training and the probability of transfer with their reasons."""
+        """Returns the length of the training, the probability of transfer and the common process, with reasons."""
         from scipy.special import expit
 
         probability = float(expit(np.float64(params.transfer_log_odds)))
-        return {"training": explain_training(int(params.steps), probability, params.held_out)}
+        reasons = {"training": explain_training(int(params.steps), probability, params.held_out)}
+        if params.common is not None:
+            share, rows = float(expit(np.float64(params.common.log_odds))), params.common.process.task.shape[-1]
+            reasons["common process"] = f"of {rows} past trials, with {share:.2f} of the transfer probability"
+        return reasons
 
 
 ENTRIES = (

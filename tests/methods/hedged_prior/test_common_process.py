@@ -102,6 +102,9 @@ def test_held_out_tasks_choose_its_share(fits):
     alike, mixed = fits["alike"], fits["reversed"]
     assert float(alike.common.log_odds) > 1.0 > float(mixed.common.log_odds)
     assert float(alike.transfer_log_odds) > float(mixed.transfer_log_odds)
+    share = 1.0 / (1.0 + np.exp(-float(alike.common.log_odds)))
+    reason = METHOD.explain_fit(alike)["common process"]
+    assert reason == f"of 120 past trials, with {share:.2f} of the transfer probability"
 
 
 def test_its_weight_falls_if_the_trials_contradict_it(fits):
