@@ -1,10 +1,11 @@
 """Gaussian process priors learned from past tasks and averaged with processes of the task; this library's own method.
 
 Past tasks train a few priors: a common trend, and a kernel of the deviations from it (`prior`). Held-out trials choose
-the number of training steps (`training`). Hypotheses about a new task keep, weaken, drop or reverse the learned prior
-(`hypotheses`), and processes of the task, some of them fitted to its trials, do not use past tasks (`task_process`).
-The marginal likelihood of the trials weights all components (`posterior`), and the expected improvement of the mixture
-selects the next trial. A few trials are therefore enough to reject past tasks that mislead.
+the number of training steps (`training`). A few past tasks also have a multi-task Gaussian process
+(`common_process`). Hypotheses about a new task keep, weaken, drop or reverse these priors (`hypotheses`). Processes of
+the task, some of them fitted to its trials, do not use past tasks (`task_process`). The marginal likelihood of the
+trials weights all components (`posterior`), and the expected improvement of the mixture selects the next trial. A few
+trials are therefore enough to reject past tasks that mislead.
 """
 
 from __future__ import annotations
