@@ -49,6 +49,7 @@ SLOPE_VARIANCE = 0.1
 """A: variance of the slope of the trend."""
 _VARIANCES = (-0.7, 1.5), (-1.2, 1.5)  # means and standard deviations of the prior of log C and log F
 _LENGTHS, _SIGNALS, _NOISES = (-3.0, 4.0), (-6.0, 2.0), (-7.0, 0.0)
+_MIN_TASKS = 3
 _LARGE_LOG_NOISE = -2.0  # the density often has a local maximum with little noise and one with much
 _MAX_STEP, _TOLERANCE = 1.0, 1e-3
 _IGNORE = 20.0  # log length scale of a column that does not matter
@@ -196,7 +197,9 @@ class CommonFit(NamedTuple):
 def fit_past_tasks(
     config: CommonProcessConfig, tasks: Mapping[str, Task], lengths: LengthScalePrior
 ) -> CommonFit | None:
-    """Returns the model of past tasks; None if they have too many trials for it.
+    """Returns the model of past tasks; None if there are one or two, or if they have too many trials for it.
+
+    One or two tasks do not tell c from f, and none of them can be held out to estimate the share of the process.
 
     Args:
       config: settings.
@@ -204,7 +207,7 @@ def fit_past_tasks(
       lengths: prior of the length scales and of the noise, from the same tasks.
     """
     longest = max(task.n_rows for task in tasks.values())
-    if config.rows // len(tasks) < min(longest, max(config.task_rows, 1)):
+    if len(tasks) < _MIN_TASKS or config.rows // len(tasks) < min(longest, max(config.task_rows, 1)):
         return None
     report_progress("compiling the fit of the common process")
     trials = past_trials(tasks, config.rows)

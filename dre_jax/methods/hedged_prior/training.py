@@ -210,7 +210,7 @@ def _train_with_folds(run: _Training, states: list[Descent[Array]], common: Comm
         jnp.float32(mean_evidence(uninformed, folds)),
     )
     start = {"prior": training.transfer_probability, "strength": training.transfer_strength}
-    both = [learned] if common is None or folds.by_rows else [learned, _common_evidence(config, common, folds)]
+    both = [learned] if common is None else [learned, _common_evidence(config, common, folds)]
     *weights, _ = transfer_weights(both, uninformed, folds.task, **start)
     share = float(weights[-1] / sum(weights)) if len(weights) > 1 else _EVEN_SHARE
     return PriorFit(members, jnp.int32(steps), jnp.float32(sum(weights)), share, facts, np.concatenate(every_loss))

@@ -72,8 +72,10 @@ def test_long_tasks_keep_their_best_trials_and_the_scale_of_all():
     assert len(past_trials(tasks, 400).y) == 240
 
 
-@pytest.mark.parametrize(("n_tasks", "rows", "used"), [(2, 5, True), (10, 50, True), (20, 20, True), (11, 50, False)])
-def test_many_trials_have_no_common_process(n_tasks, rows, used):
+@pytest.mark.parametrize(
+    ("n_tasks", "rows", "used"), [(2, 5, False), (3, 5, True), (10, 50, True), (20, 20, True), (11, 50, False)]
+)
+def test_few_tasks_of_few_trials_have_a_common_process(n_tasks, rows, used):
     fit = fit_past_tasks(CommonProcessConfig(steps=1), hills(n_tasks, rows), GENERIC)
     assert (fit is not None) == used
 
@@ -124,7 +126,7 @@ def test_a_checkpoint_from_before_it_has_none(fits):
 
 
 def test_a_column_that_no_past_task_varies_is_ignored():
-    fit = fit_past_tasks(CommonProcessConfig(steps=1), hills(2, 9), GENERIC)
+    fit = fit_past_tasks(CommonProcessConfig(steps=1), hills(3, 9), GENERIC)
     process = jax.tree.map(
         lambda a: a[0], common_prior(CommonProcessConfig(), fit, np.array([False, True]), 0.5).process
     )
