@@ -34,7 +34,7 @@ from dre_jax.gp.response_scale import standardise
 from dre_jax.methods.hedged_prior import hypotheses
 from dre_jax.methods.hedged_prior.hypotheses import Hypothesis, HypothesisArrays, hypothesis_arrays
 from dre_jax.methods.hedged_prior.length_scale_prior import LengthScalePrior, log_length_scale_prior
-from dre_jax.methods.hedged_prior.prior import OFFSET_VAR, LearnedPriorConfig, PriorFeatures
+from dre_jax.methods.hedged_prior.prior import OFFSET_VAR, SLOPE_VARIANCE, LearnedPriorConfig, PriorFeatures
 from dre_jax.optim.quasi_newton import maximise_in_box
 from dre_jax.runtime.jit import jit_with_less_effort
 from dre_jax.runtime.reports import report_progress
@@ -45,8 +45,6 @@ HYPOTHESES = (
     Hypothesis(weight=0.1, noise_variance_factor=0.01, feature_variance_factor=2.0, ard_variance_factor=4.0),
 )
 """Those of learned priors, and two with less noise, which short past tasks cannot tell from a fast variation."""
-SLOPE_VARIANCE = 0.1
-"""A: variance of the slope of the trend."""
 _VARIANCES = (-0.7, 1.5), (-1.2, 1.5)  # means and standard deviations of the prior of log C and log F
 _LENGTHS, _SIGNALS, _NOISES = (-3.0, 4.0), (-6.0, 2.0), (-7.0, 0.0)
 _MIN_TASKS = 3
@@ -180,8 +178,7 @@ def past_trials(tasks: Mapping[str, Task], rows: int) -> PastTrials:
     parts, share, random = [], rows // len(tasks), np.random.default_rng(0)
     for number, task in enumerate(tasks.values()):
         order = np.argsort(-task.y, kind="stable")
-        kept = np.concatenate([order[: share // 4], random.permutation(order[share // 4 :])])[:share]
-        kept = np.sort(kept)
+        kept = np.sort(np.concatenate([order[: share // 4], random.permutation(order[share // 4 :])])[:share])
         y = np.asarray(standardise(jnp.asarray(task.y, jnp.float32), jnp.ones(task.n_rows, bool)).y)
         parts.append((np.asarray(task.X, np.float32)[kept], y[kept], np.full(len(kept), number, np.int32)))
     return PastTrials(*(np.concatenate(part) for part in zip(*parts, strict=True)))

@@ -23,6 +23,7 @@ from dre_jax.methods.hedged_prior.hypotheses import HypothesisArrays, scale_vari
 from dre_jax.methods.hedged_prior.posterior import HedgedPosterior, PriorPosteriors, prior_groups
 from dre_jax.methods.hedged_prior.prior import (
     OFFSET_VAR,
+    SLOPE_VARIANCE,
     LearnedPriorConfig,
     Prior,
     PriorFeatures,
@@ -43,7 +44,7 @@ def sample_responses(
     component_key, *keys = jax.random.split(key, 3)
     component, n_past = jax.random.categorical(component_key, posterior.log_weight), posterior.n_past
     first, samples = 0, []
-    for i, (hypotheses, priors, conditioned) in enumerate(prior_groups(params, posterior)):
+    for i, ((hypotheses, priors, _), conditioned) in enumerate(zip(prior_groups(params), posterior.past, strict=True)):
         size = conditioned.posteriors.log_weight.size
         number, group_key = jnp.clip(component - first, 0, size - 1), keys[0] if i == 0 else jax.random.fold_in(key, i)
         function = _sample_learned(config, hypotheses, priors, conditioned, posterior.trials, number, group_key)
@@ -93,7 +94,7 @@ def _sample_process(
 ) -> Callable[[Array], Array]:
     """Samples a function f[m, D] -> f[m] from one of the processes of the task."""
     process, gp, scale, _ = _take(component, posterior.task_posteriors)
-    trials, trend_means = posterior.trials, posterior.learned.posteriors.trend_mean
+    trials, trend_means = posterior.trials, posterior.past[0].posteriors.trend_mean
     prior_key, noise_key = jax.random.split(key)
     function = sample_process_prior(process, trials, prior_key)
     noise_var = observation_noise(process.log_noise_var, trials.noise_var)
@@ -124,7 +125,7 @@ def sample_process_prior(process: TaskProcess, trials: Trials, key: Array) -> Ca
     """Samples a function of points f[n, D] and their trends f[n], with mean zero and the covariance of a process."""
     line_key, signal_key = jax.random.split(key)
     offset, slope = jax.random.normal(line_key, (2,), trials.y.dtype)
-    slope = slope * jnp.sqrt(process.trend_weight * task_process.SLOPE_VARIANCE)
+    slope = slope * jnp.sqrt(process.trend_weight * SLOPE_VARIANCE)
     signal = sample_matern52(trials.x.shape[-1], jnp.exp(process.log_signal_var), signal_key)
     inverse = jnp.exp(-process.log_lengthscale)[None, :]
     return lambda x, trend: math.sqrt(OFFSET_VAR) * offset + slope * trend + signal(x * inverse)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from dre_jax.gp.regression import PreparedGP, predict_signal, prepare_gp
@@ -60,10 +61,8 @@ class HedgedPosterior(NamedTuple):
     The common process has C hypotheses; C is 0 without it.
     """
 
-    learned: PriorPosteriors
-    """The learned priors."""
-    common: PriorPosteriors | None
-    """The common process."""
+    past: tuple[PriorPosteriors, ...]
+    """What past tasks taught, in the order of `prior_groups`: the learned priors, and the common process if any."""
     trials: Trials
     """The history; its trend is the mean over members."""
     task_posteriors: TaskPosterior
@@ -74,24 +73,22 @@ class HedgedPosterior(NamedTuple):
     """f[J H + C + K]: logarithms of weights that sum to one."""
 
     @property
-    def n_learned(self) -> int:
-        """J H."""
-        return self.learned.posteriors.log_weight.size
-
-    @property
     def n_past(self) -> int:
         """J H + C."""
-        return self.n_learned + (0 if self.common is None else self.common.posteriors.log_weight.size)
+        return sum(group.posteriors.log_weight.size for group in self.past)
+
+    @property
+    def past_weights(self) -> list[Array]:
+        """Weights of the members of each group under its hypotheses: f[J, H], and f[1, C] of the common process."""
+        shapes = [group.posteriors.log_weight.shape for group in self.past]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
+        parts = jnp.split(jnp.exp(self.log_weight[: self.n_past]), ends[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     @property
     def learned_weights(self) -> Array:
         """Weights of the learned priors, f[J, H]."""
-        return jnp.exp(self.log_weight[: self.n_learned]).reshape(self.learned.posteriors.log_weight.shape)
-
-    @property
-    def common_weights(self) -> Array:
-        """Weights of the common process under its hypotheses, f[C]."""
-        return jnp.exp(self.log_weight[self.n_learned : self.n_past])
+        return self.past_weights[0]
 
     @property
     def process_weights(self) -> Array:
@@ -128,26 +125,32 @@ def condition_mixture(
         posteriors = jax.vmap(one)(priors)
         return PriorPosteriors(posteriors, jax.vmap(jax.vmap(prepare_gp))(posteriors.gp))
 
-    learned = condition(params.hypotheses, params.priors)
-    posteriors = learned.posteriors
-    trials = Trials(x, jnp.where(where, jnp.mean(posteriors.features.trend, axis=0), 0.0), y, where, noise_var)
+    groups = list(prior_groups(params))
+    past = tuple(condition(hypotheses, priors) for hypotheses, priors, _ in groups)
+    trend = jnp.mean(past[0].posteriors.features.trend, axis=0)
+    trials = Trials(x, jnp.where(where, trend, 0.0), y, where, noise_var)
     tasks = condition_processes(process_config, params.hyperpriors, trials, config.degrees_of_freedom)
     # Equal responses do not identify the variance scale, so they must not change the weights.
     task_evidence = jnp.where(jnp.any(where & (y != 0.0)), tasks.log_density, 0.0)
     log_transfer = jax.nn.log_sigmoid(params.transfer_log_odds)
-    log_weights = [log_transfer - math.log(len(posteriors.trend_mean)) + posteriors.log_weight.ravel()]
-    common = None
-    if params.common is not None:
-        common = condition(params.common.hypotheses, params.common.process)
-        log_weights[0] = log_weights[0] + jax.nn.log_sigmoid(-params.common.log_odds)
-        log_share = log_transfer + jax.nn.log_sigmoid(params.common.log_odds)
-        log_weights.append(log_share + common.posteriors.log_weight.ravel())
-    log_weights.append(
-        jax.nn.log_sigmoid(-params.transfer_log_odds) + log_shares(process_config, y.dtype) + task_evidence
-    )
-    return HedgedPosterior(
-        learned, common, trials, tasks, jax.vmap(prepare_gp)(tasks.gp), jax.nn.log_softmax(jnp.concatenate(log_weights))
-    )
+    log_weights = [
+        log_transfer - math.log(len(one.posteriors.log_weight)) + one.posteriors.log_weight.ravel() + log_share
+        for one, (_, _, log_share) in zip(past, groups, strict=True)
+    ]
+    own = jax.nn.log_sigmoid(-params.transfer_log_odds) + log_shares(process_config, y.dtype) + task_evidence
+    log_weight = jax.nn.log_softmax(jnp.concatenate([*log_weights, own]))
+    return HedgedPosterior(past, trials, tasks, jax.vmap(prepare_gp)(tasks.gp), log_weight)
+
+
+def prior_groups(params: HedgedPriorParams) -> Iterator[tuple[HypothesisArrays, Any, Array | float]]:
+    """Yields what past tasks taught, the learned priors and the common process if any.
+
+    Each is its hypotheses, its priors with an axis in front, and the log of its share of the probability of transfer.
+    """
+    common = params.common
+    yield params.hypotheses, params.priors, 0.0 if common is None else jax.nn.log_sigmoid(-common.log_odds)
+    if common is not None:
+        yield common.hypotheses, common.process, jax.nn.log_sigmoid(common.log_odds)
 
 
 def past_weight(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
@@ -156,13 +159,11 @@ def past_weight(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
     These are the learned priors and the common process under the hypotheses that keep or weaken the trend, and the
     process of the task with the trend. The others drop or reverse the trend.
     """
-    learned = jnp.where(params.hypotheses.slope_mean[None, :] > 0.0, posterior.learned_weights, 0.0)
-    common = jnp.zeros(())
-    if params.common is not None:
-        common = jnp.where(params.common.hypotheses.slope_mean > 0.0, posterior.common_weights, 0.0)
     trend_weight = posterior.task_posteriors.process.trend_weight
-    with_trend = jnp.where(trend_weight > 0.0, posterior.process_weights, 0.0)
-    return jnp.sum(learned) + jnp.sum(common) + jnp.sum(with_trend)
+    total = jnp.sum(jnp.where(trend_weight > 0.0, posterior.process_weights, 0.0))
+    for (hypotheses, _, _), weights in zip(prior_groups(params), posterior.past_weights, strict=True):
+        total = jnp.sum(jnp.where(hypotheses.slope_mean[None, :] > 0.0, weights, 0.0)) + total
+    return total
 
 
 def component_moments(
@@ -194,7 +195,10 @@ def component_moments(
         means, variances, trends = map_members((priors, *conditioned))
         return means.reshape(-1, new.shape[0]), variances.reshape(-1, new.shape[0]), trends
 
-    groups = [moments_of(*group) for group in prior_groups(params, posterior)]
+    groups = [
+        moments_of(hypotheses, priors, conditioned)
+        for (hypotheses, priors, _), conditioned in zip(prior_groups(params), posterior.past, strict=True)
+    ]
     trends = groups[0][2]
     trials, trend = posterior.trials, jnp.mean(trends, axis=0)
 
@@ -206,15 +210,6 @@ def component_moments(
     tasks = jax.vmap(process_moments)(posterior.task_posteriors, posterior.prepared_processes)
     means, variances = (jnp.concatenate([*(group[i] for group in groups), tasks[i]]) for i in range(2))
     return means, variances
-
-
-def prior_groups(
-    params: HedgedPriorParams, posterior: HedgedPosterior
-) -> Iterator[tuple[HypothesisArrays, Any, PriorPosteriors]]:
-    """Yields the learned priors and the common process, each with its hypotheses before and its posteriors after."""
-    yield params.hypotheses, params.priors, posterior.learned
-    if params.common is not None and posterior.common is not None:
-        yield params.common.hypotheses, params.common.process, posterior.common
 
 
 def predict_mixture(
@@ -236,7 +231,7 @@ def predict_mixture(
 def _noise_deviation(params: HedgedPriorParams, posterior: HedgedPosterior) -> Array:
     """Returns the standard deviation of every component's noise, f[J H + C + K]."""
     parts = []
-    for hypotheses, priors, conditioned in prior_groups(params, posterior):
+    for (hypotheses, priors, _), conditioned in zip(prior_groups(params), posterior.past, strict=True):
         log_noise_var = priors.log_noise_var[:, None] + hypotheses.log_noise_variance_factor[None, :]
         parts.append((jnp.exp(log_noise_var) * conditioned.posteriors.variance_scale).ravel())
     tasks = posterior.task_posteriors

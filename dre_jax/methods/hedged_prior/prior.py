@@ -36,6 +36,8 @@ from dre_jax.nn import mlp
 
 OFFSET_VAR = 1.0
 """Variance of b."""
+SLOPE_VARIANCE = 0.1
+"""A of models that do not learn it."""
 UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR = (0.1, 0.25, 0.6), 1e-3
 """Length scales, in units of the square root of the number of columns, and E of processes without past tasks."""
 _BOUNDS = {

@@ -39,13 +39,11 @@ from dre_jax.methods.hedged_prior.length_scale_prior import (
     LengthScalePrior,
     log_length_scale_prior,
 )
-from dre_jax.methods.hedged_prior.prior import OFFSET_VAR, UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
+from dre_jax.methods.hedged_prior.prior import OFFSET_VAR, SLOPE_VARIANCE, UNINFORMED_LENGTHSCALES, UNINFORMED_NOISE_VAR
 from dre_jax.optim.quasi_newton import maximise_in_box
 
 T = TypeVar("T")
 
-SLOPE_VARIANCE = 0.1
-"""A."""
 _LENGTHS, _SIGNALS, _NOISES = (-4.0, 4.0), (-6.0, 2.0), (-18.0, 0.0)
 _FLAT_DEVIATION = 1e6  # standard deviation of a prior that is flat in effect
 _LOG_SIGNAL_MEAN = -1.0  # of log F with a trend; without one the variance scale determines F

@@ -92,7 +92,9 @@ def predict(priors, x, y, where, new, transfer=TRANSFER, errors=None, common=Non
     posterior = condition_mixture(CONFIG, PROCESSES, params, x, y, where, errors)
     moments = predict_mixture(CONFIG, params, posterior, new)
     improvement = mean_and_improvement(CONFIG, params, posterior, new, jnp.float32(INCUMBENT))[1]
-    return posterior.learned_weights, posterior.common_weights, posterior.process_weights, *moments, improvement
+    past = posterior.past_weights
+    common_weights = past[1][0] if len(past) > 1 else jnp.zeros(0)
+    return past[0], common_weights, posterior.process_weights, *moments, improvement
 
 
 def member(priors, j):
