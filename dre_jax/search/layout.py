@@ -196,12 +196,8 @@ class SpaceLayout:
         """Returns masks of the hyperparameters that are active at points f[..., P]: P arrays bool[...]."""
         masks: list[Any] = []
         for part in self.parts:
-            every = xp.ones(points.shape[:-1], bool)
-            masks.append(
-                reduce(or_, (self._hold(one, masks, points, xp) for one in part.alternatives), ~every)
-                if part.alternatives
-                else every
-            )
+            alternatives = [self._hold(one, masks, points, xp) for one in part.alternatives]
+            masks.append(reduce(or_, alternatives) if alternatives else xp.ones(points.shape[:-1], bool))
         return masks
 
     def _hold(self, conditions: Conditions, masks: Sequence[Any], points: Any, xp: Any) -> Any:

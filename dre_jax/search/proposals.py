@@ -22,9 +22,8 @@ from dre_jax.search.pending import with_pending_trials
 from dre_jax.search.refinement import choose_starts, refine, supports_refinement
 from dre_jax.search.stages import valuation
 from dre_jax.search.weighting import (
-    Feasibility,
-    Weight,
-    log_belief,
+    NO_WEIGHTS,
+    Weights,
     tie_noise,
     value_scale,
     values_are_logarithms,
@@ -100,14 +99,12 @@ def propose(
     trial: Array,
     n: int = 1,
     fixed: Array | None = None,
-    feasibility: Feasibility | None = None,
-    belief: Array | None = None,
-    cost: Weight | None = None,
+    weights: Weights = NO_WEIGHTS,
 ) -> Proposals:
     """Returns the points that a method values most, in the precision of ``even``.
 
     Of points that it values alike, those drawn evenly come first, in random order: a method whose values are constant
-    is random search. With a model of feasibility or a belief, values are weighted; see `dre_jax.search.weighting`.
+    is random search.
 
     Args:
       method: static.
@@ -120,13 +117,11 @@ def propose(
       trial: i32 scalar, the trial's number.
       n: K, static: how many.
       fixed: f[P], values of fixed coordinates; NaN where they are searched.
-      feasibility: probability that a configuration can be evaluated and is feasible; None if all are.
-      belief: f[P, K + 1], logarithms of a belief's weights; see `dre_jax.search.weighting.log_belief`. None for none.
-      cost: divides values by the expected cost of an evaluation; None if all cost the same.
+      weights: factors of the values, if any; see `dre_jax.search.weighting`.
     """
     # A program of its own, as it is the same for histories of all sizes.
     numbers = _draw_numbers(config, layout.n_parts, even.dtype, key, trial)
-    return _propose(method, layout, config, params, trials, even, numbers, n, fixed, feasibility, belief, cost)
+    return _propose(method, layout, config, params, trials, even, numbers, n, fixed, weights)
 
 
 @jit_with_less_effort("method", "layout", "config", "n")
@@ -140,9 +135,7 @@ def _propose(
     numbers: _Numbers,
     n: int,
     fixed: Array | None,
-    feasibility: Feasibility | None,
-    belief: Array | None,
-    cost: Weight | None,
+    weights: Weights,
 ) -> Proposals:
     method_key = numbers.method_key
     columns = layout.columns(trials.points, jnp)
@@ -150,7 +143,7 @@ def _propose(
         method, params, trials.history, columns, trials.pending, config.pending_strategy, method_key
     )
     sample = config.pending_strategy == "draw"
-    is_weighted = feasibility is not None or belief is not None or cost is not None
+    is_weighted = any(weight is not None for weight in weights)
     is_log = values_are_logarithms(method, sample=sample)
     rate, past_weight = valuation(method, params, history, method_key, sample=sample)
     points = jnp.concatenate([even, jnp.zeros((config.steps, layout.n_parts), even.dtype)])
@@ -158,12 +151,8 @@ def _propose(
     parents = _best_trials(trials, config.sources)
     count = jnp.minimum(jnp.sum(trials.history.where, dtype=jnp.int32), config.parents)
 
-    def further_weight(points: Array) -> Array | float:
-        likely = 0.0 if belief is None else log_belief(layout, belief, points)
-        return likely if cost is None else likely + cost.log_weight(points)
-
     def weighted(values: Array, scale: Array | None, points: Array) -> Array:
-        return weigh(values, scale, feasibility, points, further_weight(points))
+        return weigh(values, scale, weights.feasibility, points, weights.log_further(layout, points))
 
     def draw_round(carry: _Round, numbers_of_round: tuple[StepNumbers, Array]) -> tuple[_Round, None]:
         steps, coins = numbers_of_round
@@ -216,7 +205,7 @@ def _propose(
         points, values = points[order], values[order]
     points, values, improvement = points[:n], values[:n], None
     if capabilities_of(method).improvement and is_log and method.acquisition.kind == "ei":  # type: ignore[attr-defined]
-        log_improvement = values[0] - jnp.ravel(jnp.asarray(further_weight(points[:1]), values.dtype))[0]
+        log_improvement = values[0] - jnp.ravel(jnp.asarray(weights.log_further(layout, points[:1]), values.dtype))[0]
         improvement = jnp.exp(log_improvement) * jnp.std(history.response, where=history.where)
     return Proposals(points, values, last.undefined, improvement, past_weight)
 

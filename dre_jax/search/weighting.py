@@ -14,7 +14,7 @@ the resolution nor `decides` concern it.
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
 from jax import Array
@@ -42,6 +42,26 @@ class Feasibility(Weight, Protocol):
     def decides(self) -> Array:
         """bool: the method's values are ignored, as no improvement is defined before the first feasible trial."""
         ...
+
+
+class Weights(NamedTuple):
+    """The weights of configurations; None where there is none."""
+
+    feasibility: Feasibility | None = None
+    """Probability that a configuration can be evaluated and is feasible."""
+    belief: Array | None = None
+    """f[P, K + 1], logarithms of a belief's weights; see `log_belief`."""
+    cost: Weight | None = None
+    """Divides values by the expected cost of an evaluation."""
+
+    def log_further(self, layout: SpaceLayout, points: Array) -> Array | float:
+        """Returns the log weight of the belief and the cost, f[N], or 0 without both."""
+        likely = 0.0 if self.belief is None else log_belief(layout, self.belief, points)
+        return likely if self.cost is None else likely + self.cost.log_weight(points)
+
+
+NO_WEIGHTS = Weights()
+"""All configurations have the same weight."""
 
 
 def values_are_logarithms(method: Method, *, sample: bool) -> bool:

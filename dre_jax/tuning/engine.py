@@ -202,6 +202,7 @@ class Engine:
         from dre_jax.search.history import make_history
         from dre_jax.search.proposals import TrialRecord, propose
         from dre_jax.search.suggester import capacity_for, coarse_capacity_for
+        from dre_jax.search.weighting import Weights
         from dre_jax.tuning.cost import learn_cost
 
         points, pending_points, failed_points = (
@@ -272,9 +273,11 @@ class Engine:
             jnp.int32(number % 2**31),
             64,
             None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
-            feasibility,
-            belief,
-            learn_cost(self.space.layout, points, costs, self.config.budget, max_history, dtype),
+            Weights(
+                feasibility,
+                belief,
+                learn_cost(self.space.layout, points, costs, self.config.budget, max_history, dtype),
+            ),
         )
         if proposals.undefined:
             raise undefined_values(self._method)
