@@ -209,7 +209,7 @@ def tune(
         if report is not None:
             from dre_jax.tuning.command.study_page import write_study_page
 
-            named = optimizer.directions or {"": optimizer.direction or ""}
+            named = _named_directions(optimizer)
             write_study_page(report, study.stem, optimizer.space, optimizer.trials, best, named)
             print(f"tune: page {report}")
         # The study's whole name, so that no picture of the user's own is replaced.
@@ -257,9 +257,14 @@ def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -
         print(format_json(best[0].params))
 
 
+def _named_directions(optimizer: FileOptimizer | SharedStudy) -> dict[str, str]:
+    """Returns the directions by objective; a single one has no name."""
+    return optimizer.directions or {"": optimizer.direction or ""}
+
+
 def _print_sources(optimizer: FileOptimizer | SharedStudy) -> None:
     """Prints how far the past studies of each surrogate agree with the trials."""
-    directions: dict[str, str | None] = {**optimizer.directions} or {"": optimizer.direction}
+    directions = _named_directions(optimizer)
     for name, surrogate in (optimizer.surrogates or {"": optimizer.surrogate}).items():
         if surrogate is not None and surrogate.studies is not None:
             trials = [trial.with_objective(name) if name else trial for trial in optimizer.trials]

@@ -40,10 +40,11 @@ def page_figure(name: str, path: Path, comparison: Comparison) -> PageFigure:
 
     Raises `DataError` where it cannot be read.
     """
-    return PageFigure(name, _data_uri(path), _caption(name, comparison), _alternative(name, comparison))
+    return PageFigure(name, data_uri(path), _caption(name, comparison), _alternative(name, comparison))
 
 
-def _data_uri(path: Path) -> str:
+def data_uri(path: Path) -> str:
+    """Returns a PNG file, or the SVG file beside it if that is small, as a URI. Raises `DataError` if unreadable."""
     vector = path.with_suffix(".svg")
     if os.path.isfile(vector) and vector.stat().st_size <= LARGEST_SVG:
         path = vector

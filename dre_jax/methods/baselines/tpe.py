@@ -22,6 +22,7 @@ import numpy as np
 from dre_jax.errors import import_extra
 from dre_jax.methods.baselines.host_tables import best_row, seed
 from dre_jax.methods.entry import Entry
+from dre_jax.runtime.optuna_logs import optuna_logs_at
 
 _BLOCK = 4096  # rows at once: an estimator makes arrays of rows times trials
 
@@ -55,7 +56,7 @@ class TPE:
         """
         import optuna
 
-        with _quiet(optuna):
+        with _quiet():
             if self._study is None:
                 sampler = _row_sampler()(multivariate=self.multivariate, n_startup_trials=self.startup, seed=seed())
                 self._study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -108,16 +109,11 @@ def _row_sampler() -> Any:
 
 
 @contextlib.contextmanager
-def _quiet(optuna: Any) -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Silences Optuna, which logs every study and warns of its experimental features."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        optuna.logging.set_verbosity(before)
+    with optuna_logs_at("ERROR"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 ENTRIES = (

@@ -16,6 +16,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.errors import ConfigError, DataError
+from dre_jax.runtime.optuna_logs import optuna_logs_at
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.past.optuna_studies import address_without_password, first_line, open_storage
@@ -187,9 +188,8 @@ class SharedStudy:
                     self._study.enqueue_trial(trial.params)
 
 
+@optuna_logs_at("WARNING")
 def _open_study(storage: str, name: str, directions: Mapping[str, str | None], sampler: DRESampler) -> optuna.Study:
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         opened = _create_storage(storage)
         with contextlib.suppress(KeyError):
@@ -206,8 +206,6 @@ def _open_study(storage: str, name: str, directions: Mapping[str, str | None], s
     except Exception as error:  # of any database and driver
         address = address_without_password(storage)
         raise DataError(f"{address} must be a storage of Optuna's studies, but: {first_line(error)}") from error
-    finally:
-        optuna.logging.set_verbosity(before)
 
 
 def _create_storage(address: str) -> optuna.storages.BaseStorage:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dre_jax.data.files import write_text
+from dre_jax.report.figures import data_uri
 from dre_jax.report.page import render
 from dre_jax.report.style import COLOURS, save
-from dre_jax.tuning.command.study_plot import front_plot_data, plot_front, plot_study, study_plot_data
-from dre_jax.tuning.response_clipping import clip_responses
+from dre_jax.runtime.optuna_logs import optuna_logs_at
+from dre_jax.tuning.command.study_plot import (
+    StudyPlotData,
+    front_plot_data,
+    plot_front,
+    plot_study,
+    study_plot_data,
+)
 from dre_jax.tuning.space.parameters import Categorical
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.trial import Trial
@@ -50,8 +54,7 @@ def write_study_page(
         figures: list[tuple[str, str, str]] = []
 
         def add(heading: str, caption: str) -> None:
-            content = base64.b64encode(picture.read_bytes()).decode("ascii")
-            figures.append((heading, f"data:image/png;base64,{content}", caption))
+            figures.append((heading, data_uri(picture), caption))
 
         if len(directions) > 1:
             plot_front(front_plot_data(trials, best, directions), picture)
@@ -61,9 +64,10 @@ def write_study_page(
             )
         for name, own in by_objective.items():
             of = f" of {name}" if name else ""
-            plot_study(study_plot_data(own, directions[name]), picture)
+            data = study_plot_data(own, directions[name])
+            plot_study(data, picture)
             add(f"History{of}", "Values far worse than the others are drawn at the edge.")
-            _plot_slices(space, own, directions[name], picture)
+            _plot_slices(space, own, data, picture)
             add(f"Slices{of}", "Values by hyperparameter, where it is active; later trials are darker.")
             shares = importances(space, own, directions[name])
             if shares:
@@ -75,14 +79,13 @@ def write_study_page(
     n_complete = sum(trial.state == "complete" for trial in trials)
     names = [name or "value" for name in directions]
     numbers = {trial.number for trial in best}
+    others = [trial for trial in trials if trial.number not in numbers]
     page = {
         "title": title,
         "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {_described(directions)}.",
         "figures": figures,
         "columns": ("trial", "state", *names, *space),
-        "rows": [
-            _row(trial, trial.number in numbers, directions, space) for trial in [*best, *_others(trials, numbers)]
-        ],
+        "rows": [_row(trial, trial.number in numbers, directions, space) for trial in [*best, *others]],
     }
     write_text(path, render("study.html.jinja", page))
 
@@ -98,19 +101,11 @@ def importances(space: Space, trials: Sequence[Trial], direction: str) -> dict[s
 
         from dre_jax.tuning.optuna.export import study_of_trials
 
-        before = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        try:
+        with optuna_logs_at("WARNING"):
             study = study_of_trials(space, complete, [direction])
             evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
             shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
-        finally:
-            optuna.logging.set_verbosity(before)
     return shares
-
-
-def _others(trials: Sequence[Trial], best: set[int]) -> Iterator[Trial]:
-    return (trial for trial in trials if trial.number not in best)
 
 
 def _described(directions: Mapping[str, str]) -> str:
@@ -127,10 +122,8 @@ def _cell(value: object) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _plot_slices(space: Space, trials: Sequence[Trial], direction: str, path: Path) -> None:
+def _plot_slices(space: Space, trials: Sequence[Trial], data: StudyPlotData, path: Path) -> None:
     complete = [trial for trial in trials if trial.state == "complete"]
-    sign = 1.0 if direction == "maximize" else -1.0
-    values = sign * clip_responses(sign * np.array([trial.value for trial in complete], np.float64))
     n_columns = min(_COLUMNS, len(space))
     n_rows = -(-len(space) // n_columns)
 
@@ -151,7 +144,7 @@ def _plot_slices(space: Space, trials: Sequence[Trial], direction: str, path: Pa
                 axes.set_xscale("log" if parameter.log else "linear")
                 axes.xaxis.set_major_formatter("{x:g}")
                 axes.xaxis.set_minor_formatter("")
-            axes.scatter(places, values[active], s=16, **shades)
+            axes.scatter(places, data.values[active], s=16, **shades)
             axes.set_xlabel(name)
             axes.spines[["top", "right"]].set_visible(False)
 
