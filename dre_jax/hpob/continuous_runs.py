@@ -40,9 +40,7 @@ class _ContinuousRunner(CompiledRunner):
         self._candidates = CandidateConfig()
 
     def configuration(self, space: str) -> dict[str, Any]:
-        # Result files have the name "lie", so that older files of the same evaluation can be resumed.
-        points = {"lie" if name == "pending_strategy" else name: each for name, each in vars(self._candidates).items()}
-        return {**super().configuration(space), "points": points}
+        return {**super().configuration(space), "points": vars(self._candidates)}
 
     def run(self, spaces: Sequence[PendingRuns]) -> Iterator[tuple[str, *Outcome]]:
         for pending in spaces:

@@ -20,7 +20,7 @@ from dre_jax.errors import ConfigError, DataError, MethodError, import_extra
 from dre_jax.hpob.compiled_runs import CompiledRunner
 from dre_jax.hpob.continuous import XGBOOST
 from dre_jax.hpob.plan import FailedRun, FinishedRun, PendingRuns, Plan, Runner, check
-from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends, without_removed_fields
+from dre_jax.methods.checkpoints.provenance import versions, warn_of_backends
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import host_of
 from dre_jax.runtime import processes
@@ -166,7 +166,6 @@ class Evaluation:
             return Results({}, meta)
         saved = read_results(self.out)
         meta_saved = {name: value for name, value in saved.meta.items() if name != "failed"}
-        meta_saved["configuration"] = without_removed_fields(meta_saved.get("configuration"))
         if _agree_where_both(meta_saved.get("checkpoints"), meta["checkpoints"]):
             # A file may gain search spaces: their checkpoints are added to those that it tells of.
             meta["checkpoints"] = meta_saved["checkpoints"] = {**meta_saved["checkpoints"], **meta["checkpoints"]}

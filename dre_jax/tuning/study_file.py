@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from types import EllipsisType
 from typing import Any, NamedTuple
 
 from dre_jax.data.files import read_json, stamp, write_json
@@ -56,9 +55,8 @@ class Study(NamedTuple):
     enqueued: Sequence[Params] = ()
     """Values of hyperparameters that the next trials have, in order."""
     config: EngineConfig = EngineConfig()
-    origin: Origin | Mapping[str, Origin | None] | EllipsisType | None = None
-    """The surrogate's; None without a surrogate; by objective if there are several; `...` if the file does not say
-    whether there was one."""
+    origin: Origin | Mapping[str, Origin | None] | None = None
+    """The surrogate's; None without a surrogate; by objective if there are several."""
 
 
 def origin_of(surrogate: Surrogate | None) -> Origin | None:
@@ -78,18 +76,12 @@ def resume_surrogate(path: Path, origin: Any, surrogate: Any) -> Surrogate | Non
 
     Args:
       path: the study's file.
-      origin: what the file says; `...` if it has trials and says nothing, as files of earlier versions.
+      origin: what the file says.
       surrogate: the one to continue with, None for none; `...` if the caller says nothing.
 
     Raises:
       DataError: if the study has a surrogate and the caller says nothing; the message says what to pass.
     """
-    if origin is ...:
-        if surrogate is ...:
-            rule = f"{path} does not say whether its study had a surrogate, and continues without one"
-            remedy = "pass surrogate= if it had one, or surrogate=None (--surrogate DIR or none)"
-            warnings.warn(f"{rule}: {remedy}", DataWarning, stacklevel=3)
-        origin = None
     if isinstance(surrogate, Mapping):
         raise DataError(f"{path} must hold a study of several objectives, for surrogates of each, but has one")
     if surrogate is None or origin is None:
@@ -178,11 +170,8 @@ def read_study(path: Path) -> Study:
             trials.append(_read_trial(record, space, several, trials))
         enqueued = [space.check_part(params) for params in content.get("enqueued", ())]
         config = EngineConfig(**content.get("config", {}))
-        saved = content.get("surrogate", ... if trials else None)
-        if several:
-            origin = {name: _origin_of_content((saved or {})[name] if saved is not ... else None) for name in several}
-        else:
-            origin = _origin_of_content(saved)
+        saved: Any = content["surrogate"]
+        origin = {name: _origin_of_content(saved[name]) for name in several} if several else _origin_of_content(saved)
     except (DreError, KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         reason = str(error) if isinstance(error, DreError) else repr(error)
         reason = f"{error} is missing" if isinstance(error, KeyError) else reason
@@ -223,7 +212,7 @@ def _origin_content(origin: Any) -> Any:
 
 def _origin_of_content(content: Any) -> Any:
     origin = Origin(**content) if isinstance(content, dict) else content
-    if origin not in (None, ...) and not isinstance(origin, Origin):
+    if origin is not None and not isinstance(origin, Origin):
         raise ConfigError(f"a surrogate is null or described by its fields, but the study has {content!r}")
     return origin
 

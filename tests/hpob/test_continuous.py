@@ -187,7 +187,7 @@ def test_our_own_methods_and_resuming(plan, tmp_path, method, save_checkpoint, c
     assert meta["protocol"]["continuous"] == "fixed"
     assert meta["versions"]["xgboost"] == xgboost.__version__
     assert meta["configuration"]["points"]["even"] > 0
-    assert meta["configuration"]["points"]["lie"] == "mean"  # as in files of the first release
+    assert meta["configuration"]["points"]["pending_strategy"] == "mean"
     assert len(list(islice(Evaluation(own_plan, out), 4))) == 4
     list(Evaluation(own_plan, out))
     assert content(out) == content(whole)

@@ -114,7 +114,7 @@ def test_what_is_kept_is_bounded(monkeypatch):
     assert {array.dtype.name for array in selected.arrays().values()} == {"float32", "bool"}
 
 
-def test_studies_are_saved_and_earlier_surrogates_have_none(tmp_path):
+def test_studies_are_saved_but_some_surrogates_have_none(tmp_path):
     random = np.random.default_rng(0)
     studies = {"week 1": trials_at(loss(0.5), random.random((12, 3)))}
     trials = search(loss(0.5), random)
@@ -125,7 +125,7 @@ def test_studies_are_saved_and_earlier_surrogates_have_none(tmp_path):
     loaded.sources(trials).plot(tmp_path / "sources.svg")
     assert "week 1" in (tmp_path / "sources.svg").read_text()
     assert str(loaded.sources(trials)).splitlines()[1].split()[:2] == ["week", "1"]
-    save_fitted(tmp_path, replace(load_fitted(tmp_path), extra_arrays={}))  # as version 0.1.0 wrote it
+    save_fitted(tmp_path, replace(load_fitted(tmp_path), extra_arrays={}))  # as in those of HPO-B
     assert Surrogate.load(tmp_path).studies is None
     assert "holds no past studies" in str(Surrogate.load(tmp_path).sources(trials))
     with pytest.raises(ConfigError, match="no direction"):

@@ -147,6 +147,7 @@ def trial(**changes):
         (content(enqueued=[{"y": 0.5}]), "but got 'y'"),
         (content(config={"max_history": 1}), "max_history >= 2"),
         (content(surrogate={"path": "a"}), "whole study"),
+        (content(surrogate=...), "surrogate"),
     ],
 )
 def test_no_study_of_this_version(study, given, rule):
@@ -228,17 +229,3 @@ def test_a_link_stays_a_link(study, tmp_path):
         filled().save(study)
     assert study.is_symlink()
     assert Optimizer.load(study).trials == Optimizer.load(target).trials == filled().trials
-
-
-def test_a_file_that_does_not_say_whether_there_was_a_surrogate(study):
-    """As versions before kept it: one warning, and the study says it from then on."""
-    study.write_text(json.dumps(content(surrogate=...)))
-    with pytest.warns(DataWarning, match=r"json does not say whether its study had a surrogate.* pass surrogate="):
-        optimizer = Optimizer.load(study)
-    assert Optimizer.load(study, surrogate=None).trials == optimizer.trials
-    study.write_text(json.dumps(content(surrogate=..., trials=[])))
-    assert Optimizer.load(study).trials == ()
-    study.write_text(json.dumps(content(surrogate=...)))
-    with pytest.warns(DataWarning):
-        Optimizer.load(study).save(study)
-    assert Optimizer.load(study).trials == optimizer.trials

@@ -294,7 +294,7 @@ def _read_training(folder: str | Path, with_params: bool) -> FittedMethod:
         params=None if step is None else step.params,
         space=metadata["space"],
         n_columns=metadata["columns"],
-        columns=columns_from_json(metadata.get("schema")),
+        columns=columns_from_json(metadata["schema"]),
         facts=facts,
         extra=owner.get("extra", {}),
     )

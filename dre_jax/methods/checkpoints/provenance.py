@@ -18,20 +18,6 @@ from dre_jax.data import SearchSpace, fingerprint
 from dre_jax.data.columns import Column, differing_columns
 from dre_jax.errors import CheckpointError, ConfigError, DataWarning
 
-_ANY = object()
-_REMOVED_FIELDS = {"reuse": False, "ties": "breslow", "products": "float32", "weight_selection": _ANY}
-"""Fields that configurations or parameters no longer have, and the value in files that stands for what remains."""
-
-
-def is_removed(field: str, value: Any) -> bool:
-    """Returns whether a field in a file is to be skipped.
-
-    Example:
-      >>> is_removed("reuse", False), is_removed("reuse", True)
-      (True, False)
-    """
-    return field in _REMOVED_FIELDS and _REMOVED_FIELDS[field] in (_ANY, value)
-
 
 def provenance(meta: SearchSpace, key: Array, *, fitted: bool = False) -> dict[str, Any]:
     """Returns facts on what a method learns from and what computes it.
@@ -92,20 +78,6 @@ def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str 
         elif mine != other:
             phrases.append(f"{prefix}{name} ({_shorten(mine)} here, {_shorten(other)} in the checkpoint)")
     return phrases
-
-
-def without_removed_fields(config: Any) -> Any:
-    """Returns a configuration in a file without the fields that `is_removed` skips.
-
-    Example:
-      >>> without_removed_fields({"tuning": {"steps": 50}, "reuse": False})
-      {'tuning': {'steps': 50}}
-    """
-    if isinstance(config, list):
-        return [without_removed_fields(item) for item in config]
-    if not isinstance(config, Mapping):
-        return config
-    return {name: without_removed_fields(value) for name, value in config.items() if not is_removed(name, value)}
 
 
 def check_same_training(

@@ -17,29 +17,16 @@ import numpy as np
 
 from dre_jax.data.checks import show
 from dre_jax.errors import CheckpointError, ConfigError
-from dre_jax.gp.regression import ConditionedGP
-from dre_jax.methods.checkpoints.provenance import is_removed
 from dre_jax.methods.declaration import declared_parameters, parameter_classes, static_fields, unstorable_parts
 from dre_jax.methods.registry import CONFIGURATIONS, PARAMETERS
 from dre_jax.methods.settings import convert
-from dre_jax.optim.full_batch import HistoryFitConfig
 from dre_jax.search.method import Method, members_of
-
-PARAMETER_NAMES: dict[str, type] = {"Conditioned": ConditionedGP}
-"""Classes of parameters that have been renamed since, by their names in checkpoints."""
-
-CONFIG_NAMES: dict[str, type] = {"TuningConfig": HistoryFitConfig}
-"""Configuration classes that have been renamed since, by their names in checkpoints."""
 
 RENAMED_FIELDS: dict[str, dict[str, str]] = {
     "HedgedPriorParams": {"transfer_log_odds": "trust"},
     "PriorTraining": {"transfer_probability": "trust", "transfer_strength": "trust_strength"},
-    "SourceProcesses": {"gp": "given"},
 }
-"""Fields that have been renamed since, by class, and their names in checkpoints."""
-
-_PARAMETER_CLASS_NAMES = {kind: name for name, kind in PARAMETER_NAMES.items()}
-_CONFIG_CLASS_NAMES = {kind: name for name, kind in CONFIG_NAMES.items()}
+"""Fields that have other names in checkpoints, the surrogates that ship among them, by class."""
 
 
 def config_to_json(config: Any) -> Any:
@@ -55,8 +42,8 @@ def config_to_json(config: Any) -> Any:
     """
     if dataclasses.is_dataclass(config):
         kind: Any = type(config)
-        name = _CONFIG_CLASS_NAMES.get(kind, kind.__name__)
-        if _config_class(name) is not kind:
+        name = kind.__name__
+        if CONFIGURATIONS.get(name) is not kind:
             raise CheckpointError(f"a configuration must be of the classes of registered methods, but got {name}")
         return {"class": name, **{name: config_to_json(getattr(config, field)) for name, field in _fields(kind)}}
     if isinstance(config, tuple):
@@ -81,13 +68,13 @@ def config_from_json(value: Any, path: str = "") -> Any:
       >>> config_from_json({"class": "AcquisitionConfig", "kind": "ei"})
       AcquisitionConfig(kind='ei', beta=1.0)
     """
-    kind = _config_class(str(value.get("class"))) if isinstance(value, Mapping) else None
+    kind = CONFIGURATIONS.get(str(value.get("class"))) if isinstance(value, Mapping) else None
     if kind is None:
         where = path or "the method"
         raise ConfigError(f"{where} must be of a class of registered methods, but got {show(value)}")
     types, names, fields = get_type_hints(kind), dict(_fields(kind)), {}
     for name, field in value.items():
-        if name == "class" or is_removed(name, field):
+        if name == "class":
             continue
         if name not in names:
             raise ConfigError(f"{kind.__name__} has no field {path}{name}")
@@ -106,18 +93,9 @@ def _field_from_json(kind: Any, value: Any, path: str) -> Any:
     return value if kind is Any else convert(kind, value, path)
 
 
-def _config_class(name: str) -> type | None:
-    return CONFIG_NAMES.get(name, CONFIGURATIONS.get(name))
-
-
-def _parameter_class(name: str) -> type | None:
-    return PARAMETER_NAMES.get(name, PARAMETERS.get(name))
-
-
 def _parameter_name(kind: type) -> str | None:
     """Returns the name of a class of parameters in checkpoints; None if no registered method declares it."""
-    name = _PARAMETER_CLASS_NAMES.get(kind, kind.__name__)
-    return name if _parameter_class(name) is kind else None
+    return kind.__name__ if PARAMETERS.get(kind.__name__) is kind else None
 
 
 def structure_to_json(tree: Any) -> tuple[Any, dict[str, Any]]:
@@ -174,9 +152,8 @@ def structure_from_json(structure: Any, leaf: Callable[[str, jax.ShapeDtypeStruc
             case None:
                 return None
             case {"class": name, "fields": fields}:
-                kind = _parameter_class(name)
+                kind = PARAMETERS.get(name)
                 names = {} if kind is None else dict(_fields(kind))
-                fields = {name: field for name, field in fields.items() if not is_removed(name, field)}
                 defaults = getattr(kind, "_field_defaults", {})  # of fields that later versions added
                 if kind is None or set(fields) - set(names) or set(names) - set(fields) - set(defaults):
                     here = "unknown" if kind is None else ", ".join(names)

@@ -26,7 +26,6 @@ from dre_jax.methods.checkpoints.provenance import (
     differences,
     provenance,
     warn_of_backends,
-    without_removed_fields,
 )
 from dre_jax.methods.checkpoints.storage import Steps
 from dre_jax.methods.dre.ensemble import EnsembleParams
@@ -62,8 +61,8 @@ def training_configs(metadata: Mapping[str, Any]) -> tuple[ModelConfig, MetaTrai
     Raises:
       TypeError, KeyError, ConfigError: for fields or values that this version does not have.
     """
-    model, training = (without_removed_fields(metadata[part]) for part in ("model", "training"))
-    sizes: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in model.items()}
+    training = metadata["training"]
+    sizes: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in metadata["model"].items()}
     return ModelConfig(**sizes), MetaTrainConfig(**{**training, "loss": LossConfig(**training["loss"])})
 
 
@@ -114,8 +113,8 @@ class TrainingCheckpoint:
         with check_version(self.folder):
             model, config = training_configs(metadata)
             state = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
-        like = {"state": state, "best": None if metadata.get("best_step") is None else state.params}
-        phrases = differences(_shapes(like), metadata.get("arrays", {}))
+        like = {"state": state, "best": None if metadata["best_step"] is None else state.params}
+        phrases = differences(_shapes(like), metadata["arrays"])
         if phrases:
             raise CheckpointError(f"the arrays in {self.folder} are not this version's: {'; '.join(phrases)}")
         arrays = self._steps.arrays(metadata["step"], _as_dicts(like))
@@ -179,7 +178,7 @@ class ResumableTraining(TrainingCheckpoint):
         metadata = self.metadata()
         with check_version(self.folder):
             model, config = training_configs(metadata)
-            columns = columns_from_json(metadata.get("schema"))
+            columns = columns_from_json(metadata["schema"])
         configs = {"model": dataclasses.asdict(model), "training": dataclasses.asdict(config)}
         ours = {name: self._metadata[name] for name in _COMPARED}
         if self._config.schedule == "constant" and self._config.steps >= metadata["step"]:
@@ -187,7 +186,7 @@ class ResumableTraining(TrainingCheckpoint):
             ours["training"] = {**ours["training"], "steps": config.steps}
         check_same_training(self.folder, ours, {**metadata, **configs}, self._columns, columns)
         saved = self.load()
-        self._metadata["backends"] = native.with_backend(metadata.get("backends", []))
+        self._metadata["backends"] = native.with_backend(metadata["backends"])
         if metadata["step"] < self._config.steps:
             warn_of_backends(self._metadata["backends"], self.folder)
         history = [LossEntry(*entry) for entry in metadata["history"]]

@@ -108,11 +108,9 @@ def test_a_configuration_of_another_version():
     with pytest.raises(ConfigError, match=r"tuning\.: .*missing.*'steps'"):
         config_from_json(description)  # a field without a default
     description["tuning"]["steps"] = 50
-    assert config_from_json({**description, "reuse": False}) == METHODS["fsbo"].default  # as 0.1.0 wrote it
     for changed, phrase in (
         ({"of_tomorrow": 3}, "FewShotBO has no field of_tomorrow"),
         ({"class": "FewShotB0"}, "the method must be of a class of registered methods"),
-        ({"reuse": True}, "FewShotBO has no field reuse"),
         ({"tuning": 3}, "tuning"),
         ({"model": {"class": "os.system"}}, "model. must be of a class of registered methods"),
         ({"model": {**description["model"], "kernel": "cubic"}}, "kernel must be one of matern52, squared_exponential"),

@@ -18,7 +18,7 @@ from dre_jax.errors import CheckpointError, DataError, DataWarning
 from dre_jax.methods.checkpoints.training import ResumableTraining, TrainingCheckpoint
 from dre_jax.methods.dre import trainer
 from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.state import LossEntry, TrainingRun
+from dre_jax.methods.dre.state import TrainingRun
 from dre_jax.methods.dre.steps import evaluate, start, train
 from dre_jax.methods.dre.trainer import meta_train
 from dre_jax.methods.dre.training_config import LossConfig, MetaTrainConfig
@@ -242,21 +242,6 @@ def test_more_steps_of_a_cosine_are_refused(tmp_path):
     ResumableTraining(tmp_path, SPACE, MODEL, config, key).save(TrainingRun(start(MODEL, config, 2, key)))
     message = refused(config=dataclasses.replace(config, steps=14), folder=tmp_path)
     assert "training.steps (14 here, 10 in the checkpoint)" in message
-
-
-def test_a_checkpoint_of_before_an_option_has_its_default(tmp_path, rewrite):
-    key = jax.random.key(0)
-    done = start(MODEL, CONFIG, 2, key)._replace(step=jnp.int32(CONFIG.steps))
-    run = TrainingRun(done, [LossEntry(CONFIG.steps, 1.0, 2.0)])
-    ResumableTraining(tmp_path, SPACE, MODEL, CONFIG, key).save(run)
-
-    def of_an_earlier_version(metadata):
-        del metadata["model"]["range_slope"]
-        metadata["model"]["products"] = "float32"
-        metadata["training"]["loss"]["ties"] = "breslow"
-
-    rewrite(tmp_path / "steps", of_an_earlier_version)
-    assert go(key=key, folder=tmp_path).resumed_from == CONFIG.steps
 
 
 def test_needs_tasks(tmp_path):

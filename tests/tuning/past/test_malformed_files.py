@@ -32,6 +32,7 @@ STUDY = {
     "direction": "minimize",
     "seed": 0,
     "space": to_json(SPACE),
+    "surrogate": None,
     "trials": [
         {"params": {"lr": 0.5, "kernel": "rbf"}, "state": "complete", "value": 1.0},
         {"params": {"lr": 0.1, "kernel": "poly", "degree": 3, "scale": True}, "state": "complete", "value": "-inf"},
