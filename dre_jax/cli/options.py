@@ -19,9 +19,6 @@ SpaceFile = Annotated[Path, typer.Option("--space", metavar="FILE", help="Search
 Surrogate = Annotated[
     Path | None, typer.Option("--checkpoint", metavar="DIR", help="Checkpoint folder of `meta-train`. Default: none.")
 ]
-IgnoreExtra = Annotated[
-    bool, typer.Option("--ignore-extra", help="Draw hyperparameters at random that the surrogate does not know.")
-]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print results and errors only, no progress.")]
 Devices = Annotated[int | None, typer.Option(min=1, help="Devices per process. Default: all; on a CPU, one per core.")]
 Distributed = Annotated[

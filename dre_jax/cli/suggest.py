@@ -21,7 +21,6 @@ def suggest(
         ),
     ] = None,
     checkpoint: options.Surrogate = None,
-    ignore_extra: options.IgnoreExtra = False,
     n: Annotated[int, typer.Option("-n", "--number", help="Number of configurations.", min=1)] = 1,
     direction: Annotated[str, typer.Option(help="minimize or maximize.")] = "minimize",
     seed: options.Seed = 0,
@@ -31,13 +30,12 @@ def suggest(
     The same history, seed and number give the same lines. Add them to the history as running before you ask again.
     """
     from dre_jax.cli.trials import format_json
-    from dre_jax.tuning import EngineConfig, Optimizer, Surrogate, read_space
+    from dre_jax.tuning import Optimizer, Surrogate, read_space
     from dre_jax.tuning.command.history_csv import add_history
 
     searched = read_space(space)
-    surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=searched, ignore_extra=ignore_extra)
-    config = EngineConfig(ignore_extra=ignore_extra)
-    optimizer = Optimizer(searched, surrogate, direction=direction, seed=seed, config=config)
+    surrogate = None if checkpoint is None else Surrogate.load(checkpoint, space=searched)
+    optimizer = Optimizer(searched, surrogate, direction=direction, seed=seed)
     if history is not None:
         add_history(optimizer, history)
     for trial in optimizer.ask(n):

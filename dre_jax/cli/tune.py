@@ -72,7 +72,6 @@ def tune(
             show_default=False,
         ),
     ] = None,
-    ignore_extra: options.IgnoreExtra = False,
     study: Annotated[Path, typer.Option(help="Study file, kept up to date and resumed from.")] = Path("study.json"),
     storage: Annotated[
         str | None,
@@ -138,7 +137,7 @@ def tune(
     """
     from dre_jax.cli.trials import TrialsDisplay, signals_as_interrupts
     from dre_jax.errors import ConfigError, import_extra
-    from dre_jax.tuning import EngineConfig, PastCurves, read_space
+    from dre_jax.tuning import PastCurves, read_space
     from dre_jax.tuning.command.runner import StudyFile, run_trials
     from dre_jax.tuning.command.study_plot import front_plot_data, plot_front, plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
@@ -162,17 +161,14 @@ def tune(
     template = parse(command, searched)
     if surrogate:
         folders = _by_metric("surrogate", surrogate, metrics)
-        loaded = {name: _load_surrogate(one, searched, ignore_extra) for name, one in folders.items()}
+        loaded = {name: _load_surrogate(one, searched) for name, one in folders.items()}
         learned = loaded if several else loaded[""]
     directions = _by_metric("direction", direction or [None], metrics)
     ways = directions if several else directions[""]
-    config = EngineConfig(ignore_extra=True) if ignore_extra else None
     optimizer: FileOptimizer | SharedStudy
     with contextlib.ExitStack() as stack:
         if storage is None:
-            optimizer = stack.enter_context(StudyFile(study)).open(
-                searched, learned, direction=ways, seed=seed, config=config
-            )
+            optimizer = stack.enter_context(StudyFile(study)).open(searched, learned, direction=ways, seed=seed)
             if past_curves is not None:
                 optimizer.set_past_curves(PastCurves.from_csv(past_curves, direction=optimizer.direction))
         else:
@@ -238,10 +234,10 @@ def _by_metric(option: str, texts: Sequence[str | None], metrics: Sequence[str])
     return dict(zip(names, texts, strict=True))
 
 
-def _load_surrogate(folder: str | None, space: Space, ignore_extra: bool) -> Surrogate | None:
+def _load_surrogate(folder: str | None, space: Space) -> Surrogate | None:
     from dre_jax.tuning import Surrogate
 
-    return None if folder in (None, "none") else Surrogate.load(folder, space=space, ignore_extra=ignore_extra)
+    return None if folder in (None, "none") else Surrogate.load(folder, space=space)
 
 
 def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:

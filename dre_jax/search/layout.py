@@ -45,8 +45,8 @@ class Number:
     """Distance of the values; 0 for real numbers."""
     levels: int
     """How many values there are; 0 for real numbers."""
-    column: int | None
-    """Position of its column; None if methods do not see it."""
+    column: int
+    """Position of its column."""
     encoding: Scale
     """From the value to its column."""
     empty: float = 0.0
@@ -88,8 +88,6 @@ class Number:
 
     def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
         """Returns the columns at coordinates f[...]; where inactive, as not set."""
-        if self.column is None:
-            return {}
         if not self.levels and self.search == self.encoding:
             value = u  # through the value, float32 would lose numbers that are large beside their range
         elif self.levels > 1 and self.encoding == Scale(self.low, self.low + (self.levels - 1) * self.step):
@@ -131,8 +129,6 @@ class Level:
 
     def encode(self, u: Any, active: Any, xp: Any = np) -> dict[int, Any]:
         """Returns the columns at coordinates f[...]; where inactive, the last row's."""
-        if not self.columns:
-            return {}
         row = xp.where(active, self.values(u, xp), self.levels).astype(xp.int32)
         table = xp.asarray(self.rows, u.dtype)[row]
         return {column: table[..., i] for i, column in enumerate(self.columns)}
@@ -222,8 +218,7 @@ class SpaceLayout:
         columns: dict[int, Any] = {}
         for i, (part, active) in enumerate(zip(self.parts, self.active(points, xp), strict=True)):
             columns |= part.encode(points[..., i], active, xp)
-        empty = xp.zeros(points.shape[:-1], points.dtype)
-        return xp.stack([columns.get(i, empty) for i in range(self.n_columns)], axis=-1)
+        return xp.stack([columns[i] for i in range(self.n_columns)], axis=-1)
 
 
 def unit_cube(n_columns: int) -> SpaceLayout:

@@ -22,7 +22,6 @@ from dre_jax.tuning.engine_config import EngineConfig, Observation
 from dre_jax.tuning.initial_design import N_START, InitialDesign, trial_seed, with_fixed
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
 from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
-from dre_jax.tuning.space.compatibility import require_compatible_spaces
 from dre_jax.tuning.space.rules import allowed_points
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
@@ -90,7 +89,7 @@ class Engine:
         self.seed = seed
         self.config = config or EngineConfig()
         if surrogate is not None:
-            require_compatible_spaces(space, surrogate.space, ignore_extra=self.config.ignore_extra)
+            surrogate.space.require_encodes(space)
         if self.config.pending_strategy in ("believer", "draw"):
             check_pending_strategy(self._method, self.config.pending_strategy)
 

@@ -60,8 +60,6 @@ class EngineConfig:
     budget: float | None = None
     """Total cost of the study, in the units of `Optimizer.tell(cost=)`: the cost of a trial counts less as this is
     spent. By default it counts the same throughout."""
-    ignore_extra: bool = False
-    """Accept a surrogate that does not know some of the hyperparameters; those are drawn at random."""
 
     def __post_init__(self) -> None:
         one_of("pending_strategy", self.pending_strategy, PENDING_STRATEGIES)

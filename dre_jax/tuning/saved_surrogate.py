@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dre_jax.data.columns import DESCRIPTORS, differing_columns
-from dre_jax.errors import CheckpointError, ConfigError, DataError, DataWarning, DreError
-from dre_jax.tuning.space.compatibility import require_compatible_spaces
+from dre_jax.errors import CheckpointError, ConfigError, DataError, DreError
 from dre_jax.tuning.space.descriptors import from_descriptor
 from dre_jax.tuning.space.hpob import HPOB_SPACES, from_hpob
 from dre_jax.tuning.space.json_format import from_json, to_json
@@ -44,8 +42,8 @@ def checkpoint_extra(
     return {"tuning": content | ({"studies": list(names)} if names else {})}
 
 
-def read_surrogate(folder: _Path, space: Space | None, ignore_extra: bool) -> dict[str, Any]:
-    """Returns the fields of the surrogate in a checkpoint; arguments, errors and warnings as in `Surrogate.load`."""
+def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
+    """Returns the fields of the surrogate in a checkpoint; arguments and errors as in `Surrogate.load`."""
     import jax
 
     from dre_jax.methods.checkpoints.fitted import load_fitted
@@ -54,7 +52,7 @@ def read_surrogate(folder: _Path, space: Space | None, ignore_extra: bool) -> di
     is_surrogate = "tuning" in fitted.extra
     own_space, start = _saved_space(folder, fitted) if is_surrogate else _space_of_data(folder, fitted, space)
     if space is not None:
-        require_compatible_spaces(space, own_space, ignore_extra=ignore_extra)
+        own_space.require_encodes(space)
     direction, metric = _saved_direction(folder, fitted)
     return {
         "space": own_space,
@@ -75,12 +73,9 @@ def _saved_direction(folder: _Path, fitted: FittedMethod) -> tuple[str | None, s
     content = fitted.extra.get("tuning")
     if content is None:
         return None, None
-    direction, metric = content.get("direction"), content.get("metric")
+    direction, metric = content["direction"], content["metric"]
     if direction not in (None, *DIRECTIONS) or not (metric is None or isinstance(metric, str)):
         raise CheckpointError(f"the direction of the surrogate in {folder} is not this version's: {direction!r}")
-    if "direction" not in content:
-        message = f"the surrogate in {folder} was saved without a direction: check that its past values and your study"
-        warnings.warn(f"{message} have the same, or fit and save the surrogate again", DataWarning, stacklevel=3)
     return direction, metric
 
 

@@ -67,7 +67,7 @@ class Surrogate:
     path: str | None = None
     """Folder of the checkpoint that the surrogate was last saved to, or loaded from."""
     studies: PastStudies | None = None
-    """Some rows of the past studies, for `sources`; None if it was saved by a version that kept none."""
+    """Some rows of the past studies, for `sources`; None if it was trained on tables, or ships."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -232,7 +232,7 @@ class Surrogate:
           renamed: new names of hyperparameters by their old ones.
 
         Raises:
-          DataError: if it keeps no studies, as those of earlier versions and of tables; and as `past_of`.
+          DataError: if it keeps no studies, as those of tables and those that ship; and as `past_of`.
           ConfigError: as `past_of`.
         """
         if self.studies is None:
@@ -305,9 +305,7 @@ class Surrogate:
         object.__setattr__(self, "path", os.path.abspath(folder))
 
     @classmethod
-    def load(
-        cls, folder: str | os.PathLike[str], *, space: Space | None = None, ignore_extra: bool = False
-    ) -> Surrogate:
+    def load(cls, folder: str | os.PathLike[str], *, space: Space | None = None) -> Surrogate:
         """Reads a surrogate that `save` or `dre-jax meta-train` wrote.
 
         Args:
@@ -315,17 +313,12 @@ class Surrogate:
           space: the search space that is to be tuned. A surrogate that was saved knows its own, and so does what
             `meta-train` wrote where the data have descriptors with ranges; that must know the space given. Elsewhere
             it is needed, encoded as the tables are.
-          ignore_extra: accept a space with hyperparameters that the surrogate does not know, see `EngineConfig`.
 
         Raises:
           CheckpointError: where there is no checkpoint, it is damaged, or its columns are not the space's.
           DataError: where its own space does not know the one given; the message names the hyperparameters.
-
-        Warns:
-          DataWarning: if the surrogate was saved by a version that kept no direction. Studies of both directions can
-            use such a surrogate.
         """
-        return cls(**read_surrogate(folder, space, ignore_extra))
+        return cls(**read_surrogate(folder, space))
 
     @classmethod
     def pretrained(cls, name: str, metric: str | None = None) -> Surrogate:

@@ -20,7 +20,6 @@ from dre_jax.search.candidates import sobol_points
 from dre_jax.tuning import (
     Bool,
     Categorical,
-    EngineConfig,
     Evaluated,
     Float,
     Int,
@@ -30,7 +29,6 @@ from dre_jax.tuning import (
     past_of,
 )
 from dre_jax.tuning.engine import Engine
-from dre_jax.tuning.engine_config import Observation
 from dre_jax.tuning.optuna import DRESampler, to_optuna
 from dre_jax.tuning.sklearn import DRESearchCV
 from dre_jax.tuning.space.hpob import from_hpob
@@ -169,32 +167,6 @@ def test_a_study_of_the_other_direction_is_refused(surrogate):
     assert (turned.direction, turned.metric) == ("maximize", None)
     first = Optimizer(SPACE, turned, direction="maximize").ask()
     assert first.params == study(turned).ask(to_optuna(SPACE)).params == surrogate.start[0]
-
-
-def test_only_extra_ones_are_ignored(surrogate):
-    config = EngineConfig(ignore_extra=True)
-    with pytest.raises(DataError, match=r"they differ: degree \(only in the surrogate\);"):
-        Engine(Space({**{n: SPACE[n] for n in SPACE if n != "degree"}, **EXTRA}), surrogate, config=config)
-    with pytest.raises(DataError, match="no hyperparameter in common"):
-        Engine(Space(EXTRA), surrogate, config=config)
-
-
-def test_ignored_ones_are_drawn_at_random(surrogate):
-    space = Space({**SPACE, **EXTRA})
-    engine, calls = Engine(space, surrogate, config=EngineConfig(ignore_extra=True)), []
-    for number in range(8):
-        params = engine.propose(calls, number=number).params
-        assert space.check(params) == params
-        assert params not in [one.params for one in calls]
-        calls.append(Observation(params, np.log(params["C"])))
-    result = [one.params for one in calls]
-    # First what would have been best before, with something for what was not known then.
-    known = [{name: value for name, value in params.items() if name not in EXTRA} for params in result]
-    assert known[: len(surrogate.start)] == list(surrogate.start)
-    assert len({params["width"] for params in result}) > 4
-    assert {params["mode"] for params in result} == {"fast", "slow"}
-    # The others are the surrogate's: what was best before.
-    assert np.median([params["C"] for params in result]) > 10
 
 
 def test_a_narrower_space_is_read(surrogate):

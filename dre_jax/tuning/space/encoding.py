@@ -78,11 +78,11 @@ def check_code(name: str, parameter: Parameter, code: Code) -> None:
 def number_part(
     name: str,
     parameter: Float | Int,
-    code: Code | None,
+    code: Code,
     position: Mapping[str, int],
     alternatives: tuple[Conditions, ...],
 ) -> Number:
-    """Returns a number's coordinate and its encoding; without a code it has no column.
+    """Returns a number's coordinate and its encoding.
 
     Args:
       name: the hyperparameter's.
@@ -97,8 +97,6 @@ def number_part(
         levels, step = 1, 1.0
     half = 0.5 if parameter.log and levels > 1 else 0.0
     search = Scale(float(parameter.low) - half, float(parameter.high) + half, parameter.log)
-    if code is None:
-        return Number(search, float(parameter.low), step, levels, None, search, alternatives=alternatives)
     assert isinstance(code, NumberCode)
     return Number(
         search,
@@ -118,12 +116,12 @@ def level_part(
     name: str,
     parameter: Categorical,
     theirs: Categorical,
-    code: Code | None,
+    code: Code,
     own: bool,
     position: Mapping[str, int],
     alternatives: tuple[Conditions, ...],
 ) -> Level:
-    """Returns a categorical's coordinate and its encoding; without a code it has no column.
+    """Returns a categorical's coordinate and its encoding.
 
     Args:
       name: the hyperparameter's.
@@ -135,8 +133,6 @@ def level_part(
       alternatives: conditions of which one must hold for it to be active.
     """
     n = len(parameter.choices)
-    if code is None:
-        return Level(n, (), ((),) * (n + 1), parameter.ordered, alternatives)
     assert isinstance(code, LevelCode)
     index = [theirs.index(choice) for choice in parameter.choices]
     if theirs.ordered and not own:

@@ -142,11 +142,10 @@ class Space(Mapping[str, Parameter]):
                 tuple((index[parent], numbers_of(self._parameters[parent], values)) for parent, values in one)
                 for one in parameter.alternatives
             )
-            code = target.code(name) if name in target else None
+            code = target.code(name)
             if isinstance(parameter, Categorical):
-                theirs = parameter if code is None else target[name]
+                theirs, own = target[name], name in target.codes
                 assert isinstance(theirs, Categorical)
-                own = name in target.codes
                 parts.append(level_part(name, parameter, theirs, code, own, position, conditions))
             else:
                 parts.append(number_part(name, parameter, code, position, conditions))
@@ -323,6 +322,14 @@ class Space(Mapping[str, Parameter]):
             else:
                 reasons += unreadable_reasons(name, self._parameters[name], other[name])
         return reasons
+
+    def require_encodes(self, other: Space) -> None:
+        """Raises `DataError` if a surrogate's space, this one, has `mismatches`; the message says what to do."""
+        if mismatches := self.mismatches(other):
+            remedy = "surrogate.for_space(space) learns anew from the past studies that it keeps"
+            command = "dre-jax meta-train --from-surrogate on the command line"
+            differ = f"the surrogate must know the space, but they differ: {', '.join(mismatches)}"
+            raise DataError(f"{differ}; {remedy} ({command})")
 
     @cached_property
     def size(self) -> float:

@@ -234,5 +234,4 @@ def test_the_examples_of_the_page(tmp_path, monkeypatch):
     names = {"folder": tmp_path}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
         exec(block, names)
-    assert len(names["optimizer"].trials) == 1
-    assert 100 <= names["optimizer"].trials[0].params["cache_size"] <= 500
+    assert len(names["optimizer"].trials) == 5
