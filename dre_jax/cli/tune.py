@@ -138,7 +138,7 @@ def tune(
     from dre_jax.cli.trials import TrialsDisplay, signals_as_interrupts
     from dre_jax.errors import ConfigError, import_extra
     from dre_jax.tuning import PastCurves, read_space
-    from dre_jax.tuning.command.runner import StudyFile, run_trials
+    from dre_jax.tuning.command.runner import run_trials, study_in_file
     from dre_jax.tuning.command.study_plot import front_plot_data, plot_front, plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
     from dre_jax.tuning.past.optuna_studies import address_without_password
@@ -164,11 +164,11 @@ def tune(
         loaded = {name: _load_surrogate(one, searched) for name, one in folders.items()}
         learned = loaded if several else loaded[""]
     directions = _by_metric("direction", direction or [None], metrics)
-    ways = directions if several else directions[""]
     optimizer: FileOptimizer | SharedStudy
     with contextlib.ExitStack() as stack:
         if storage is None:
-            optimizer = stack.enter_context(StudyFile(study)).open(searched, learned, direction=ways, seed=seed)
+            opened = study_in_file(study, searched, learned, directions=directions, seed=seed)
+            optimizer = stack.enter_context(opened)
             if past_curves is not None:
                 optimizer.set_past_curves(PastCurves.from_csv(past_curves, direction=optimizer.direction))
         else:
@@ -176,7 +176,7 @@ def tune(
             from dre_jax.tuning.command.shared_study import SharedStudy
 
             past = None if learned is ... else learned
-            optimizer = SharedStudy(storage, study.stem, searched, past, direction=ways, seed=seed)
+            optimizer = SharedStudy(storage, study.stem, searched, past, directions=directions, seed=seed)
         progress = run_trials(
             optimizer,
             template,

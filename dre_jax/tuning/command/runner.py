@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import EllipsisType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 from dre_jax.data.files import make_folder, remove_left_over
 from dre_jax.errors import ConfigError, DataError
@@ -19,7 +18,7 @@ from dre_jax.tuning.command.commands import Command, Outcome, terminate
 from dre_jax.tuning.command.printed_value import curve_pattern
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
 from dre_jax.tuning.command.templates import Template
-from dre_jax.tuning.engine_config import EngineConfig
+from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions
 from dre_jax.tuning.optimizer import Optimizer
 from dre_jax.tuning.space.space import Space
 from dre_jax.tuning.study_engine import Surrogates
@@ -102,71 +101,44 @@ class FileOptimizer(Optimizer):
         self.save(self.path)
 
 
-class StudyFile:
-    """A study's file, which this process alone uses until the context ends."""
+@contextlib.contextmanager
+def study_in_file(
+    path: Path,
+    space: Space,
+    surrogate: Surrogates | EllipsisType = ...,
+    *,
+    directions: Mapping[str, str | None] = ANY_DIRECTION,
+    seed: int | None = None,
+) -> Iterator[FileOptimizer]:
+    """Yields the study in a file, or a new one if there is no file; only this process uses the file meanwhile.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens a new or an existing file; removes temporary files of writers that were killed.
+    Temporary files of writers that were killed are removed.
 
-        Raises:
-          DataError: if another process uses the file.
-        """
-        self.path = Path(path)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(file_in_use(self.path))
-            remove_left_over(self.path)
-            self._stack = stack.pop_all()
+    Args:
+      path: the file.
+      space: the study's.
+      surrogate: knowledge of past tasks; see `Optimizer.load`.
+      directions: by metric, "" for a single one: "minimize" or "maximize"; None takes the study's, "minimize" for a new
+        one.
+      seed: None takes the study's, 0 for a new one.
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
-
-    def open(
-        self,
-        space: Space,
-        surrogate: Surrogates | EllipsisType = ...,
-        *,
-        direction: str | Mapping[str, str | None] | None = None,
-        seed: int | None = None,
-        config: EngineConfig | None = None,
-    ) -> FileOptimizer:
-        """Returns the study in the file, or a new one if there is no file.
-
-        Args:
-          space: the study's.
-          surrogate: knowledge of past tasks; see `Optimizer.load`.
-          direction: "minimize" or "maximize"; None takes the study's, "minimize" for a new one. Of several objectives,
-            by name.
-          seed: None takes the study's, 0 for a new one.
-          config: treatment of pending and failed trials; None takes the study's.
-
-        Raises:
-          DataError: if the file is not a complete study, or is of another space, objectives, directions or seed.
-        """
-        directions = direction if isinstance(direction, Mapping) else {}
-        if not self.path.exists():
-            new: dict[str, Any] = {"direction": direction or "minimize"}
-            if directions:
-                new = {"directions": {name: one or "minimize" for name, one in directions.items()}}
-            past = None if surrogate is ... else surrogate
-            study = FileOptimizer(space, past, seed=seed or 0, config=config, **new)
-            study.path = self.path
-            return study
-        study = FileOptimizer.load(self.path, surrogate, space=space, config=config)
-        study.path = self.path
-        if list(study.directions) != list(directions):
-            present, expected = (", ".join(names) or "one metric" for names in (study.directions, directions))
-            raise DataError(f"{self.path} must hold a study of {expected}, but holds one of {present}")
-        settings: list[tuple[str, Any, Any]] = [
-            (f"direction of {name}", one, study.directions[name]) for name, one in directions.items()
-        ]
-        settings = settings or [("direction", direction, study.direction)]
-        for what, value, own in (*settings, ("seed", seed, study.seed)):
-            if value is not None and value != own:
-                raise DataError(f"{self.path} must hold a study of the {what} given, {value}, but its own is {own}")
-        return study
+    Raises:
+      DataError: if another process uses the file, if it is not a complete study, or is of another space, metrics,
+        directions or seed.
+    """
+    with file_in_use(path):
+        remove_left_over(path)
+        if path.exists():
+            study = FileOptimizer.load(path, surrogate, space=space)
+            require_directions(str(path), study.directions or {"": str(study.direction)}, directions)
+            if seed not in (None, study.seed):
+                raise DataError(f"{path} must hold a study of the seed given, {seed}, but its own is {study.seed}")
+        else:
+            ways = {name: one or "minimize" for name, one in directions.items()}
+            new: dict[str, Any] = {"directions": ways} if len(ways) > 1 else {"direction": ways[""]}
+            study = FileOptimizer(space, None if surrogate is ... else surrogate, seed=seed or 0, **new)
+        study.path = path
+        yield study
 
 
 def run_trials(

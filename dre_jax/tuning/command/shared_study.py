@@ -17,6 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dre_jax.errors import ConfigError, DataError
 from dre_jax.runtime.optuna_logs import optuna_logs_at
+from dre_jax.tuning.objectives.objectives import ANY_DIRECTION, require_directions
 from dre_jax.tuning.optuna.distributions import translation_of
 from dre_jax.tuning.optuna.sampler import DRESampler
 from dre_jax.tuning.past.optuna_studies import address_without_password, first_line, open_storage
@@ -46,7 +47,7 @@ class SharedStudy:
         space: Space,
         surrogate: Surrogates = None,
         *,
-        direction: str | Mapping[str, str | None] | None = None,
+        directions: Mapping[str, str | None] = ANY_DIRECTION,
         seed: int | None = None,
     ) -> None:
         """Opens a study of a storage, or creates it.
@@ -56,34 +57,27 @@ class SharedStudy:
           name: of the study.
           space: the search space.
           surrogate: knowledge of past tasks; of several objectives by name.
-          direction: None takes the study's, "minimize" for a new one. Of several objectives by name.
+          directions: by metric, "" for a single one; None takes the study's, "minimize" for a new one.
           seed: of the suggestions of this process; by default random ones.
 
         Raises:
           DataError: for a storage that cannot be used, or a study of another space, objectives or direction.
         """
-        ways: dict[str, str | None] = {"": direction} if not isinstance(direction, Mapping) else dict(direction)
         past = surrogate if isinstance(surrogate, Mapping) else {"": surrogate}
-        surrogates = {objective: past.get(objective) for objective in ways}
-        names = [objective for objective in ways if objective]
+        surrogates = {objective: past.get(objective) for objective in directions}
         self.space = space
-        self.surrogate, self.surrogates = (None, surrogates) if names else (surrogates[""], {})
+        self.surrogate, self.surrogates = surrogates.get(""), surrogates if len(surrogates) > 1 else {}
         self._translation = translation_of(space)
         self._sampler = DRESampler(space, surrogate=list(surrogates.values()), seed=seed)
-        self._study = _open_study(storage, name, ways, self._sampler)
-        directions = [one.name.lower() for one in self._study.directions]
-        known = (self._study.metric_names or []) if len(directions) > 1 else []
-        if known != names or len(directions) != len(ways):
-            own, others = (", ".join(one) or "one metric" for one in (known, names))
-            raise DataError(f"{name} must be a study of {others}, but is one of {own}")
-        self.directions = dict(zip(names, directions, strict=False))
-        self.direction = None if names else directions[0]
-        for objective, own in zip(ways, directions, strict=True):
-            past_of_objective, way = surrogates[objective], ways[objective]
-            if past_of_objective is not None:
-                past_of_objective.require_direction(own)
-            if way not in (None, own):
-                raise DataError(f"{name} must be a study to {way}, but it is one to {own}")
+        self._study = _open_study(storage, name, directions, self._sampler)
+        own = [one.name.lower() for one in self._study.directions]
+        metrics = self._study.metric_names or map(str, range(len(own)))
+        by_metric = dict(zip(metrics if len(own) > 1 else [""], own, strict=True))
+        require_directions(name, by_metric, directions)
+        self.direction, self.directions = by_metric.get(""), by_metric if len(by_metric) > 1 else {}
+        for objective, learned in surrogates.items():
+            if learned is not None:
+                learned.require_direction(by_metric[objective])
         content = to_json(space)
         if self._study.user_attrs.setdefault(_SPACE, content) != content:
             raise DataError(f"{name} must be a study of the space given, but it is one of another space")

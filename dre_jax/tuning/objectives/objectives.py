@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from dre_jax.errors import ConfigError, DataError
 from dre_jax.search.hypervolume import dominates
 from dre_jax.tuning.surrogate import Surrogate
 from dre_jax.tuning.trial import DIRECTIONS, Trial, objective_value
+
+ANY_DIRECTION: Mapping[str, str | None] = MappingProxyType({"": None})
+"""One objective, in whatever direction the study has."""
 
 
 def check_directions(directions: Any) -> dict[str, str]:
@@ -29,6 +33,21 @@ def check_directions(directions: Any) -> dict[str, str]:
             raise ConfigError(f"the name of an objective must be a string, but got {name!r}")
         one_of(f"direction of {name!r}", direction, DIRECTIONS)
     return dict(directions)
+
+
+def require_directions(study: str, directions: Mapping[str, str], expected: Mapping[str, str | None]) -> None:
+    """Raises `DataError` if a study has other objectives than expected, or another direction than one that is not None.
+
+    A single objective has the name "".
+    """
+    if list(directions) != list(expected):
+        own, others = (", ".join(filter(None, names)) or "one metric" for names in (directions, expected))
+        raise DataError(f"{study} must be a study of {others}, but is one of {own}")
+    for name, direction in expected.items():
+        if direction not in (None, directions[name]):
+            of = f" of {name}" if name else ""
+            rule = f"{study} must be a study of the direction{of} given, {direction}"
+            raise DataError(f"{rule}, but its own is {directions[name]}")
 
 
 def objective_values(values: Any, directions: Mapping[str, str]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from dre_jax.tuning import Float, Optimizer, Space
 from dre_jax.tuning.command import commands as commands_module
 from dre_jax.tuning.command.commands import Command
 from dre_jax.tuning.command.process_guard import ProcessGroupGuard
-from dre_jax.tuning.command.runner import StudyFile, run_trials
+from dre_jax.tuning.command.runner import run_trials, study_in_file
 from dre_jax.tuning.command.templates import parse
 
 SPACE = Space({"x": Float(-1.0, 1.0)})
@@ -108,15 +108,14 @@ class TestCommand:
 
 
 @pytest.fixture
-def file(study):
-    with StudyFile(study) as opened:
+def optimizer(study):
+    with study_in_file(study, SPACE) as opened:
         yield opened
 
 
 def run(study, command, *, space=SPACE, trials=4, **options):
     """Runs a shell command a trial; the study."""
-    with StudyFile(study) as file:
-        optimizer = file.open(space)
+    with study_in_file(study, space) as optimizer:
         for _ in run_trials(optimizer, parse(["sh", "-c", command], space), trials=trials, **options):
             pass
         return optimizer
@@ -190,9 +189,8 @@ class TestRun:
         result = run(study, f"cd {tmp_path}; {wait}; echo {{x}}", trials=2, workers=2, timeout=WAIT)
         assert [trial.state for trial in result.trials] == ["complete"] * 2
 
-    def test_a_suggestion_that_takes_long_holds_nobody_up(self, file, monkeypatch):
+    def test_a_suggestion_that_takes_long_holds_nobody_up(self, optimizer, monkeypatch):
         """The other worker's command ends, and is told, while the next suggestion is being made."""
-        optimizer = file.open(SPACE)
         propose, calls = optimizer._engine.propose, []
 
         def slowly(*arguments, number, **more):
@@ -207,8 +205,7 @@ class TestRun:
                 calls += progress.ended
         assert [trial.number for trial, _ in calls] == [0]
 
-    def test_an_interruption_ends_the_commands_and_keeps_the_study(self, study, file, tmp_path):
-        optimizer = file.open(SPACE)
+    def test_an_interruption_ends_the_commands_and_keeps_the_study(self, study, optimizer, tmp_path):
         pid = tmp_path / "pid"
         template = parse(["sh", "-c", f"[ {{trial}} = 0 ] || {{{{ echo $$ > {pid}; sleep 100; }}}}; echo {{x}}"], SPACE)
         with contextlib.closing(run_trials(optimizer, template, trials=5)) as progress:
@@ -218,18 +215,17 @@ class TestRun:
         assert not lives(pid_in(pid))
         assert [trial.state for trial in Optimizer.load(study).trials] == ["complete", "running"]
 
-    def test_a_program_that_is_not_there_costs_no_trial(self, study, file):
-        optimizer = file.open(SPACE)
+    def test_a_program_that_is_not_there_costs_no_trial(self, study, optimizer):
         with pytest.raises(ConfigError, match="No such file"):
             list(run_trials(optimizer, parse(["/no/such/program", "{x}"], SPACE), trials=5))
         assert [trial.state for trial in Optimizer.load(study).trials] == ["running"]
 
-    def test_two_at_one_study(self, study, file):
+    def test_two_at_one_study(self, study):
         """The second is refused; what the first was doing goes on. The lock of a process that was killed is no lock."""
-        with pytest.raises(DataError, match=rf"one process at a time, but process {os.getpid()} on .* uses it"):
+        rule = rf"one process at a time, but process {os.getpid()} on .* uses it"
+        with study_in_file(study, SPACE), pytest.raises(DataError, match=rule):
             run(study, "echo {x}")
-        file.__exit__()
-        script = f"from dre_jax.tuning.command.runner import StudyFile; file = StudyFile({str(study)!r}); input(0)"
+        script = f"from dre_jax.runtime.locks import file_in_use\nwith file_in_use({str(study)!r}): input(0)"
         with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
             assert other.stdout.read(1) == b"0"
             with pytest.raises(DataError, match=f"but process {other.pid} on"):
@@ -246,8 +242,7 @@ class TestRun:
         result = run(study, "echo loss: 0.5; [ {trial} = 0 ] || echo epoch: 3 # {x}", trials=2)
         assert [trial.state for trial in result.trials] == ["complete", "failed"]
 
-    def test_a_command_that_will_not_be_the_best_is_ended(self, study, file):
-        optimizer = file.open(SPACE)
+    def test_a_command_that_will_not_be_the_best_is_ended(self, study, optimizer):
         for i in range(8):
             number = optimizer.add_running({"x": i / 10}).number
             for step in range(1, 11):
@@ -277,7 +272,7 @@ class TestOpening:
     def test_what_a_killed_writer_left_is_removed(self, study):
         left = study.with_name(f".{study.name}.123-abcd.tmp")
         left.write_text("half")
-        with StudyFile(study):
+        with study_in_file(study, SPACE):
             assert not left.exists()
 
     def test_a_study_of_something_else(self, study):
@@ -286,12 +281,12 @@ class TestOpening:
         other = Space({"y": Float(0.0, 1.0)})
         for space, options, rule in [
             (other, {}, "a study of the space given"),
-            (SPACE, {"direction": "minimize"}, "of the direction given, minimize, but its own is maximize"),
+            (SPACE, {"directions": {"": "minimize"}}, "of the direction given, minimize, but its own is maximize"),
             (SPACE, {"seed": 4}, "of the seed given, 4, but its own is 3"),
         ]:
-            with pytest.raises(DataError, match=rule), StudyFile(study) as file:
-                file.open(space, **options)
-        with StudyFile(study) as file:
-            result = file.open(SPACE)
+            with pytest.raises(DataError, match=rule), study_in_file(study, space, **options):
+                pass
+        with study_in_file(study, SPACE) as result:
+            pass
         assert (result.direction, result.seed) == ("maximize", 3)
         assert study.read_bytes() == before

@@ -26,7 +26,7 @@ def shared(storage, **options):
 
 
 def test_processes_share_trials(storage):
-    first, second = shared(storage, direction="maximize", seed=0), shared(storage, seed=1)
+    first, second = shared(storage, directions={"": "maximize"}, seed=0), shared(storage, seed=1)
     trials = [study.ask() for study in (first, second, first, second)]
     assert [trial.number for trial in trials] == [0, 1, 2, 3]
     assert len({tuple(trial.params.items()) for trial in trials}) == 4
@@ -72,9 +72,9 @@ def test_commands_that_run_at_once_have_different_workers(storage, tmp_path):
 
 
 def test_refused(storage, tmp_path):
-    shared(storage, direction="maximize")
-    with pytest.raises(DataError, match="a study to minimize, but it is one to maximize"):
-        shared(storage, direction="minimize")
+    shared(storage, directions={"": "maximize"})
+    with pytest.raises(DataError, match="of the direction given, minimize, but its own is maximize"):
+        shared(storage, directions={"": "minimize"})
     with pytest.raises(DataError, match="another space"):
         SharedStudy(storage, "study", Space({"x": Float(0.0, 1.0)}))
     with pytest.raises(DataError, match="once one is complete"):
