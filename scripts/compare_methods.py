@@ -105,7 +105,7 @@ def jobs_of(args: argparse.Namespace, names: Sequence[str], data: Sequence[str])
         out=args.out,
         split=args.split,
         trials=args.trials,
-        seeds=[args.seed],
+        seed=args.seed,
     )
 
 

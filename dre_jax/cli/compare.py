@@ -65,7 +65,7 @@ def compare(
     for name in names:
         check_method(name)
     designs = tuple(parse_names(seeds, "--seeds"))
-    jobs = make_jobs(names, data, designs=designs, out=out, spaces=space, split=split, trials=trials, seeds=[seed])
+    jobs = make_jobs(names, data, designs=designs, out=out, spaces=space, split=split, trials=trials, seed=seed)
     failures = run_jobs(jobs, workers or cores(), "compare", quiet=quiet)
     _report(jobs, budgets, out)
     if failures:

@@ -30,7 +30,6 @@ from dre_jax.methods.dre.training_config import MetaTrainConfig
 from dre_jax.methods.foreign import is_foreign
 from dre_jax.methods.registry import host_of, registered
 from dre_jax.runtime.progress import Bar
-from dre_jax.search.method import Method, learns_from_past
 
 BUNDLED = "bundled"
 """Name of the folder of the bundled data."""
@@ -49,8 +48,8 @@ class Cost(NamedTuple):
 class Job:
     """One method on one search space of one folder, meta-trained with one seed."""
 
-    method: str | Method
-    """As a `Plan`'s: a name, a class's address, or a method of the one protocol."""
+    method: str
+    """A name, or a class's address."""
     data: str
     """A folder in HPO-B's layout, or `BUNDLED`."""
     space: str
@@ -86,7 +85,7 @@ class Job:
     @property
     def path(self) -> Path:
         """The result file; its name depends on all fields but the designs, so that experiments share jobs."""
-        name = self.method if isinstance(self.method, str) and _is_registered(self.method) else _digest(self.method)
+        name = self.method if _is_registered(self.method) else _digest(self.method)
         file = f"{source_of(self.data)}-{self.space}-{self.seed}.json"
         return self.out / "runs" / name / f"{self.split}-{self.trials}" / file
 
@@ -113,15 +112,10 @@ class Job:
 
     def _ensemble(self) -> tuple[ModelConfig, MetaTrainConfig] | None:
         """Returns model and meta-training configuration if the method starts from a checkpoint, else None."""
-        method: Any = self.method
-        if isinstance(self.method, str):
-            if not _is_registered(self.method) or not find(self.method).reads_checkpoints:
-                return None
-            method = find(self.method).make()
-        model, training = getattr(method, "model", None), getattr(method, "training", None)
-        if not isinstance(model, ModelConfig) or not isinstance(training, MetaTrainConfig):
+        if not _is_registered(self.method) or not find(self.method).reads_checkpoints:
             return None
-        return (model, training) if learns_from_past(method) else None
+        method: Any = find(self.method).make()
+        return method.model, method.training
 
     def meta_train(self) -> None:
         """Meta-trains the checkpoint that the evaluation starts from, or resumes its training."""
@@ -134,10 +128,6 @@ class Job:
 def _is_registered(name: str) -> bool:
     """Returns whether a method's name is the same wherever it is used: files of one name may hold different methods."""
     return not is_foreign(name) and registered(name) is not None
-
-
-def _name(method: str | Method) -> str:
-    return method if isinstance(method, str) else type(method).__name__
 
 
 def _digest(*facts: object) -> str:
@@ -155,7 +145,7 @@ def data_folder(data: str) -> Path:
 
 
 def make_jobs(
-    methods: Iterable[str | Method],
+    methods: Iterable[str],
     data: Sequence[str],
     *,
     designs: tuple[str, ...],
@@ -163,19 +153,19 @@ def make_jobs(
     spaces: Sequence[str] | None = None,
     split: str = "test",
     trials: int = 50,
-    seeds: Sequence[int] = (0,),
+    seed: int = 0,
 ) -> list[Job]:
-    """Returns a job for each method, search space and seed, in the order of seeds: finished jobs compare all methods.
+    """Returns a job for each method and search space.
 
     Args:
-      methods: each counts once.
+      methods: names or addresses; each counts once.
       data: folders in HPO-B's layout, or `BUNDLED`.
       designs: initial designs by name.
       out: root of all result files and checkpoints.
       spaces: search spaces; by default all that a folder has.
       split: "test" or "validation".
       trials: after the initial design.
-      seeds: of meta-training and of the picks.
+      seed: of meta-training and of the picks.
 
     Raises:
       ConfigError: for two folders of one name, or a search space that no folder has.
@@ -192,7 +182,6 @@ def make_jobs(
     selected = [(source, space) for source, space in available if spaces is None or space in spaces]
     return [
         Job(method=method, data=source, space=space, designs=designs, out=out, split=split, trials=trials, seed=seed)
-        for seed in seeds
         for method in dict.fromkeys(methods)
         for source, space in selected
     ]
@@ -212,9 +201,9 @@ def run_job(job: Job) -> Cost:
     return cost
 
 
-def collect(jobs: Iterable[Job], method: str | Method) -> Results:
+def collect(jobs: Iterable[Job], method: str) -> Results:
     """Returns a method's finished runs of `jobs` on all search spaces; spaces are named by `Job.label`."""
-    results = Results({}, {"method": _name(method)})
+    results = Results({}, {"method": method})
     for job in jobs:
         for _, dataset, design, trace in _runs(job) if job.method == method else ():
             results = add_trace(results, job.label, dataset, design, trace)
@@ -226,7 +215,7 @@ def _runs(job: Job) -> Iterator[tuple[str, str, str, Any]]:
         yield from (run for run in read_results(job.path).runs() if run[2] in job.designs)
 
 
-def cost_of(jobs: Iterable[Job], method: str | Method) -> Cost:
+def cost_of(jobs: Iterable[Job], method: str) -> Cost:
     """Returns a method's total cost over its finished jobs."""
     costs = [job.cost or Cost(None, []) for job in jobs if job.method == method]
     seconds = [cost.seconds for cost in costs if cost.seconds is not None]
@@ -239,7 +228,7 @@ def complete_methods(jobs: Sequence[Job]) -> list[str]:
     for method in dict.fromkeys(job.method for job in jobs):
         ended = [job.cost is not None and any(_runs(job)) for job in jobs if job.method == method]
         if all(ended):
-            names.append(str(method))
+            names.append(method)
         else:
             print(f"{method} is left out: finished on {sum(ended)} of {len(ended)} search spaces", file=sys.stderr)
     return names
@@ -277,7 +266,7 @@ def run_jobs(jobs: Sequence[Job], workers: int, label: str = "jobs", *, quiet: b
                     if isinstance(errors, WorkerDeath):
                         errors = {job: f"its process {errors.how}" for job in group if not job.done}
                     failures += [
-                        f"{_name(job.method)} on {job.label}, seed {job.seed}: {error}" for job, error in errors.items()
+                        f"{job.method} on {job.label}, seed {job.seed}: {error}" for job, error in errors.items()
                     ]
                     n_done += len(group)
                     bar.advance_to(n_done)

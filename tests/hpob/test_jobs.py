@@ -4,23 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dre_jax import DRE
 from dre_jax.errors import ConfigError
 from dre_jax.hpob import jobs as grid
 from dre_jax.hpob.jobs import BUNDLED, collect, complete_methods, make_jobs, run_jobs
-from dre_jax.methods.dre.model_config import ModelConfig
-from dre_jax.methods.dre.training_config import FineTuneConfig, MetaTrainConfig
 
-TINY = DRE(
-    model=ModelConfig(members=2, hidden=(4,), phi=(4,), rho=(4,)),
-    training=MetaTrainConfig(steps=3, n_query=8, n_support=2, evaluate_every=3, evaluation_lists=2),
-    fine_tuning=FineTuneConfig(epochs=2),
-)
 ONE = ("test0",)
 
 
@@ -29,17 +20,16 @@ def jobs_of(methods, out, designs=ONE, **given):
 
 
 def test_what_depends_on_the_same_is_done_once(tmp_path):
-    tuned = replace(TINY, fine_tuning=FineTuneConfig(epochs=3))
-    trained = replace(TINY, training=replace(TINY.training, steps=4))
-    jobs = jobs_of([TINY, tuned, TINY, trained, "random"], tmp_path, spaces=None, seeds=range(2))
+    methods = ["dre", "dre-no-finetune", "dre", "dre-paper", "random"]
+    jobs = [job for seed in (0, 1) for job in jobs_of(methods, tmp_path, spaces=None, seed=seed)]
     assert len({job.path for job in jobs}) == len(jobs) == 4 * 4 * 2
     # Fine-tuning decides nothing about meta-training, and random search learns nothing.
     assert len({job.checkpoints() for job in jobs} - {None}) == 2 * 2
     assert sorted(len(group) for group in grid._groups(jobs)) == [1] * 16 + [2] * 8
     assert jobs_of(["dre"], tmp_path)[0].checkpoints() == jobs_of(["dre-gp"], tmp_path)[0].checkpoints()
-    other = jobs_of([TINY], tmp_path, split="validation")[0]
-    assert other.path != jobs_of([TINY], tmp_path)[0].path
-    assert other.checkpoints() == jobs_of([TINY], tmp_path)[0].checkpoints()
+    other = jobs_of(["dre"], tmp_path, split="validation", spaces=None)[0]
+    assert other.path != jobs[0].path
+    assert other.checkpoints() == jobs[0].checkpoints()
 
 
 def test_a_failure_is_told_and_tried_again(tmp_path, monkeypatch, capsys, jobs_in_this_process):
