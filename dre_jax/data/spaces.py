@@ -35,6 +35,8 @@ class Task:
     """f32[n, D], encoded in [0, 1]."""
     y: npt.NDArray[np.float64]
     """f64[n], maximised."""
+    costs: npt.NDArray[np.float64] | None = None
+    """f64[n], positive, NaN where unknown; None if all are."""
 
     @property
     def n_rows(self) -> int:

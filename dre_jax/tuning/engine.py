@@ -31,13 +31,14 @@ from dre_jax.tuning.trial_selection import select_trials
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
     from dre_jax.search.method import Method
+    from dre_jax.tuning.cost import CostModel
     from dre_jax.tuning.feasibility import FeasibilityModel
 
 _FIRST_CAPACITY = 32
 """Slots of the shortest padded history: with fewer, a study would compile a program more, for some milliseconds."""
 _SAME = 1e-6
 """Maximum distance in every coordinate of points that count as equal."""
-_NOT_PICKLED = ("_params", "_method", "_encoder", "_design")
+_NOT_PICKLED = ("_params", "_method", "_encoder", "_design", "_past_cost")
 
 
 class Suggestion(NamedTuple):
@@ -261,6 +262,7 @@ class Engine:
             )
             belief = jax.device_put((power * (densities - densities.max(axis=1, keepdims=True))).astype(dtype))
         costs = np.array([np.nan if one.cost is None else one.cost for one in observed], np.float64)
+        past_cost = self._past_cost if np.isfinite(costs).any() else None
         proposals = propose(
             self._method,
             self._layout,
@@ -275,7 +277,7 @@ class Engine:
             Weights(
                 feasibility,
                 belief,
-                learn_cost(self.space.layout, points, costs, self.config.budget, max_history, dtype),
+                learn_cost(self.space.layout, points, costs, self.config.budget, max_history, dtype, past_cost),
             ),
         )
         if proposals.undefined:
@@ -291,6 +293,16 @@ class Engine:
         improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread
         weight = proposals.past_weight
         return _Ranking(configurations, improvement, None if weight is None else float(weight))
+
+    @cached_property
+    def _past_cost(self) -> CostModel | None:
+        """What past studies teach of costs."""
+        from dre_jax.tuning.cost import learn_past_cost
+
+        if self.surrogate is None or self.surrogate.studies is None:
+            return None
+        with self._precision() as dtype:
+            return learn_past_cost(self._layout, self.surrogate.studies, dtype)
 
     def _learn_feasibility(
         self,

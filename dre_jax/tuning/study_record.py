@@ -15,7 +15,7 @@ from dre_jax.tuning.engine import Engine
 from dre_jax.tuning.objectives.objectives import front_of, objective_values, responses_of
 from dre_jax.tuning.past.curves import PastCurves
 from dre_jax.tuning.space.space import Params, Space
-from dre_jax.tuning.trial import State, Trial, constraint_values, find_trial, objective_value, trial_frame
+from dre_jax.tuning.trial import State, Trial, checked_cost, constraint_values, find_trial, objective_value, trial_frame
 
 
 class StudyRecord:
@@ -114,9 +114,7 @@ class StudyRecord:
             if not 0 <= stderr < math.inf:
                 raise DataError(f"the standard error of a value must be finite and at least 0, but got {stderr!r}")
         if cost is not None:
-            cost = objective_value(cost, "the cost of a trial")
-            if not 0 < cost < math.inf:
-                raise DataError(f"the cost of a trial must be finite and positive, but got {cost!r}")
+            cost = checked_cost(cost)
         values = objective_values(value, self.directions) if self.directions else {}
         number = None if values else objective_value(value)
         if any(math.isnan(one) for one in (values.values() if number is None else (number,))):

@@ -117,6 +117,14 @@ class Trial:
         return f"Trial(number={self.number}, params={self.params}, state={self.state!r}, {value}{more})"
 
 
+def checked_cost(cost: Any) -> float:
+    """Returns the cost of a trial as a number; raises `DataError` unless it is finite and positive."""
+    number = objective_value(cost, "the cost of a trial")
+    if not 0 < number < math.inf:
+        raise DataError(f"the cost of a trial must be finite and positive, but got {number!r}")
+    return number
+
+
 def find_trial(trials: Sequence[Trial], trial: Trial | int) -> Trial:
     """Returns the present state of a study's trial, found by its number or an earlier state.
 

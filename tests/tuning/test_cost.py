@@ -1,11 +1,15 @@
 """Costs of trials: what is learned of them, and a search that is cheaper with them."""
 
+from dataclasses import replace
+
+import jax
 import numpy as np
 import pytest
 
 from dre_jax.errors import ConfigError, DataError
-from dre_jax.tuning import EngineConfig, Float, Optimizer, Space
-from dre_jax.tuning.cost import learn_cost
+from dre_jax.tuning import EngineConfig, Evaluated, Float, Optimizer, Space, Surrogate, past_of
+from dre_jax.tuning.cost import learn_cost, learn_past_cost
+from dre_jax.tuning.past.studies import keep_studies
 from tests.error_messages import raises_line
 
 SPACE = Space({"x": Float(0.0, 1.0), "y": Float(0.0, 1.0)})
@@ -64,3 +68,41 @@ def test_refused():
             optimizer.tell(trial, 1.0, cost=cost)
     with raises_line(ConfigError, "budget must be positive"):
         EngineConfig(budget=0.0)
+
+
+def past_costs(sign=1.0):
+    """Three studies in different regions, whose levels fall where costs rise."""
+    random = np.random.default_rng(3)
+    tasks = {}
+    for s in range(3):
+        x, y = (s + random.random(20) * 1.5) / 3.5, random.random(20)
+        costs = 10.0 ** (3 - 2 * s) * cost_at(sign * x)
+        tasks[str(s)] = [Evaluated({"x": a, "y": b}, a + b, c) for a, b, c in zip(x, y, costs, strict=True)]
+    return past_of(SPACE, tasks, direction="minimize")
+
+
+@pytest.mark.parametrize(("sign", "told"), [(1.0, 1), (1.0, 3), (-1.0, 20)])
+def test_past_studies_teach_relative_costs(sign, told):
+    past = keep_studies(past_costs(sign).search_space(), jax.random.key(0))
+    model = learn_past_cost(SPACE.layout, past, np.float32)
+    points = np.random.default_rng(4).random((told, 2))
+    model = learn_cost(SPACE.layout, points, 7.0 * cost_at(points[:, 0]), None, 192, np.float32, model)
+    at = np.array([[0.1, 0.5], [0.5, 0.2], [0.9, 0.8]], np.float32)
+    np.testing.assert_allclose(np.diff(np.asarray(model.log_weight(at))), -1.2, atol=0.05)
+
+
+def test_a_surrogate_keeps_costs(tmp_path):
+    surrogate = Surrogate.fit(past_costs(), method="gcp", settings={"prior.steps": 5}, quiet=True)
+    surrogate.save(tmp_path / "one")
+    again = Surrogate.load(tmp_path / "one")
+    rows = again.past_in(SPACE).tasks["0"]
+    np.testing.assert_allclose(rows.costs, 1000.0 * cost_at(rows.X[:, 0]), rtol=1e-5)
+
+    def next_after(surrogate, cost):
+        optimizer = Optimizer(SPACE, surrogate, seed=0)
+        for _ in range(2):
+            optimizer.tell(optimizer.ask(), 1.0 - len(optimizer.trials), cost=cost)
+        return optimizer.ask().params
+
+    assert next_after(again, 1.0) == next_after(surrogate, 1.0) != next_after(surrogate, None)
+    assert next_after(replace(surrogate, studies=None), 1.0) == next_after(surrogate, None)

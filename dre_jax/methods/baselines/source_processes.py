@@ -47,14 +47,19 @@ class SourceProcesses(NamedTuple):
     gp: ConditionedGP
 
 
-def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
-    """Draws at most ``rows`` rows of each training task without replacement. Raises `DataError` without tasks."""
+def draw_task_rows(meta: SearchSpace, rows: int, key: Array) -> list[np.ndarray]:
+    """Returns the numbers of at most ``rows`` rows of each training task. Raises `DataError` without tasks."""
     tasks = meta.require_train_tasks().values()
     random = np.random.default_rng(np.asarray(jax.random.key_data(key)).astype(np.uint64))
-    n = min(rows, max(task.n_rows for task in tasks))
+    return [np.sort(random.permutation(task.n_rows)[:rows]) for task in tasks]
+
+
+def source_tasks(meta: SearchSpace, rows: int, key: Array) -> SourceTasks:
+    """Draws at most ``rows`` rows of each training task without replacement. Raises `DataError` without tasks."""
+    drawn = draw_task_rows(meta, rows, key)
+    n = max(map(len, drawn))
     xs, ys, wheres = [], [], []
-    for task in tasks:
-        selected = np.sort(random.permutation(task.n_rows)[:n])
+    for task, selected in zip(meta.train.values(), drawn, strict=True):
         empty = n - len(selected)
         where = np.arange(n) < len(selected)
         xs.append(np.pad(np.asarray(task.X, np.float32)[selected], ((0, empty), (0, 0))))

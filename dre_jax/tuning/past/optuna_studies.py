@@ -34,7 +34,7 @@ def from_studies(
     """Returns past tasks from Optuna studies.
 
     Every study has its own direction. Only complete trials count; those that violate constraints rank below all others.
-    Values of inactive hyperparameters are dropped.
+    Values of inactive hyperparameters are dropped. The cost of a trial is its duration in seconds.
 
     Args:
       studies: a study or several; a storage, or its address (`sqlite:///studies.db`), or the path of a journal or of an
@@ -96,7 +96,8 @@ def _evaluated(study: Study, changes: SpaceChanges, objective: int) -> Iterator[
     values = responses(trials, maximise=maximise, objective=objective)
     violations = [sum(value for value in trial.constraints.values() if value > 0) for trial in trials]
     for trial, value in zip(trials, _infeasible_last(np.array(values), np.array(violations)), strict=True):
-        yield Evaluated(changes.without_inactive(trial.params), value)
+        seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
+        yield Evaluated(changes.without_inactive(trial.params), value, seconds if seconds > 0 else None)
 
 
 def _infeasible_last(values: np.ndarray, violations: np.ndarray) -> list[float]:

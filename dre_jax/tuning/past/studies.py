@@ -22,7 +22,7 @@ from dre_jax.gp.fit import GPConfig, fit_gp
 from dre_jax.gp.regression import GPParams, condition_on_history, matmul, signal_covariance
 from dre_jax.gp.response_scale import standardise
 from dre_jax.gp.student import log_student_t_density
-from dre_jax.methods.baselines.source_processes import SourceTasks, misranked, source_tasks
+from dre_jax.methods.baselines.source_processes import SourceTasks, draw_task_rows, misranked, source_tasks
 from dre_jax.methods.hedged_prior.length_scale_prior import generic_prior
 from dre_jax.methods.hedged_prior.task_process import (
     TaskHyperpriors,
@@ -57,6 +57,8 @@ class PastStudies(NamedTuple):
     """At most `MAX_ROWS` rows of each study."""
     params: GPParams
     """Hyperparameters of the Gaussian process of each study; S in front of each array."""
+    costs: np.ndarray | None = None
+    """f32[S, n]: costs of the rows, NaN where unknown; None if all are."""
 
     @property
     def names(self) -> list[str]:
@@ -69,22 +71,27 @@ class PastStudies(NamedTuple):
         Args:
           space: the search space that encodes the rows.
         """
-        rows = zip(self.tasks.x, self.tasks.y, self.tasks.where, strict=True)
-        return {
-            name: [Evaluated(space.decode(x[i], drop_absent=True), float(y[i])) for i in np.flatnonzero(where)]
-            for name, (x, y, where) in zip(self.names, rows, strict=True)
-        }
+        x, y, where = map(np.asarray, self.tasks)
+        costs = np.full(y.shape, np.nan) if self.costs is None else self.costs
+
+        def evaluation(row: tuple[Any, ...]) -> Evaluated:
+            params = space.decode(x[row], drop_absent=True)
+            return Evaluated(params, float(y[row]), None if np.isnan(costs[row]) else float(costs[row]))
+
+        return {name: [evaluation((s, i)) for i in np.flatnonzero(where[s])] for s, name in enumerate(self.names)}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Returns the arrays by name, for a checkpoint."""
         fields = {**self.tasks._asdict(), **vars(self.params)}
-        return {name: np.asarray(fields[name]) for name in _ARRAYS}
+        costs = {} if self.costs is None else {"costs": self.costs}
+        return {name: np.asarray(fields[name]) for name in _ARRAYS} | costs
 
     @classmethod
     def from_arrays(cls, all_names: tuple[str, ...], arrays: Mapping[str, Any]) -> PastStudies:
         """Returns the studies of the arrays that `arrays` returned."""
         x, y, where, length, scale, noise = jax.tree.map(np.asarray, [arrays[name] for name in _ARRAYS])
-        return cls(all_names, SourceTasks(x, y, where), GPParams(length, scale, noise))
+        costs = np.asarray(arrays["costs"]) if "costs" in arrays else None
+        return cls(all_names, SourceTasks(x, y, where), GPParams(length, scale, noise), costs)
 
 
 def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
@@ -99,7 +106,11 @@ def keep_studies(meta: SearchSpace, key: Array) -> PastStudies:
     tasks = source_tasks(selected, MAX_ROWS, key)
     tasks = SourceTasks(*jax.device_put([_padded(np.asarray(a), axis=1) for a in tasks]))
     on_host = jax.tree.map(np.asarray, (tasks, _fit_processes(tasks)))
-    return PastStudies(names, *on_host)
+    costs = np.full(on_host[0].y.shape, np.nan, np.float32)
+    drawn = draw_task_rows(selected, MAX_ROWS, key)
+    for of_study, task, rows in zip(costs, selected.train.values(), drawn, strict=True):
+        of_study[: len(rows)] = np.nan if task.costs is None else task.costs[rows]
+    return PastStudies(names, on_host[0], on_host[1], None if np.isnan(costs).all() else costs)
 
 
 def _kept(names: Sequence[str]) -> list[str]:

@@ -24,6 +24,7 @@ def from_frame(
     direction: str,
     task: str = "task",
     value: str = "value",
+    cost: str | None = None,
     absent: Mapping[str, Any] | None = None,
     renamed: Mapping[str, str] | None = None,
 ) -> Past:
@@ -37,6 +38,7 @@ def from_frame(
       direction: "minimize" or "maximize".
       task: the column of task names.
       value: the column of values.
+      cost: the column of costs, such as seconds; an empty cell is an unknown one. None for none.
       absent: hyperparameters that may have no column, with the values that earlier models had, as in `past_of`.
       renamed: new names of columns by their old ones.
 
@@ -55,14 +57,14 @@ def from_frame(
     """
     headers = list(getattr(frame, "columns", frame))
     names = [_new_name(name, renamed) for name in headers]
-    _require(names, space, task, value, "a table", absent)
+    _require(names, space, task, value, cost, "a table", absent)
     columns_of = dict(zip(names, headers, strict=True))
-    required = [name for name in (task, value, *space) if name in columns_of]
+    required = [name for name in (task, value, cost, *space) if name in columns_of]
     columns = {name: _cells(frame[columns_of[name]], keep_numbers=name in space) for name in required}
     lengths = [len(column) for column in columns.values()]
     if len(set(lengths)) > 1:
         raise DataError(f"columns must be equally long, but have {lengths} rows")
-    return _past(columns, space, direction, task, value, "a table", absent)
+    return _past(columns, space, direction, task, value, cost, "a table", absent)
 
 
 def from_csv(
@@ -72,6 +74,7 @@ def from_csv(
     direction: str,
     task: str = "task",
     value: str = "value",
+    cost: str | None = None,
     absent: Mapping[str, Any] | None = None,
     renamed: Mapping[str, str] | None = None,
 ) -> Past:
@@ -83,6 +86,7 @@ def from_csv(
       direction: "minimize" or "maximize".
       task: the column of task names.
       value: the column of values.
+      cost: the column of costs, such as seconds; an empty cell is an unknown one. None for none.
       absent: as in `from_frame`.
       renamed: new names of columns by their old ones.
 
@@ -105,9 +109,9 @@ def from_csv(
     path = Path(path)
     rows = (cells for _, cells in read_csv(path))
     header = [_new_name(name, renamed) for name in next(rows, [])]
-    _require(header, space, task, value, str(path), absent)
+    _require(header, space, task, value, cost, str(path), absent)
     columns = dict.fromkeys(header, ()) | dict(zip(header, zip(*rows, strict=True), strict=False))
-    return _past(columns, space, direction, task, value, str(path), absent)
+    return _past(columns, space, direction, task, value, cost, str(path), absent)
 
 
 def _past(
@@ -116,6 +120,7 @@ def _past(
     direction: str,
     task: str,
     value: str,
+    cost: str | None,
     source: str,
     absent: Mapping[str, Any] | None,
 ) -> Past:
@@ -127,13 +132,17 @@ def _past(
         if is_empty(task_cell):
             raise DataError(f"{source}: every row must name its task, but row {i + 1} does not")
         trials = tasks.setdefault(str(task_cell), [])
+        cost_cell = None if cost is None else columns[cost][i]
         try:
             number = float("nan") if is_empty(cell) else float(plain_value(cell))
+            seconds = None if is_empty(cost_cell) else float(plain_value(cost_cell))
         except (OverflowError, TypeError, ValueError):
-            unreadable.setdefault(str(task_cell), []).append(f"{value} must be a number, but got {cell!r}")
+            rule = f"{value} must be a number, but got {cell!r}"
+            rule = rule if cost is None else f"{value} and {cost} must be numbers, but got {cell!r} and {cost_cell!r}"
+            unreadable.setdefault(str(task_cell), []).append(rule)
             continue
         params = encoded[i] if is_read[i] else read_cells(space, {name: columns[name][i] for name in space})
-        trials.append(Evaluated(params, number))
+        trials.append(Evaluated(params, number, seconds))
     exclusions = [Exclusion(name, f"{reasons[0]}{_times(len(reasons))}") for name, reasons in unreadable.items()]
     metric = None if value == "value" else value
     return past_of(space, tasks, direction=direction, metric=metric, exclusions=exclusions, absent=absent)
@@ -151,18 +160,24 @@ def _new_name(name: Any, renamed: Mapping[str, str] | None) -> Any:
 
 
 def _require(
-    names: Sequence[Any], space: Space, task: str, value: str, where: str, absent: Mapping[str, Any] | None
+    names: Sequence[Any],
+    space: Space,
+    task: str,
+    value: str,
+    cost: str | None,
+    where: str,
+    absent: Mapping[str, Any] | None,
 ) -> None:
-    if task in space or value in space:
-        duplicate = task if task in space else value
+    own = [task, value] if cost is None else [task, value, cost]
+    if duplicate := next((name for name in own if name in space), None):
         raise DataError(f"{where}: {duplicate!r} must be a column of its own, but is a hyperparameter")
-    for name in (task, value, *space):
+    for name in (*own, *space):
         if list(names).count(name) > 1:
             raise DataError(f"{where}: a column must occur once, but {name!r} occurs {list(names).count(name)} times")
         if name not in names and name not in (absent or {}):
             remedy = f"; absent={{{name!r}: None}} says that past tasks do not have this hyperparameter"
             hint = remedy if name in space else ""
-            rule = f"{where} must have the columns {', '.join([task, value, *space])}"
+            rule = f"{where} must have the columns {', '.join([*own, *space])}"
             raise DataError(f"{rule}, but has no {name!r}{hint}")
 
 

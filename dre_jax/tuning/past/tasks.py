@@ -15,7 +15,7 @@ from dre_jax.errors import DataError
 from dre_jax.tuning.past.overlap import SpaceChanges, absent_names, encode_part, with_absence
 from dre_jax.tuning.response_clipping import clip_responses
 from dre_jax.tuning.space.space import Space
-from dre_jax.tuning.trial import DIRECTIONS, objective_value
+from dre_jax.tuning.trial import DIRECTIONS, checked_cost, objective_value
 
 MIN_CONFIGURATIONS = 3
 """Minimum number of different configurations with a value of a past task."""
@@ -34,6 +34,8 @@ class Evaluated(NamedTuple):
     """Values by name."""
     value: float
     """In the task's own direction; may be infinite."""
+    cost: float | None = None
+    """Of the evaluation, above 0, in any unit that the task's other costs have; None if it is unknown."""
 
 
 class Exclusion(NamedTuple):
@@ -117,7 +119,8 @@ def past_of(
 
     Args:
       space: the search space.
-      tasks: trials by task name. Trials with NaN are skipped; infinities become the worst or the best value.
+      tasks: trials by task name. Trials with NaN are skipped; infinities become the worst or the best value. The
+        costs of trials, where they are known, teach a study that tells costs.
       direction: "minimize" or "maximize"; a study that uses a surrogate of these tasks must have the same direction.
       metric: name of the values, for messages.
       exclusions: earlier exclusions.
@@ -131,8 +134,8 @@ def past_of(
 
     Raises:
       ConfigError: for an unknown direction, or two old names of a hyperparameter.
-      DataError: for a value that is no number, and for an unknown hyperparameter or a value that it does not take in
-        `absent` and `renamed`.
+      DataError: for a value that is no number, a cost that is not finite and positive, and for an unknown
+        hyperparameter or a value that it does not take in `absent` and `renamed`.
 
     Example:
       >>> from dre_jax.tuning import Float, Space
@@ -154,7 +157,7 @@ def past_of(
             rule = f"a task must have a hyperparameter of the space, {', '.join(space)}"
             all_exclusions.append(Exclusion(name, f"{rule}, but has none"))
             continue
-        rows, values, misfits = _encoded(space, encoding, task)
+        rows, values, costs, misfits = _encoded(space, encoding, task)
         if misfits:
             more = f" ({len(misfits)} trials)" if len(misfits) > 1 else ""
             all_exclusions.append(Exclusion(name, f"{misfits[0]}{more}"))
@@ -163,7 +166,9 @@ def past_of(
             all_exclusions.append(Exclusion(name, reason))
             continue
         responses = np.asarray(values, np.float64) * (1.0 if direction == "maximize" else -1.0)
-        encoded_tasks[name] = Task(name, np.asarray(rows, np.float32), clip_responses(responses))
+        encoded_tasks[name] = Task(
+            name, np.asarray(rows, np.float32), clip_responses(responses), None if np.isnan(costs).all() else costs
+        )
     return Past(
         encoding,
         encoded_tasks,
@@ -181,18 +186,22 @@ class _ReadTask(NamedTuple):
     configurations: list[Mapping[str, Any] | np.ndarray | DataError]
     """With new names; an array if it is encoded already, an error if it cannot be read."""
     values: list[float]
+    costs: list[float]
+    """NaN where unknown."""
     absent: list[str]
     unknown: list[str]
 
 
 def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _ReadTask:
     configurations: list[Mapping[str, Any] | np.ndarray | DataError] = []
-    values, names = list[float](), dict[str, None]()
+    values, costs, names = list[float](), list[float](), dict[str, None]()
     for trial in trials:
         value = objective_value(trial.value, f"the value of every trial of past task {name!r}")
         if math.isnan(value):
             continue
         values.append(value)
+        cost = getattr(trial, "cost", None)
+        costs.append(math.nan if cost is None else checked_cost(cost))
         if isinstance(trial.params, np.ndarray):
             configurations.append(trial.params)
             continue
@@ -204,13 +213,15 @@ def _read(changes: SpaceChanges, name: str, trials: Iterable[Evaluated]) -> _Rea
     plain = [one for one in configurations if isinstance(one, Mapping)]
     is_encoded = any(isinstance(one, np.ndarray) for one in configurations)
     absent = [] if is_encoded else absent_names(changes.space, plain)
-    return _ReadTask(configurations, values, absent, changes.unknown(names))
+    return _ReadTask(configurations, values, costs, absent, changes.unknown(names))
 
 
-def _encoded(space: Space, encoding: Space, task: _ReadTask) -> tuple[list[np.ndarray], list[float], list[str]]:
-    """Returns the rows of a task, their values, and the reasons why other trials do not fit."""
-    rows, values, misfits = list[np.ndarray](), list[float](), list[str]()
-    for params, value in zip(task.configurations, task.values, strict=True):
+def _encoded(
+    space: Space, encoding: Space, task: _ReadTask
+) -> tuple[list[np.ndarray], list[float], np.ndarray, list[str]]:
+    """Returns the rows of a task, their values and costs, and the reasons why other trials do not fit."""
+    rows, values, costs, misfits = list[np.ndarray](), list[float](), list[float](), list[str]()
+    for params, value, cost in zip(task.configurations, task.values, task.costs, strict=True):
         try:
             if isinstance(params, DataError):
                 raise params
@@ -222,7 +233,8 @@ def _encoded(space: Space, encoding: Space, task: _ReadTask) -> tuple[list[np.nd
             misfits.append(str(error))
             continue
         values.append(value)
-    return rows, values, misfits
+        costs.append(cost)
+    return rows, values, np.array(costs), misfits
 
 
 def _tasks_by_name(names: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:

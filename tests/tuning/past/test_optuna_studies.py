@@ -1,6 +1,7 @@
 """Past Optuna studies as tasks."""
 
 import math
+from datetime import timedelta
 
 import numpy as np
 import optuna
@@ -48,6 +49,16 @@ def test_each_study_is_turned_by_its_own_direction():
     np.testing.assert_allclose(past.tasks["scores"].y, [1.0, 4.0, 2.0])
     np.testing.assert_allclose(past.tasks["losses"].X, [[0.0, 1.0, 0.0], [0.25, 1.0, 0.0], [0.5, 1.0, 0.0]])
     assert past.exclusions == ()
+
+
+def test_durations_are_costs():
+    study = filled("one")
+    trials = study.get_trials(deepcopy=True)
+    for seconds, trial in zip((0.5, 0.0, 90.0), trials, strict=True):
+        trial.datetime_complete = trial.datetime_start + timedelta(seconds=seconds)
+    again = optuna.create_study(study_name="again")
+    again.add_trials(trials)
+    np.testing.assert_array_equal(from_studies(again, SPACE).tasks["again"].costs, [0.5, np.nan, 90.0])
 
 
 def test_only_complete_trials_are_numbers():

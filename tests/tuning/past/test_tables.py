@@ -58,6 +58,15 @@ def test_a_frame(frame, direction, sign):
     check(from_frame(renamed, SPACE, direction=direction, task="dataset", value="loss"), sign)
 
 
+def test_costs(frame, tmp_path):
+    frame["seconds"] = [1.0, np.nan, 3.0] * 2
+    frame.to_csv(tmp_path / "past.csv", index=False)
+    for read, table in ((from_frame, frame), (from_csv, tmp_path / "past.csv")):
+        past = read(table, SPACE, direction="minimize", cost="seconds")
+        np.testing.assert_array_equal(past.tasks["a"].costs, [1.0, np.nan, 3.0])
+        assert read(table, SPACE, direction="minimize").tasks["a"].costs is None
+
+
 def test_a_frame_of_single_precision_and_pandas_own_types(frame):
     frame["C"] = frame["C"].astype("float32")
     frame["degree"] = frame["degree"].astype("Int64")
