@@ -31,6 +31,7 @@ from dre_jax.tuning.trial_selection import select_trials
 if TYPE_CHECKING:
     from dre_jax.search.candidates import CandidateConfig
     from dre_jax.search.method import Method
+    from dre_jax.search.proposals import TrialRecord
     from dre_jax.tuning.cost import CostModel
     from dre_jax.tuning.feasibility import FeasibilityModel
 
@@ -196,11 +197,8 @@ class Engine:
         import jax
         import jax.numpy as jnp
 
-        from dre_jax.data.tasks import tie_levels
         from dre_jax.search.acquisition import undefined_values
-        from dre_jax.search.candidates import sobol_points
-        from dre_jax.search.history import make_history
-        from dre_jax.search.proposals import TrialRecord, propose
+        from dre_jax.search.proposals import propose
         from dre_jax.search.suggester import capacity_for, coarse_capacity_for
         from dre_jax.search.weighting import Weights
         from dre_jax.tuning.cost import learn_cost
@@ -209,74 +207,32 @@ class Engine:
             np.array([one.point for one in group]).reshape(-1, len(self.space)) for group in encoded
         )
         max_history = self.config.max_history
-        room = max(max_history - len(pending_points), max_history // 2)
-        all_responses = np.array([o.response for o in observed], np.float64)
-        feasibility, all_responses = self._learn_feasibility(
-            observed, all_responses, points, failed_points, pending_points, dtype
-        )
-        rows = select_trials(all_responses, room)
-        selected, responses = points[rows], all_responses[rows]
-        history_points = np.vstack([selected, pending_points])
-        capacity = max(capacity_for(len(history_points)), _FIRST_CAPACITY)
-        if len(history_points) <= max_history:
-            capacity = min(capacity, max_history)
-        clipped = clip_responses(responses)
-        history = make_history(self._layout.columns(selected), clipped, capacity, dtype)
-        errors = np.array([observed[row].stderr for row in rows])
-        if errors.any():
-            self.require_standard_errors()
-            noise_var = np.pad(relative_errors(errors, clipped) ** 2, (0, capacity - len(rows))).astype(dtype)
-            history = history._replace(noise_var=jax.device_put(noise_var))
-        levels = np.pad(tie_levels(responses), (0, capacity - len(selected)))
-        hidden = points if len(points) > len(selected) else points[:0]
+        feasibility, responses = self._learn_feasibility(observed, points, failed_points, pending_points, dtype)
+        rows = select_trials(responses, max(max_history - len(pending_points), max_history // 2))
+        hidden = points if len(points) > len(rows) else points[:0]
         is_finite = bool(np.isfinite(self.space.size))
         # With real numbers, of the best candidates hardly one is evaluated: they are compared below, as they are few.
         avoid = np.vstack([failed_points, hidden]) if is_finite else failed_points
-        radius = np.repeat([self.config.failed_radius, _SAME], [len(failed_points), len(avoid) - len(failed_points)])
-        # Where all coordinates have few values, a neighbour is another configuration.
-        radius = np.minimum(radius, _SAME) if is_finite else radius
         slots = capacity_for(len(avoid)) if feasibility is None else coarse_capacity_for(len(avoid))
-        level, *arrays = jax.device_put(
-            (
-                levels,
-                _padded(history_points, capacity).astype(dtype),
-                (np.arange(capacity) >= len(selected)) & (np.arange(capacity) < len(history_points)),
-                _padded(avoid, slots).astype(dtype),
-                np.pad(radius, (0, slots - len(radius)), constant_values=-1.0).astype(dtype),
-            )
+        trials = self._trial_record(
+            [observed[row] for row in rows], points[rows], responses[rows], pending_points, avoid, slots, dtype
         )
-        trials = TrialRecord(history._replace(level=level), *arrays)
-        key = jax.random.key(self.seed)
-        belief, densities = None, self._design.log_densities
-
-        def draw(n: int) -> np.ndarray:
-            points = sobol_points(n, len(self.space), trial_seed(self.seed, number))
-            if densities is not None:  # of half, as several likely ranges may share a small part of the space
-                points = np.vstack([points[: n // 2], to_quantiles(densities, points[n // 2 :])])
-            return with_fixed(points, fixed_coordinates) if self.space.rules else points
-
-        sobol = allowed_points(self.space.layout, draw, self._candidates.even)
-        if densities is not None:
-            power = weight_after(
-                densities, self.space.layout, points, clip_responses(all_responses), self.config.belief_weight
-            )
-            belief = jax.device_put((power * (densities - densities.max(axis=1, keepdims=True))).astype(dtype))
         costs = np.array([np.nan if one.cost is None else one.cost for one in observed], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
         proposals = propose(
             self._method,
             self._layout,
             self._candidates,
-            self._params_for(observed, rows, capacity, dtype),
+            self._params_for(observed, rows, len(trials.points), dtype),
             trials,
-            jax.device_put(sobol.astype(dtype)),
-            key,
+            jax.device_put(self._even_points(number, fixed_coordinates).astype(dtype)),
+            jax.random.key(self.seed),
             jnp.int32(number % 2**31),
             64,
             None if np.isnan(fixed_coordinates).all() else jnp.asarray(fixed_coordinates, dtype),
             Weights(
                 feasibility,
-                belief,
+                self._log_belief(points, responses, dtype),
                 learn_cost(self.space.layout, points, costs, self.config.budget, max_history, dtype, past_cost),
             ),
         )
@@ -289,7 +245,7 @@ class Engine:
             for point in proposed
             if is_finite or not len(hidden) or np.abs(hidden - point).max(axis=1).min() > _SAME
         )
-        spread = float(np.ptp(clipped)) if len(clipped) else 0.0
+        spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
         improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread
         weight = proposals.past_weight
         return _Ranking(configurations, improvement, None if weight is None else float(weight))
@@ -304,16 +260,82 @@ class Engine:
         with self._precision() as dtype:
             return learn_past_cost(self._layout, self.surrogate.studies, dtype)
 
+    def _trial_record(
+        self,
+        observed: Sequence[Observation],
+        points: np.ndarray,
+        responses: np.ndarray,
+        pending_points: np.ndarray,
+        avoid: np.ndarray,
+        slots: int,
+        dtype: type[np.floating[Any]],
+    ) -> TrialRecord:
+        """Returns the observations that the method gets, the pending trials, and, in slots, the points to avoid."""
+        import jax
+
+        from dre_jax.data.tasks import tie_levels
+        from dre_jax.search.history import make_history
+        from dre_jax.search.proposals import TrialRecord
+        from dre_jax.search.suggester import capacity_for
+
+        n, n_filled = len(points), len(points) + len(pending_points)
+        capacity = max(capacity_for(n_filled), _FIRST_CAPACITY)
+        if n_filled <= self.config.max_history:
+            capacity = min(capacity, self.config.max_history)
+        clipped = clip_responses(responses)
+        history = make_history(self._layout.columns(points), clipped, capacity, dtype)
+        errors = np.array([one.stderr for one in observed])
+        if errors.any():
+            self.require_standard_errors()
+            noise_var = np.pad(relative_errors(errors, clipped) ** 2, (0, capacity - n)).astype(dtype)
+            history = history._replace(noise_var=jax.device_put(noise_var))
+        # Where all coordinates have few values, a neighbour is another configuration.
+        radius = _SAME if np.isfinite(self.space.size) else self.config.failed_radius
+        level, *arrays = jax.device_put(
+            (
+                np.pad(tie_levels(responses), (0, capacity - n)),
+                _padded(np.vstack([points, pending_points]), capacity).astype(dtype),
+                (np.arange(capacity) >= n) & (np.arange(capacity) < n_filled),
+                _padded(avoid, slots).astype(dtype),
+                np.where(np.arange(slots) < len(avoid), radius, -1.0).astype(dtype),
+            )
+        )
+        return TrialRecord(history._replace(level=level), *arrays)
+
+    def _even_points(self, number: int, fixed_coordinates: np.ndarray) -> np.ndarray:
+        """Returns the points of a Sobol sequence among the candidates, half of them of likely values."""
+        from dre_jax.search.candidates import sobol_points
+
+        densities = self._design.log_densities
+
+        def draw(n: int) -> np.ndarray:
+            points = sobol_points(n, len(self.space), trial_seed(self.seed, number))
+            if densities is not None:  # of half, as several likely ranges may share a small part of the space
+                points = np.vstack([points[: n // 2], to_quantiles(densities, points[n // 2 :])])
+            return with_fixed(points, fixed_coordinates) if self.space.rules else points
+
+        return allowed_points(self.space.layout, draw, self._candidates.even)
+
+    def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: type[np.floating[Any]]) -> Any:
+        """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""
+        import jax
+
+        densities = self._design.log_densities
+        if densities is None:
+            return None
+        power = weight_after(densities, self.space.layout, points, clip_responses(responses), self.config.belief_weight)
+        return jax.device_put((power * (densities - densities.max(axis=1, keepdims=True))).astype(dtype))
+
     def _learn_feasibility(
         self,
         observed: Sequence[Observation],
-        responses: np.ndarray,
         points: np.ndarray,
         failed_points: np.ndarray,
         pending_points: np.ndarray,
         dtype: type[np.floating[Any]],
     ) -> tuple[FeasibilityModel | None, np.ndarray]:
         """Returns what is learned from failures and constraints, None without any, and responses for the method."""
+        responses = np.array([one.response for one in observed], np.float64)
         failed_points = failed_points if self.config.failure_model else failed_points[:0]
         names = sorted({name for one in observed for name in one.constraints})
         if not names and not len(failed_points):
