@@ -50,10 +50,20 @@ def test_batch_dimensions(shape):
     check(rng.normal(0.0, 50.0, shape), rng.random(shape), True)
 
 
-@pytest.mark.parametrize("length", [cumulative._LONGEST, cumulative._LONGEST + 1])
-def test_only_short_lists_are_summed_item_by_item(length):
-    traced = jax.make_jaxpr(lambda x: cumulative.cumulative_logsumexp(x, jnp.ones_like(x), reverse=True))
-    assert ("platform_index" in str(traced(jnp.zeros(length)))) == (length <= cumulative._LONGEST)
+@pytest.mark.parametrize("length", [5, cumulative._LONGEST, cumulative._LONGEST + 1])
+def test_only_short_lists_are_summed_item_by_item_and_not_on_a_cpu(length):
+    sums = jax.jit(cumulative.cumulative_logsumexp, static_argnames="reverse")
+    traced = sums.trace(jnp.zeros(length), jnp.ones(length), reverse=True)
+    for platform in ("cpu", "cuda"):
+        has_rounds = "stablehlo.while" in traced.lower(lowering_platforms=(platform,)).as_text()
+        assert has_rounds == (platform == "cpu" or length > cumulative._LONGEST)
+
+
+@pytest.mark.parametrize("length", [1, 7, cumulative._LONGEST, cumulative._LONGEST + 1])
+def test_running_sums_are_numpys(length):
+    x = np.random.default_rng(2).normal(size=(3, length)).astype(np.float32)
+    result = jax.jit(cumulative.running_sum)(x)
+    np.testing.assert_allclose(result, np.cumsum(x, axis=-1, dtype=np.float64), rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("score", [np.inf, np.nan])
