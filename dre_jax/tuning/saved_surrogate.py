@@ -19,7 +19,6 @@ from dre_jax.tuning.trial import DIRECTIONS
 
 if TYPE_CHECKING:
     from dre_jax.methods.checkpoints.fitted import FittedMethod
-    from dre_jax.tuning.past.studies import PastStudies
 
 SPACE_NAME = "past"
 """Name of the search space in the checkpoint of a surrogate."""
@@ -49,61 +48,38 @@ def read_surrogate(folder: _Path, space: Space | None) -> dict[str, Any]:
     from dre_jax.methods.checkpoints.fitted import load_fitted
 
     fitted = load_fitted(Path(folder))
-    is_surrogate = "tuning" in fitted.extra
-    own_space, start = _saved_space(folder, fitted) if is_surrogate else _space_of_data(folder, fitted, space)
+    fields = _saved_fields(folder, fitted) if "tuning" in fitted.extra else _fields_of_data(folder, fitted, space)
     if space is not None:
-        own_space.require_encodes(space)
-    direction, metric = _saved_direction(folder, fitted)
+        fields["space"].require_encodes(space)
     return {
-        "space": own_space,
+        **fields,
         "name": fitted.name,
         "method": fitted.method,
         "params": jax.tree.map(np.asarray, fitted.params),
-        "start": start,
         "facts": fitted.facts,
-        "direction": direction,
-        "metric": metric,
         "path": os.path.abspath(folder),
-        "studies": _saved_studies(folder, fitted),
     }
 
 
-def _saved_direction(folder: _Path, fitted: FittedMethod) -> tuple[str | None, str | None]:
-    """Returns the direction and the metric in a checkpoint; meta-datasets hold responses, which have none."""
-    content = fitted.extra.get("tuning")
-    if content is None:
-        return None, None
-    direction, metric = content["direction"], content["metric"]
-    if direction not in (None, *DIRECTIONS) or not (metric is None or isinstance(metric, str)):
-        raise CheckpointError(f"the direction of the surrogate in {folder} is not this version's: {direction!r}")
-    return direction, metric
-
-
-def _saved_studies(folder: _Path, fitted: FittedMethod) -> PastStudies | None:
-    """Returns the past studies in a checkpoint; None if it has none."""
+def _saved_fields(folder: _Path, fitted: FittedMethod) -> dict[str, Any]:
+    """Returns the space, the start design, the direction and the past studies that `Surrogate.save` wrote."""
     from dre_jax.tuning.past.studies import PastStudies
 
-    if not fitted.extra_arrays:
-        return None
     try:
-        return PastStudies.from_arrays(tuple(map(str, fitted.extra["tuning"]["studies"])), fitted.extra_arrays)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"the past studies in {folder} are not this version's: {error!r}") from error
-
-
-def _saved_space(folder: _Path, fitted: FittedMethod) -> tuple[Space, tuple[Params, ...]]:
-    """Returns the space and the start design that `Surrogate.save` wrote."""
-    try:
-        content = fitted.extra["tuning"]
-        space = from_json(content["space"])
-        return space, tuple(space.check_part(params) for params in content["start"])
-    except (KeyError, TypeError, ConfigError, DataError) as error:
+        content, arrays = fitted.extra["tuning"], fitted.extra_arrays
+        space, direction, metric = from_json(content["space"]), content["direction"], content["metric"]
+        if direction not in (None, *DIRECTIONS) or not (metric is None or isinstance(metric, str)):
+            raise DataError(f"the direction of {metric!r} is {direction!r}")
+        start = tuple(space.check_part(params) for params in content["start"])
+        studies = PastStudies.from_arrays(tuple(map(str, content["studies"])), arrays) if arrays else None
+    except (KeyError, TypeError, ValueError, ConfigError, DataError) as error:
         reason = error if isinstance(error, DreError) else repr(error)
-        raise CheckpointError(f"the space of the surrogate in {folder} is not this version's: {reason}") from error
+        raise CheckpointError(f"the surrogate in {folder} is not this version's: {reason}") from error
+    return {"space": space, "start": start, "direction": direction, "metric": metric, "studies": studies}
 
 
-def _space_of_data(folder: _Path, fitted: FittedMethod, space: Space | None) -> tuple[Space, tuple[Params, ...]]:
-    """Returns the space of a checkpoint of `dre-jax meta-train`, from the data's descriptor or from the argument."""
+def _fields_of_data(folder: _Path, fitted: FittedMethod, space: Space | None) -> dict[str, Any]:
+    """Returns the space, of the data's descriptor or as given, and the start design that `dre-jax meta-train` wrote."""
     if fitted.columns is None:
         rule = f"data that a surrogate learned from must come with a {DESCRIPTORS}.json"
         raise CheckpointError(f"{rule}, but those of the checkpoint in {folder} did not: its columns have no names")
@@ -118,7 +94,7 @@ def _space_of_data(folder: _Path, fitted: FittedMethod, space: Space | None) -> 
     differences = differing_columns(described.columns, fitted.columns)
     if differences:
         raise CheckpointError(f"the checkpoint in {folder} is of another space: {'; '.join(differences)}")
-    return described, tuple(described.decode(row) for row in fitted.extra.get("start_rows", ()))
+    return {"space": described, "start": tuple(map(described.decode, fitted.extra.get("start_rows", ())))}
 
 
 def of_descriptor(name: str, descriptor: Mapping[str, Any]) -> Space:

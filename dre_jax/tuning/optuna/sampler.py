@@ -90,11 +90,6 @@ class DRESampler(BaseSampler):
           ConfigError: for a seed that is no whole number in [0, 2**32), or a surrogate or search space that is none.
           DataError: for a surrogate of another space; the message names what differs.
         """
-        if isinstance(search_space, int):
-            rule = "search_space must be a Space or map names to distributions"
-            raise ConfigError(
-                f"{rule}, but got {search_space!r}: a seed is passed as DRESampler(seed={search_space!r})"
-            )
         if isinstance(search_space, Surrogate):
             if surrogate is not None:
                 raise ConfigError("a sampler has one surrogate, but got search_space= and surrogate=")

@@ -367,7 +367,7 @@ def test_independent_sampling_is_warned_of_once(caplog):
 
 test_arguments_that_are_refused = error_table(
     DreError,
-    (lambda: DRESampler(0), "a seed is passed as DRESampler(seed=0)"),
+    (lambda: DRESampler(0), "search space"),
     (lambda: DRESampler(SPACE, SPACE), "surrogate must be a Surrogate"),
     (lambda: DRESampler(seed=-1), "seed"),
     (lambda: DRESampler(["x"]), "search space"),
