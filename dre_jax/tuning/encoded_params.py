@@ -21,14 +21,6 @@ class EncodedParams(NamedTuple):
     """f64[P], see `Space.point`."""
 
 
-class EncodedTrials(NamedTuple):
-    """Configurations of the trials, encoded."""
-
-    observed: list[EncodedParams]
-    pending: list[EncodedParams]
-    failed: list[EncodedParams]
-
-
 class ParamsEncoder:
     """Encodes configurations of a space, with a cache: every suggestion encodes all trials."""
 

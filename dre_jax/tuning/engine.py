@@ -17,7 +17,7 @@ from dre_jax.runtime.forks import check_not_forked
 from dre_jax.search.method import capabilities_of
 from dre_jax.search.pending import check_pending_strategy
 from dre_jax.tuning.default_method import DEFAULT_METHOD, default_method
-from dre_jax.tuning.encoded_params import EncodedTrials, ParamsEncoder
+from dre_jax.tuning.encoded_params import EncodedParams, ParamsEncoder
 from dre_jax.tuning.engine_config import EngineConfig, Observation
 from dre_jax.tuning.initial_design import N_START, InitialDesign, trial_seed, with_fixed
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
@@ -51,14 +51,6 @@ class Suggestion(NamedTuple):
     that it is feasible; None if the method was not used or has none, or all responses are equal."""
     past_weight: float | None = None
     """Weight of the hypotheses that the past holds; None if the method was not used or does not weigh the past."""
-
-
-class _Ranking(NamedTuple):
-    """Configurations, the best by the method first."""
-
-    configurations: Iterable[Params]
-    improvement: float | None = None
-    past_weight: float | None = None
 
 
 class Engine:
@@ -148,29 +140,30 @@ class Engine:
         observed = self._with_responses(observed)
         groups = ([o.params for o in observed], pending, failed)
         encode = self._encoder.encode
-        encoded = EncodedTrials(*([encode(params) for params in group] for group in groups))
+        encoded = [[encode(params) for params in group] for group in groups]
         evaluated = {one.identity for group in encoded for one in group}
         fixed_coordinates = self._design.coordinates(fixed or {})
         for params in self._design.initial_configurations(len(evaluated), number, fixed_coordinates):
             if encode(params).identity not in evaluated:
                 return Suggestion(params)
+        candidates, improvement, past_weight = self._design.sobol_configurations(number, fixed_coordinates), None, None
         if self._can_value(observed):
             with suggestion_runtime, self._precision() as dtype:
-                ranking = self._rank_candidates(observed, encoded, number, fixed_coordinates, dtype)
-        else:
-            ranking = _Ranking(self._design.sobol_configurations(number, fixed_coordinates))
-        allowed = (params for params in ranking.configurations if self.space.allows(params))
+                candidates, improvement, past_weight = self._rank_candidates(
+                    observed, encoded, number, fixed_coordinates, dtype
+                )
+        allowed = (params for params in candidates if self.space.allows(params))
         unevaluated = (params for params in allowed if encode(params).identity not in evaluated)
         best = next(unevaluated, None)
         if best is not None:
-            return Suggestion(best, *ranking[1:])
+            return Suggestion(best, improvement, past_weight)
         # All ranked candidates have been evaluated: any other configuration, or one that is not running.
         fallback = list(self._design.sobol_configurations(number, fixed_coordinates))
-        for excluded in (evaluated, {one.identity for one in encoded.pending}):
+        for excluded in (evaluated, {one.identity for one in encoded[1]}):
             for params in fallback:
                 if encode(params).identity not in excluded:
-                    return Suggestion(params, 0.0, ranking.past_weight)
-        return Suggestion(fallback[0], 0.0, ranking.past_weight)
+                    return Suggestion(params, 0.0, past_weight)
+        return Suggestion(fallback[0], 0.0, past_weight)
 
     def _with_responses(self, observed: Sequence[Observation]) -> Sequence[Observation]:
         """Returns the observations with the responses that order them."""
@@ -188,12 +181,16 @@ class Engine:
     def _rank_candidates(
         self,
         observed: Sequence[Observation],
-        encoded: EncodedTrials,
+        encoded: Iterable[Sequence[EncodedParams]],
         number: int,
         fixed_coordinates: np.ndarray,
         dtype: type[np.floating[Any]],
-    ) -> _Ranking:
-        """Ranks candidates by the method; JAX computes in the precision of ``dtype``."""
+    ) -> tuple[Iterable[Params], float | None, float | None]:
+        """Ranks candidates by the method; JAX computes in the precision of ``dtype``.
+
+        Returns:
+          Configurations, the best first; the expected improvement of the first, and the weight of the past, if known.
+        """
         import jax
         import jax.numpy as jnp
 
@@ -248,7 +245,7 @@ class Engine:
         spread = float(np.ptp(clip_responses(responses[rows]))) if len(rows) else 0.0
         improvement = None if proposals.improvement is None or not spread else float(proposals.improvement) * spread
         weight = proposals.past_weight
-        return _Ranking(configurations, improvement, None if weight is None else float(weight))
+        return configurations, improvement, None if weight is None else float(weight)
 
     @cached_property
     def _past_cost(self) -> CostModel | None:
