@@ -14,7 +14,7 @@ import typer
 from dre_jax.cli import options
 
 if TYPE_CHECKING:
-    from dre_jax.tuning import Space, Surrogate, Trial
+    from dre_jax.tuning import Surrogate, Trial
     from dre_jax.tuning.command.runner import FileOptimizer
     from dre_jax.tuning.command.shared_study import SharedStudy
 
@@ -137,7 +137,7 @@ def tune(
     """
     from dre_jax.cli.trials import TrialsDisplay, signals_as_interrupts
     from dre_jax.errors import ConfigError, import_extra
-    from dre_jax.tuning import PastCurves, read_space
+    from dre_jax.tuning import PastCurves, Surrogate, read_space
     from dre_jax.tuning.command.runner import run_trials, study_in_file
     from dre_jax.tuning.command.study_plot import front_plot_data, plot_front, plot_study, study_plot_data
     from dre_jax.tuning.command.templates import parse
@@ -161,7 +161,10 @@ def tune(
     template = parse(command, searched)
     if surrogate:
         folders = _by_metric("surrogate", surrogate, metrics)
-        loaded = {name: _load_surrogate(one, searched) for name, one in folders.items()}
+        loaded = {
+            name: None if one in (None, "none") else Surrogate.load(one, space=searched)
+            for name, one in folders.items()
+        }
         learned = loaded if several else loaded[""]
     directions = _by_metric("direction", direction or [None], metrics)
     optimizer: FileOptimizer | SharedStudy
@@ -232,12 +235,6 @@ def _by_metric(option: str, texts: Sequence[str | None], metrics: Sequence[str])
         n = f"--{option} {len(texts)} times" if len(texts) != len(names) else f"the metrics {', '.join(metrics)}"
         raise ConfigError(f"each metric needs one name and one --{option}, but got {n} for {len(names)}")
     return dict(zip(names, texts, strict=True))
-
-
-def _load_surrogate(folder: str | None, space: Space) -> Surrogate | None:
-    from dre_jax.tuning import Surrogate
-
-    return None if folder in (None, "none") else Surrogate.load(folder, space=space)
 
 
 def _print_best(best: Sequence[Trial], optimizer: FileOptimizer | SharedStudy) -> None:

@@ -77,11 +77,6 @@ _LOG_LENGTH_STD = math.sqrt(3.0)
 _MAX_STEP, _TOLERANCE = 2.0, 1e-3  # of BFGS, in units of log hyperparameters and log density
 
 
-def _mean_log_length(n_columns: int) -> float:
-    """Returns the prior mean of a log length scale (Hvarfner et al. 2024, equation 5)."""
-    return math.sqrt(2.0) + 0.5 * math.log(max(n_columns, 1))
-
-
 def log_hyperprior(
     params: GPParams, density_of: DensityOf = "length", log_noise: tuple[float, float] = GPConfig.log_noise_prior
 ) -> Array:
@@ -94,7 +89,8 @@ def log_hyperprior(
       density_of: as `GPConfig.density_of`.
       log_noise: as `GPConfig.log_noise_prior`.
     """
-    prior_mean = _mean_log_length(params.log_length.shape[-1])
+    # The prior mean of a log length scale is that of Hvarfner et al. 2024, equation 5.
+    prior_mean = math.sqrt(2.0) + 0.5 * math.log(max(params.log_length.shape[-1], 1))
     lengths = jnp.sum(((params.log_length - prior_mean) / _LOG_LENGTH_STD) ** 2)
     if density_of == "length":
         lengths = lengths + 2.0 * jnp.sum(params.log_length)

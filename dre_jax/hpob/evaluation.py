@@ -166,9 +166,15 @@ class Evaluation:
             return Results({}, meta)
         saved = read_results(self.out)
         meta_saved = {name: value for name, value in saved.meta.items() if name != "failed"}
-        if _agree_where_both(meta_saved.get("checkpoints"), meta["checkpoints"]):
+        here, there = meta["checkpoints"], meta_saved.get("checkpoints")
+        if (
+            here
+            and isinstance(there, dict)
+            and there
+            and all(here.get(name, one) == one for name, one in there.items())
+        ):
             # A file may gain search spaces: their checkpoints are added to those that it tells of.
-            meta["checkpoints"] = meta_saved["checkpoints"] = {**meta_saved["checkpoints"], **meta["checkpoints"]}
+            meta["checkpoints"] = meta_saved["checkpoints"] = there | here
         changed = [n for n in meta if n not in ("versions", "backends") and meta_saved.get(n) != meta[n]]
         if changed:
             differences = "; ".join(
@@ -220,11 +226,6 @@ def _add_run(results: Results, space: str, dataset: str, seed: str, trace: np.nd
     """Returns the results with a run, unless another evaluation has added it already."""
     is_present = seed in results.traces.get(space, {}).get(dataset, {})
     return results if is_present else add_trace(results, space, dataset, seed, trace)
-
-
-def _agree_where_both(old: Any, new: dict[str, Any]) -> bool:
-    """Returns whether two descriptions of checkpoints are not empty and agree on the search spaces that both name."""
-    return isinstance(old, dict) and bool(old) and bool(new) and all(new.get(k, v) == v for k, v in old.items())
 
 
 def _protocol(plan: Plan) -> dict[str, Any]:

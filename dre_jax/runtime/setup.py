@@ -29,7 +29,9 @@ def prepare(
     Raises:
       ConfigError: where there are fewer devices, or the other processes cannot be joined.
     """
-    if count is not None or ("JAX_NUM_CPU_DEVICES" not in os.environ and _setting("jax_num_cpu_devices") < 1):
+    # `jax.config.read` refuses the settings that have a context manager.
+    configured: Any = getattr(jax.config, "jax_num_cpu_devices")  # noqa: B009
+    if count is not None or ("JAX_NUM_CPU_DEVICES" not in os.environ and configured < 1):
         # Refused once JAX has begun to compute: who calls from a program of their own has the devices they have.
         with contextlib.suppress(RuntimeError):
             jax.config.update("jax_num_cpu_devices", count or devices.cores())
@@ -37,8 +39,3 @@ def prepare(
     start(distributed, coordinator, processes, process_id)
     devices.use(count)
     cache.keep_programs()
-
-
-def _setting(name: str) -> Any:
-    # `jax.config.read` refuses the settings that have a context manager.
-    return getattr(jax.config, name)

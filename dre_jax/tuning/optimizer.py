@@ -150,7 +150,8 @@ class Optimizer(StudyRecord):
                 params, improvement, _ = self._suggest(batch, self._enqueued[i] if is_enqueued else None)
                 improvement = math.inf if improvement is None else improvement
                 self._improvements = [*self._improvements[1 - _PATIENCE :], improvement]
-                if n is not None and not is_enqueued and (params in batch or self._is_running(params)):
+                taken = [*batch, *(trial._params for trial in self.trials if trial.state == "running")]
+                if n is not None and not is_enqueued and params in taken:
                     rule = f"ask({n}) needs {n} different configurations that are not running"
                     remedy = f"ask for {len(batch)}" if batch else "tell a running trial first"
                     raise ConfigError(f"{rule}, but the space has {len(batch)}: {remedy}, or repeat one with ask()")
@@ -321,9 +322,6 @@ class Optimizer(StudyRecord):
         params = suggestion.params
         params = params | {name: value for name, value in (fixed or {}).items() if name in params}  # to the last digit
         return suggestion._replace(params=params)
-
-    def _is_running(self, params: Params) -> bool:
-        return any(trial.state == "running" and trial._params == params for trial in self.trials)
 
     def _stderr(self, trial: Trial) -> float:
         """Returns a response's standard error; 0 for the posterior of a stopped trial if the method cannot use it."""

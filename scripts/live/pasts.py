@@ -11,7 +11,7 @@ import numpy as np
 from dre_jax.errors import ConfigError
 from dre_jax.tuning import Evaluated, Space, past_of
 from dre_jax.tuning.past.tasks import Past
-from live.functions import FAMILIES, Family, Task
+from live.functions import FAMILIES, Family
 
 if TYPE_CHECKING:
     from live.models import ModelFamily
@@ -50,7 +50,9 @@ class PastSetting:
             source = _other(family, random)
         task = source.draw(random, reverse=self.kind == "reversed", past=True)
         if self.kind == "tpe":
-            return _by_tpe(task, self.trials, random)
+            from live.contestants import optuna_study
+
+            return optuna_study("tpe", task, self.trials, random)
         points = random.random((self.trials, len(family.space)))
         low, high = _REGIONS.get(self.kind, (0.0, 1.0))
         points = low + (high - low) * points
@@ -80,7 +82,8 @@ def settings() -> Mapping[str, PastSetting]:
 
 def _other(family: Family, random: np.random.Generator) -> Family:
     """A function that has nothing to do with a family, on its space."""
-    others = [f for f in FAMILIES.values() if f.formula is not family.formula and not _fixed_size(f)]
+    of_any_size = [f for f in FAMILIES.values() if not f.name.startswith(("branin", "hartmann"))]
+    others = [f for f in of_any_size if f.formula is not family.formula]
     other = others[random.integers(len(others))]
     bounds = (np.ravel(other.low)[0], np.ravel(other.high)[0])
     return Family(
@@ -93,14 +96,3 @@ def _other(family: Family, random: np.random.Generator) -> Family:
         rotated=not family.mixed,
         mixed=family.mixed,
     )
-
-
-def _fixed_size(family: Family) -> bool:
-    return family.name.startswith(("branin", "hartmann"))
-
-
-def _by_tpe(task: Task, n: int, random: np.random.Generator) -> list[Evaluated]:
-    """The trials of a search by Optuna's TPE, in their order."""
-    from live.contestants import optuna_study
-
-    return optuna_study("tpe", task, n, random)

@@ -121,11 +121,13 @@ def test_a_narrower_space_is_known(saved):
 
 def test_what_is_no_surrogate(tmp_path, saved):
     whole = load_fitted(saved)
-    unit = {"C": {"type": "float", "low": 0, "high": 1}}
-    for space, start in (({"C": {"type": "complex"}}, []), (None, []), (unit, [3]), (unit, [{"C": 2}])):
-        extra = {"tuning": {"space": space, "start": start}}
-        save_fitted(tmp_path, replace(whole, extra=extra))
-        with pytest.raises(CheckpointError, match="the space of the surrogate in"):
+    content = {"space": {"C": {"type": "float", "low": 0, "high": 1}}, "start": [], "direction": None, "metric": None}
+    for name, damaged in (
+        ("space", {"C": {"type": "complex"}}), ("space", None), ("start", [3]), ("start", [{"C": 2}]),
+        ("direction", "up"), ("metric", 3),
+    ):  # fmt: skip
+        save_fitted(tmp_path, replace(whole, extra={"tuning": {**content, name: damaged}}))
+        with pytest.raises(CheckpointError, match=r"the surrogate in .* is not this version's"):
             Surrogate.load(tmp_path)
 
 

@@ -80,9 +80,10 @@ def write_study_page(
     names = [name or "value" for name in directions]
     numbers = {trial.number for trial in best}
     others = [trial for trial in trials if trial.number not in numbers]
+    purpose = " and ".join(f"{direction} {name or 'the value'}" for name, direction in directions.items())
     page = {
         "title": title,
-        "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {_described(directions)}.",
+        "summary": f"{len(trials)} trials, of which {n_complete} are complete; to {purpose}.",
         "figures": figures,
         "columns": ("trial", "state", *names, *space),
         "rows": [_row(trial, trial.number in numbers, directions, space) for trial in [*best, *others]],
@@ -106,10 +107,6 @@ def importances(space: Space, trials: Sequence[Trial], direction: str) -> dict[s
             evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
             shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
     return shares
-
-
-def _described(directions: Mapping[str, str]) -> str:
-    return " and ".join(f"{direction} {name or 'the value'}" for name, direction in directions.items())
 
 
 def _row(trial: Trial, is_best: bool, directions: Mapping[str, str], space: Space) -> list[str]:

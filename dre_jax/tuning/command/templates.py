@@ -56,17 +56,16 @@ class Template(NamedTuple):
         """Returns an argument; None if it names an inactive hyperparameter."""
         if any(is_name and text in self.space and text not in params for is_name, text in pieces):
             return None
-        return "".join(self._value(text, params, own) if is_name else text for is_name, text in pieces)
+        values = {**own, **{name: as_text(value) for name, value in params.items()}}
+        return "".join(values[text] if is_name else text for is_name, text in pieces)
 
     def _is_idle_flag(self, i: int, texts: Sequence[str | None]) -> bool:
         """Returns whether an argument is a flag whose value is left out."""
         following = i + 1
         if following == len(texts) or texts[following] is not None or not _is_value(self.arguments[following]):
             return False
-        return not _has_names(self.arguments[i]) and _is_flag(texts[i] or "")
-
-    def _value(self, name: str, params: Params, own: Mapping[str, str]) -> str:
-        return as_text(params[name]) if name in self.space else own[name]
+        has_names = any(is_name for is_name, _ in self.arguments[i])
+        return not has_names and _is_flag(texts[i] or "")
 
 
 def parse(arguments: Sequence[str], space: Space) -> Template:
@@ -120,10 +119,6 @@ def _split(argument: str, space: Space) -> tuple[Piece, ...]:
             names = ", ".join(f"{{{one}}}" for one in space)
             raise ConfigError(f"the command can name {names}; a brace of its own is doubled; but got {text!r}")
     return tuple(pieces)
-
-
-def _has_names(pieces: tuple[Piece, ...]) -> bool:
-    return any(is_name for is_name, _ in pieces)
 
 
 def _is_value(pieces: tuple[Piece, ...]) -> bool:

@@ -179,13 +179,10 @@ def _inside(value: Any, distribution: BaseDistribution) -> Any:
 
 
 def _to_parameter(name: str, distribution: BaseDistribution) -> Parameter:
-    if isinstance(distribution, CategoricalDistribution) and not _are_choices(distribution.choices):
-        return Categorical(tuple(range(len(distribution.choices))))
+    choices = distribution.choices if isinstance(distribution, CategoricalDistribution) else ()
+    if not all(map(is_choice, choices)) or len(set(levels_of(choices))) < len(choices):
+        return Categorical(tuple(range(len(choices))))
     return _parameter(name, distribution)
-
-
-def _are_choices(choices: tuple[Any, ...]) -> bool:
-    return all(map(is_choice, choices)) and len(set(levels_of(choices))) == len(choices)
 
 
 def _parameter(name: str, distribution: BaseDistribution) -> Parameter:

@@ -52,11 +52,8 @@ class SpaceChanges:
     @cached_property
     def values(self) -> dict[str, Any]:
         """The values in `absent`; without those that say that there was none."""
-        return {name: value for name, value in self.absent.items() if value is not None or self._takes_none(name)}
-
-    def _takes_none(self, name: str) -> bool:
-        parameter = self.space[name]
-        return isinstance(parameter, Categorical) and None in parameter.choices
+        choices = {name: getattr(self.space[name], "choices", ()) for name in self.absent}
+        return {name: value for name, value in self.absent.items() if value is not None or None in choices[name]}
 
     def updated(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a past configuration with new names and the values of `absent`, without unknown hyperparameters.

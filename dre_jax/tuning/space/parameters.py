@@ -201,7 +201,9 @@ class Categorical(_Parameter):
     def index(self, value: object) -> int:
         """Returns the index of a choice. Raises `ValueError` if the value is not a choice."""
         # True and 1 are equal but different choices; 1.0 stands for 1 if 1.0 is not a choice.
-        equal = [i for i, choice in enumerate(self.choices) if _equal(choice, value)]
+        equal = [
+            i for i, one in enumerate(self.choices) if isinstance(one, str) == isinstance(value, str) and one == value
+        ]
         same = [i for i in equal if type(self.choices[i]) is type(value)]
         if not equal:
             raise ValueError(value)
@@ -219,10 +221,6 @@ def Bool(*, when: Any = None, likely: Any = None, default: Any = ...) -> Categor
 
 
 Parameter = Float | Int | Categorical
-
-
-def _equal(choice: object, value: object) -> bool:
-    return isinstance(choice, str) == isinstance(value, str) and bool(choice == value)
 
 
 def _check_bounds(parameter: Float | Int, kind: type) -> None:
