@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,12 @@ def write_archive(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping
 
     Args:
       path: of the file.
-      arrays: by name, or in dictionaries by name.
+      arrays: by name.
       metadata: JSON.
     """
     try:
         text = json.dumps({"format": FORMAT, **metadata}, allow_nan=False).encode()
-        content = {f"{_SEPARATOR}{name}": np.asarray(array) for name, array in _flat(arrays)}
+        content = {f"{_SEPARATOR}{name}": np.asarray(array) for name, array in arrays.items()}
         with atomic_writer(path) as stream:
             np.savez_compressed(stream, **{_METADATA: np.frombuffer(text, np.uint8)}, **content)  # type: ignore[arg-type]
     except (DataError, TypeError, ValueError) as error:
@@ -56,20 +56,10 @@ def read_archive(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray
     try:
         with np.load(path, allow_pickle=False) as content:
             metadata = parse_json(content[_METADATA].tobytes(), str(path))
-            arrays = dict[str, Any]()
-            for name in set(content.files) - {_METADATA}:
-                *group, last = name.split(_SEPARATOR)[1:]
-                (arrays.setdefault(group[0], {}) if group else arrays)[last] = content[name]
+            names = set(content.files) - {_METADATA}
+            arrays = {name.removeprefix(_SEPARATOR): content[name] for name in names}
     except (OSError, KeyError, ValueError, EOFError, DataError, zipfile.BadZipFile, zlib.error) as error:
         raise CheckpointError(f"cannot read the checkpoint {path}: {str(error)[:300]}") from error
     if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
         raise CheckpointError(f"{path} must hold a checkpoint of format {FORMAT}")
     return metadata, arrays
-
-
-def _flat(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in arrays.items():
-        if isinstance(value, Mapping):
-            yield from ((f"{name}{_SEPARATOR}{inner}", array) for inner, array in value.items())
-        else:
-            yield name, value

@@ -98,7 +98,7 @@ def find_ensemble(method: Method) -> EnsembleConfig | None:
 
 _TRAINING_FACTS = ("step", "best_step", "fingerprint", "key", "versions", "backends")
 _MAX_DIFFERENCES = 8  # that a message names
-_EXTRA = "extra arrays"  # beside the parameters, whose paths are names of fields
+_EXTRA = "extra arrays:"  # before their paths; those of parameters are names of fields
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -158,7 +158,7 @@ def save_fitted(folder: str | Path, fitted: FittedMethod) -> None:
     stored = {**metadata, "structure": structure}
     if fitted.extra_arrays:
         stored["extra_structure"], extra_arrays = structure_to_json(fitted.extra_arrays)
-        arrays[_EXTRA] = extra_arrays
+        arrays |= {f"{_EXTRA}{path}": array for path, array in extra_arrays.items()}
     if is_archive(folder):
         write_archive(folder, arrays, stored)
         return
@@ -262,13 +262,12 @@ def _fitted_of(
         return fitted
     shapes: dict[str, Any] = {}
     structure_from_json(metadata["structure"], shapes.setdefault)
-    extra = metadata.get("extra_structure")  # earlier versions wrote none
+    extra = metadata.get("extra_structure")  # those that ship have none
     if extra is not None:
-        shapes[_EXTRA] = {}
-        structure_from_json(extra, shapes[_EXTRA].setdefault)
+        structure_from_json(extra, lambda path, shape: shapes.setdefault(f"{_EXTRA}{path}", shape))
     arrays = read_arrays(shapes)
     params = structure_from_json(metadata["structure"], lambda path, _: arrays[path])
-    extra_arrays = structure_from_json(extra, lambda path, _: arrays[_EXTRA][path]) or {}
+    extra_arrays = structure_from_json(extra, lambda path, _: arrays[f"{_EXTRA}{path}"]) or {}
     fitted = dataclasses.replace(fitted, params=params, extra_arrays=extra_arrays)
     _check_params(fitted, folder)
     return fitted

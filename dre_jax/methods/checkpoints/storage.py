@@ -59,7 +59,7 @@ class Steps:
 
         Args:
           step: its number, higher than those of the steps that exist.
-          arrays: at least one, in dictionaries of any depth.
+          arrays: by name, at least one.
           metadata: JSON.
           copies: texts, or objects of JSON, for people, by the name of their file in the folder above.
 
@@ -109,7 +109,7 @@ class Steps:
 
         Args:
           step: its number.
-          like: shapes and dtypes, in the dictionaries that were saved; arrays that it lacks are not read.
+          like: shapes and dtypes by name; arrays that it lacks are not read.
 
         Raises:
           CheckpointError: if they cannot be read.

@@ -7,8 +7,6 @@ for people, rewritten with every step that is saved.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -114,11 +112,13 @@ class TrainingCheckpoint:
             model, config = training_configs(metadata)
             state = jax.eval_shape(lambda: start(model, config, metadata["columns"], jax.random.key(0)))
         like = {"state": state, "best": None if metadata["best_step"] is None else state.params}
-        phrases = differences(_shapes(like), metadata["arrays"])
+        leaves = _leaves(like)
+        phrases = differences(_shapes(leaves), metadata["arrays"])
         if phrases:
             raise CheckpointError(f"the arrays in {self.folder} are not this version's: {'; '.join(phrases)}")
-        arrays = self._steps.arrays(metadata["step"], _as_dicts(like))
-        return TrainingStep(**_from_dicts(like, arrays), metadata=metadata)
+        arrays = self._steps.arrays(metadata["step"], leaves)
+        trees = jax.tree.unflatten(jax.tree.structure(like), [arrays[path] for path in leaves])
+        return TrainingStep(**trees, metadata=metadata)
 
 
 class ResumableTraining(TrainingCheckpoint):
@@ -157,7 +157,7 @@ class ResumableTraining(TrainingCheckpoint):
 
     def save(self, run: TrainingRun) -> None:
         """Writes a step. Raises `CheckpointError` if the folder cannot be written."""
-        step, arrays = int(run.state.step), {"state": run.state, "best": run.best}
+        step, arrays = int(run.state.step), _leaves({"state": run.state, "best": run.best})
         history = [list(entry) for entry in run.history]
         metadata = {**self._metadata, "history": history, "best_step": run.best_step, "arrays": _shapes(arrays)}
         losses = [f"{s},{train:.6f},{'' if val is None else f'{val:.6f}'}" for s, train, val in run.history]
@@ -165,7 +165,7 @@ class ResumableTraining(TrainingCheckpoint):
             "metadata.json": {**metadata, "step": step},
             "losses.csv": "\n".join(["step,train_loss,validation_loss", *losses, ""]),
         }
-        self._steps.save(step, _as_dicts(arrays), metadata, copies)
+        self._steps.save(step, arrays, metadata, copies)
 
     def resume(self) -> TrainingRun | None:
         """Returns the run as it was last saved; None without a complete step.
@@ -193,28 +193,11 @@ class ResumableTraining(TrainingCheckpoint):
         return TrainingRun(saved.state, history, saved.best, metadata["best_step"], metadata["step"])
 
 
-def _shapes(tree: Any) -> dict[str, list[int]]:
-    return {".".join(path): list(array.shape) for path, array in _leaves(tree)}
-
-
-def _leaves(tree: Any) -> list[tuple[list[str], Any]]:
-    """Returns the arrays of a tree with the parts of their paths: names of fields, or numbers."""
+def _leaves(tree: Any) -> dict[str, Any]:
+    """Returns the arrays of a tree by their paths: names of fields, or numbers."""
     leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return [([jax.tree_util.keystr((part,), simple=True) for part in path], leaf) for path, leaf in leaves]
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
-def _as_dicts(tree: Any) -> dict[str, Any]:
-    """Returns the arrays of a tree in a dictionary for each part of a path, as files of steps have them."""
-    top: dict[str, Any] = {}
-    for (*parents, name), leaf in _leaves(tree):
-        node = top
-        for parent in parents:
-            node = node.setdefault(parent, {})
-        node[name] = leaf
-    return top
-
-
-def _from_dicts(like: Any, dicts: dict[str, Any]) -> Any:
-    """Returns the arrays of `_as_dicts` in the structure of a tree."""
-    leaves = [functools.reduce(operator.getitem, path, dicts) for path, _ in _leaves(like)]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+def _shapes(leaves: Mapping[str, Any]) -> dict[str, list[int]]:
+    return {path: list(leaf.shape) for path, leaf in leaves.items()}
