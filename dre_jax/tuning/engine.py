@@ -19,10 +19,9 @@ from dre_jax.search.pending import check_pending_strategy
 from dre_jax.tuning.default_method import DEFAULT_METHOD, default_method
 from dre_jax.tuning.encoded_params import EncodedParams, ParamsEncoder
 from dre_jax.tuning.engine_config import EngineConfig, Observation
-from dre_jax.tuning.initial_design import N_START, InitialDesign, trial_seed, with_fixed
+from dre_jax.tuning.initial_design import N_START, InitialDesign, with_fixed
 from dre_jax.tuning.response_clipping import clip_responses, relative_errors
-from dre_jax.tuning.space.beliefs import log_densities, to_quantiles, weight_after
-from dre_jax.tuning.space.rules import allowed_points
+from dre_jax.tuning.space.beliefs import log_densities, weight_after
 from dre_jax.tuning.space.space import Params, Space
 from dre_jax.tuning.suggestion_runtime import suggestion_runtime
 from dre_jax.tuning.surrogate import Surrogate
@@ -214,6 +213,7 @@ class Engine:
         trials = self._trial_record(
             [observed[row] for row in rows], points[rows], responses[rows], pending_points, avoid, slots, dtype
         )
+        even_points = self._design.even_points(self._candidates.even, number, fixed_coordinates)
         costs = np.array([np.nan if one.cost is None else one.cost for one in observed], np.float64)
         past_cost = self._past_cost if np.isfinite(costs).any() else None
         proposals = propose(
@@ -222,7 +222,7 @@ class Engine:
             self._candidates,
             self._params_for(observed, rows, len(trials.points), dtype),
             trials,
-            jax.device_put(self._even_points(number, fixed_coordinates).astype(dtype)),
+            jax.device_put(even_points.astype(dtype)),
             jax.random.key(self.seed),
             jnp.int32(number % 2**31),
             64,
@@ -298,20 +298,6 @@ class Engine:
             )
         )
         return TrialRecord(history._replace(level=level), *arrays)
-
-    def _even_points(self, number: int, fixed_coordinates: np.ndarray) -> np.ndarray:
-        """Returns the points of a Sobol sequence among the candidates, half of them of likely values."""
-        from dre_jax.search.candidates import sobol_points
-
-        densities = self._design.log_densities
-
-        def draw(n: int) -> np.ndarray:
-            points = sobol_points(n, len(self.space), trial_seed(self.seed, number))
-            if densities is not None:  # of half, as several likely ranges may share a small part of the space
-                points = np.vstack([points[: n // 2], to_quantiles(densities, points[n // 2 :])])
-            return with_fixed(points, fixed_coordinates) if self.space.rules else points
-
-        return allowed_points(self.space.layout, draw, self._candidates.even)
 
     def _log_belief(self, points: np.ndarray, responses: np.ndarray, dtype: type[np.floating[Any]]) -> Any:
         """Returns the log weights of what is likely, f[P, K + 1]; None if nothing is."""

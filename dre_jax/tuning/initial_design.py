@@ -95,6 +95,20 @@ class InitialDesign:
         points = allowed_points(self.space.layout, draw, 256)
         return np.roll(points, -number if first else 0, axis=0)
 
+    def even_points(self, n: int, number: int, fixed_coordinates: np.ndarray) -> np.ndarray:
+        """Returns n points of a trial's Sobol sequence, half of them of likely values: candidates of a method."""
+        from dre_jax.search.candidates import sobol_points
+
+        densities = self.log_densities
+
+        def draw(n: int) -> np.ndarray:
+            points = sobol_points(n, len(self.space), trial_seed(self.seed, number))
+            if densities is not None:  # of half, as several likely ranges may share a small part of the space
+                points = np.vstack([points[: n // 2], to_quantiles(densities, points[n // 2 :])])
+            return with_fixed(points, fixed_coordinates) if self.space.rules else points
+
+        return allowed_points(self.space.layout, draw, n)
+
 
 def with_fixed(point: np.ndarray, fixed_coordinates: np.ndarray) -> np.ndarray:
     """Returns a point f64[P] with the coordinates that are fixed, those that are not NaN."""
